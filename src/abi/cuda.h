@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef ABI_CUDA_H
+#define ABI_CUDA_H
+
+/*
+ * The CUDA driver interface, as far as we touch it: our own declarations, made
+ * from the public documentation of the CUDA driver API (12.8 to 13.0). Names and
+ * layouts are the interface's; tests/abi compares them with NVIDIA's cuda.h where
+ * a machine has one.
+ *
+ * Only functions that we define or call are declared. Each has the name that the
+ * library exports: cuMemAlloc_v2, not the macro cuMemAlloc.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUlib_st *CUlibrary;
+typedef struct CUkern_st *CUkernel;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUarray_st *CUarray;
+typedef struct CUmipmappedArray_st *CUmipmappedArray;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
+typedef unsigned long long CUmemGenericAllocationHandle;
+
+typedef enum {
+        CUDA_SUCCESS = 0,
+        CUDA_ERROR_INVALID_VALUE = 1,
+        CUDA_ERROR_OUT_OF_MEMORY = 2,
+        CUDA_ERROR_NOT_INITIALIZED = 3,
+        CUDA_ERROR_DEINITIALIZED = 4,
+        CUDA_ERROR_NO_DEVICE = 100,
+        CUDA_ERROR_INVALID_DEVICE = 101,
+        CUDA_ERROR_INVALID_IMAGE = 200,
+        CUDA_ERROR_INVALID_CONTEXT = 201,
+        CUDA_ERROR_MAP_FAILED = 205,
+        CUDA_ERROR_UNMAP_FAILED = 206,
+        CUDA_ERROR_INVALID_SOURCE = 300,
+        CUDA_ERROR_FILE_NOT_FOUND = 301,
+        CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND = 302,
+        CUDA_ERROR_OPERATING_SYSTEM = 304,
+        CUDA_ERROR_INVALID_HANDLE = 400,
+        CUDA_ERROR_ILLEGAL_STATE = 401,
+        CUDA_ERROR_NOT_FOUND = 500,
+        CUDA_ERROR_NOT_READY = 600,
+        CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+        CUDA_ERROR_LAUNCH_FAILED = 719,
+        CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
+        CUDA_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
+        CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,
+        CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
+        CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
+        CUDA_ERROR_NOT_PERMITTED = 800,
+        CUDA_ERROR_NOT_SUPPORTED = 801,
+        CUDA_ERROR_SYSTEM_NOT_READY = 802,
+        CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
+        CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+        CUDA_ERROR_TIMEOUT = 909,
+        CUDA_ERROR_UNKNOWN = 999,
+} CUresult;
+
+typedef struct {
+        unsigned char bytes[16];
+} CUuuid;
+
+typedef enum {
+        CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
+        CU_DEVICE_ATTRIBUTE_WARP_SIZE = 10,
+        CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13,
+        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
+        CU_DEVICE_ATTRIBUTE_INTEGRATED = 18,
+        CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY = 19,
+        CU_DEVICE_ATTRIBUTE_COMPUTE_MODE = 20,
+        CU_DEVICE_ATTRIBUTE_PCI_BUS_ID = 33,
+        CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID = 34,
+        CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING = 41,
+        CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID = 50,
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+        CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY = 83,
+        CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102,
+        CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,
+        CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED = 110,
+        CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
+} CUdevice_attribute;
+
+typedef enum {
+        CU_POINTER_ATTRIBUTE_CONTEXT = 1,
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+        CU_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,
+        CU_POINTER_ATTRIBUTE_HOST_POINTER = 4,
+        CU_POINTER_ATTRIBUTE_P2P_TOKENS = 5,
+        CU_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
+        CU_POINTER_ATTRIBUTE_BUFFER_ID = 7,
+        CU_POINTER_ATTRIBUTE_IS_MANAGED = 8,
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+        CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE = 10,
+        CU_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+        CU_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
+        CU_POINTER_ATTRIBUTE_MAPPED = 13,
+        CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES = 14,
+        CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE = 15,
+        CU_POINTER_ATTRIBUTE_ACCESS_FLAGS = 16,
+        CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE = 17,
+        CU_POINTER_ATTRIBUTE_MAPPING_SIZE = 18,
+        CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR = 19,
+        CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID = 20,
+} CUpointer_attribute;
+
+typedef enum {
+        CU_MEMORYTYPE_HOST = 1,
+        CU_MEMORYTYPE_DEVICE = 2,
+        CU_MEMORYTYPE_ARRAY = 3,
+        CU_MEMORYTYPE_UNIFIED = 4,
+} CUmemorytype;
+
+/* Virtual memory management. */
+
+#define CU_MEM_ALLOCATION_TYPE_PINNED            1
+#define CU_MEM_LOCATION_TYPE_DEVICE              1
+#define CU_MEM_HANDLE_TYPE_NONE                  0
+#define CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR 1
+#define CU_MEM_ACCESS_FLAGS_PROT_NONE            0
+#define CU_MEM_ACCESS_FLAGS_PROT_READ            1
+#define CU_MEM_ACCESS_FLAGS_PROT_READWRITE       3
+#define CU_MEM_ALLOC_GRANULARITY_MINIMUM         0
+#define CU_MEM_ALLOC_GRANULARITY_RECOMMENDED     1
+
+typedef struct {
+        int type; /* CU_MEM_LOCATION_TYPE_* */
+        int id;
+} CUmemLocation;
+
+typedef struct {
+        int type;                 /* CU_MEM_ALLOCATION_TYPE_* */
+        int requestedHandleTypes; /* CU_MEM_HANDLE_TYPE_* */
+        CUmemLocation location;
+        void *win32HandleMetaData;
+        struct {
+                unsigned char compressionType;
+                unsigned char gpuDirectRDMACapable;
+                unsigned short usage;
+                unsigned char reserved[4];
+        } allocFlags;
+} CUmemAllocationProp;
+
+typedef struct {
+        CUmemLocation location;
+        int flags; /* CU_MEM_ACCESS_FLAGS_* */
+} CUmemAccessDesc;
+
+/* Streams, events, launches. */
+
+#define CU_STREAM_DEFAULT              0u
+#define CU_STREAM_NON_BLOCKING         1u
+#define CU_STREAM_LEGACY               ((CUstream)0x1)
+#define CU_STREAM_PER_THREAD           ((CUstream)0x2)
+#define CU_EVENT_DEFAULT               0u
+#define CU_EVENT_DISABLE_TIMING        2u
+#define CU_STREAM_CAPTURE_MODE_GLOBAL  0
+#define CU_STREAM_CAPTURE_MODE_RELAXED 2
+#define CU_MEMHOSTALLOC_PORTABLE       1u
+#define CU_MEMHOSTALLOC_DEVICEMAP      2u
+#define CU_MEMHOSTREGISTER_PORTABLE    1u
+#define CU_MEMHOSTREGISTER_DEVICEMAP   2u
+#define CU_MEM_ATTACH_GLOBAL           1u
+
+typedef void (*CUhostFn)(void *data);
+typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
+
+typedef struct {
+        unsigned int gridDimX, gridDimY, gridDimZ;
+        unsigned int blockDimX, blockDimY, blockDimZ;
+        unsigned int sharedMemBytes;
+        CUstream hStream;
+        void *attrs; /* CUlaunchAttribute[] */
+        unsigned int numAttrs;
+} CUlaunchConfig;
+
+typedef struct {
+        size_t srcXInBytes, srcY;
+        CUmemorytype srcMemoryType;
+        const void *srcHost;
+        CUdeviceptr srcDevice;
+        CUarray srcArray;
+        size_t srcPitch;
+        size_t dstXInBytes, dstY;
+        CUmemorytype dstMemoryType;
+        void *dstHost;
+        CUdeviceptr dstDevice;
+        CUarray dstArray;
+        size_t dstPitch;
+        size_t WidthInBytes, Height;
+} CUDA_MEMCPY2D;
+
+/* Process checkpoint. All arguments are 64 zeroed bytes in every version: spec section 1.2. */
+
+typedef enum {
+        CU_PROCESS_STATE_RUNNING = 0,
+        CU_PROCESS_STATE_LOCKED = 1,
+        CU_PROCESS_STATE_CHECKPOINTED = 2,
+        CU_PROCESS_STATE_FAILED = 3,
+} CUprocessState;
+
+typedef struct {
+        unsigned int timeoutMs; /* 0 waits for ever */
+        unsigned int reserved0;
+        uint64_t reserved1[7];
+} CUcheckpointLockArgs;
+
+typedef struct {
+        uint64_t reserved[8];
+} CUcheckpointCheckpointArgs;
+
+typedef struct {
+        CUuuid oldUuid;
+        CUuuid newUuid;
+} CUcheckpointGpuPair;
+
+typedef struct {
+        CUcheckpointGpuPair *gpuPairs; /* NULL with a count crashes the real driver */
+        unsigned int gpuPairsCount;
+        char reserved[44];
+        uint64_t reserved1;
+} CUcheckpointRestoreArgs;
+
+typedef struct {
+        uint64_t reserved[8];
+} CUcheckpointUnlockArgs;
+
+_Static_assert(sizeof(CUmemAllocationProp) == 32, "CUDA ABI");
+_Static_assert(sizeof(CUmemAccessDesc) == 12, "CUDA ABI");
+_Static_assert(sizeof(CUlaunchConfig) == 56, "CUDA ABI");
+_Static_assert(sizeof(CUDA_MEMCPY2D) == 128, "CUDA ABI");
+_Static_assert(sizeof(CUcheckpointLockArgs) == 64, "CUDA ABI");
+_Static_assert(sizeof(CUcheckpointCheckpointArgs) == 64, "CUDA ABI");
+_Static_assert(sizeof(CUcheckpointRestoreArgs) == 64, "CUDA ABI");
+_Static_assert(sizeof(CUcheckpointUnlockArgs) == 64, "CUDA ABI");
+
+/*
+ * Functions. CUDA_API is what a definition or an import of one looks like; code
+ * that must find them at run time takes their types: __typeof__(&cuInit).
+ */
+#define CUDA_API __attribute__((visibility("default")))
+
+CUDA_API CUresult cuInit(unsigned int flags);
+CUDA_API CUresult cuDriverGetVersion(int *version);
+CUDA_API CUresult cuGetErrorName(CUresult error, const char **name);
+CUDA_API CUresult cuGetErrorString(CUresult error, const char **text);
+CUDA_API CUresult cuGetProcAddress(const char *symbol, void **function, int version,
+                                   uint64_t flags);
+CUDA_API CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version,
+                                      uint64_t flags, int *status);
+CUDA_API CUresult cuGetExportTable(const void **table, const CUuuid *id);
+
+CUDA_API CUresult cuDeviceGet(CUdevice *device, int ordinal);
+CUDA_API CUresult cuDeviceGetCount(int *count);
+CUDA_API CUresult cuDeviceGetName(char *name, int length, CUdevice device);
+CUDA_API CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice device);
+CUDA_API CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device);
+CUDA_API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device);
+CUDA_API CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device);
+CUDA_API CUresult cuDeviceGetPCIBusId(char *id, int length, CUdevice device);
+CUDA_API CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer);
+
+CUDA_API CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device);
+CUDA_API CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device);
+CUDA_API CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
+CUDA_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active);
+CUDA_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
+CUDA_API CUresult cuCtxDestroy_v2(CUcontext context);
+CUDA_API CUresult cuCtxGetCurrent(CUcontext *context);
+CUDA_API CUresult cuCtxSetCurrent(CUcontext context);
+CUDA_API CUresult cuCtxPushCurrent_v2(CUcontext context);
+CUDA_API CUresult cuCtxPopCurrent_v2(CUcontext *context);
+CUDA_API CUresult cuCtxGetDevice(CUdevice *device);
+CUDA_API CUresult cuCtxSynchronize(void);
+CUDA_API CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags);
+CUDA_API CUresult cuCtxDisablePeerAccess(CUcontext peer);
+CUDA_API CUresult cuThreadExchangeStreamCaptureMode(int *mode);
+
+CUDA_API CUresult cuMemGetInfo_v2(size_t *free, size_t *total);
+CUDA_API CUresult cuMemAlloc_v2(CUdeviceptr *pointer, size_t size);
+CUDA_API CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width,
+                                     size_t height, unsigned int element_size);
+CUDA_API CUresult cuMemFree_v2(CUdeviceptr pointer);
+CUDA_API CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer);
+CUDA_API CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned int flags);
+CUDA_API CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream stream);
+CUDA_API CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream);
+CUDA_API CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned int flags);
+CUDA_API CUresult cuMemAllocHost_v2(void **pointer, size_t size);
+CUDA_API CUresult cuMemFreeHost(void *pointer);
+CUDA_API CUresult cuMemHostRegister_v2(void *pointer, size_t size, unsigned int flags);
+CUDA_API CUresult cuMemHostUnregister(void *pointer);
+CUDA_API CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *device, void *host, unsigned int flags);
+CUDA_API CUresult cuPointerGetAttribute(void *data, CUpointer_attribute attribute,
+                                        CUdeviceptr pointer);
+CUDA_API CUresult cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attributes,
+                                         void **data, CUdeviceptr pointer);
+CUDA_API CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
+                                        CUdeviceptr pointer);
+
+CUDA_API CUresult cuMemAddressReserve(CUdeviceptr *pointer, size_t size, size_t alignment,
+                                      CUdeviceptr address, unsigned long long flags);
+CUDA_API CUresult cuMemAddressFree(CUdeviceptr pointer, size_t size);
+CUDA_API CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
+                              const CUmemAllocationProp *prop, unsigned long long flags);
+CUDA_API CUresult cuMemRelease(CUmemGenericAllocationHandle handle);
+CUDA_API CUresult cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
+                           CUmemGenericAllocationHandle handle, unsigned long long flags);
+CUDA_API CUresult cuMemUnmap(CUdeviceptr pointer, size_t size);
+CUDA_API CUresult cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc *access,
+                                 size_t count);
+CUDA_API CUresult cuMemGetAllocationGranularity(size_t *granularity,
+                                                const CUmemAllocationProp *prop, int option);
+CUDA_API CUresult cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+                                               int type, unsigned long long flags);
+CUDA_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle,
+                                                 void *shareable, int type);
+CUDA_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *pointer);
+CUDA_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+                                                         CUmemGenericAllocationHandle handle);
+
+CUDA_API CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size);
+CUDA_API CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size);
+CUDA_API CUresult cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size);
+CUDA_API CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr to, const void *from, size_t size,
+                                       CUstream stream);
+CUDA_API CUresult cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstream stream);
+CUDA_API CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size,
+                                       CUstream stream);
+CUDA_API CUresult cuMemsetD8_v2(CUdeviceptr to, unsigned char value, size_t n);
+CUDA_API CUresult cuMemsetD32_v2(CUdeviceptr to, unsigned int value, size_t n);
+CUDA_API CUresult cuMemsetD32Async(CUdeviceptr to, unsigned int value, size_t n, CUstream stream);
+
+CUDA_API CUresult cuStreamCreate(CUstream *stream, unsigned int flags);
+CUDA_API CUresult cuStreamDestroy_v2(CUstream stream);
+CUDA_API CUresult cuStreamSynchronize(CUstream stream);
+CUDA_API CUresult cuStreamQuery(CUstream stream);
+CUDA_API CUresult cuEventCreate(CUevent *event, unsigned int flags);
+CUDA_API CUresult cuEventDestroy_v2(CUevent event);
+CUDA_API CUresult cuEventRecord(CUevent event, CUstream stream);
+CUDA_API CUresult cuEventSynchronize(CUevent event);
+CUDA_API CUresult cuEventQuery(CUevent event);
+CUDA_API CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end);
+CUDA_API CUresult cuModuleLoadData(CUmodule *module, const void *image);
+CUDA_API CUresult cuModuleUnload(CUmodule module);
+CUDA_API CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name);
+CUDA_API CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsigned int grid_y,
+                                 unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                                 unsigned int block_z, unsigned int shared_bytes, CUstream stream,
+                                 void **parameters, void **extra);
+CUDA_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
+                                   void **parameters, void **extra);
+CUDA_API CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data);
+
+CUDA_API CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state);
+CUDA_API CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid);
+CUDA_API CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args);
+CUDA_API CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args);
+CUDA_API CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args);
+CUDA_API CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args);
+
+#endif

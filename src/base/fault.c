@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/fault.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+enum action { ACTION_NONE, ACTION_KILL, ACTION_FAIL, ACTION_PAUSE };
+
+#define POINTS_MAX 16
+
+struct point {
+        char name[64];
+        enum action action;
+        unsigned int countdown; /* passes left until the action; 0: it has happened */
+};
+
+static struct {
+        pthread_mutex_t lock;
+        bool parsed;
+        size_t n_points;
+        struct point point[POINTS_MAX];
+} faults = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static enum action action_from_name(const char *name)
+{
+        static const struct {
+                const char *name;
+                enum action action;
+        } actions[] = { { "kill", ACTION_KILL },
+                        { "fail", ACTION_FAIL },
+                        { "pause", ACTION_PAUSE } };
+
+        for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
+                if (strcmp(name, actions[i].name) == 0)
+                        return actions[i].action;
+        return ACTION_NONE;
+}
+
+static void parse_one(const char *text)
+{
+        struct point *point = &faults.point[faults.n_points];
+        char action[16] = "";
+        unsigned int n = 1;
+
+        if (faults.n_points == POINTS_MAX ||
+            sscanf(text, "%63[^=]=%15[^@]@%u", point->name, action, &n) < 2)
+                return;
+
+        point->action = action_from_name(action);
+        point->countdown = n;
+        if (point->action != ACTION_NONE)
+                faults.n_points++;
+}
+
+static void parse(void)
+{
+        const char *variable = getenv("OPENVGPU_FAULT");
+        CLEANUP(freep) char *text = variable ? strdup(variable) : NULL;
+        char *rest = text;
+
+        faults.parsed = true;
+        for (char *one = text ? strsep(&rest, ",") : NULL; one; one = strsep(&rest, ","))
+                parse_one(one);
+}
+
+static enum action pass(const char *name)
+{
+        enum action action = ACTION_NONE;
+
+        pthread_mutex_lock(&faults.lock);
+        if (!faults.parsed)
+                parse();
+        for (size_t i = 0; i < faults.n_points; i++) {
+                struct point *point = &faults.point[i];
+
+                if (strcmp(point->name, name) == 0 && point->countdown > 0 &&
+                    --point->countdown == 0)
+                        action = point->action;
+        }
+        pthread_mutex_unlock(&faults.lock);
+        return action;
+}
+
+static void wait_for_removal(const char *name)
+{
+        const struct timespec interval = { .tv_nsec = 1000000 };
+        const char *directory = getenv("OPENVGPU_FAULT_DIR");
+        char path[512];
+
+        snprintf(path, sizeof(path), "%s/%s", directory ? directory : "/tmp", name);
+        fd_close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        while (access(path, F_OK) == 0)
+                nanosleep(&interval, NULL);
+}
+
+bool fault_point(const char *name)
+{
+        if (faults.parsed && faults.n_points == 0)
+                return false;
+
+        switch (pass(name)) {
+        case ACTION_KILL:
+                kill(getpid(), SIGKILL);
+                return false;
+        case ACTION_FAIL:
+                return true;
+        case ACTION_PAUSE:
+                wait_for_removal(name);
+                return false;
+        case ACTION_NONE:
+                break;
+        }
+        return false;
+}

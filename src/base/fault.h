@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_FAULT_H
+#define BASE_FAULT_H
+
+/*
+ * Fault points: named places in our programs at which a test makes something go
+ * wrong, so that "the manager dies after the export" is a test and not a race.
+ *
+ * OPENVGPU_FAULT holds a comma-separated list of POINT=ACTION[@N]; the action
+ * happens the N-th time (default: the first) that the point is passed:
+ *
+ *     kill    the process kills itself with SIGKILL
+ *     fail    fault_point() answers true, and the caller fails the step
+ *     pause   the file OPENVGPU_FAULT_DIR/POINT is created and the process
+ *             waits until somebody removes it: time for a test to kill others
+ *
+ * Without the variable a point costs one comparison.
+ */
+
+#include <stdbool.h>
+
+/* fault_point() - pass the point @name; true when the step shall fail. */
+bool fault_point(const char *name);
+
+#endif

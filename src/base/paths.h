@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_PATHS_H
+#define BASE_PATHS_H
+
+/*
+ * Where things are.
+ *
+ * Run directory (sockets, board; gone at reboot): $OPENVGPU_RUN, else /run/openvgpu for root, else
+ * $XDG_RUNTIME_DIR/openvgpu, else /tmp/openvgpu-UID. A client without $OPENVGPU_RUN that is not
+ * root uses /run/openvgpu when a manager's control socket is there.
+ *
+ * State directory (what must last): $OPENVGPU_STATE, else /var/lib/openvgpu for root, else
+ * $XDG_STATE_HOME/openvgpu, else $HOME/.local/state/openvgpu.
+ *
+ * Private directory (gate, simulated driver, NVML, helper programs): $OPENVGPU_LIB, else
+ * ../lib/openvgpu from the running program's folder, so that an installed tree can be moved.
+ *
+ * All write into the caller's PATHS_MAX bytes. Errors: -ENAMETOOLONG.
+ */
+
+#define PATHS_MAX 512
+
+/* In the run directory. A sun_path is 108 bytes, so the run directory is kept short. */
+#define PATHS_CONTROL_SOCKET "control.sock" /* JSON for clients */
+#define PATHS_GATE_SOCKET    "gate.sock"    /* wire/gate.h */
+#define PATHS_KEEPER_SOCKET  "keeper.sock"  /* wire/keeper.h */
+#define PATHS_BOARD          "board"        /* board/board.h */
+#define PATHS_SIMULATION     "sim"          /* the simulated host, see src/sim */
+
+/* In the private directory. */
+#define PATHS_GATE       "gate/libcuda.so.1"
+#define PATHS_SIM_DRIVER "sim/libcuda.so.1"
+#define PATHS_NVML       "nvml"
+#define PATHS_MOVER      "vgpu-mover"
+#define PATHS_KEEPER     "vgpu-keeper"
+
+int paths_run(char *path);
+int paths_run_client(char *path);
+int paths_state(char *path);
+int paths_private(char *path);
+
+/* paths_join() - @directory "/" @name into @path of PATHS_MAX bytes. */
+int paths_join(char *path, const char *directory, const char *name);
+
+#endif

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WIRE_GATE_H
+#define WIRE_GATE_H
+
+/*
+ * What the gate of a guest process and the manager say to each other, over a
+ * SOCK_SEQPACKET connection to PATHS_GATE_SOCKET that lives as long as both do.
+ * Every message starts with struct gate_header; descriptors travel beside it.
+ *
+ *   gate -> manager                  manager -> gate
+ *   JOIN            first            WELCOME (+1 fd: the instance page) or REFUSED, then hang-up
+ *                                    CLOSE     close the gate: drain calls, synchronize
+ *   CLOSED          drained, or      EXPORT    descriptors of all movable memory, please
+ *                   why not (it
+ *                   is open again)
+ *   ALLOCATIONS*, EXPORTED           RELEASE   unmap and release it (addresses stay reserved)
+ *   RELEASED                         MAP*      map these descriptors at those addresses
+ *   MAPPED          after the last   OPEN      let the threads go on
+ *   OPENED
+ *
+ * A step may be refused: the answer carries a result and the name of the failed driver call, and
+ * the gate is then in the state of before the step. CLOSE refused leaves the gate open.
+ *
+ * When the connection breaks, a gate that still holds its memory (anything before RELEASE) opens
+ * by itself. One that has released it stays closed, connects again until a manager answers, and
+ * says so in JOIN; the manager then finishes or undoes what its predecessor began.
+ *
+ * The manager trusts nothing in here: the process is the one of SO_PEERCRED, sizes are checked,
+ * and what a guest claims can only harm that guest.
+ */
+
+#include <stdint.h>
+
+/* Both sides compare: another number is refused with a message that says who must be upgraded. */
+#define GATE_WIRE_VERSION 1u
+#define GATE_WIRE_MAGIC   0x45544147u /* "GATE" */
+
+enum gate_message {
+        GATE_JOIN = 1,
+        GATE_CLOSED,
+        GATE_ALLOCATIONS,
+        GATE_EXPORTED,
+        GATE_RELEASED,
+        GATE_MAPPED,
+        GATE_OPENED,
+
+        GATE_WELCOME = 64,
+        GATE_REFUSED,
+        GATE_CLOSE,
+        GATE_EXPORT,
+        GATE_RELEASE,
+        GATE_MAP,
+        GATE_OPEN,
+};
+
+/* How far a gate has gone; the manager learns it from JOIN. */
+enum gate_state {
+        GATE_STATE_OPEN = 0,
+        GATE_STATE_CLOSED,   /* drained; memory is still mapped */
+        GATE_STATE_RELEASED, /* its movable memory is not mapped any more */
+};
+
+struct gate_header {
+        uint32_t magic;   /* GATE_WIRE_MAGIC */
+        uint16_t version; /* GATE_WIRE_VERSION */
+        uint16_t message; /* enum gate_message */
+};
+
+/* The device memory behind one mapping of the guest; @address names it for as long as it lives. */
+struct gate_allocation {
+        uint64_t address; /* the guest's virtual address, reserved across a suspend */
+        uint64_t size;    /* bytes, a multiple of the driver's granularity */
+};
+
+#define GATE_VGPU_NAME_MAX 64
+#define GATE_TEXT_MAX      256
+
+struct gate_join {
+        struct gate_header header;
+        char vgpu[GATE_VGPU_NAME_MAX]; /* the instance's UUID as text, from OPENVGPU_VGPU */
+        uint32_t state;                /* enum gate_state */
+        uint32_t driver_version;       /* cuDriverGetVersion(), e.g. 13000 */
+        uint64_t start_time;           /* of this process, /proc/self/stat field 22 */
+};
+
+struct gate_welcome {
+        struct gate_header header;
+        uint32_t slot; /* the process' slot in the instance page */
+        uint32_t reserved;
+        char device_uuid[48]; /* "GPU-...", the device that the instance is on now */
+};
+
+struct gate_refused {
+        struct gate_header header;
+        int32_t error;            /* a positive errno */
+        char text[GATE_TEXT_MAX]; /* one line for the person who started the guest */
+};
+
+struct gate_close {
+        struct gate_header header;
+        uint32_t timeout_ms; /* for everything: captures end, calls drain, work finishes */
+        uint32_t reserved;
+};
+
+struct gate_closed {
+        struct gate_header header;
+        int32_t error;          /* 0, or a positive errno: ETIMEDOUT, EBUSY, EIO (driver) */
+        int32_t driver_code;    /* CUresult of the failed call, or 0 */
+        uint64_t movable_bytes; /* what EXPORT will hand over */
+        uint32_t n_allocations;
+        uint32_t reserved;
+        char call[64]; /* the driver call that failed or that a thread sits in */
+};
+
+/* Up to this many allocations, each with one descriptor, in one ALLOCATIONS or MAP message. */
+#define GATE_BATCH_MAX 64
+
+struct gate_allocations { /* ALLOCATIONS and MAP */
+        struct gate_header header;
+        uint32_t count;
+        uint32_t last; /* MAP: 1 in the last batch, the gate answers MAPPED */
+        struct gate_allocation allocation[GATE_BATCH_MAX];
+};
+
+struct gate_result { /* EXPORTED, RELEASED, MAPPED, OPENED */
+        struct gate_header header;
+        int32_t error;       /* 0, or a positive errno */
+        int32_t driver_code; /* CUresult of the failed call, or 0 */
+        uint64_t bytes;      /* EXPORTED: of all batches */
+        char call[64];
+};
+
+struct gate_command { /* EXPORT, RELEASE, OPEN */
+        struct gate_header header;
+};
+
+#endif

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WIRE_MOVER_H
+#define WIRE_MOVER_H
+
+/*
+ * What the manager asks of a mover, over the SOCK_SEQPACKET socket that is the
+ * mover's descriptor 3. One mover serves one device (the one it copies to or
+ * from); it sees all devices, for peer copies.
+ *
+ * Requests carry an id that the answers repeat. A mover works on several at
+ * once: checkpoint calls and copies overlap. It ends when the socket closes.
+ *
+ *   INFO                                  -> INFO_IS
+ *   SLAB_ADD    slab, size (+1 fd)        -> DONE      map, touch, register with the driver
+ *   SLAB_ZERO   slab                      -> DONE      forget what the last vGPU left there
+ *   SLAB_REMOVE slab                      -> DONE
+ *   JOB_BEGIN   job, kind, devices        -> (nothing)
+ *   JOB_MEMORY* job, sizes (+fds)         -> (nothing) OUT, PEER: memory to copy from, in order;
+ *                                                      IN: sizes to create, no fds
+ *   JOB_SEGMENTS* job, segments           -> (nothing) OUT, IN: which bytes go where
+ *   JOB_RUN     job                       -> PROGRESS*, then IN and PEER: CREATED* (+fds), DONE
+ *   JOB_END     job                       -> DONE      drop the mover's hold on the memory
+ *   CHECKPOINT  pid, action               -> DONE
+ *   CONTEXT     wanted                    -> DONE      create or drop the device context
+ *
+ * A job that fails says so once, in the DONE of JOB_RUN; what it created is gone, what it was
+ * given is untouched. JOB_END is needed in any case.
+ */
+
+#include <stdint.h>
+
+#define MOVER_WIRE_MAGIC   0x45564f4du /* "MOVE" */
+#define MOVER_WIRE_VERSION 1u
+#define MOVER_SOCKET       3
+
+enum mover_message {
+        MOVER_INFO = 1,
+        MOVER_SLAB_ADD,
+        MOVER_SLAB_ZERO,
+        MOVER_SLAB_REMOVE,
+        MOVER_JOB_BEGIN,
+        MOVER_JOB_MEMORY,
+        MOVER_JOB_SEGMENTS,
+        MOVER_JOB_RUN,
+        MOVER_JOB_END,
+        MOVER_CHECKPOINT,
+        MOVER_CONTEXT,
+
+        MOVER_INFO_IS = 64,
+        MOVER_PROGRESS,
+        MOVER_CREATED,
+        MOVER_DONE,
+};
+
+struct mover_header {
+        uint32_t magic;
+        uint16_t version;
+        uint16_t message; /* enum mover_message */
+        uint32_t id;      /* of the request; repeated in its answers */
+        uint32_t job;     /* JOB_*, PROGRESS, CREATED: chosen by the manager */
+};
+
+struct mover_info {
+        struct mover_header header;
+        uint64_t memory_total; /* bytes */
+        uint64_t memory_free;
+        uint32_t has_context; /* memory_free is only known (non-zero) with a context */
+        uint32_t driver_version;
+};
+
+struct mover_slab {
+        struct mover_header header;
+        uint32_t slab;
+        uint32_t reserved;
+        uint64_t size;
+};
+
+enum mover_job_kind {
+        MOVER_OUT = 1, /* device memory -> slabs */
+        MOVER_IN,      /* slabs -> new device memory on the mover's device */
+        MOVER_PEER,    /* memory of another device -> new memory on the mover's device */
+};
+
+struct mover_job_begin {
+        struct mover_header header;
+        uint32_t kind;       /* enum mover_job_kind */
+        uint32_t n_memories; /* how many JOB_MEMORY entries will come */
+        uint32_t n_segments;
+        uint32_t reserved;
+        char source_uuid[48]; /* PEER: the device that the given memory is on */
+};
+
+#define MOVER_MEMORY_MAX  64
+#define MOVER_SEGMENT_MAX 128
+
+struct mover_memory { /* JOB_MEMORY and CREATED */
+        struct mover_header header;
+        uint32_t first; /* index of the first entry in the job */
+        uint32_t count;
+        uint64_t size[MOVER_MEMORY_MAX];
+};
+
+struct mover_segment {
+        uint32_t memory; /* index in the job */
+        uint32_t slab;
+        uint64_t memory_offset;
+        uint64_t slab_offset;
+        uint64_t length;
+};
+
+struct mover_segments {
+        struct mover_header header;
+        uint32_t count;
+        uint32_t reserved;
+        struct mover_segment segment[MOVER_SEGMENT_MAX];
+};
+
+enum mover_checkpoint_action {
+        MOVER_CHECKPOINT_STATE = 1, /* only read it */
+        MOVER_CHECKPOINT_SUSPEND,   /* lock, checkpoint; a failed checkpoint is unlocked again */
+        MOVER_CHECKPOINT_RESUME,    /* restore (with pairs), unlock; from LOCKED: only unlock */
+};
+
+#define MOVER_PAIRS_MAX 32
+
+struct mover_pair {
+        uint8_t old_uuid[16];
+        uint8_t new_uuid[16];
+};
+
+struct mover_checkpoint {
+        struct mover_header header;
+        int32_t pid;
+        uint32_t action;     /* enum mover_checkpoint_action */
+        uint32_t timeout_ms; /* of the lock; at least 1 */
+        uint32_t n_pairs;    /* RESUME: 0 restores to the same devices */
+        struct mover_pair pair[MOVER_PAIRS_MAX];
+};
+
+struct mover_context {
+        struct mover_header header;
+        uint32_t wanted;
+        uint32_t reserved;
+};
+
+struct mover_progress {
+        struct mover_header header;
+        uint64_t bytes_done;
+        uint64_t bytes_total;
+};
+
+struct mover_done {
+        struct mover_header header;
+        int32_t error;         /* 0 or a negative errno; -ETIMEDOUT: the lock timed out */
+        int32_t driver_code;   /* CUresult of the failed call, or 0 */
+        char call[64];         /* the driver call that failed */
+        int32_t process_state; /* CHECKPOINT: CUprocessState afterwards, -1 unknown */
+        uint32_t reserved;
+        uint64_t bytes;         /* JOB_RUN */
+        uint64_t prepare_ns;    /* JOB_RUN: import or create, and map */
+        uint64_t copy_ns;       /* JOB_RUN: from the first to the last byte */
+        uint64_t lock_ns;       /* CHECKPOINT: lock, or unlock */
+        uint64_t checkpoint_ns; /* CHECKPOINT: checkpoint, or restore */
+};
+
+/*
+ * `vgpu-mover --probe` prints one line for each device and ends; without a device, nothing:
+ *
+ *     UUID <TAB> PCI bus id <TAB> total memory in bytes <TAB> driver version <TAB> name
+ */
+
+#endif

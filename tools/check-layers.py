@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fails when a folder of src/ includes one that it may not use."""
+import pathlib
+import re
+import sys
+
+USES = {
+    "base": set(),
+    "abi": set(),
+    "board": {"base"},
+    "wire": {"base"},
+    "sim": {"base", "abi"},
+    "gate": {"base", "abi", "board", "wire"},
+    "keeper": {"base", "wire"},
+    "mover": {"base", "abi", "wire"},
+    "manager": {"base", "board", "wire"},
+    "lib": {"base", "abi"},
+    "nvml": {"base", "abi", "board"},
+    "cli": {"base"},
+    "exporter": {"base"},
+}
+
+bad = 0
+for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.[ch]")):
+    layer = path.relative_to(sys.argv[1]).parts[0]
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        used = re.match(r'#include "(\w+)/', line)
+        if used and used[1] != layer and used[1] not in USES[layer]:
+            print(f"{path}:{number}: {layer}/ may not use {used[1]}/")
+            bad = 1
+sys.exit(bad)
