@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_POOL_H
+#define MANAGER_POOL_H
+
+/*
+ * The pool: host memory for evicted GPU memory, in slabs.
+ *
+ * Pure bookkeeping, but for making the slabs' memfds. What a mover must do (pin
+ * a slab for a device, zero it, let it go) the pool asks of its worker and is told
+ * the end of with pool_work_done(); so it knows neither CUDA nor the event loop.
+ *
+ * A slab belongs to one owner (a vGPU) at a time:
+ *
+ *     clean ---reserve---> in use ---last extent released---> dirty, of its last owner
+ *       ^                    ^---------- same owner -----------|
+ *       '-------- zeroed, or replaced by a new memfd ----------'
+ *
+ * It is "ready" on a device when that device's mover has it pinned. New slabs all
+ * have the same size; an adopted one keeps its own. The pool never grows above its limit; it is larger only while
+ * a lowered limit waits for slabs in use.
+ *
+ * After a restart the manager adopts the slabs that the keeper has, with the extents that its
+ * database has, before anything else.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "base/size.h"
+#include "wire/mover.h"
+
+#define POOL_SLAB_SIZE   (256 * MIB)
+#define POOL_SLAB_ALIGN  (2 * MIB) /* of a slab's size: huge pages */
+#define POOL_OWNER_MAX   64        /* a vGPU's UUID as text, with its NUL */
+#define POOL_DEVICES_MAX 32
+
+struct pool;
+struct pool_reservation;
+
+/* A piece of a slab. The order of a reservation's extents is the order of its bytes. */
+struct pool_extent {
+        uint32_t slab;
+        uint64_t offset;
+        uint64_t length;
+};
+
+enum pool_action { POOL_ADD = 1, POOL_ZERO, POOL_REMOVE };
+
+/* What the mover of @device shall do; the fields are those of SLAB_ADD and its kin. */
+struct pool_work {
+        enum pool_action action;
+        uint32_t device; /* the caller's index, as in pool_prepare() */
+        uint32_t slab;
+        int fd; /* borrowed, for the call only */
+        uint64_t size;
+};
+
+/*
+ * The worker starts @work and answers 0; pool_work_done() then follows, once, later. Or it fails
+ * at once (no such mover, ...), and pool_work_done() is not called.
+ */
+typedef int (*pool_worker_fn)(const struct pool_work *work, void *userdata);
+
+struct pool_options {
+        uint64_t limit;     /* bytes, rounded down to slabs; 0: a quarter of the machine's RAM */
+        uint64_t slab_size; /* a multiple of POOL_SLAB_ALIGN; 0: POOL_SLAB_SIZE */
+        bool no_huge_pages; /* do not even try hugetlb */
+        pool_worker_fn worker;
+        void *userdata; /* of @worker */
+};
+
+/* pool_new() - an empty pool. Errors: -EINVAL (slab size). */
+int pool_new(struct pool **ret_pool, const struct pool_options *options);
+
+/* pool_free() - forget everything, reservations too; no callback is called. Returns NULL. */
+struct pool *pool_free(struct pool *pool);
+DEFINE_CLEANUP(struct pool *, pool_free);
+
+struct pool_info {
+        uint64_t limit;     /* bytes that the pool may take */
+        uint64_t size;      /* of all slabs */
+        uint64_t ready;     /* of the slabs that are pinned for at least one device */
+        uint64_t used;      /* of all extents */
+        uint64_t huge;      /* of the slabs in huge pages */
+        uint64_t slab_size; /* bytes of one */
+};
+
+void pool_get_info(const struct pool *pool, struct pool_info *ret_info);
+
+/*
+ * pool_set_limit() - change the limit. Free slabs above it are let go, at once or after their
+ * movers have; slabs in use go when they are released.
+ */
+void pool_set_limit(struct pool *pool, uint64_t limit);
+
+/*
+ * pool_available() - the greatest reservation that @owner can get now. It counts what can still be
+ * created below the limit and slabs that will have to be zeroed first.
+ */
+uint64_t pool_available(const struct pool *pool, const char *owner);
+
+/*
+ * pool_reserve() - take @bytes for @owner, all or none
+ *
+ * On a slab that is ready on @device if there is one. The extents are known at once; data may go
+ * there after pool_prepare(). Errors: -ENOSPC (pool_available() is less), -EINVAL (0 bytes),
+ * -ENAMETOOLONG; others: memfd_create().
+ */
+int pool_reserve(struct pool *pool, struct pool_reservation **ret_reservation, const char *owner,
+                 uint32_t device, uint64_t bytes);
+
+/*
+ * pool_prepare() - make all slabs of @reservation ready on @device: zeroed if they had another
+ * owner, and pinned
+ *
+ * @ret_ready: true: that is so already, and @done is not called. False: @done follows once, from
+ * pool_work_done() or pool_device_lost(), unless the reservation is released before. One
+ * preparation of a reservation at a time. Errors: -EBUSY; that of the worker.
+ */
+typedef void (*pool_prepared_fn)(struct pool_reservation *reservation, int error, void *userdata);
+int pool_prepare(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
+                 pool_prepared_fn done, void *userdata, bool *ret_ready);
+
+/* pool_release() - give everything back, prepared or not; NULL is fine. Returns NULL. */
+struct pool_reservation *pool_release(struct pool *pool, struct pool_reservation *reservation);
+
+/* Borrowed, and never changed as long as the reservation lives: what the database stores. */
+const struct pool_extent *pool_get_extents(const struct pool_reservation *reservation,
+                                           size_t *ret_n);
+
+const char *pool_get_owner(const struct pool_reservation *reservation);
+
+/* pool_get_slab() - the memfd of a slab, borrowed: for the keeper. -1: no such slab. */
+int pool_get_slab(const struct pool *pool, uint32_t slab);
+
+/*
+ * pool_want() - keep @bytes ready on @device for new reservations, ahead of demand
+ *
+ * The pool creates, zeroes and pins slabs one after another, below its limit. Call it when the
+ * amount changes and when a mover (again) works. After a failure it rests until the next call.
+ */
+void pool_want(struct pool *pool, uint32_t device, uint64_t bytes);
+
+/* pool_work_done() - the worker's answer: @error is 0 or a negative errno. */
+void pool_work_done(struct pool *pool, enum pool_action action, uint32_t device, uint32_t slab,
+                    int error);
+
+/*
+ * pool_device_lost() - the mover of @device is gone and has nothing pinned any more. What it was
+ * working on has failed; a late pool_work_done() for it is ignored.
+ */
+void pool_device_lost(struct pool *pool, uint32_t device);
+
+/*
+ * pool_adopt() - take the slab @slab with its data from a former manager. @fd is taken on success.
+ * It is dirty, and let go when pool_adopt_reservation() does not claim it before the first
+ * pool_reserve() or pool_want(). Errors: -EEXIST; -EINVAL (not a memfd of ours).
+ */
+int pool_adopt(struct pool *pool, uint32_t slab, int fd);
+
+/*
+ * pool_adopt_reservation() - take a reservation of a former manager, for slabs that are adopted
+ * Errors: -ENOENT (a slab is missing: that memory is lost), -EINVAL (outside of the slab, overlaps,
+ * or two owners in one slab); nothing is changed then.
+ */
+int pool_adopt_reservation(struct pool *pool, struct pool_reservation **ret_reservation,
+                           const char *owner, const struct pool_extent *extents, size_t n_extents);
+
+/*
+ * pool_make_segments() - lay memories of @sizes one after another into @extents
+ *
+ * For mover_job: which bytes of which memory go where. Both directions use the same segments.
+ * @ret_segments is the caller's to free(). Errors: -ENOSPC (the extents are too short).
+ */
+int pool_make_segments(struct mover_segment **ret_segments, size_t *ret_n, const uint64_t *sizes,
+                       size_t n_sizes, const struct pool_extent *extents, size_t n_extents);
+
+#endif
