@@ -14,9 +14,17 @@
  *                   why not (it
  *                   is open again)
  *   ALLOCATIONS*, EXPORTED           RELEASE   unmap and release it (addresses stay reserved)
- *   RELEASED                         MAP*      map these descriptors at those addresses
+ *   RELEASED                         CREATE    make new memory at all those addresses
+ *   ALLOCATIONS*, CREATED            MAP*      undo: map these descriptors at those addresses
  *   MAPPED          after the last   OPEN      let the threads go on
  *   OPENED
+ *
+ * The guest creates its memory itself, also at resume, because of what driver 580 does with a
+ * handle that was imported: it cannot be exported again, a process that holds one does not survive
+ * the driver's own checkpoint (the restore fails with 801), and after a move to another device an
+ * import fails or is slow. MAP imports all the same, as the undo of a RELEASE whose copy did not
+ * come about: the gate keeps those descriptors, answers the next EXPORT with them, and the next
+ * RELEASE lets them go.
  *
  * A step may be refused: the answer carries a result and the name of the failed driver call, and
  * the gate is then in the state of before the step. CLOSE refused leaves the gate open.
@@ -43,6 +51,7 @@ enum gate_message {
         GATE_RELEASED,
         GATE_MAPPED,
         GATE_OPENED,
+        GATE_CREATED,
 
         GATE_WELCOME = 64,
         GATE_REFUSED,
@@ -51,6 +60,7 @@ enum gate_message {
         GATE_RELEASE,
         GATE_MAP,
         GATE_OPEN,
+        GATE_CREATE,
 };
 
 /* How far a gate has gone; the manager learns it from JOIN. */
@@ -122,15 +132,15 @@ struct gate_allocations { /* ALLOCATIONS and MAP */
         struct gate_allocation allocation[GATE_BATCH_MAX];
 };
 
-struct gate_result { /* EXPORTED, RELEASED, MAPPED, OPENED */
+struct gate_result { /* EXPORTED, RELEASED, CREATED, MAPPED, OPENED */
         struct gate_header header;
         int32_t error;       /* 0, or a positive errno */
         int32_t driver_code; /* CUresult of the failed call, or 0 */
-        uint64_t bytes;      /* EXPORTED: of all batches */
+        uint64_t bytes;      /* EXPORTED, CREATED: of all batches */
         char call[64];
 };
 
-struct gate_command { /* EXPORT, RELEASE, OPEN */
+struct gate_command { /* EXPORT, RELEASE, CREATE, OPEN */
         struct gate_header header;
 };
 

@@ -15,16 +15,24 @@
  *   SLAB_ZERO   slab                      -> DONE      forget what the last vGPU left there
  *   SLAB_REMOVE slab                      -> DONE
  *   JOB_BEGIN   job, kind, devices        -> (nothing)
- *   JOB_MEMORY* job, sizes (+fds)         -> (nothing) OUT, PEER: memory to copy from, in order;
- *                                                      IN: sizes to create, no fds
+ *   JOB_SOURCE* job, sizes, fds           -> (nothing) PEER: memory to copy from, in order
  *   JOB_SEGMENTS* job, segments           -> (nothing) OUT, IN: which bytes go where
- *   JOB_RUN     job                       -> PROGRESS*, then IN and PEER: CREATED* (+fds), DONE
+ *   JOB_STAGE   job, limit                -> (nothing) IN, PEER: begin to copy into memory of the
+ *                                                      mover's own, before the target is there
+ *   JOB_MEMORY* job, sizes, fds           -> (nothing) OUT: memory to copy from, IN, PEER: the
+ *                                                      guest's new memory to copy to, in order
+ *   JOB_RUN     job                       -> PROGRESS*, DONE
  *   JOB_END     job                       -> DONE      drop the mover's hold on the memory
  *   CHECKPOINT  pid, action               -> DONE
  *   CONTEXT     wanted                    -> DONE      create or drop the device context
  *
- * A job that fails says so once, in the DONE of JOB_RUN; what it created is gone, what it was
- * given is untouched. JOB_END is needed in any case.
+ * Staging is what hides a resume behind the driver's restore: the guest can create its memory only
+ * when its context is back (0.2 to 0.3 s), so until then the mover fills memory of its own on the
+ * same device at the speed of the bus. When the guest's memory arrives, what is staged is copied
+ * within the device (about 2 TB/s) and the rest goes straight from the source.
+ *
+ * A job that fails says so once, in the DONE of JOB_RUN; what it staged is gone, what it was given
+ * to read is untouched. JOB_END is needed in any case, and ends a job in any state.
  */
 
 #include <stdint.h>
@@ -45,10 +53,11 @@ enum mover_message {
         MOVER_JOB_END,
         MOVER_CHECKPOINT,
         MOVER_CONTEXT,
+        MOVER_JOB_SOURCE,
+        MOVER_JOB_STAGE,
 
         MOVER_INFO_IS = 64,
         MOVER_PROGRESS,
-        MOVER_CREATED,
         MOVER_DONE,
 };
 
@@ -57,7 +66,7 @@ struct mover_header {
         uint16_t version;
         uint16_t message; /* enum mover_message */
         uint32_t id;      /* of the request; repeated in its answers */
-        uint32_t job;     /* JOB_*, PROGRESS, CREATED: chosen by the manager */
+        uint32_t job;     /* JOB_*, PROGRESS: chosen by the manager */
 };
 
 struct mover_info {
@@ -77,8 +86,8 @@ struct mover_slab {
 
 enum mover_job_kind {
         MOVER_OUT = 1, /* device memory -> slabs */
-        MOVER_IN,      /* slabs -> new device memory on the mover's device */
-        MOVER_PEER,    /* memory of another device -> new memory on the mover's device */
+        MOVER_IN,      /* slabs -> the guest's memory on the mover's device */
+        MOVER_PEER,    /* memory of another device (or this one) -> the guest's, on the mover's */
 };
 
 struct mover_job_begin {
@@ -93,7 +102,7 @@ struct mover_job_begin {
 #define MOVER_MEMORY_MAX  64
 #define MOVER_SEGMENT_MAX 128
 
-struct mover_memory { /* JOB_MEMORY and CREATED */
+struct mover_memory { /* JOB_MEMORY and JOB_SOURCE */
         struct mover_header header;
         uint32_t first; /* index of the first entry in the job */
         uint32_t count;
@@ -113,6 +122,11 @@ struct mover_segments {
         uint32_t count;
         uint32_t reserved;
         struct mover_segment segment[MOVER_SEGMENT_MAX];
+};
+
+struct mover_stage {
+        struct mover_header header;
+        uint64_t limit; /* bytes of device memory that staging may take */
 };
 
 enum mover_checkpoint_action {
