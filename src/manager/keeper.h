@@ -16,6 +16,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <systemd/sd-event.h>
 
 #include "base/cleanup.h"
@@ -60,6 +61,9 @@ int keeper_drop(struct keeper *keeper, const char *label);
 
 /* keeper_find() - the descriptor of @label, borrowed until the label is dropped; -1 for none. */
 int keeper_find(const struct keeper *keeper, const char *label);
+
+/* keeper_get_pid() - for messages; 0 when it is gone. */
+pid_t keeper_get_pid(const struct keeper *keeper);
 
 size_t keeper_count(const struct keeper *keeper);
 
