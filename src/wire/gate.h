@@ -29,9 +29,10 @@
  * A step may be refused: the answer carries a result and the name of the failed driver call, and
  * the gate is then in the state of before the step. CLOSE refused leaves the gate open.
  *
- * When the connection breaks, a gate that still holds its memory (anything before RELEASE) opens
- * by itself. One that has released it stays closed, connects again until a manager answers, and
- * says so in JOIN; the manager then finishes or undoes what its predecessor began.
+ * When the connection breaks, a gate that was not told to RELEASE opens by itself: its memory is as
+ * the guest left it. From RELEASE to OPEN it stays closed, also with memory mapped again, for that
+ * may not be filled yet; it connects again until a manager answers, and says in JOIN how far it is.
+ * The manager then finishes or undoes what its predecessor began.
  *
  * The manager trusts nothing in here: the process is the one of SO_PEERCRED, sizes are checked,
  * and what a guest claims can only harm that guest.
@@ -66,7 +67,7 @@ enum gate_message {
 /* How far a gate has gone; the manager learns it from JOIN. */
 enum gate_state {
         GATE_STATE_OPEN = 0,
-        GATE_STATE_CLOSED,   /* drained; memory is still mapped */
+        GATE_STATE_CLOSED,   /* drained; memory is mapped: still, or again by CREATE or MAP */
         GATE_STATE_RELEASED, /* its movable memory is not mapped any more */
 };
 
