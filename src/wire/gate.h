@@ -113,14 +113,18 @@ struct gate_close {
         uint32_t reserved;
 };
 
+/* What keeps the driver from checkpointing the process; --keep-context does not mind. */
+#define GATE_HOLDS_MANAGED  1u /* cuMemAllocManaged: the checkpoint answers 801 */
+#define GATE_HOLDS_IMPORTED 2u /* memory of another process: the restore would lose the guest */
+
 struct gate_closed {
         struct gate_header header;
         int32_t error;          /* 0, or a positive errno: ETIMEDOUT, EBUSY, EIO (driver) */
         int32_t driver_code;    /* CUresult of the failed call, or 0 */
         uint64_t movable_bytes; /* what EXPORT will hand over */
         uint32_t n_allocations;
-        uint32_t reserved;
-        char call[64]; /* the driver call that failed or that a thread sits in */
+        uint32_t holds; /* GATE_HOLDS_* */
+        char call[64];  /* the driver call that failed or that a thread sits in */
 };
 
 /* Up to this many allocations, each with one descriptor, in one ALLOCATIONS or MAP message. */
