@@ -12,8 +12,10 @@
  * instruction takes exactly its own share with it: the manager clears its slot.
  *
  * A charge reads all slots and adds to its own: between processes that is made
- * atomic by a write lock (fcntl OFD lock) on the first byte of the page's file,
- * which the kernel drops when a holder dies; between threads by the gate.
+ * atomic by a write lock (fcntl F_SETLKW) on the first byte of the page's file,
+ * which the kernel drops when a holder dies; between threads by the gate. Not an
+ * OFD lock: that one belongs to the open file, which all gates of an instance
+ * share when the manager hands them the same descriptor.
  *
  * The manager never locks, and believes nothing it reads here: a guest that
  * writes garbage lies about itself only. @quota is the manager's to write; it
