@@ -164,6 +164,7 @@ typedef struct {
 #define CU_STREAM_LEGACY               ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD           ((CUstream)0x2)
 #define CU_EVENT_DEFAULT               0u
+#define CU_EVENT_BLOCKING_SYNC         1u
 #define CU_EVENT_DISABLE_TIMING        2u
 #define CU_STREAM_CAPTURE_MODE_GLOBAL  0
 #define CU_STREAM_CAPTURE_MODE_RELAXED 2
