@@ -17,7 +17,7 @@
  *   JOB_BEGIN   job, kind, devices        -> (nothing)
  *   JOB_SOURCE* job, sizes, fds           -> (nothing) PEER: memory to copy from, in order
  *   JOB_SEGMENTS* job, segments           -> (nothing) OUT, IN: which bytes go where
- *   JOB_STAGE   job, limit                -> (nothing) IN, PEER: begin to copy into memory of the
+ *   JOB_STAGE   job, limit                -> PROGRESS* IN, PEER: begin to copy into memory of the
  *                                                      mover's own, before the target is there
  *   JOB_MEMORY* job, sizes, fds           -> (nothing) OUT: memory to copy from, IN, PEER: the
  *                                                      guest's new memory to copy to, in order
