@@ -90,32 +90,42 @@ typedef void (*mover_progress_fn)(struct mover *mover, uint64_t bytes_done, uint
                                   void *userdata);
 
 /*
- * The end of a job. @fds: IN and PEER that succeeded: a descriptor of each new memory, in the
- * order of the request, else NULL and 0. The callback takes those that it wants with TAKE_FD();
- * the others are closed after it.
+ * A job, in the order of the calls: mover_job_begin(), perhaps mover_job_stage(), mover_job_run()
+ * when the memory is there, mover_job_end(). All that is passed is copied.
  */
-typedef void (*mover_job_fn)(struct mover *mover, const struct mover_done *done, int *fds,
-                             size_t n_fds, void *userdata);
-
 struct mover_job {
         enum mover_job_kind kind;
-        const char *source_uuid; /* PEER: "GPU-..." of the memory that is given */
-        const uint64_t *sizes;   /* n_memories */
-        const int *fds;          /* n_memories; NULL for IN */
         size_t n_memories;
-        const struct mover_segment *segments; /* OUT, IN */
+        const struct mover_segment *segments; /* OUT, IN: see pool_make_segments() */
         size_t n_segments;
-        mover_progress_fn progress; /* or NULL */
-        mover_job_fn done;
-        void *userdata; /* of both */
+        const char *source_uuid;      /* PEER: "GPU-..." of the memory to copy from */
+        const uint64_t *source_sizes; /* PEER: n_memories */
+        const int *source_fds;        /* PEER: n_memories */
+        mover_progress_fn progress;   /* of staging and of the run; or NULL */
+        void *userdata;               /* of @progress */
 };
 
+/* mover_job_begin() - Errors: -EINVAL (a field is missing, or does not belong to the kind). */
+int mover_job_begin(struct mover *mover, uint32_t *ret_id, const struct mover_job *job);
+
 /*
- * mover_job_run() - send the whole job; everything in @job is copied. The mover holds the memory
- * of the job until mover_job_end(), which is needed after failure as well.
- * Errors: -EINVAL (fds missing or too many); -ECONNRESET.
+ * mover_job_stage() - IN, PEER: begin to copy now, into at most @limit bytes of memory of the
+ * mover's own on its device. Never fails the job: where there is no room nothing is staged.
  */
-int mover_job_run(struct mover *mover, uint32_t *ret_id, const struct mover_job *job);
+int mover_job_stage(struct mover *mover, uint32_t id, uint64_t limit);
+
+/*
+ * mover_job_run() - @sizes and @fds: n_memories of them. OUT: memory to copy from; IN, PEER: the
+ * guest's new memory to copy to. The mover holds it until mover_job_end(), unless the job fails.
+ * done->error is -ECANCELED when mover_job_end() came first.
+ */
+int mover_job_run(struct mover *mover, uint32_t id, const uint64_t *sizes, const int *fds,
+                  mover_done_fn done, void *userdata);
+
+/*
+ * mover_job_end() - needed for every job that has begun, also after a failure; ends it in any
+ * state. When it is done the mover holds nothing of the job any more. @done may be NULL.
+ */
 int mover_job_end(struct mover *mover, uint32_t id, mover_done_fn done, void *userdata);
 
 /* What `vgpu-mover --probe` found. */
