@@ -29,6 +29,7 @@ typedef struct CUmipmappedArray_st *CUmipmappedArray;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
+typedef struct CUgraphNode_st *CUgraphNode;
 typedef unsigned long long CUmemGenericAllocationHandle;
 
 typedef enum {
@@ -63,6 +64,12 @@ typedef enum {
         CUDA_ERROR_SYSTEM_NOT_READY = 802,
         CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
         CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901,
+        CUDA_ERROR_STREAM_CAPTURE_MERGE = 902,
+        CUDA_ERROR_STREAM_CAPTURE_UNMATCHED = 903,
+        CUDA_ERROR_STREAM_CAPTURE_UNJOINED = 904,
+        CUDA_ERROR_STREAM_CAPTURE_ISOLATION = 905,
+        CUDA_ERROR_STREAM_CAPTURE_IMPLICIT = 906,
+        CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD = 908,
         CUDA_ERROR_TIMEOUT = 909,
         CUDA_ERROR_UNKNOWN = 999,
 } CUresult;
@@ -202,6 +209,74 @@ typedef struct {
         size_t WidthInBytes, Height;
 } CUDA_MEMCPY2D;
 
+/* Arrays. */
+
+typedef enum {
+        CU_AD_FORMAT_UNSIGNED_INT8 = 0x01,
+        CU_AD_FORMAT_UNSIGNED_INT16 = 0x02,
+        CU_AD_FORMAT_UNSIGNED_INT32 = 0x03,
+        CU_AD_FORMAT_SIGNED_INT8 = 0x08,
+        CU_AD_FORMAT_SIGNED_INT16 = 0x09,
+        CU_AD_FORMAT_SIGNED_INT32 = 0x0a,
+        CU_AD_FORMAT_HALF = 0x10,
+        CU_AD_FORMAT_FLOAT = 0x20,
+} CUarray_format;
+
+#define CUDA_ARRAY3D_LAYERED          0x01u
+#define CUDA_ARRAY3D_SPARSE           0x40u
+#define CUDA_ARRAY3D_DEFERRED_MAPPING 0x80u
+
+typedef struct {
+        size_t Width, Height;
+        CUarray_format Format;
+        unsigned int NumChannels;
+} CUDA_ARRAY_DESCRIPTOR;
+
+typedef struct {
+        size_t Width, Height, Depth;
+        CUarray_format Format;
+        unsigned int NumChannels;
+        unsigned int Flags;
+} CUDA_ARRAY3D_DESCRIPTOR;
+
+/* Memory in graphs. */
+
+typedef struct {
+        int allocType;
+        int handleTypes;
+        CUmemLocation location;
+        void *win32SecurityAttributes;
+        size_t maxSize;
+        unsigned short usage;
+        unsigned char reserved[54];
+} CUmemPoolProps;
+
+typedef struct {
+        CUmemPoolProps poolProps;
+        const CUmemAccessDesc *accessDescs;
+        size_t accessDescCount;
+        size_t bytesize;
+        CUdeviceptr dptr; /* set by the driver */
+} CUDA_MEM_ALLOC_NODE_PARAMS;
+
+#define CU_GRAPH_NODE_TYPE_MEM_ALLOC 10
+
+typedef struct {
+        int type; /* CU_GRAPH_NODE_TYPE_* */
+        int reserved0[3];
+        union {
+                long long reserved1[29];
+                CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+        };
+        long long reserved2;
+} CUgraphNodeParams;
+
+/* Sharing between processes. */
+
+typedef struct {
+        char reserved[64];
+} CUipcMemHandle;
+
 /* Process checkpoint. All arguments are 64 zeroed bytes in every version: spec section 1.2. */
 
 typedef enum {
@@ -241,6 +316,9 @@ _Static_assert(sizeof(CUmemAllocationProp) == 32, "CUDA ABI");
 _Static_assert(sizeof(CUmemAccessDesc) == 12, "CUDA ABI");
 _Static_assert(sizeof(CUlaunchConfig) == 56, "CUDA ABI");
 _Static_assert(sizeof(CUDA_MEMCPY2D) == 128, "CUDA ABI");
+_Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR) == 40, "CUDA ABI");
+_Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == 120, "CUDA ABI");
+_Static_assert(sizeof(CUgraphNodeParams) == 256, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointLockArgs) == 64, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointCheckpointArgs) == 64, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointRestoreArgs) == 64, "CUDA ABI");
@@ -363,6 +441,66 @@ CUDA_API CUresult cuLaunchKernel(CUfunction function, unsigned int grid_x, unsig
 CUDA_API CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction function,
                                    void **parameters, void **extra);
 CUDA_API CUresult cuLaunchHostFunc(CUstream stream, CUhostFn function, void *data);
+
+CUDA_API CUresult cuDevicePrimaryCtxRelease(CUdevice device);
+CUDA_API CUresult cuDevicePrimaryCtxReset(CUdevice device);
+CUDA_API CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device);
+CUDA_API CUresult cuCtxCreate_v3(CUcontext *context, void *affinity, int n_affinity,
+                                 unsigned int flags, CUdevice device);
+CUDA_API CUresult cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags,
+                                 CUdevice device);
+CUDA_API CUresult cuCtxDestroy(CUcontext context);
+
+CUDA_API CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t size, CUstream stream);
+CUDA_API CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                                          CUstream stream);
+CUDA_API CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                                               CUstream stream);
+CUDA_API CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream);
+CUDA_API CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, int type,
+                                                     unsigned long long flags);
+CUDA_API CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer, size_t size,
+                                                int type, unsigned long long flags);
+CUDA_API CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer);
+CUDA_API CUresult cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle,
+                                     unsigned int flags);
+CUDA_API CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle,
+                                        unsigned int flags);
+CUDA_API CUresult cuIpcCloseMemHandle(CUdeviceptr pointer);
+
+CUDA_API CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descriptor);
+CUDA_API CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor);
+CUDA_API CUresult cuArrayDestroy(CUarray array);
+CUDA_API CUresult cuMipmappedArrayCreate(CUmipmappedArray *array,
+                                         const CUDA_ARRAY3D_DESCRIPTOR *descriptor,
+                                         unsigned int levels);
+CUDA_API CUresult cuMipmappedArrayDestroy(CUmipmappedArray array);
+
+CUDA_API CUresult cuGraphDestroy(CUgraph graph);
+CUDA_API CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
+                                         const CUgraphNode *dependencies, size_t n,
+                                         CUDA_MEM_ALLOC_NODE_PARAMS *params);
+CUDA_API CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                                 size_t n, CUgraphNodeParams *params);
+CUDA_API CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph,
+                                    const CUgraphNode *dependencies, const void *edges, size_t n,
+                                    CUgraphNodeParams *params);
+
+CUDA_API CUresult cuStreamDestroy(CUstream stream);
+CUDA_API CUresult cuStreamBeginCapture(CUstream stream);
+CUDA_API CUresult cuStreamBeginCapture_ptsz(CUstream stream);
+CUDA_API CUresult cuStreamBeginCapture_v2(CUstream stream, int mode);
+CUDA_API CUresult cuStreamBeginCapture_v2_ptsz(CUstream stream, int mode);
+CUDA_API CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
+                                              const CUgraphNode *dependencies, const void *edges,
+                                              size_t n, int mode);
+CUDA_API CUresult cuStreamBeginCaptureToGraph_ptsz(CUstream stream, CUgraph graph,
+                                                   const CUgraphNode *dependencies,
+                                                   const void *edges, size_t n, int mode);
+CUDA_API CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph);
+CUDA_API CUresult cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph);
+CUDA_API CUresult cuStreamIsCapturing(CUstream stream, int *status);
+CUDA_API CUresult cuStreamIsCapturing_ptsz(CUstream stream, int *status);
 
 CUDA_API CUresult cuCheckpointProcessGetState(int pid, CUprocessState *state);
 CUDA_API CUresult cuCheckpointProcessGetRestoreThreadId(int pid, int *tid);
