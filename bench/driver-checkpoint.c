@@ -11,7 +11,7 @@
  */
 #include <stdlib.h>
 
-#include "bench/driver.h"
+#include "tests/guests/driver.h"
 
 #define DEVICES_MAX 16
 

@@ -12,7 +12,7 @@
  */
 #include <stdlib.h>
 
-#include "bench/driver.h"
+#include "tests/guests/driver.h"
 
 #define PIECE  ((size_t)512 << 20)
 #define PIECES 512

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "bench/driver.h"
+#include "tests/guests/driver.h"
 
 /* Pinned in pieces of this size: what a pool of slabs looks like to the bus. */
 #define PIECE ((size_t)256 << 20)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef BENCH_DRIVER_H
-#define BENCH_DRIVER_H
+#ifndef GUESTS_DRIVER_H
+#define GUESTS_DRIVER_H
 
 /*
- * The CUDA driver for benchmark programs: loaded at run time, so that one binary
+ * The CUDA driver for guest and benchmark programs: loaded at run time, so that one binary
  * runs on the real driver, on the simulated one and behind the gate.
  *
- * A benchmark that cannot go on says what failed and ends: must().
+ * A program that cannot go on says what failed and ends: must().
  */
 
 #include <dlfcn.h>

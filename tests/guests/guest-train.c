@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A guest whose memory is its proof. Every word of allocation i starts as i; each
+ * step adds 1 to all words with a kernel and compares samples with i + step. A
+ * byte that gets lost, or a step that runs twice, shows.
+ *
+ * It writes one line a step to its log ("12 ok" or "12 BAD ..."), and "ready" to
+ * standard output once everything is allocated and the first step is done.
+ * SIGTERM ends it after the step, with a comparison of all words and the line
+ * "done STEPS ok" or "done STEPS BAD".
+ */
+#include <getopt.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "tests/guests/driver.h"
+#include "tests/guests/kernels.h"
+
+#define ALLOCATIONS_MAX 65536
+#define PIECE_MAX       (64 * MIB)
+#define SMALL_SIZE      256
+#define SAMPLES         8
+
+struct allocation {
+        CUdeviceptr pointer;
+        size_t size;
+};
+
+struct options {
+        uint64_t size;
+        uint64_t small;
+        unsigned long steps;
+        unsigned int threads;
+        unsigned int pause_ms;
+        unsigned int children;
+        bool sync_loop;
+        bool managed;
+        bool async_pool;
+        const char *log;
+};
+
+struct training {
+        struct options options;
+        struct allocation allocation[ALLOCATIONS_MAX];
+        size_t n_allocations;
+        CUcontext context;
+        CUfunction fill, add;
+        FILE *log;
+        pthread_barrier_t begin, end; /* of a step */
+        _Atomic bool ending;
+        unsigned long step;
+};
+
+struct worker {
+        struct training *training;
+        unsigned int number;
+        pthread_t thread;
+};
+
+static volatile sig_atomic_t terminated;
+
+static void on_terminate(int signal_number)
+{
+        (void)signal_number;
+        terminated = 1;
+}
+
+static void launch(CUfunction function, const struct allocation *allocation, uint32_t value)
+{
+        CUdeviceptr pointer = allocation->pointer;
+        uint64_t n = allocation->size / sizeof(uint32_t);
+        void *parameters[] = { &pointer, &value, &n };
+
+        must(DRIVER(cuLaunchKernel)(function, 256, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL));
+}
+
+static void add_allocation(struct training *training, CUdeviceptr pointer, size_t size)
+{
+        struct allocation *allocation = &training->allocation[training->n_allocations];
+
+        if (training->n_allocations == ALLOCATIONS_MAX) {
+                fprintf(stderr, "guest-train: more than %d allocations\n", ALLOCATIONS_MAX);
+                exit(2);
+        }
+        *allocation = (struct allocation){ .pointer = pointer, .size = size };
+        launch(training->fill, allocation, (uint32_t)training->n_allocations);
+        training->n_allocations++;
+}
+
+static void allocate(struct training *training, size_t size)
+{
+        CUdeviceptr pointer;
+
+        must(DRIVER(cuMemAlloc_v2)(&pointer, size));
+        add_allocation(training, pointer, size);
+}
+
+static void allocate_all(struct training *training)
+{
+        const struct options *options = &training->options;
+        CUdeviceptr pointer;
+
+        for (uint64_t left = options->size; left > 0;) {
+                uint64_t piece = left < PIECE_MAX ? left : PIECE_MAX;
+
+                allocate(training, piece);
+                left -= piece;
+        }
+        for (uint64_t i = 0; i < options->small; i++)
+                allocate(training, SMALL_SIZE);
+        if (options->managed) {
+                must(DRIVER(cuMemAllocManaged)(&pointer, MIB, CU_MEM_ATTACH_GLOBAL));
+                add_allocation(training, pointer, MIB);
+        }
+        if (options->async_pool) {
+                must(DRIVER(cuMemAllocAsync)(&pointer, 4 * MIB, NULL));
+                add_allocation(training, pointer, 4 * MIB);
+        }
+        must(DRIVER(cuCtxSynchronize)());
+}
+
+/* The words of @allocation that differ from what they must be after @step, of those looked at. */
+static size_t count_wrong(const struct allocation *allocation, uint32_t expected, size_t stride)
+{
+        size_t wrong = 0;
+
+        for (size_t at = 0; at < allocation->size; at += stride) {
+                uint32_t word;
+
+                must(DRIVER(cuMemcpyDtoH_v2)(&word, allocation->pointer + at, sizeof(word)));
+                wrong += word != expected;
+        }
+        return wrong;
+}
+
+static size_t count_wrong_everywhere(struct training *training)
+{
+        uint32_t *words = malloc(PIECE_MAX);
+        size_t wrong = 0;
+
+        for (size_t i = 0; words && i < training->n_allocations; i++) {
+                const struct allocation *allocation = &training->allocation[i];
+
+                must(DRIVER(cuMemcpyDtoH_v2)(words, allocation->pointer, allocation->size));
+                for (size_t word = 0; word < allocation->size / sizeof(*words); word++)
+                        wrong += words[word] != (uint32_t)(i + training->step);
+        }
+        free(words);
+        return wrong;
+}
+
+static size_t sample_all(struct training *training)
+{
+        size_t wrong = 0;
+
+        for (size_t i = 0; i < training->n_allocations; i++) {
+                const struct allocation *allocation = &training->allocation[i];
+                size_t stride = allocation->size / SAMPLES & ~(size_t)3;
+
+                /* Of the many small ones only some in each step: a sample is a driver call. */
+                if (allocation->size == SMALL_SIZE && (i + training->step) % 64 != 0)
+                        continue;
+                wrong += count_wrong(allocation, (uint32_t)(i + training->step), stride);
+        }
+        return wrong;
+}
+
+static void *work(void *data)
+{
+        struct worker *worker = data;
+        struct training *training = worker->training;
+
+        must(DRIVER(cuCtxSetCurrent)(training->context));
+        for (;;) {
+                pthread_barrier_wait(&training->begin);
+                if (training->ending)
+                        return NULL;
+                for (size_t i = worker->number; i < training->n_allocations;
+                     i += training->options.threads)
+                        launch(training->add, &training->allocation[i], 1);
+                pthread_barrier_wait(&training->end);
+        }
+}
+
+static void *synchronize_for_ever(void *data)
+{
+        struct training *training = data;
+
+        must(DRIVER(cuCtxSetCurrent)(training->context));
+        while (!training->ending)
+                must(DRIVER(cuCtxSynchronize)());
+        return NULL;
+}
+
+static void pause_between_steps(unsigned int milliseconds)
+{
+        const struct timespec time = { .tv_sec = milliseconds / 1000,
+                                       .tv_nsec = milliseconds % 1000 * 1000000L };
+
+        nanosleep(&time, NULL);
+}
+
+static bool one_step(struct training *training)
+{
+        size_t wrong;
+
+        pthread_barrier_wait(&training->begin);
+        pthread_barrier_wait(&training->end);
+        must(DRIVER(cuCtxSynchronize)());
+        training->step++;
+
+        wrong = sample_all(training);
+        if (wrong)
+                fprintf(training->log, "%lu BAD %zu words\n", training->step, wrong);
+        else
+                fprintf(training->log, "%lu ok\n", training->step);
+        fflush(training->log);
+        return wrong == 0;
+}
+
+static int train(struct training *training)
+{
+        struct worker workers[64];
+        pthread_t synchronizer;
+        size_t wrong = 0;
+
+        pthread_barrier_init(&training->begin, NULL, training->options.threads + 1);
+        pthread_barrier_init(&training->end, NULL, training->options.threads + 1);
+        for (unsigned int i = 0; i < training->options.threads; i++) {
+                workers[i] = (struct worker){ .training = training, .number = i };
+                pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+        }
+        if (training->options.sync_loop)
+                pthread_create(&synchronizer, NULL, synchronize_for_ever, training);
+
+        while (!terminated &&
+               (training->options.steps == 0 || training->step < training->options.steps)) {
+                wrong += !one_step(training);
+                if (training->step == 1) {
+                        puts("ready");
+                        fflush(stdout);
+                }
+                pause_between_steps(training->options.pause_ms);
+        }
+
+        training->ending = true;
+        pthread_barrier_wait(&training->begin);
+        for (unsigned int i = 0; i < training->options.threads; i++)
+                pthread_join(workers[i].thread, NULL);
+        if (training->options.sync_loop)
+                pthread_join(synchronizer, NULL);
+
+        wrong += count_wrong_everywhere(training);
+        printf("done %lu %s\n", training->step, wrong ? "BAD" : "ok");
+        return wrong ? 1 : 0;
+}
+
+static void start_on_device(struct training *training)
+{
+        CUmodule module;
+        CUdevice device;
+
+        must(DRIVER(cuInit)(0));
+        must(DRIVER(cuDeviceGet)(&device, 0));
+        must(DRIVER(cuDevicePrimaryCtxRetain)(&training->context, device));
+        must(DRIVER(cuCtxSetCurrent)(training->context));
+        must(DRIVER(cuModuleLoadData)(&module, kernels));
+        must(DRIVER(cuModuleGetFunction)(&training->fill, module, "fill"));
+        must(DRIVER(cuModuleGetFunction)(&training->add, module, "add"));
+}
+
+/* Further processes of the same vGPU: the same program, one after another's log name. */
+static void start_children(char **argv, const struct options *options)
+{
+        for (unsigned int i = 1; i <= options->children; i++) {
+                char log[512];
+
+                snprintf(log, sizeof(log), "%s.%u", options->log, i);
+                if (fork() == 0) {
+                        setenv("GUEST_TRAIN_CHILD", log, 1);
+                        execv("/proc/self/exe", argv);
+                        _exit(127);
+                }
+        }
+}
+
+static uint64_t size_or_die(const char *text)
+{
+        uint64_t size;
+
+        if (size_parse(&size, text) < 0) {
+                fprintf(stderr, "guest-train: '%s' is not a size\n", text);
+                exit(2);
+        }
+        return size;
+}
+
+static const char usage[] =
+        "usage: guest-train [OPTION]...\n"
+        "  --size SIZE          memory in pieces of at most 64 MiB (default 64M)\n"
+        "  --small N            N further allocations of 256 bytes\n"
+        "  --steps N            end after N steps (default: at SIGTERM)\n"
+        "  --threads N          launch from N threads (default 1, at most 64)\n"
+        "  --pause MS           between steps (default 5)\n"
+        "  --sync-loop          one more thread that does nothing but synchronize\n"
+        "  --managed            1 MiB of managed memory as well\n"
+        "  --async-pool         4 MiB of an asynchronous pool as well\n"
+        "  --children N         start N more processes like this one\n"
+        "  --log FILE           one line a step (default: standard error)\n";
+
+static void parse(struct options *options, int argc, char **argv)
+{
+        static const struct option names[] = {
+                { "size", required_argument, NULL, 's' },
+                { "small", required_argument, NULL, 'm' },
+                { "steps", required_argument, NULL, 'n' },
+                { "threads", required_argument, NULL, 't' },
+                { "pause", required_argument, NULL, 'p' },
+                { "sync-loop", no_argument, NULL, 'y' },
+                { "managed", no_argument, NULL, 'g' },
+                { "async-pool", no_argument, NULL, 'a' },
+                { "children", required_argument, NULL, 'c' },
+                { "log", required_argument, NULL, 'l' },
+                { NULL, 0, NULL, 0 },
+        };
+
+        for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
+                switch (c) {
+                case 's':
+                        options->size = size_or_die(optarg) & ~(uint64_t)3;
+                        break;
+                case 'm':
+                        options->small = strtoul(optarg, NULL, 10);
+                        break;
+                case 'n':
+                        options->steps = strtoul(optarg, NULL, 10);
+                        break;
+                case 't':
+                        options->threads = (unsigned int)strtoul(optarg, NULL, 10);
+                        break;
+                case 'p':
+                        options->pause_ms = (unsigned int)strtoul(optarg, NULL, 10);
+                        break;
+                case 'y':
+                        options->sync_loop = true;
+                        break;
+                case 'g':
+                        options->managed = true;
+                        break;
+                case 'a':
+                        options->async_pool = true;
+                        break;
+                case 'c':
+                        options->children = (unsigned int)strtoul(optarg, NULL, 10);
+                        break;
+                case 'l':
+                        options->log = optarg;
+                        break;
+                default:
+                        fputs(usage, stderr);
+                        exit(2);
+                }
+        }
+        if (options->threads < 1 || options->threads > 64 || (options->children && !options->log)) {
+                fputs(usage, stderr);
+                exit(2);
+        }
+}
+
+int main(int argc, char **argv)
+{
+        static struct training training = {
+                .options = { .size = 64 * MIB, .threads = 1, .pause_ms = 5 }
+        };
+        const char *child = getenv("GUEST_TRAIN_CHILD");
+        struct sigaction action = { .sa_handler = on_terminate };
+
+        parse(&training.options, argc, argv);
+        if (child)
+                training.options.log = child;
+        else
+                start_children(argv, &training.options);
+
+        training.log = training.options.log ? fopen(training.options.log, "w") : stderr;
+        if (!training.log) {
+                perror(training.options.log);
+                return 1;
+        }
+        sigaction(SIGTERM, &action, NULL);
+        start_on_device(&training);
+        allocate_all(&training);
+        return train(&training);
+}
