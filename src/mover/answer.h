@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MOVER_ANSWER_H
+#define MOVER_ANSWER_H
+
+/*
+ * What the mover says to the manager. Any thread may; each packet is whole.
+ * A manager that is gone is noticed where we read: sending to it does nothing.
+ */
+
+#include <stddef.h>
+
+#include "wire/mover.h"
+
+/* answer_done() - the end of @request with @error; the rest of @done as it is. */
+void answer_done(const struct mover_header *request, struct mover_done *done, int error);
+
+void answer_info(const struct mover_header *request, struct mover_info *info);
+
+void answer_progress(const struct mover_header *request, uint64_t bytes_done, uint64_t bytes_total);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MOVER_CHECKPOINT_H
+#define MOVER_CHECKPOINT_H
+
+/*
+ * The driver's checkpoint of a process: what is left of it on the device when
+ * its memory has been moved away by us.
+ *
+ * Both actions go on from where a former one stopped: a suspend of a process
+ * that is locked already begins with the checkpoint, and one of a process that
+ * is checkpointed is done. So a manager that lost its mover just asks again.
+ *
+ * A suspend that fails leaves the process running, where the driver lets us; a
+ * resume that fails leaves it as far as it came. @done says the state.
+ */
+
+#include "wire/mover.h"
+
+/*
+ * checkpoint_run() - do @request and fill @done: state, times, and the failed call
+ * Errors: -ETIMEDOUT (the lock; the process runs), -ESRCH (no such process), -EINVAL, -ENOSYS (the
+ * driver is older than 570), -EUCLEAN (the driver says that the process failed), -EIO, -ENOMEM.
+ */
+int checkpoint_run(const struct mover_checkpoint *request, struct mover_done *done);
+
+#endif

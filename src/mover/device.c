@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mover/device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <strings.h>
+
+#include "mover/driver.h"
+
+void device_format_uuid(char *text, const CUuuid *uuid)
+{
+        const unsigned char *b = uuid->bytes;
+
+        snprintf(text, DEVICE_UUID_MAX,
+                 "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+                 b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13],
+                 b[14], b[15]);
+}
+
+static int get_uuid(char *text, CUdevice id, struct mover_done *done)
+{
+        CUuuid uuid;
+        int r;
+
+        r = DRIVER_CALL(done, cuDeviceGetUuid, &uuid, id);
+        if (r == 0)
+                device_format_uuid(text, &uuid);
+        return r;
+}
+
+int device_find(CUdevice *ret_id, const char *uuid, struct mover_done *done)
+{
+        int count, r;
+
+        r = DRIVER_CALL(done, cuDeviceGetCount, &count);
+        for (int i = 0; i < count && r == 0; i++) {
+                char text[DEVICE_UUID_MAX];
+                CUdevice id;
+
+                r = DRIVER_CALL(done, cuDeviceGet, &id, i);
+                if (r == 0)
+                        r = get_uuid(text, id, done);
+                if (r == 0 && strcasecmp(text, uuid) == 0) {
+                        *ret_id = id;
+                        return 0;
+                }
+        }
+        return r < 0 ? r : -ENODEV;
+}
+
+int device_init(struct device *device, const char *uuid, struct mover_done *done)
+{
+        CUdevice id;
+        int r;
+
+        r = device_find(&id, uuid, done);
+        if (r < 0)
+                return r;
+
+        *device = (struct device){ .lock = PTHREAD_MUTEX_INITIALIZER, .id = id };
+        return 0;
+}
+
+int device_enter(struct device *device, struct mover_done *done)
+{
+        int r = 0;
+
+        pthread_mutex_lock(&device->lock);
+        if (!device->context)
+                r = DRIVER_CALL(done, cuDevicePrimaryCtxRetain, &device->context, device->id);
+        if (r < 0)
+                device->context = NULL;
+        else
+                r = DRIVER_CALL(done, cuCtxSetCurrent, device->context);
+        pthread_mutex_unlock(&device->lock);
+        return r;
+}
+
+int device_drop(struct device *device, struct mover_done *done)
+{
+        int r = 0;
+
+        pthread_mutex_lock(&device->lock);
+        if (device->context)
+                r = DRIVER_CALL(done, cuDevicePrimaryCtxRelease_v2, device->id);
+        if (r == 0)
+                device->context = NULL;
+        pthread_mutex_unlock(&device->lock);
+        return r;
+}
+
+bool device_has_context(struct device *device)
+{
+        bool has;
+
+        pthread_mutex_lock(&device->lock);
+        has = device->context != NULL;
+        pthread_mutex_unlock(&device->lock);
+        return has;
+}

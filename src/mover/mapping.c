@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mover/mapping.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "mover/driver.h"
+
+/* Room for the handles, and the size of all; the sum of sizes that wrap is nobody's memory. */
+static int prepare(struct mapping *mapping, const uint64_t *sizes, size_t n)
+{
+        uint64_t size = 0;
+
+        for (size_t i = 0; i < n; i++)
+                if (sizes[i] == 0 || __builtin_add_overflow(size, sizes[i], &size))
+                        return -EINVAL;
+
+        mapping->handles = calloc(n > 0 ? n : 1, sizeof(*mapping->handles));
+        if (!mapping->handles)
+                return -ENOMEM;
+        mapping->size = size;
+        return 0;
+}
+
+int mapping_import(struct mapping *mapping, const uint64_t *sizes, int *fds, size_t n,
+                   struct mover_done *done)
+{
+        int r;
+
+        r = prepare(mapping, sizes, n);
+        for (size_t i = 0; i < n && r == 0; i++) {
+                r = DRIVER_CALL(done, cuMemImportFromShareableHandle, &mapping->handles[i],
+                                (void *)(intptr_t)fds[i], CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+                if (r == 0) {
+                        mapping->n_handles++;
+                        fds[i] = fd_close(fds[i]);
+                }
+        }
+        return r;
+}
+
+int mapping_create(struct mapping *mapping, CUdevice device, uint64_t size, struct mover_done *done)
+{
+        const CUmemAllocationProp properties = {
+                .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device },
+        };
+        int r;
+
+        r = prepare(mapping, &size, 1);
+        if (r == 0)
+                r = DRIVER_CALL(done, cuMemCreate, &mapping->handles[0], size, &properties, 0);
+        if (r == 0)
+                mapping->n_handles++;
+        return r;
+}
+
+static int grant(struct mapping *mapping, const CUdevice *ids, size_t n_ids,
+                 struct mover_done *done)
+{
+        CUmemAccessDesc access[2];
+
+        for (size_t i = 0; i < n_ids; i++)
+                access[i] = (CUmemAccessDesc){
+                        .location = { .type = CU_MEM_LOCATION_TYPE_DEVICE, .id = ids[i] },
+                        .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE,
+                };
+        return DRIVER_CALL(done, cuMemSetAccess, mapping->base, mapping->size, access, n_ids);
+}
+
+int mapping_map(struct mapping *mapping, const uint64_t *sizes, const CUdevice *ids, size_t n_ids,
+                struct mover_done *done)
+{
+        CUdeviceptr base;
+        int r;
+
+        if (mapping->size == 0)
+                return 0;
+
+        r = DRIVER_CALL(done, cuMemAddressReserve, &base, mapping->size, 0, 0, 0);
+        if (r < 0)
+                return r;
+        mapping->base = base;
+
+        for (size_t i = 0; i < mapping->n_handles && r == 0; i++) {
+                r = DRIVER_CALL(done, cuMemMap, base + mapping->n_mapped, sizes[i], 0,
+                                mapping->handles[i], 0);
+                if (r == 0)
+                        mapping->n_mapped += sizes[i];
+        }
+        return r < 0 ? r : grant(mapping, ids, n_ids, done);
+}
+
+void mapping_deinit(struct mapping *mapping)
+{
+        if (mapping->n_mapped > 0)
+                driver.cuMemUnmap(mapping->base, mapping->n_mapped);
+        if (mapping->base)
+                driver.cuMemAddressFree(mapping->base, mapping->size);
+        for (size_t i = 0; i < mapping->n_handles; i++)
+                driver.cuMemRelease(mapping->handles[i]);
+        free(mapping->handles);
+        *mapping = (struct mapping){ 0 };
+}

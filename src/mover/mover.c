@@ -1,0 +1,423 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vgpu-mover: the only program of the manager's that loads CUDA (wire/mover.h).
+ *
+ * The main thread reads the socket. It keeps the table of jobs to itself and puts
+ * all other work on lanes (mover/lane.h), so that copies, checkpoints and the
+ * preparation of slabs overlap. A request that makes no sense ends the program:
+ * the manager sees that, and nothing of the manager's state is in here.
+ */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/packet.h"
+#include "mover/answer.h"
+#include "mover/checkpoint.h"
+#include "mover/device.h"
+#include "mover/driver.h"
+#include "mover/job.h"
+#include "mover/lane.h"
+#include "mover/probe.h"
+#include "mover/slab.h"
+#include "mover/transfer.h"
+
+/*
+ * How many threads a lane has. Copies share the bus, and one a direction fills it; the others let
+ * small jobs pass large ones. Staging waits on nobody, so a run that waits for its staging ends.
+ * Processes of one vGPU are checkpointed at the same time. Slabs and contexts change one after
+ * another.
+ */
+enum lane_name { LANE_CONTROL, LANE_SLAB, LANE_STAGE, LANE_COPY, LANE_CHECKPOINT, N_LANES };
+static const unsigned int n_lane_threads[] = { 1, 1, 4, 4, 8 };
+
+_Static_assert(sizeof(n_lane_threads) / sizeof(n_lane_threads[0]) == N_LANES, "one each");
+
+struct mover {
+        const char *uuid;
+        struct device device;
+        struct slabs slabs;
+        struct lane lanes[N_LANES];
+        struct job *jobs;   /* main thread */
+        atomic_uint n_jobs; /* that hold, or may hold, memory */
+};
+
+union packet {
+        struct mover_header header;
+        struct mover_slab slab;
+        struct mover_job_begin begin;
+        struct mover_memory memory;
+        struct mover_segments segments;
+        struct mover_stage stage;
+        struct mover_checkpoint checkpoint;
+        struct mover_context context;
+        char space[PACKET_SIZE_MAX];
+};
+
+struct request {
+        struct task task; /* first: a task is a request */
+        struct mover *mover;
+        int (*run)(struct request *request, struct mover_done *done);
+        struct job *job; /* JOB_STAGE, JOB_RUN, JOB_END: a reference */
+        union packet packet;
+        int fds[PACKET_FDS_MAX];
+        size_t n_fds;
+};
+
+static struct request *request_free(struct request *request)
+{
+        if (!request)
+                return NULL;
+
+        packet_close_fds(request->fds, request->n_fds);
+        job_unref(request->job);
+        free(request);
+        return NULL;
+}
+
+DEFINE_CLEANUP(struct request *, request_free);
+
+/* What runs on the lanes. */
+
+static int run_info(struct request *request, struct mover_done *done)
+{
+        struct mover *mover = request->mover;
+        struct mover_info info = { 0 };
+        size_t total = 0, free_bytes = 0;
+        int version = 0, r;
+
+        r = DRIVER_CALL(done, cuDriverGetVersion, &version);
+        if (r == 0)
+                r = DRIVER_CALL(done, cuDeviceTotalMem_v2, &total, mover->device.id);
+        info.has_context = device_has_context(&mover->device);
+        if (r == 0 && info.has_context)
+                r = device_enter(&mover->device, done);
+        if (r == 0 && info.has_context)
+                r = DRIVER_CALL(done, cuMemGetInfo_v2, &free_bytes, &total);
+        if (r < 0)
+                return r;
+
+        info.driver_version = (uint32_t)version;
+        info.memory_total = total;
+        info.memory_free = free_bytes;
+        answer_info(&request->packet.header, &info);
+        return 0;
+}
+
+static int run_slab_add(struct request *request, struct mover_done *done)
+{
+        const struct mover_slab *slab = &request->packet.slab;
+
+        return slab_add(&request->mover->slabs, &request->mover->device, slab->slab,
+                        request->fds[0], slab->size, done);
+}
+
+static int run_slab_zero(struct request *request, struct mover_done *done)
+{
+        (void)done;
+        return slab_zero(&request->mover->slabs, request->packet.slab.slab);
+}
+
+static int run_slab_remove(struct request *request, struct mover_done *done)
+{
+        return slab_remove(&request->mover->slabs, &request->mover->device,
+                           request->packet.slab.slab, done);
+}
+
+static int run_job_stage(struct request *request, struct mover_done *done)
+{
+        (void)done; /* the run tells a failure */
+        transfer_stage(request->job, &request->mover->device, &request->packet.header,
+                       request->packet.stage.limit);
+        return 0;
+}
+
+static int run_job(struct request *request, struct mover_done *done)
+{
+        return transfer_run(request->job, &request->mover->device, &request->packet.header, done);
+}
+
+static int run_job_end(struct request *request, struct mover_done *done)
+{
+        (void)done;
+        job_end(request->job);
+        request->mover->n_jobs--;
+        return 0;
+}
+
+static int run_checkpoint(struct request *request, struct mover_done *done)
+{
+        return checkpoint_run(&request->packet.checkpoint, done);
+}
+
+/* What is registered or mapped would go with the context, behind the manager's back. */
+static int run_context(struct request *request, struct mover_done *done)
+{
+        struct mover *mover = request->mover;
+
+        if (request->packet.context.wanted)
+                return device_enter(&mover->device, done);
+        if (!slabs_are_empty(&mover->slabs) || mover->n_jobs > 0)
+                return -EBUSY;
+        return device_drop(&mover->device, done);
+}
+
+/* What the main thread does itself, before a lane or instead. A failure ends the program. */
+
+static struct job **find_job(struct mover *mover, const struct request *request)
+{
+        struct job **job = &mover->jobs;
+
+        while (*job && (*job)->id != request->packet.header.job)
+                job = &(*job)->next;
+        return job;
+}
+
+static int begin_job(struct mover *mover, struct request *request)
+{
+        struct job *job;
+        int r;
+
+        if (*find_job(mover, request))
+                return -EPROTO;
+
+        r = job_new(&job, &request->packet.begin, &mover->slabs);
+        if (r < 0)
+                return r;
+        job->next = mover->jobs;
+        mover->jobs = job;
+        mover->n_jobs++;
+        return 0;
+}
+
+/* What belongs to the source must be there before staging, and the target before the run. */
+
+static int add_source(struct mover *mover, struct request *request)
+{
+        struct job *job = *find_job(mover, request);
+
+        if (!job || job->is_staged || job->is_started)
+                return -EPROTO;
+        return job_add_source(job, &request->packet.memory, request->fds, request->n_fds);
+}
+
+static int add_segments(struct mover *mover, struct request *request)
+{
+        struct job *job = *find_job(mover, request);
+
+        if (!job || job->is_staged || job->is_started)
+                return -EPROTO;
+        return job_add_segments(job, &request->packet.segments);
+}
+
+static int add_memory(struct mover *mover, struct request *request)
+{
+        struct job *job = *find_job(mover, request);
+
+        if (!job || job->is_started)
+                return -EPROTO;
+        return job_add_memory(job, &request->packet.memory, request->fds, request->n_fds);
+}
+
+static int stage_job(struct mover *mover, struct request *request)
+{
+        struct job *job = *find_job(mover, request);
+
+        if (!job || job->kind == MOVER_OUT || job->is_staged || job->is_started)
+                return -EPROTO;
+        job->is_staged = true;
+        job->stage = JOB_QUEUED;
+        request->job = job_ref(job);
+        return 0;
+}
+
+static int start_job(struct mover *mover, struct request *request)
+{
+        struct job *job = *find_job(mover, request);
+
+        if (!job || job->is_started)
+                return -EPROTO;
+        job->is_started = true;
+        job->run = JOB_QUEUED;
+        request->job = job_ref(job);
+        return 0;
+}
+
+static int end_job(struct mover *mover, struct request *request)
+{
+        struct job **place = find_job(mover, request);
+
+        if (!*place)
+                return -EPROTO;
+        request->job = *place; /* the table's reference */
+        *place = request->job->next;
+        return 0;
+}
+
+/* The requests. @begin runs in the main thread, @run after it on @lane. */
+static const struct operation {
+        size_t size;
+        size_t n_fds_max;
+        int (*begin)(struct mover *mover, struct request *request);
+        int (*run)(struct request *request, struct mover_done *done);
+        enum lane_name lane;
+        bool is_silent; /* no DONE when it succeeds */
+} operations[] = {
+#define MESSAGE(type) .size = sizeof(struct type)
+#define FDS           .n_fds_max = MOVER_MEMORY_MAX
+        [MOVER_INFO] = { MESSAGE(mover_header), .run = run_info, .is_silent = true },
+        [MOVER_CONTEXT] = { MESSAGE(mover_context), .run = run_context },
+        [MOVER_SLAB_ADD] = { MESSAGE(mover_slab), .n_fds_max = 1, .run = run_slab_add,
+                             .lane = LANE_SLAB },
+        [MOVER_SLAB_ZERO] = { MESSAGE(mover_slab), .run = run_slab_zero, .lane = LANE_SLAB },
+        [MOVER_SLAB_REMOVE] = { MESSAGE(mover_slab), .run = run_slab_remove, .lane = LANE_SLAB },
+        [MOVER_JOB_BEGIN] = { MESSAGE(mover_job_begin), .begin = begin_job },
+        [MOVER_JOB_SOURCE] = { MESSAGE(mover_memory), FDS, .begin = add_source },
+        [MOVER_JOB_SEGMENTS] = { MESSAGE(mover_segments), .begin = add_segments },
+        [MOVER_JOB_MEMORY] = { MESSAGE(mover_memory), FDS, .begin = add_memory },
+        [MOVER_JOB_STAGE] = { MESSAGE(mover_stage), .begin = stage_job, .run = run_job_stage,
+                              .lane = LANE_STAGE, .is_silent = true },
+        [MOVER_JOB_RUN] = { MESSAGE(mover_header), .begin = start_job, .run = run_job,
+                            .lane = LANE_COPY },
+        [MOVER_JOB_END] = { MESSAGE(mover_header), .begin = end_job, .run = run_job_end },
+        [MOVER_CHECKPOINT] = { MESSAGE(mover_checkpoint), .run = run_checkpoint,
+                               .lane = LANE_CHECKPOINT },
+};
+
+static void log_failure(const struct mover *mover, const struct mover_header *request,
+                        const struct mover_done *done, int error)
+{
+        fprintf(stderr,
+                "mover: event=request-failed device=%s request=%u id=%" PRIu32 " job=%" PRIu32
+                " call=%s code=%d error=\"%s\"\n",
+                mover->uuid, request->message, request->id, request->job,
+                done->call[0] ? done->call : "-", done->driver_code, strerror(-error));
+}
+
+static void run_request(struct task *task)
+{
+        CLEANUP(request_freep) struct request *request = (struct request *)task;
+        struct mover_done done = { .process_state = -1 };
+        int r;
+
+        r = request->run(request, &done);
+        if (r < 0)
+                log_failure(request->mover, &request->packet.header, &done, r);
+        if (r < 0 || !operations[request->packet.header.message].is_silent)
+                answer_done(&request->packet.header, &done, r);
+}
+
+static const struct operation *find_operation(const union packet *packet, size_t size, size_t n_fds)
+{
+        const struct mover_header *header = &packet->header;
+        const struct operation *operation;
+
+        if (size < sizeof(*header) || header->magic != MOVER_WIRE_MAGIC ||
+            header->version != MOVER_WIRE_VERSION ||
+            header->message >= sizeof(operations) / sizeof(operations[0]))
+                return NULL;
+
+        operation = &operations[header->message];
+        return operation->size == size && n_fds <= operation->n_fds_max ? operation : NULL;
+}
+
+static int serve_one(struct mover *mover)
+{
+        CLEANUP(request_freep) struct request *request = calloc(1, sizeof(*request));
+        const struct operation *operation;
+        size_t size;
+        int r;
+
+        if (!request)
+                return -ENOMEM;
+
+        r = packet_receive(MOVER_SOCKET, &request->packet, &size, request->fds, &request->n_fds);
+        if (r < 0)
+                return r;
+
+        operation = find_operation(&request->packet, size, request->n_fds);
+        if (!operation || (operation->run == run_slab_add && request->n_fds != 1))
+                return -EPROTO;
+
+        r = operation->begin ? operation->begin(mover, request) : 0;
+        if (r < 0 || !operation->run)
+                return r;
+
+        request->mover = mover;
+        request->run = operation->run;
+        request->task.run = run_request;
+        r = lane_add(&mover->lanes[operation->lane], &request->task);
+        if (r == 0)
+                TAKE(request);
+        return r;
+}
+
+static int serve(struct mover *mover)
+{
+        int r;
+
+        do
+                r = serve_one(mover);
+        while (r == 0);
+
+        /* A checkpoint that is under way is finished: half of one is worse than either end. */
+        lane_close(&mover->lanes[LANE_CHECKPOINT]);
+        if (r == -ENODATA || r == -ECONNRESET)
+                return 0;
+        fprintf(stderr, "mover: event=protocol-broken device=%s error=\"%s\"\n", mover->uuid,
+                strerror(-r));
+        return r;
+}
+
+static int mover_init(struct mover *mover, const char *uuid)
+{
+        struct mover_done done = { 0 };
+        int r;
+
+        mover->uuid = uuid;
+        pthread_mutex_init(&mover->slabs.lock, NULL);
+        for (size_t i = 0; i < N_LANES; i++)
+                lane_init(&mover->lanes[i], n_lane_threads[i]);
+
+        r = device_init(&mover->device, uuid, &done);
+        if (r < 0)
+                fprintf(stderr, "mover: event=no-device device=%s call=%s code=%d\n", uuid,
+                        done.call[0] ? done.call : "-", done.driver_code);
+        return r;
+}
+
+static int usage(void)
+{
+        fputs("usage: vgpu-mover --probe | vgpu-mover DEVICE-UUID\n"
+              "vgpud starts this program, you do not need to.\n",
+              stderr);
+        return 2;
+}
+
+int main(int argc, char **argv)
+{
+        static struct mover mover; /* its threads may outlive main()'s frame */
+        int r;
+
+        if (argc != 2)
+                return usage();
+
+        r = driver_load();
+        if (strcmp(argv[1], "--probe") == 0) {
+                if (r == 0)
+                        r = probe_print();
+                return r < 0 && r != -ENODEV ? 1 : 0;
+        }
+        if (r == 0)
+                r = mover_init(&mover, argv[1]);
+        if (r == 0)
+                r = serve(&mover);
+
+        /* Not exit(): other threads are in the driver, and its exit handlers would wait for them. */
+        _exit(r < 0 ? 1 : 0);
+}
