@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Turn abi/cuda.abi into what a library needs that stands in the place of the CUDA driver.
+
+usage: gen-abi.py TABLE EMITTER [HEADER]
+
+HEADER is src/abi/cuda.h, where the emitters that need types find the prototypes.
+"""
+import re
+import sys
+from typing import NamedTuple
+
+GATE_WORDS = ("own", "forward")
+SIM_WORDS = ("own", "early", "control", "refuse")
+
+
+class Row(NamedTuple):
+    name: str
+    gate: str
+    sim: str
+    since: int
+
+    @property
+    def base(self):
+        """The name as programs ask cuGetProcAddress() for it."""
+        return re.sub(r"(_v\d+)?(_ptsz|_ptds)?$", "", self.name)
+
+    @property
+    def is_per_thread(self):
+        return self.name.endswith(("_ptsz", "_ptds"))
+
+
+class Prototype(NamedTuple):
+    parameters: str  # "CUdeviceptr *pointer, size_t size"
+    arguments: str  # "pointer, size"
+
+
+def read_table(path):
+    rows = []
+    for number, line in enumerate(open(path), 1):
+        fields = line.split("#")[0].split()
+        if not fields:
+            continue
+        if len(fields) != 4 or fields[1] not in GATE_WORDS or not fields[3].isdigit():
+            sys.exit(f"{path}:{number}: want NAME {'|'.join(GATE_WORDS)} SIM SINCE")
+        if fields[2] not in SIM_WORDS and not fields[2].startswith("="):
+            sys.exit(f"{path}:{number}: want {'|'.join(SIM_WORDS)}|=OTHER, not {fields[2]}")
+        rows.append(Row(*fields[:3], int(fields[3])))
+    names = {row.name for row in rows}
+    if len(names) != len(rows):
+        sys.exit(f"{path}: a name occurs twice")
+    return rows
+
+
+def read_prototypes(path):
+    found = {}
+    for name, parameters in re.findall(r"^CUDA_API CUresult (\w+)\(([^;]*)\);", open(path).read(), re.M):
+        parameters = " ".join(parameters.split())
+        words = [re.search(r"(\w+)$", one)[1] for one in parameters.split(",")]
+        found[name] = Prototype(parameters, "" if parameters == "void" else ", ".join(words))
+    return found
+
+
+def version_script(rows, _):
+    yield "{ global:"
+    yield from (f"\t{row.name};" for row in rows)
+    yield "local: *; };"
+
+
+# The simulated driver.
+
+
+def sim_target(rows, row):
+    """The row that @row answers like: itself, unless it is a second name."""
+    if not row.sim.startswith("="):
+        return row
+    for other in rows:
+        if other.name == row.sim[1:] and other.sim in ("own", "early", "control"):
+            return other
+    sys.exit(f"{row.name}: answers like {row.sim[1:]}, which is not our own")
+
+
+def sim_header(rows, prototypes):
+    """What the simulator defines, and a number for each entry point."""
+    yield "enum call_name {"
+    yield from (f"\tCALL_{row.name}," for row in rows)
+    yield "\tCALL_COUNT\n};"
+    for row in rows:
+        if row.sim in ("own", "early", "control"):
+            if row.name not in prototypes:
+                sys.exit(f"{row.name}: no prototype in the header")
+            yield f"CUresult sim_{row.name}({prototypes[row.name].parameters});"
+
+
+SIM_OWN = """
+CUDA_API CUresult {name}({parameters});
+CUresult {name}({parameters})
+{{
+        CLEANUP(call_leave) struct call call = {{ CALL_{name}, CALL_{kind}, {per_thread} }};
+        CUresult result = call_enter(&call);
+
+        return result ? result : sim_{target}({arguments});
+}}"""
+
+SIM_REFUSE = """
+CUDA_API CUresult {name}(void);
+CUresult {name}(void)
+{{
+        return call_refuse(CALL_{name});
+}}"""
+
+
+def sim_entries(rows, prototypes):
+    """The exported functions, and the table in which cuGetProcAddress() looks."""
+    yield '#include "abi/cuda.h"\n#include "base/cleanup.h"\n#include "sim/call.h"'
+    for row in rows:
+        if row.sim == "refuse":
+            # cuda.h may declare it, with parameters: say nothing about them
+            yield SIM_REFUSE.format(name=row.name) if row.name not in prototypes else (
+                SIM_REFUSE.replace("(void)", "({parameters})")
+                .format(name=row.name, parameters=unused(prototypes[row.name].parameters)))
+            continue
+        target = sim_target(rows, row)
+        yield SIM_OWN.format(name=row.name, target=target.name, kind=target.sim.upper(),
+                             per_thread="true" if row.is_per_thread else "false",
+                             **prototypes[target.name]._asdict())
+    yield "\nconst struct call_entry call_entries[CALL_COUNT] = {"
+    for row in rows:
+        yield (f'\t{{ "{row.name}", "{row.base}", {row.since}, '
+               f'{"true" if row.is_per_thread else "false"}, (void (*)(void)){row.name} }},')
+    yield "};"
+
+
+def unused(parameters):
+    return parameters if parameters == "void" else re.sub(
+        r"(\w+)(,|$)", r"\1 __attribute__((unused))\2", parameters)
+
+
+EMITTERS = {
+    "map": version_script,
+    "sim-header": sim_header,
+    "sim-entries": sim_entries,
+}
+
+if __name__ == "__main__":
+    if len(sys.argv) not in (3, 4) or sys.argv[2] not in EMITTERS:
+        sys.exit(__doc__)
+    print("\n".join(EMITTERS[sys.argv[2]](
+        read_table(sys.argv[1]), read_prototypes(sys.argv[3]) if len(sys.argv) == 4 else {})))
