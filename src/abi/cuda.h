@@ -509,4 +509,135 @@ CUDA_API CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointA
 CUDA_API CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args);
 CUDA_API CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args);
 
+/*
+ * The rest of what the simulated driver defines; enumerations that it only stores are int.
+ */
+CUDA_API CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id);
+CUDA_API CUresult cuDeviceGetP2PAttribute(int *value, int attribute, CUdevice device,
+                                          CUdevice peer);
+CUDA_API CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice device);
+CUDA_API CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device);
+CUDA_API CUresult cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device);
+CUDA_API CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool);
+CUDA_API CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice device, unsigned int flags);
+
+CUDA_API CUresult cuCtxSynchronize_v2(CUcontext context);
+CUDA_API CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext context);
+CUDA_API CUresult cuCtxGetFlags(unsigned int *flags);
+CUDA_API CUresult cuCtxGetId(CUcontext context, unsigned long long *id);
+CUDA_API CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version);
+CUDA_API CUresult cuCtxGetLimit(size_t *value, int limit);
+CUDA_API CUresult cuCtxSetLimit(int limit, size_t value);
+CUDA_API CUresult cuCtxGetCacheConfig(int *config);
+CUDA_API CUresult cuCtxSetCacheConfig(int config);
+CUDA_API CUresult cuCtxGetSharedMemConfig(int *config);
+CUDA_API CUresult cuCtxSetSharedMemConfig(int config);
+CUDA_API CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest);
+
+CUDA_API CUresult cuModuleLoad(CUmodule *module, const char *path);
+CUDA_API CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned int n,
+                                     int *options, void **values);
+CUDA_API CUresult cuModuleLoadFatBinary(CUmodule *module, const void *image);
+CUDA_API CUresult cuModuleGetFunctionCount(unsigned int *count, CUmodule module);
+CUDA_API CUresult cuModuleGetGlobal_v2(CUdeviceptr *pointer, size_t *size, CUmodule module,
+                                       const char *name);
+CUDA_API CUresult cuModuleGetLoadingMode(int *mode);
+CUDA_API CUresult cuLibraryLoadData(CUlibrary *library, const void *image, int *jit_options,
+                                    void **jit_values, unsigned int n_jit, int *options,
+                                    void **values, unsigned int n);
+CUDA_API CUresult cuLibraryUnload(CUlibrary library);
+CUDA_API CUresult cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name);
+CUDA_API CUresult cuLibraryGetModule(CUmodule *module, CUlibrary library);
+CUDA_API CUresult cuKernelGetFunction(CUfunction *function, CUkernel kernel);
+CUDA_API CUresult cuFuncGetAttribute(int *value, int attribute, CUfunction function);
+CUDA_API CUresult cuFuncSetAttribute(CUfunction function, int attribute, int value);
+CUDA_API CUresult cuFuncSetCacheConfig(CUfunction function, int config);
+CUDA_API CUresult cuFuncGetName(const char **name, CUfunction function);
+CUDA_API CUresult cuFuncGetModule(CUmodule *module, CUfunction function);
+CUDA_API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function,
+                                                              int block_size, size_t shared_bytes);
+CUDA_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int grid_x,
+                                            unsigned int grid_y, unsigned int grid_z,
+                                            unsigned int block_x, unsigned int block_y,
+                                            unsigned int block_z, unsigned int shared_bytes,
+                                            CUstream stream, void **parameters);
+
+CUDA_API CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority);
+CUDA_API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
+CUDA_API CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *data,
+                                      unsigned int flags);
+CUDA_API CUresult cuStreamGetFlags(CUstream stream, unsigned int *flags);
+CUDA_API CUresult cuStreamGetPriority(CUstream stream, int *priority);
+CUDA_API CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
+CUDA_API CUresult cuStreamGetId(CUstream stream, unsigned long long *id);
+CUDA_API CUresult cuStreamGetDevice(CUstream stream, CUdevice *device);
+CUDA_API CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags);
+CUDA_API CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end);
+CUDA_API CUresult cuStreamGetCaptureInfo(CUstream stream, int *status, uint64_t *id);
+CUDA_API CUresult cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *id,
+                                            CUgraph *graph, const CUgraphNode **dependencies,
+                                            size_t *n);
+CUDA_API CUresult cuStreamGetCaptureInfo_v3(CUstream stream, int *status, uint64_t *id,
+                                            CUgraph *graph, const CUgraphNode **dependencies,
+                                            const void **edges, size_t *n);
+CUDA_API CUresult cuGraphCreate(CUgraph *graph, unsigned int flags);
+CUDA_API CUresult cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n);
+CUDA_API CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
+                                     char *log, size_t log_size);
+CUDA_API CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
+                                        char *log, size_t log_size);
+CUDA_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
+                                              unsigned long long flags);
+CUDA_API CUresult cuGraphUpload(CUgraphExec exec, CUstream stream);
+CUDA_API CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
+CUDA_API CUresult cuGraphExecDestroy(CUgraphExec exec);
+
+CUDA_API CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location,
+                                 CUdeviceptr pointer);
+CUDA_API CUresult cuMemHostGetFlags(unsigned int *flags, void *pointer);
+CUDA_API CUresult cuMemPrefetchAsync(CUdeviceptr pointer, size_t size, CUdevice device,
+                                     CUstream stream);
+CUDA_API CUresult cuMemPrefetchAsync_v2(CUdeviceptr pointer, size_t size, CUmemLocation location,
+                                        unsigned int flags, CUstream stream);
+CUDA_API CUresult cuMemAdvise(CUdeviceptr pointer, size_t size, int advice, CUdevice device);
+CUDA_API CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props);
+CUDA_API CUresult cuMemPoolDestroy(CUmemoryPool pool);
+CUDA_API CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep);
+CUDA_API CUresult cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value);
+CUDA_API CUresult cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value);
+CUDA_API CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access,
+                                     size_t count);
+CUDA_API CUresult cuMemPoolGetAccess(int *flags, CUmemoryPool pool, CUmemLocation *location);
+CUDA_API CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *descriptor, CUarray array);
+CUDA_API CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray array);
+CUDA_API CUresult cuMipmappedArrayGetLevel(CUarray *array, CUmipmappedArray mipmapped,
+                                           unsigned int level);
+
+CUDA_API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size);
+CUDA_API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream);
+CUDA_API CUresult cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                               CUcontext from_context, size_t size);
+CUDA_API CUresult cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                                    CUcontext from_context, size_t size, CUstream stream);
+CUDA_API CUresult cuMemcpy2D_v2(const CUDA_MEMCPY2D *copy);
+CUDA_API CUresult cuMemcpy2DUnaligned_v2(const CUDA_MEMCPY2D *copy);
+CUDA_API CUresult cuMemcpy2DAsync_v2(const CUDA_MEMCPY2D *copy, CUstream stream);
+CUDA_API CUresult cuMemsetD16_v2(CUdeviceptr to, unsigned short value, size_t n);
+CUDA_API CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t n, CUstream stream);
+CUDA_API CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t n, CUstream stream);
+CUDA_API CUresult cuMemsetD2D8_v2(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                                  size_t height);
+CUDA_API CUresult cuMemsetD2D16_v2(CUdeviceptr to, size_t pitch, unsigned short value, size_t width,
+                                   size_t height);
+CUDA_API CUresult cuMemsetD2D32_v2(CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
+                                   size_t height);
+CUDA_API CUresult cuMemsetD2D8Async(CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                                    size_t height, CUstream stream);
+CUDA_API CUresult cuMemsetD2D16Async(CUdeviceptr to, size_t pitch, unsigned short value,
+                                     size_t width, size_t height, CUstream stream);
+CUDA_API CUresult cuMemsetD2D32Async(CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
+                                     size_t height, CUstream stream);
+CUDA_API CUresult cuProfilerStart(void);
+CUDA_API CUresult cuProfilerStop(void);
+
 #endif
