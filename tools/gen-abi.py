@@ -10,7 +10,7 @@ import re
 import sys
 from typing import NamedTuple
 
-GATE_WORDS = ("own", "forward")
+GATE_WORDS = ("forward", "launch", "wait", "own", "hide")
 SIM_WORDS = ("own", "early", "control", "refuse")
 
 
@@ -65,6 +65,18 @@ def version_script(rows, _):
     yield "{ global:"
     yield from (f"\t{row.name};" for row in rows)
     yield "local: *; };"
+
+
+# The gate.
+
+
+def gate_entries(rows, _):
+    """One line for each stub, for C and for the assembler alike."""
+    yield from (f"GATE_ENTRY({row.name}, {row.gate})" for row in rows if row.gate != "hide")
+
+
+def gate_map(rows, _):
+    return version_script([row for row in rows if row.gate != "hide"], _)
 
 
 # The simulated driver.
@@ -138,6 +150,8 @@ def unused(parameters):
 
 EMITTERS = {
     "map": version_script,
+    "gate-entries": gate_entries,
+    "gate-map": gate_map,
     "sim-header": sim_header,
     "sim-entries": sim_entries,
 }
