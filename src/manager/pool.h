@@ -13,7 +13,7 @@
  *
  *     clean ---reserve---> in use ---last extent released---> dirty, of its last owner
  *       ^                    ^---------- same owner -----------|
- *       '-------- zeroed, or replaced by a new memfd ----------'
+ *       '---------------------- zeroed ------------------------'
  *
  * It is "ready" on a device when that device's mover has it pinned. New slabs all
  * have the same size; an adopted one keeps its own. The pool never grows above its limit; it is larger only while
@@ -154,9 +154,9 @@ void pool_work_done(struct pool *pool, enum pool_action action, uint32_t device,
 void pool_device_lost(struct pool *pool, uint32_t device);
 
 /*
- * pool_adopt() - take the slab @slab with its data from a former manager. @fd is taken on success.
- * It is dirty, and let go when pool_adopt_reservation() does not claim it before the first
- * pool_reserve() or pool_want(). Errors: -EEXIST; -EINVAL (not a memfd of ours).
+ * pool_adopt() - take the slab @slab with its data from a former manager; @fd is taken on success
+ * What pool_adopt_reservation() does not claim is free, and zeroed before anyone gets it.
+ * Errors: -EEXIST; -EINVAL (not a memfd of ours).
  */
 int pool_adopt(struct pool *pool, uint32_t slab, int fd);
 
