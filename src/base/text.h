@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BASE_TEXT_H
+#define BASE_TEXT_H
+
+/*
+ * Text from somewhere else, made fit to be shown: a guest chooses its process name, and a name with
+ * an escape sequence in it would otherwise reach the administrator's terminal.
+ */
+
+#include <stddef.h>
+
+/*
+ * text_clean() - copy @from into @to of @room bytes, as one line of valid UTF-8 without control
+ * characters ('?' stands for those), cut between characters if it is too long. Returns @to.
+ */
+char *text_clean(char *to, size_t room, const char *from);
+
+/* text_width() - columns on a terminal, by the simple rule that a character takes one. */
+size_t text_width(const char *text);
+
+/*
+ * text_distance() - how many letters must be inserted, deleted, replaced or swapped with their
+ * neighbour to make @b of @a: for "did you mean". Texts of 32 letters or more are infinitely far.
+ */
+size_t text_distance(const char *a, const char *b);
+
+#endif
