@@ -2,7 +2,16 @@
 #ifndef OPENVGPU_BASE_H
 #define OPENVGPU_BASE_H
 
-/* What stands between VGPU_BEGIN_DECLS and VGPU_END_DECLS has C linkage and is exported. */
+/*
+ * What all headers of libopenvgpu share.
+ *
+ * What stands between VGPU_BEGIN_DECLS and VGPU_END_DECLS has C linkage and is exported.
+ *
+ * Results (devices, vGPUs, reports) are structs that only the library makes. They are read-only, do
+ * not change after they were made, own all that they point to, and outlive the client that asked for
+ * them. No pointer in them is NULL; a text that is not known is "". New members come at the end:
+ * never rely on their size.
+ */
 
 /* clang-format off */
 #ifdef __cplusplus
@@ -13,5 +22,12 @@
 #define VGPU_END_DECLS   _Pragma("GCC visibility pop")
 #endif
 /* clang-format on */
+
+VGPU_BEGIN_DECLS
+
+/** vgpu_get_version() - of the library, as "0.1.0". Never freed. */
+const char *vgpu_get_version(void);
+
+VGPU_END_DECLS
 
 #endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPENVGPU_GUEST_H
+#define OPENVGPU_GUEST_H
+
+/*
+ * Guest: a program that runs in a vGPU.
+ *
+ * Nothing but its environment makes a program a guest. So a launcher asks for that environment and
+ * executes the program with it, as `vgpu run` does:
+ *
+ *     r = vgpu_guest_prepare(client, "train", environ, &environment);
+ *     if (r == 0)
+ *             execvpe(argv[0], argv, environment);
+ *
+ * For a transient vGPU the process that created it must be the one that executes the program: the
+ * vGPU goes when that process and all guests have ended.
+ *
+ * Threads:  see client.h.
+ * Errors:   those of client.h.
+ * Source:   docs/control-protocol.md, PrepareRun.
+ */
+
+#include <openvgpu/base.h>
+#include <openvgpu/client.h>
+
+VGPU_BEGIN_DECLS
+
+/**
+ * vgpu_guest_prepare() - the environment for a program in the vGPU @name
+ * @environment:      the environment without the vGPU, "NAME=value" texts and a NULL; copied. What
+ *                    it has in LD_PRELOAD and LD_LIBRARY_PATH stays, behind what the vGPU needs
+ * @ret_environment:  the same with the vGPU; the caller frees it with vgpu_guest_environment_free()
+ *
+ * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_PERMISSION_DENIED.
+ */
+int vgpu_guest_prepare(struct vgpu_client *client, const char *name, char *const *environment,
+                       char ***ret_environment);
+
+/** vgpu_guest_environment_free() - NULL is fine. Returns NULL. */
+char **vgpu_guest_environment_free(char **environment);
+
+VGPU_END_DECLS
+
+#endif

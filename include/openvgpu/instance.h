@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPENVGPU_INSTANCE_H
+#define OPENVGPU_INSTANCE_H
+
+/*
+ * vGPU instance, short: vGPU: a slice of a device with a quota of frame buffer, held by one user.
+ * Guest processes run in it (guest.h); it can be suspended, resumed and moved (operation.h).
+ *
+ * Where a function takes a vGPU's @name, its UUID will do as well.
+ *
+ * Units:    bytes.
+ * Threads:  see client.h; results may be read by any number of threads.
+ * Errors:   those of client.h; a kind that is listed with a function is part of its contract.
+ * Source:   docs/control-protocol.md.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openvgpu/base.h>
+#include <openvgpu/client.h>
+
+VGPU_BEGIN_DECLS
+
+enum vgpu_instance_state {
+        VGPU_INSTANCE_UNKNOWN = 0, /* the manager is newer than the library */
+        VGPU_INSTANCE_IDLE = 1,    /* no process */
+        VGPU_INSTANCE_RUNNING = 2,
+        VGPU_INSTANCE_SUSPENDING = 3,
+        VGPU_INSTANCE_SUSPENDED = 4, /* off the device entirely */
+        VGPU_INSTANCE_EVICTED = 5,   /* its memory is off the device, its context is not */
+        VGPU_INSTANCE_RESUMING = 6,
+        VGPU_INSTANCE_MIGRATING = 7,
+        VGPU_INSTANCE_FAILED = 8, /* a process of it cannot be saved; the log of vgpud has more */
+};
+
+/** vgpu_instance_state_get_name() - "running"; "unknown" for any other number. Never freed. */
+const char *vgpu_instance_state_get_name(enum vgpu_instance_state state);
+
+/* A guest process. */
+struct vgpu_process {
+        int32_t pid;
+        const char *name;        /* chosen by the guest: may contain anything but NUL */
+        uint64_t memory_used;    /* bytes of frame buffer */
+        uint64_t memory_movable; /* bytes of them that suspend moves at the speed of the bus */
+        uint64_t n_launches;     /* kernels, graphs and host functions so far */
+};
+
+struct vgpu_instance {
+        uint32_t id; /* NVML's vGPU instance id */
+        const char *name;
+        const char *uuid;
+        uint32_t device; /* index; of a suspended one: where it was */
+        const char *device_uuid;
+        enum vgpu_instance_state state;
+        uint64_t frame_buffer;      /* bytes, the quota */
+        uint64_t frame_buffer_used; /* bytes */
+        bool is_transient;          /* goes with the program that it was made for */
+        uint32_t owner;             /* user id */
+        int64_t created_seconds;    /* since the epoch */
+        size_t n_processes;
+        const struct vgpu_process *const *processes;
+};
+
+struct vgpu_instance_list {
+        size_t n_instances;
+        const struct vgpu_instance *const *instances;
+};
+
+/**
+ * vgpu_instance_lookup_all() - all vGPUs, as they are now
+ * @ret_list:  the caller owns it and frees it with vgpu_instance_list_free()
+ */
+int vgpu_instance_lookup_all(struct vgpu_client *client, struct vgpu_instance_list **ret_list);
+
+/** vgpu_instance_list_free() - NULL is fine. Returns NULL. */
+struct vgpu_instance_list *vgpu_instance_list_free(struct vgpu_instance_list *list);
+
+/**
+ * vgpu_instance_lookup() - one vGPU, as it is now
+ * @ret_instance:  the caller owns it and frees it with vgpu_instance_free()
+ *
+ * Errors: VGPU_ERROR_NO_SUCH_VGPU.
+ */
+int vgpu_instance_lookup(struct vgpu_client *client, const char *name,
+                         struct vgpu_instance **ret_instance);
+
+/** vgpu_instance_free() - forgets the answer, not the vGPU; NULL is fine. Returns NULL. */
+struct vgpu_instance *vgpu_instance_free(struct vgpu_instance *instance);
+
+/* How to create one; begin with VGPU_INSTANCE_OPTIONS_INIT, so that the struct can grow. */
+struct vgpu_instance_options {
+        size_t size;           /* of this struct, as the caller was compiled */
+        const char *name;      /* NULL: the manager makes one up */
+        const char *device;    /* index, UUID or beginning of a UUID; NULL: where most is left */
+        uint64_t frame_buffer; /* bytes, the quota; must be set */
+        bool is_transient;     /* remove it when the calling process and all its guests are gone */
+};
+
+/* clang-format off */
+#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false }
+/* clang-format on */
+
+/**
+ * vgpu_instance_create() - make a vGPU; it belongs to the calling user
+ * @ret_instance:  the caller owns it (the answer, not the vGPU); vgpu_instance_free()
+ *
+ * Errors: VGPU_ERROR_VGPU_EXISTS. VGPU_ERROR_NO_SUCH_DEVICE. VGPU_ERROR_NO_ROOM.
+ * VGPU_ERROR_INVALID_PARAMETER.
+ */
+int vgpu_instance_create(struct vgpu_client *client, const struct vgpu_instance_options *options,
+                         struct vgpu_instance **ret_instance);
+
+/**
+ * vgpu_instance_remove() - remove a vGPU that has no processes
+ * @ret_instance:  the vGPU as it was, vgpu_instance_free(); may be NULL
+ *
+ * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_BUSY. VGPU_ERROR_PERMISSION_DENIED.
+ */
+int vgpu_instance_remove(struct vgpu_client *client, const char *name,
+                         struct vgpu_instance **ret_instance);
+
+VGPU_END_DECLS
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPENVGPU_OPERATION_H
+#define OPENVGPU_OPERATION_H
+
+/*
+ * Operation: suspend, resume or migrate a vGPU while its programs run.
+ *
+ * The manager does the work. A caller waits for its end and is told the progress meanwhile; a caller
+ * that goes away stops nothing. A failed operation is undone: the programs run on, with their memory
+ * as it was. After VGPU_ERROR_CONNECTION_LOST the outcome is unknown: look with
+ * vgpu_instance_lookup().
+ *
+ * Units:    bytes; seconds as real numbers.
+ * Threads:  see client.h. Progress is told in the calling thread.
+ * Errors:   those of client.h; common to all operations: VGPU_ERROR_NO_SUCH_VGPU,
+ *           VGPU_ERROR_WRONG_STATE, VGPU_ERROR_BUSY, VGPU_ERROR_PERMISSION_DENIED,
+ *           VGPU_ERROR_TIMED_OUT, VGPU_ERROR_NOT_MOVABLE, VGPU_ERROR_DRIVER_FAILED,
+ *           VGPU_ERROR_GUEST_LOST.
+ * Source:   docs/control-protocol.md.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openvgpu/base.h>
+#include <openvgpu/client.h>
+#include <openvgpu/instance.h>
+
+VGPU_BEGIN_DECLS
+
+struct vgpu_operation_progress {
+        const char *stage;    /* "draining", "copying", "context", "finishing"; or a new one */
+        uint64_t bytes_done;  /* of @bytes_total */
+        uint64_t bytes_total; /* 0: not known yet */
+};
+
+/*
+ * Called while the operation runs; @progress is valid during the call only. Must not use the client
+ * that waits.
+ */
+typedef void (*vgpu_operation_progress_function)(const struct vgpu_operation_progress *progress,
+                                                 void *userdata);
+
+/* How to do it; begin with VGPU_OPERATION_OPTIONS_INIT, so that the struct can grow. */
+struct vgpu_operation_options {
+        size_t size;            /* of this struct, as the caller was compiled */
+        double timeout_seconds; /* for the guests to come to rest; 0: the manager's choice */
+        bool keep_context;      /* suspend: leave the CUDA context on the device */
+        vgpu_operation_progress_function progress; /* NULL: none */
+        void *userdata;                            /* of @progress */
+};
+
+/* clang-format off */
+#define VGPU_OPERATION_OPTIONS_INIT { sizeof(struct vgpu_operation_options), 0, false, 0, 0 }
+/* clang-format on */
+
+struct vgpu_operation_report {
+        const struct vgpu_instance *instance; /* as it is now; part of the report */
+        uint64_t bytes;                       /* moved by the manager */
+        double seconds;                       /* the whole operation */
+        double copy_seconds;                  /* moving the bytes */
+        double context_seconds;               /* the driver's checkpoint and restore */
+        double drain_seconds;                 /* until the guests were at rest */
+        uint32_t n_processes;
+        uint32_t from_device; /* indices; equal for a suspend */
+        uint32_t to_device;
+};
+
+/**
+ * vgpu_operation_suspend() - take a vGPU off its device, its programs with it
+ * @options:     NULL: the defaults
+ * @ret_report:  the caller owns it, vgpu_operation_report_free(); may be NULL
+ *
+ * Errors: VGPU_ERROR_POOL_TOO_SMALL.
+ */
+int vgpu_operation_suspend(struct vgpu_client *client, const char *name,
+                           const struct vgpu_operation_options *options,
+                           struct vgpu_operation_report **ret_report);
+
+/**
+ * vgpu_operation_resume() - put a suspended vGPU on a device and let its programs go on
+ * @device:      index, UUID or beginning of a UUID; NULL: the one that it was on
+ * @options:     NULL: the defaults
+ * @ret_report:  the caller owns it, vgpu_operation_report_free(); may be NULL
+ *
+ * Errors: VGPU_ERROR_NO_ROOM. VGPU_ERROR_NO_SUCH_DEVICE.
+ */
+int vgpu_operation_resume(struct vgpu_client *client, const char *name, const char *device,
+                          const struct vgpu_operation_options *options,
+                          struct vgpu_operation_report **ret_report);
+
+/**
+ * vgpu_operation_migrate() - move a running vGPU to another device
+ * @device:      index, UUID or beginning of a UUID
+ * @options:     NULL: the defaults
+ * @ret_report:  the caller owns it, vgpu_operation_report_free(); may be NULL
+ *
+ * Errors: VGPU_ERROR_NO_ROOM. VGPU_ERROR_NO_SUCH_DEVICE.
+ */
+int vgpu_operation_migrate(struct vgpu_client *client, const char *name, const char *device,
+                           const struct vgpu_operation_options *options,
+                           struct vgpu_operation_report **ret_report);
+
+/** vgpu_operation_report_free() - NULL is fine. Returns NULL. */
+struct vgpu_operation_report *vgpu_operation_report_free(struct vgpu_operation_report *report);
+
+VGPU_END_DECLS
+
+#endif

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+
+#define PREFIX             "org.openvgpu."
+#define DEFAULT_TIMEOUT_MS 10000
+
+DEFINE_CLEANUP(struct vgpu_client *, vgpu_client_free);
+
+const char *vgpu_get_version(void)
+{
+        return OPENVGPU_VERSION;
+}
+
+static int set_paths(struct vgpu_client *client, const char *run_directory)
+{
+        int r;
+
+        if (run_directory)
+                r = snprintf(client->run_directory, PATHS_MAX, "%s", run_directory) < PATHS_MAX
+                            ? 0
+                            : -ENAMETOOLONG;
+        else
+                r = paths_run_client(client->run_directory);
+        if (r == 0)
+                r = paths_join(client->socket_path, client->run_directory, PATHS_CONTROL_SOCKET);
+        if (r == 0 && strlen(client->socket_path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
+                r = -ENAMETOOLONG;
+        return r;
+}
+
+int vgpu_client_new(struct vgpu_client **ret_client, const char *run_directory)
+{
+        CLEANUP(vgpu_client_freep) struct vgpu_client *client = NULL;
+        int r;
+
+        client = calloc(1, sizeof(*client));
+        if (!client)
+                return -ENOMEM;
+
+        client->connection = CONNECTION_CLOSED;
+        client->timeout_ms = DEFAULT_TIMEOUT_MS;
+        error_clear(&client->error);
+        r = set_paths(client, run_directory);
+        if (r < 0)
+                return r;
+
+        *ret_client = TAKE(client);
+        return 0;
+}
+
+struct vgpu_client *vgpu_client_free(struct vgpu_client *client)
+{
+        if (!client)
+                return NULL;
+
+        connection_close(&client->connection);
+        free(client);
+        return NULL;
+}
+
+void vgpu_client_set_timeout_ms(struct vgpu_client *client, unsigned int timeout_ms)
+{
+        client->timeout_ms = timeout_ms > 0 ? timeout_ms : DEFAULT_TIMEOUT_MS;
+}
+
+const char *vgpu_client_get_run_directory(const struct vgpu_client *client)
+{
+        return client->run_directory;
+}
+
+const struct vgpu_error *vgpu_client_get_error(const struct vgpu_client *client)
+{
+        return &client->error.value;
+}
+
+int client_begin(struct vgpu_client *client, json_t **ret_parameters)
+{
+        json_t *parameters = json_object();
+
+        error_clear(&client->error);
+        if (!parameters)
+                return error_set_no_memory(&client->error);
+
+        *ret_parameters = parameters;
+        return 0;
+}
+
+int client_add(struct vgpu_client *client, json_t *parameters, const char *key, json_t *value)
+{
+        return json_object_set_new(parameters, key, value) < 0 ? error_set_no_memory(&client->error)
+                                                               : 0;
+}
+
+int client_add_text(struct vgpu_client *client, json_t *parameters, const char *key,
+                    const char *text)
+{
+        if (!text || *text == '\0')
+                return error_set_parameter(&client->error, key, "the %s is empty", key);
+        if (json_object_set_new(parameters, key, json_string(text)) < 0)
+                return error_set_parameter(&client->error, key, "the %s '%s' is not UTF-8", key,
+                                           text);
+        return 0;
+}
+
+int client_copy_options(struct vgpu_client *client, void *to, size_t to_size, const void *from,
+                        size_t from_size)
+{
+        const char *bytes = from;
+        size_t known = from_size < to_size ? from_size : to_size;
+
+        if (from_size < sizeof(size_t))
+                return error_set_parameter(&client->error, "size",
+                                           "the options were not initialized");
+        for (size_t i = known; i < from_size; i++)
+                if (bytes[i] != 0)
+                        return error_set_parameter(
+                                &client->error, "size",
+                                "the program asks for more than libopenvgpu %s can",
+                                vgpu_get_version());
+
+        memset(to, 0, to_size);
+        memcpy(to, from, known);
+        return 0;
+}
+
+int client_set_bad_answer(struct vgpu_client *client, const char *method, const char *what)
+{
+        return error_set(&client->error, VGPU_ERROR_BAD_ANSWER,
+                         "are vgpu and vgpud of the same version? see 'vgpu --version' and "
+                         "'vgpud --version'",
+                         "vgpud's answer to %s has no usable %s", method, what);
+}
+
+int client_decode(struct vgpu_client *client, const char *method, void *object, const json_t *json,
+                  const struct json_field *fields, size_t n_fields)
+{
+        const char *bad = json_decode(object, json, fields, n_fields);
+
+        return bad ? client_set_bad_answer(client, method, bad) : 0;
+}
+
+static int set_connect_error(struct vgpu_client *client, int error)
+{
+        switch (error) {
+        case -EACCES:
+        case -EPERM:
+                return error_set(&client->error, VGPU_ERROR_PERMISSION_DENIED,
+                                 "run it as root or as the user of vgpud",
+                                 "no permission to talk to vgpud at %s", client->socket_path);
+        case -ENOENT:
+        case -ECONNREFUSED:
+        case -ENOTDIR:
+                return error_set(&client->error, VGPU_ERROR_NO_MANAGER,
+                                 "start vgpud, or set OPENVGPU_RUN to the run directory of a "
+                                 "running one",
+                                 "no vgpud answers at %s", client->socket_path);
+        case -ETIMEDOUT:
+                return error_set(&client->error, VGPU_ERROR_NO_ANSWER,
+                                 "it may be stopped or overloaded: its log has more",
+                                 "vgpud accepts no connection at %s", client->socket_path);
+        default:
+                return error_set(&client->error, VGPU_ERROR_NO_MANAGER, "is vgpud running?",
+                                 "cannot connect to %s: %s", client->socket_path,
+                                 strerrordesc_np(-error));
+        }
+}
+
+static int set_lost(struct vgpu_client *client, const struct call *call)
+{
+        if (call->kind == CALL_READS)
+                return error_set(&client->error, VGPU_ERROR_CONNECTION_LOST,
+                                 "try again; its log says why it went",
+                                 "vgpud went away before it answered");
+        return error_set(&client->error, VGPU_ERROR_CONNECTION_LOST,
+                         "when vgpud runs again, look with 'vgpu ls'",
+                         "vgpud went away before it answered %s: the outcome is unknown",
+                         call->method);
+}
+
+static int set_silent(struct vgpu_client *client, const struct call *call)
+{
+        return error_set(
+                &client->error, VGPU_ERROR_NO_ANSWER,
+                call->kind == CALL_READS ? "it may be stopped or overloaded: its log has more"
+                                         : "it may still do it: look with 'vgpu ls'",
+                "vgpud did not answer %s within %g s", call->method, client->timeout_ms / 1000.0);
+}
+
+/* After a failure in the middle, what comes next could be the answer to this call: hang up. */
+static int set_transfer_error(struct vgpu_client *client, const struct call *call, int error)
+{
+        connection_close(&client->connection);
+
+        switch (error) {
+        case -ETIMEDOUT:
+                return set_silent(client, call);
+        case -ECONNRESET:
+                return set_lost(client, call);
+        case -ENOMEM:
+                return error_set_no_memory(&client->error);
+        case -EMSGSIZE:
+                return error_set(&client->error, VGPU_ERROR_BAD_ANSWER,
+                                 "is it vgpud that listens there?",
+                                 "the answer to %s is longer than a message may be", call->method);
+        default:
+                return error_set(&client->error, VGPU_ERROR_CONNECTION_LOST, "try again",
+                                 "the connection to vgpud broke: %s", strerrordesc_np(-error));
+        }
+}
+
+static int set_nonsense(struct vgpu_client *client, const struct call *call, const char *why)
+{
+        connection_close(&client->connection);
+        return error_set(&client->error, VGPU_ERROR_BAD_ANSWER, "is it vgpud that listens there?",
+                         "cannot understand the answer to %s: %s", call->method, why);
+}
+
+static int make_text(struct vgpu_client *client, const struct call *call, const json_t *parameters,
+                     char **ret_text)
+{
+        CLEANUP(json_decrefp) json_t *message = NULL;
+        CLEANUP(freep) char *text = NULL;
+
+        message = json_pack("{s:s+, s:O, s:b}", "method", PREFIX, call->method, "parameters",
+                            parameters, "more", call->progress != NULL);
+        text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+        if (!text)
+                return error_set_no_memory(&client->error);
+        if (strlen(text) >= CONNECTION_MESSAGE_MAX)
+                return error_set_parameter(&client->error, "", "the parameters are too long");
+
+        *ret_text = TAKE(text);
+        return 0;
+}
+
+static int send_call(struct vgpu_client *client, const struct call *call, const json_t *parameters)
+{
+        int64_t deadline = connection_deadline(client->timeout_ms);
+        CLEANUP(freep) char *text = NULL;
+        int r;
+
+        r = make_text(client, call, parameters, &text);
+        if (r < 0)
+                return r;
+
+        if (!connection_is_quiet(&client->connection)) {
+                connection_close(&client->connection);
+                r = connection_open(&client->connection, client->socket_path, deadline);
+                if (r < 0)
+                        return set_connect_error(client, r);
+        }
+        r = connection_send(&client->connection, text, deadline);
+        return r < 0 ? set_transfer_error(client, call, r) : 0;
+}
+
+static int receive_message(struct vgpu_client *client, const struct call *call,
+                           json_t **ret_message)
+{
+        int64_t deadline = call->kind == CALL_OPERATES ? CONNECTION_FOREVER
+                                                       : connection_deadline(client->timeout_ms);
+        CLEANUP(json_decrefp) json_t *message = NULL;
+        json_error_t error;
+        const char *text;
+        size_t size;
+        int r;
+
+        r = connection_receive(&client->connection, &text, &size, deadline);
+        if (r < 0)
+                return set_transfer_error(client, call, r);
+
+        message = json_loadb(text, size, 0, &error);
+        if (!message)
+                return set_nonsense(client, call, error.text);
+        if (!json_is_object(message))
+                return set_nonsense(client, call, "it is not an object");
+
+        *ret_message = TAKE(message);
+        return 0;
+}
+
+/* Receives one message: progress is passed on, anything else is the answer. */
+static int receive_answer(struct vgpu_client *client, const struct call *call, bool *ret_continues,
+                          json_t **ret_parameters)
+{
+        CLEANUP(json_decrefp) json_t *message = NULL;
+        json_t *name, *parameters;
+        int r;
+
+        r = receive_message(client, call, &message);
+        if (r < 0)
+                return r;
+
+        name = json_object_get(message, "error");
+        parameters = json_object_get(message, "parameters");
+        if (json_is_string(name))
+                return error_set_answer(&client->error, call->method, json_string_value(name),
+                                        parameters);
+        if (!json_is_object(parameters))
+                return set_nonsense(client, call, "it has no parameters");
+
+        *ret_continues = json_is_true(json_object_get(message, "continues"));
+        if (*ret_continues && !call->progress)
+                return set_nonsense(client, call, "it tells progress that nobody asked for");
+        if (*ret_continues)
+                call->progress(parameters, call->userdata);
+        else
+                *ret_parameters = json_incref(parameters);
+        return 0;
+}
+
+int client_call(struct vgpu_client *client, const struct call *call, const json_t *parameters,
+                json_t **ret_parameters)
+{
+        bool continues = true;
+        int r;
+
+        r = send_call(client, call, parameters);
+        while (r == 0 && continues)
+                r = receive_answer(client, call, &continues, ret_parameters);
+        return r;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIB_ERROR_H
+#define LIB_ERROR_H
+
+/*
+ * Why the last call of a client failed, with the storage for its texts.
+ *
+ * One table (error.c) has all that follows from a kind: its name in the protocol, the errno that
+ * the call returns, and what to say when the manager gave no message.
+ */
+
+#include <jansson.h>
+
+#include <openvgpu/client.h>
+
+struct error {
+        struct vgpu_error value; /* its texts are those below */
+        char message[512];
+        char hint[256];
+        char parameter[64];
+        char driver_call[64];
+};
+
+void error_clear(struct error *error);
+
+/* error_set() - returns the errno of @kind, negative. */
+__attribute__((format(printf, 4, 5))) int error_set(struct error *error, enum vgpu_error_kind kind,
+                                                    const char *hint, const char *message, ...);
+
+/* error_set_parameter() - VGPU_ERROR_INVALID_PARAMETER, and which; returns its errno. */
+__attribute__((format(printf, 3, 4))) int
+error_set_parameter(struct error *error, const char *parameter, const char *message, ...);
+
+int error_set_no_memory(struct error *error);
+
+/*
+ * error_set_answer() - what the manager answered to @method: @name with or without a prefix, and
+ * @parameters, which may be anything or NULL. Returns the errno of the kind.
+ */
+int error_set_answer(struct error *error, const char *method, const char *name,
+                     const json_t *parameters);
+
+#endif
