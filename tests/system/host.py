@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One simulated host with its own vgpud, run directory and state, and what can be done to it."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+
+import stage
+from guest import Guest
+from wait import PATIENCE, until
+from wire import Control, Gate, Keeper
+
+
+class Result:
+    """What a command answered."""
+
+    def __init__(self, code, output, errors):
+        self.code = code
+        self.output = output
+        self.errors = errors
+
+    @property
+    def json(self):
+        return json.loads(self.output)
+
+    def __str__(self):
+        return f"exit {self.code}\n  output: {self.output}\n  errors: {self.errors}"
+
+
+class Host:
+    """Started by start(), ended by close(); guests outlive the manager, as they do on a real host."""
+
+    def __init__(self, devices="2xH200:1G", pool="256M", slab="8M"):
+        # Short: the path of a socket has 108 bytes.
+        self.directory = tempfile.mkdtemp(prefix="vg-", dir="/tmp")
+        os.chmod(self.directory, 0o755)
+        self.run_directory = os.path.join(self.directory, "run")
+        self.state_directory = os.path.join(self.directory, "state")
+        self.fault_directory = os.path.join(self.directory, "fault")
+        os.mkdir(self.fault_directory)
+        self.options = ["--simulate", devices, "--pool-limit", pool, "--slab-size", slab]
+        self.log_path = os.path.join(self.directory, "vgpud.log")
+        self.manager = None
+        self.guests = []
+        self.n_guests = 0
+        self.free_at_first = None
+
+    # The manager.
+
+    def environment(self, **more):
+        kept = {name: value for name, value in os.environ.items()
+                if not name.startswith(("OPENVGPU_", "CUDA_", "TEST_"))
+                and name not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
+        return {**kept, "OPENVGPU_RUN": self.run_directory, "OPENVGPU_STATE": self.state_directory,
+                "OPENVGPU_FAULT_DIR": self.fault_directory, **more}
+
+    def spawn(self, faults="", **environment):
+        """Start vgpud and return at once; it tells self.notices when it is ready."""
+        assert self.manager is None or self.manager.poll() is not None
+        self.notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        path = os.path.join(self.directory, "notify")
+        if os.path.exists(path):
+            os.unlink(path)
+        self.notices.bind(path)
+        with open(self.log_path, "ab") as log:
+            self.manager = subprocess.Popen(
+                [str(stage.VGPUD), *self.options], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=self.environment(NOTIFY_SOCKET=path, OPENVGPU_FAULT=faults, **environment))
+
+    def is_ready(self):
+        self.notices.settimeout(0)
+        try:
+            while True:
+                if "READY=1" in self.notices.recv(4096).decode().split("\n"):
+                    return True
+        except BlockingIOError:
+            return False
+
+    def wait_ready(self):
+        def look():
+            if self.is_ready():
+                return True
+            assert self.manager.poll() is None, f"vgpud ended\n{self.log()}"
+            return False
+        until(look, "vgpud to be ready", context=self.log)
+        self.notices.close()
+        return self
+
+    def start(self, faults="", **environment):
+        self.spawn(faults, **environment)
+        self.wait_ready()
+        if self.free_at_first is None:
+            self.free_at_first = self.driver_memory()
+        return self
+
+    def stop(self):
+        """End vgpud as systemd does; its exit status."""
+        self.manager.send_signal(signal.SIGTERM)
+        return self.wait_manager()
+
+    def kill(self):
+        self.manager.kill()
+        self.wait_manager()
+
+    def wait_manager(self):
+        try:
+            code = self.manager.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"vgpud does not end\n{self.log()}") from None
+        self.notices.close()
+        return code
+
+    def restart(self, faults="", **environment):
+        """As after a crash: no chance to tidy up."""
+        if self.manager.poll() is None:
+            self.kill()
+        return self.start(faults, **environment)
+
+    def log(self):
+        with open(self.log_path, errors="replace") as log:
+            return "--- log of vgpud\n" + log.read()
+
+    # Asking it.
+
+    def vgpu(self, *arguments, code=0, user=None, environment=None):
+        """Run the command; fails unless it exits with code (None: any)."""
+        done = subprocess.run([str(stage.VGPU), *map(str, arguments)], capture_output=True, text=True,
+                              stdin=subprocess.DEVNULL, timeout=PATIENCE * 2, user=user,
+                              env=environment or self.environment())
+        result = Result(done.returncode, done.stdout, done.stderr)
+        assert code is None or result.code == code, \
+            f"vgpu {' '.join(map(str, arguments))}: expected exit {code}, got {result}\n{self.log()}"
+        return result
+
+    def connect(self):
+        return Control(os.path.join(self.run_directory, "control.sock"))
+
+    def connect_gate(self):
+        return Gate(os.path.join(self.run_directory, "gate.sock"))
+
+    def call(self, method, **parameters):
+        with self.connect() as control:
+            return control.call(method, **parameters)
+
+    def info(self):
+        return self.call("GetInfo")
+
+    def device(self, index):
+        return self.call("ListDevices")["devices"][index]
+
+    def get(self, name):
+        """The vGPU as the manager describes it."""
+        return self.call("ListVgpus", name=name)["vgpus"][0]
+
+    def names(self):
+        return [vgpu["name"] for vgpu in self.call("ListVgpus")["vgpus"]]
+
+    def wait_for(self, name, condition, what):
+        return until(lambda: condition(self.get(name)), f"vGPU {name} {what}", context=self.log)
+
+    def wait_state(self, name, state):
+        self.wait_for(name, lambda vgpu: vgpu["state"] == state, f"to be {state}")
+
+    def create(self, name, frame_buffer="256M", device=0):
+        self.vgpu("create", name, "--fb", frame_buffer, "--device", device)
+        return name
+
+    # Guests.
+
+    def run(self, name, *command, log=None, user=None, options=(), **environment):
+        """Start a program of tests/guests in the vGPU; None: a transient one, by options."""
+        program, *arguments = command
+        self.n_guests += 1
+        where = ["--vgpu", name] if name else []
+        guest = Guest([stage.VGPU, "run", *where, *options, "--", stage.GUESTS / program, *arguments],
+                      self.environment(**environment), log, user)
+        self.guests.append(guest)
+        return guest
+
+    def train(self, name, *arguments, options=(), **environment):
+        """A guest-train whose first step is done."""
+        log = os.path.join(self.directory, f"steps-{self.n_guests}")
+        return self.run(name, "guest-train", "--log", log, *arguments, log=log, options=options,
+                        **environment).wait_ready()
+
+    # What is left.
+
+    def processes(self, program=None):
+        """(pid, program) of all processes that were started for this host, ourselves apart."""
+        mark = b"OPENVGPU_RUN=" + self.run_directory.encode()
+        found = []
+        for entry in os.listdir("/proc"):
+            if not entry.isdigit():
+                continue
+            try:
+                with open(f"/proc/{entry}/environ", "rb") as environ:
+                    if mark not in environ.read().split(b"\0"):
+                        continue
+                name = os.path.basename(os.readlink(f"/proc/{entry}/exe"))
+            except OSError:
+                continue  # gone, or on its way
+            if program is None or name == program:
+                found.append((int(entry), name))
+        return found
+
+    def pid_of(self, program):
+        """The one process of that name, waited for."""
+        return until(lambda: self.processes(program), f"a {program}", context=self.log)[0][0]
+
+    def movers(self):
+        return [pid for pid, _ in self.processes("vgpu-mover")]
+
+    def keeper_labels(self):
+        """Only while no manager runs: the keeper serves one at a time."""
+        path = os.path.join(self.run_directory, "keeper.sock")
+        if not self.processes("vgpu-keeper"):
+            return []
+        with Keeper(path) as keeper:
+            return keeper.labels()
+
+    def driver_memory(self):
+        """Free bytes of each device, from the driver itself and not through a gate."""
+        driver = self.info()["driver_path"]
+        done = subprocess.run([stage.GUESTS / "guest-memory"], capture_output=True, text=True,
+                              check=True, timeout=PATIENCE, env=self.environment(
+                                  OPENVGPU_SIM=os.path.join(self.run_directory, "sim"),
+                                  LD_LIBRARY_PATH=os.path.dirname(driver)))
+        return [int(line.split()[0]) for line in done.stdout.splitlines()]
+
+    def wait_clean(self):
+        """Nothing is held that nobody uses: to be called when all guests have ended."""
+        def look():
+            vgpus = self.call("ListVgpus")["vgpus"]
+            devices = self.call("ListDevices")["devices"]
+            left = [f"{v['name']} is {v['state']} with {v['processes']}, {v['frame_buffer_used']} used"
+                    for v in vgpus if v["processes"] or v["frame_buffer_used"] or v["state"] != "idle"]
+            left += [f"device {d['index']} has {d['memory_used']} used"
+                     for d in devices if d["memory_used"]]
+            if self.info()["pool"]["used"]:
+                left.append(f"the pool: {self.info()['pool']}")
+            if self.movers():
+                left.append(f"movers {self.movers()}")
+            self.left = left
+            return not left
+        until(look, "everything to be given back", context=lambda: f"{self.left}\n{self.log()}")
+        free = self.driver_memory()
+        assert free == self.free_at_first, \
+            f"device memory is lost: {free} bytes are free, not {self.free_at_first}\n{self.log()}"
+
+    def close(self, expect_clean=True):
+        """End everything; nothing may be left of it."""
+        try:
+            for guest in self.guests:
+                guest.kill()
+            if self.manager and self.manager.poll() is None:
+                if expect_clean:
+                    self.wait_clean()
+                code = self.stop()
+                assert code == 0, f"vgpud ended with {code}\n{self.log()}"
+                labels = self.keeper_labels()
+                assert not labels, f"the keeper still holds {labels}\n{self.log()}"
+                until(lambda: not self.processes(), "the last process",
+                      context=lambda: f"{self.processes()}\n{self.log()}")
+        finally:
+            for pid, _ in self.processes():
+                os.kill(pid, signal.SIGKILL)
+            shutil.rmtree(self.directory, ignore_errors=True)

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The installed tree under test: made once for a build, shared by all tests of it.
+
+The tests run what a user installs, not what lies about in the build folder: programs find each
+other relative to themselves, and a file that is not installed is missed here first.
+"""
+import fcntl
+import json
+import os
+import pathlib
+import subprocess
+
+BUILD = pathlib.Path(os.environ["TEST_BUILD"])
+PREFIX = os.environ.get("TEST_PREFIX", "/usr/local")
+
+DESTDIR = BUILD / "stage"
+ROOT = DESTDIR / PREFIX.lstrip("/")
+PRIVATE = ROOT / "lib" / "openvgpu"
+GUESTS = BUILD / "tests" / "guests"
+
+VGPU = ROOT / "bin" / "vgpu"
+VGPUD = ROOT / "bin" / "vgpud"
+GATE = PRIVATE / "gate" / "libcuda.so.1"
+DRIVER = PRIVATE / "sim" / "libcuda.so.1"
+
+
+def _is_current(stamp):
+    """Nothing that would be installed is newer than the last installation."""
+    if not stamp.exists():
+        return False
+    installed = json.loads((BUILD / "meson-info" / "intro-installed.json").read_text())
+    made = stamp.stat().st_mtime
+    return all(os.path.exists(source) and os.stat(source).st_mtime <= made for source in installed)
+
+
+def make():
+    """Install into the stage, unless another test has just done it."""
+    stamp = BUILD / "stage.stamp"
+    with open(BUILD / "stage.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if _is_current(stamp):
+            return
+        subprocess.run(["meson", "install", "-C", str(BUILD), "--no-rebuild", "--quiet",
+                        "--destdir", str(DESTDIR)], check=True, stdout=subprocess.DEVNULL)
+        stamp.touch()
+
+
+def missing():
+    """The parts without which there is no system to test."""
+    return [path.name for path in (VGPU, VGPUD, GATE, DRIVER) if not path.exists()]

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a user does: create, run, list, suspend, resume elsewhere, move, remove."""
+import json
+
+import case
+from wait import until
+
+MIB = 1 << 20
+
+
+class Story(case.Case):
+    def test_a_vgpu_is_created_listed_and_removed(self):
+        self.host.vgpu("create", "train", "--fb", "512M", "--device", "1")
+        vgpu = self.host.get("train")
+        self.assertEqual(vgpu["frame_buffer"], 512 * MIB)
+        self.assertEqual((vgpu["state"], vgpu["device"]), ("idle", 1))
+        self.assertEqual(self.host.device(1)["memory_promised"], 512 * MIB)
+
+        listed = self.host.vgpu("ls").output
+        self.assertRegex(listed, r"train .*512 MiB")
+        self.host.vgpu("rm", "train")
+        self.assertEqual(self.host.names(), [])
+        self.assertEqual(self.host.device(1)["memory_promised"], 0)
+
+    def test_a_program_is_suspended_resumed_on_another_device_and_moved_back(self):
+        self.host.create("train")
+        guest = self.host.train("train", "--size", "40M", "--small", "100")
+        vgpu = self.host.get("train")
+        self.assertEqual(vgpu["state"], "running")
+        self.assertEqual([process["pid"] for process in vgpu["processes"]], [guest.pid])
+        self.assertGreaterEqual(vgpu["frame_buffer_used"], 40 * MIB)
+
+        self.host.vgpu("suspend", "train")
+        steps = guest.steps()
+        vgpu = self.host.get("train")
+        self.assertEqual(vgpu["state"], "suspended")
+        self.assertEqual([process["pid"] for process in vgpu["processes"]], [guest.pid])
+        self.assertGreaterEqual(self.host.info()["pool"]["used"], 40 * MIB)
+        self.assertEqual(self.host.device(0)["memory_used"], 0)
+
+        self.host.vgpu("resume", "train", "--device", "1")
+        guest.wait_steps()
+        self.assertGreater(guest.steps(), steps)
+        vgpu = self.host.get("train")
+        self.assertEqual((vgpu["state"], vgpu["device"]), ("running", 1))
+        self.assertGreaterEqual(self.host.device(1)["memory_used"], 40 * MIB)
+        self.assertEqual(self.host.info()["pool"]["used"], 0)
+
+        self.host.vgpu("migrate", "train", "--device", "0")
+        guest.wait_steps()
+        vgpu = self.host.get("train")
+        self.assertEqual((vgpu["state"], vgpu["device"]), ("running", 0))
+        guest.finish()
+        self.host.wait_state("train", "idle")
+
+    def test_nothing_of_a_suspended_vgpu_is_left_on_its_device(self):
+        self.host.create("train")
+        self.host.train("train", "--size", "16M")
+        self.host.vgpu("suspend", "train")
+        until(lambda: not self.host.movers(), "the mover to leave the device", context=self.host.log)
+        self.assertEqual(self.host.driver_memory(), self.host.free_at_first)
+        self.host.vgpu("resume", "train")
+
+    def test_a_suspend_that_keeps_the_context_takes_the_memory_only(self):
+        self.host.create("train")
+        guest = self.host.train("train", "--size", "16M")
+        self.host.vgpu("suspend", "train", "--keep-context")
+        self.assertEqual(self.host.get("train")["state"], "evicted")
+        self.assertGreaterEqual(self.host.info()["pool"]["used"], 16 * MIB)
+        self.host.vgpu("resume", "train")
+        guest.wait_steps()
+        guest.finish()
+
+    def test_a_vgpu_made_for_a_program_goes_with_it(self):
+        guest = self.host.run(None, "guest-none", options=["--fb", "64M"])
+        self.assertEqual(guest.join(), 0, guest.context())
+        until(lambda: not self.host.names(), "the transient vGPU to go", context=self.host.log)
+
+    def test_a_vgpu_made_for_a_program_can_be_suspended_too(self):
+        self.host.n_guests += 1
+        log = f"{self.host.directory}/transient"
+        guest = self.host.run(None, "guest-train", "--size", "8M", "--log", log, log=log,
+                              options=["--fb", "64M", "--device", "1"]).wait_ready()
+        [name] = self.host.names()
+        self.assertTrue(self.host.get(name)["transient"])
+        self.host.vgpu("suspend", name)
+        self.host.vgpu("resume", name)
+        guest.wait_steps()
+        guest.finish()
+        until(lambda: not self.host.names(), "the transient vGPU to go", context=self.host.log)
+
+    def test_a_program_keeps_its_exit_status_and_its_words(self):
+        guest = self.host.run(self.host.create("train"), "guest-alloc")
+        self.assertEqual(guest.join(), 2)
+        self.assertIn("usage: guest-alloc", guest.errors[0])
+
+    def test_a_program_without_cuda_has_no_thread_and_no_socket_of_ours(self):
+        self.host.create("train")
+        guest = self.host.run("train", "guest-none")
+        self.assertEqual(guest.join(), 0)
+        self.assertEqual(guest.lines, ["threads 1 sockets 0"])
+        self.assertEqual(self.host.get("train")["state"], "idle")
+
+    def test_many_vgpus_share_a_device(self):
+        guests = {}
+        for i in range(4):
+            name = self.host.create(f"share-{i}", "64M")
+            guests[name] = self.host.train(name, "--size", "12M")
+        self.host.vgpu("suspend", "share-1")
+        self.host.vgpu("migrate", "share-2", "--device", "1")
+        for name, guest in guests.items():
+            if name != "share-1":
+                guest.wait_steps()
+        self.host.vgpu("resume", "share-1", "--device", "1")
+        for guest in guests.values():
+            guest.wait_steps()
+            guest.finish()
+
+
+class Words(case.Case):
+    """Every command takes --json and answers with one JSON object."""
+
+    def test_every_command_answers_in_json(self):
+        host = self.host
+        self.assertEqual(len(host.vgpu("devices", "--json").json["devices"]), 2)
+        self.assertIn("pool", host.vgpu("info", "--json").json)
+        self.assertEqual(host.vgpu("create", "train", "--fb", "128M", "--json").json["vgpu"]["name"],
+                         "train")
+        guest = host.train("train", "--size", "8M")
+        report = host.vgpu("suspend", "train", "--json").json
+        self.assertGreaterEqual(report["bytes"], 8 * MIB)
+        self.assertEqual(report["vgpu"]["state"], "suspended")
+        report = host.vgpu("resume", "train", "--device", "1", "--json").json
+        self.assertEqual((report["from_device"], report["to_device"]), (0, 1))
+        report = host.vgpu("migrate", "train", "--device", "0", "--json").json
+        self.assertEqual(report["processes"], 1)
+        guest.finish()
+        host.wait_state("train", "idle")
+        self.assertEqual(host.vgpu("ls", "--json").json["vgpus"][0]["name"], "train")
+        self.assertEqual(host.vgpu("rm", "train", "--json").json["vgpu"]["name"], "train")
+
+    def test_an_error_is_json_too(self):
+        result = self.host.vgpu("suspend", "nobody", "--json", code=3)
+        self.assertEqual(json.loads(result.output or result.errors)["error"]["name"], "NoSuchVgpu")
+
+    def test_the_report_of_a_suspend_is_one_line_for_people(self):
+        self.host.create("train")
+        self.host.train("train", "--size", "16M")
+        result = self.host.vgpu("suspend", "train")
+        self.assertRegex(result.output, r"^suspended train: .* MiB out in .*\n$")
+        self.host.vgpu("resume", "train")
+
+
+if __name__ == "__main__":
+    case.main()
