@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the gate costs: the same calls with and without it, in one run.
+ *
+ * usage: bench-gate GATE DRIVER [ROUNDS]
+ *
+ * GATE and DRIVER are files named libcuda.so.1. Each round measures in processes of their own,
+ * without and with the gate by turns, and the table shows the best of the rounds: what disturbs
+ * only makes slower.
+ */
+#define _GNU_SOURCE 1
+#include <limits.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/guests/driver.h"
+
+#define TRIVIAL_CALLS 5000000
+#define LAUNCHES      200000
+#define LAUNCH_BATCH  512 /* stays below the depth of the launch queue */
+#define ALLOCATIONS   1000
+#define ALLOC_SIZE    ((size_t)32 << 20)
+#define SMALL_SIZE    ((size_t)256)
+
+enum { FIRST_CALL, INIT, TRIVIAL, LAUNCH, ALLOCATION, SMALL, NOTHING, N_MEASURES };
+
+static const struct {
+        const char *name, *unit;
+        double per_second; /* units in a second */
+        const char *target;
+} measures[N_MEASURES] = {
+        [FIRST_CALL] = { "first CUDA call (cuDriverGetVersion)", "ms", 1e3, "+20 ms" },
+        [INIT] = { "cuInit, first context", "ms", 1e3, "" },
+        [TRIVIAL] = { "trivial call (cuCtxGetCurrent)", "ns", 1e9, "+5 ns" },
+        [LAUNCH] = { "launch of an empty kernel", "ns", 1e9, "" },
+        [ALLOCATION] = { "allocate and free 32 MiB", "us", 1e6, "1.1 times" },
+        [SMALL] = { "allocate and free 256 bytes", "us", 1e6, "" },
+        [NOTHING] = { "a program without CUDA", "ms", 1e3, "+5 ms" },
+};
+
+static const char ptx[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+                          ".visible .entry k(){ret;}\n";
+
+static double measure_trivial(void)
+{
+        __typeof__(&cuCtxGetCurrent) call = DRIVER(cuCtxGetCurrent);
+        CUcontext context;
+        double start = now();
+
+        for (int i = 0; i < TRIVIAL_CALLS; i++)
+                call(&context);
+        return (now() - start) / TRIVIAL_CALLS;
+}
+
+/* The simulated driver runs no PTX; then launches are not measured. */
+static double measure_launch(void)
+{
+        __typeof__(&cuLaunchKernel) launch = DRIVER(cuLaunchKernel);
+        CUfunction function;
+        CUmodule module;
+        CUstream stream;
+        double start;
+
+        if (DRIVER(cuModuleLoadData)(&module, ptx) != CUDA_SUCCESS ||
+            DRIVER(cuModuleGetFunction)(&function, module, "k") != CUDA_SUCCESS)
+                return 0;
+        must(DRIVER(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
+        start = now();
+        for (int i = 1; i <= LAUNCHES; i++) {
+                must(launch(function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+                if (i % LAUNCH_BATCH == 0)
+                        must(DRIVER(cuStreamSynchronize)(stream));
+        }
+        must(DRIVER(cuStreamSynchronize)(stream));
+        return (now() - start) / LAUNCHES;
+}
+
+static double measure_allocation(size_t size)
+{
+        __typeof__(&cuMemAlloc_v2) allocate = DRIVER(cuMemAlloc_v2);
+        __typeof__(&cuMemFree_v2) give_back = DRIVER(cuMemFree_v2);
+        double start = now();
+
+        for (int i = 0; i < ALLOCATIONS; i++) {
+                CUdeviceptr pointer;
+
+                must(allocate(&pointer, size));
+                must(give_back(pointer));
+        }
+        return (now() - start) / ALLOCATIONS;
+}
+
+/* In a process of its own: prints the seconds of each measure. */
+static int measure(void)
+{
+        double seconds[N_MEASURES] = { 0 };
+        CUcontext context;
+        CUdevice device;
+        double start = now();
+        int version;
+
+        must(DRIVER(cuDriverGetVersion)(&version));
+        seconds[FIRST_CALL] = now() - start;
+        start = now();
+        must(DRIVER(cuInit)(0));
+        must(DRIVER(cuDeviceGet)(&device, 0));
+        must(DRIVER(cuDevicePrimaryCtxRetain)(&context, device));
+        must(DRIVER(cuCtxSetCurrent)(context));
+        seconds[INIT] = now() - start;
+
+        seconds[TRIVIAL] = measure_trivial();
+        seconds[LAUNCH] = measure_launch();
+        measure_allocation(ALLOC_SIZE); /* the first ones fill the driver's caches */
+        seconds[ALLOCATION] = measure_allocation(ALLOC_SIZE);
+        seconds[SMALL] = measure_allocation(SMALL_SIZE);
+        for (int i = 0; i < N_MEASURES; i++)
+                printf("%.12f\n", seconds[i]);
+        return 0;
+}
+
+static void become(const char *gate, const char *driver, const char *what)
+{
+        char directory[PATH_MAX];
+
+        strcpy(directory, driver);
+        *strrchr(directory, '/') = '\0';
+        setenv("LD_LIBRARY_PATH", directory, 1);
+        if (gate) {
+                setenv("LD_PRELOAD", gate, 1);
+                setenv("OPENVGPU_DRIVER", driver, 1);
+        }
+        execl("/proc/self/exe", "bench-gate", what, (char *)NULL);
+        perror("bench-gate");
+        _exit(127);
+}
+
+/* Starts ourselves anew and reads what it prints; NULL @ret_seconds: only waits. */
+static double run(const char *gate, const char *driver, const char *what, double *ret_seconds)
+{
+        double start = now();
+        int ends[2], status;
+        pid_t child;
+        FILE *output;
+
+        if (pipe(ends) < 0 || (child = fork()) < 0) {
+                perror("bench-gate");
+                exit(1);
+        }
+        if (child == 0) {
+                dup2(ends[1], STDOUT_FILENO);
+                close(ends[0]);
+                become(gate, driver, what);
+        }
+        close(ends[1]);
+        output = fdopen(ends[0], "r");
+        for (int i = 0; ret_seconds && i < N_MEASURES; i++)
+                if (fscanf(output, "%lf", &ret_seconds[i]) != 1)
+                        break;
+        fclose(output);
+        waitpid(child, &status, 0);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+                fprintf(stderr, "the measuring process failed %s the gate\n",
+                        gate ? "with" : "without");
+                exit(1);
+        }
+        return now() - start;
+}
+
+static void round_of(const char *gate, const char *driver, double best[N_MEASURES])
+{
+        double seconds[N_MEASURES] = { 0 };
+
+        run(gate, driver, "--measure", seconds);
+        seconds[NOTHING] = run(gate, driver, "--nothing", NULL);
+        for (int i = 0; i < N_MEASURES; i++)
+                if (best[i] == 0 || seconds[i] < best[i])
+                        best[i] = seconds[i];
+}
+
+static void print_table(const double *without, const double *with)
+{
+        printf("%-38s %12s %12s %12s %8s  %s\n", "", "without", "with gate", "difference", "ratio",
+               "target");
+        for (int i = 0; i < N_MEASURES; i++) {
+                double scale = measures[i].per_second;
+
+                if (without[i] == 0) {
+                        printf("%-38s %12s\n", measures[i].name, "not here");
+                        continue;
+                }
+                printf("%-38s %9.2f %s %9.2f %s %+9.2f %s %8.3f  %s\n", measures[i].name,
+                       without[i] * scale, measures[i].unit, with[i] * scale, measures[i].unit,
+                       (with[i] - without[i]) * scale, measures[i].unit, with[i] / without[i],
+                       measures[i].target);
+        }
+}
+
+int main(int argc, char **argv)
+{
+        double without[N_MEASURES] = { 0 }, with[N_MEASURES] = { 0 };
+        char gate[PATH_MAX], driver[PATH_MAX];
+        int rounds = argc > 3 ? atoi(argv[3]) : 3;
+
+        if (argc == 2 && strcmp(argv[1], "--measure") == 0)
+                return measure();
+        if (argc == 2 && strcmp(argv[1], "--nothing") == 0)
+                return 0;
+        if (argc < 3 || !realpath(argv[1], gate) || !realpath(argv[2], driver)) {
+                fprintf(stderr, "usage: %s GATE DRIVER [ROUNDS]\n", argv[0]);
+                return 2;
+        }
+        for (int i = 0; i < rounds; i++) {
+                round_of(NULL, driver, without);
+                round_of(gate, driver, with);
+        }
+        print_table(without, with);
+        return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_BLOCK_H
+#define GATE_BLOCK_H
+
+/*
+ * A block: BLOCK_SIZE bytes of device memory out of which small allocations come.
+ *
+ * This is bookkeeping only: it deals in offsets, knows no driver and no lock, and lives in host
+ * memory. Space is given out first fit in order of addresses, in granules of the driver's own
+ * alignment; size classes would be faster and waste more, and a small allocation waits for the
+ * driver when it is freed anyway.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define BLOCK_SIZE     ((uint32_t)2 << 20) /* the driver's granularity */
+#define BLOCK_GRANULE  256u                /* what the driver aligns cuMemAlloc to, at least */
+#define BLOCK_GRANULES (BLOCK_SIZE / BLOCK_GRANULE)
+
+struct block {
+        uint32_t n_free;  /* granules */
+        uint32_t longest; /* no run of free granules is longer than this */
+        uint32_t n_allocations;
+        uint64_t used[BLOCK_GRANULES / 64];  /* a bit for each granule */
+        uint64_t start[BLOCK_GRANULES / 64]; /* a bit where an allocation starts */
+        uint32_t bytes[BLOCK_GRANULES];      /* as asked for, at an allocation's start */
+};
+
+/* block_new() - an empty block, or NULL; free() it. */
+struct block *block_new(void);
+
+/* block_take() - room for @bytes (at least 1). False: there is none. */
+bool block_take(struct block *block, uint32_t bytes, uint32_t *ret_offset);
+
+/* block_give_back() - the allocation that starts at @offset is no more. */
+void block_give_back(struct block *block, uint32_t offset);
+
+/* block_find() - the allocation that the byte at @offset belongs to. False: to none. */
+bool block_find(const struct block *block, uint32_t offset, uint32_t *ret_start,
+                uint32_t *ret_bytes);
+
+#endif

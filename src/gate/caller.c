@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/caller.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "gate/child.h"
+#include "gate/quota.h"
+
+static_assert(sizeof(struct caller) == CALLER_SIZE, "the stubs rely on it");
+static_assert(offsetof(struct caller, top) == CALLER_TOP, "the stubs rely on it");
+static_assert(offsetof(struct caller, launches) == CALLER_LAUNCHES, "the stubs rely on it");
+static_assert(offsetof(struct caller, frame) == CALLER_FRAMES, "the stubs rely on it");
+static_assert(sizeof(struct caller_frame) == FRAME_SIZE, "the stubs rely on it");
+static_assert(offsetof(struct caller_frame, return_address) == FRAME_RETURN, "see above");
+static_assert(offsetof(struct caller_frame, rbx) == FRAME_RBX, "see above");
+static_assert(offsetof(struct caller_frame, entry) == FRAME_ENTRY, "see above");
+
+/* Full from the start, so that one test in the stubs finds both a full record and none at all. */
+static struct caller no_caller = { .top = (struct caller_frame *)(&no_caller + 1) };
+
+/* The stubs read it with two instructions: the initial-exec model, as we are loaded at start. */
+__attribute__((tls_model("initial-exec"))) __thread struct caller *caller_self = &no_caller;
+
+_Atomic uint32_t gate_closed;
+
+static struct {
+        pthread_mutex_t lock;
+        struct caller *first;
+        pthread_once_t once;
+        pthread_key_t key; /* its destructor takes the record of a thread that ends */
+        bool has_key;
+} callers = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
+
+static CUresult out_of_memory(void)
+{
+        return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void flush(struct caller *caller)
+{
+        uint32_t launches = atomic_exchange(&caller->launches, 0);
+
+        if (launches > 0)
+                quota_count_launches(launches);
+}
+
+static void unlink_locked(const struct caller *caller)
+{
+        struct caller **link = &callers.first;
+
+        while (*link && *link != caller)
+                link = &(*link)->next;
+        if (*link)
+                *link = caller->next;
+}
+
+static void thread_ends(void *value)
+{
+        struct caller *caller = value;
+
+        pthread_mutex_lock(&callers.lock);
+        unlink_locked(caller);
+        pthread_mutex_unlock(&callers.lock);
+        flush(caller);
+        caller_self = &no_caller;
+        free(caller);
+}
+
+static void start_once(void)
+{
+        callers.has_key = pthread_key_create(&callers.key, thread_ends) == 0;
+        entry_open();
+        child_watch();
+}
+
+static struct caller *caller_new(void)
+{
+        struct caller *caller = aligned_alloc(CALLER_SIZE, CALLER_SIZE);
+
+        if (!caller)
+                return NULL;
+        memset(caller, 0, sizeof(*caller));
+        atomic_store(&caller->top, caller->frame);
+        if (callers.has_key)
+                (void)pthread_setspecific(callers.key, caller); /* else it is never recycled */
+        return caller;
+}
+
+static bool self_register(void)
+{
+        struct caller *caller;
+
+        pthread_once(&callers.once, start_once);
+        caller = caller_new();
+        if (!caller)
+                return false;
+
+        pthread_mutex_lock(&callers.lock);
+        caller->next = callers.first;
+        callers.first = caller;
+        pthread_mutex_unlock(&callers.lock);
+        caller_self = caller;
+        return true;
+}
+
+static void wait_until_open(void)
+{
+        while (atomic_load(&gate_closed))
+                syscall(SYS_futex, &gate_closed, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static bool is_inside(const struct caller *caller)
+{
+        return atomic_load(&caller->top) != caller->frame;
+}
+
+/*
+ * A call from within a call (the driver calls itself, or calls the guest back) never waits: the
+ * drain waits for the outer one. It needs no mark of its own either.
+ */
+static entry_function where_to(uint32_t entry)
+{
+        if (caller_self == &no_caller)
+                return self_register() ? stub_address[entry] : (entry_function)out_of_memory;
+        if (atomic_load(&caller_self->launches) > 0)
+                flush(caller_self);
+        else if (is_inside(caller_self))
+                return entry_target[entry];
+        else
+                wait_until_open();
+        return stub_address[entry];
+}
+
+void *caller_enter(uint32_t entry)
+{
+        int saved_errno = errno;
+        entry_function function = where_to(entry);
+        void *address;
+
+        memcpy(&address, &function, sizeof(address));
+        errno = saved_errno;
+        return address;
+}
+
+bool caller_find_busy(uint32_t *ret_entry)
+{
+        bool found = false;
+
+        pthread_mutex_lock(&callers.lock);
+        for (const struct caller *caller = callers.first; caller; caller = caller->next)
+                if (is_inside(caller)) {
+                        *ret_entry = (uint32_t)caller->frame[0].entry;
+                        found = true;
+                        break;
+                }
+        pthread_mutex_unlock(&callers.lock);
+        return found;
+}
+
+void caller_flush_all(void)
+{
+        pthread_mutex_lock(&callers.lock);
+        for (struct caller *caller = callers.first; caller; caller = caller->next)
+                flush(caller);
+        pthread_mutex_unlock(&callers.lock);
+}
+
+/* A record with one frame in use that is in no list: inside a call for ever, and nobody waits. */
+void caller_exempt(void)
+{
+        struct caller *caller = caller_new();
+
+        if (!caller)
+                return;
+        atomic_store(&caller->top, caller->frame + 1);
+        caller_self = caller;
+}
+
+const void *caller_self_get(void)
+{
+        return caller_self;
+}
+
+void caller_forget_others(void)
+{
+        pthread_mutex_init(&callers.lock, NULL);
+        callers.first = caller_self == &no_caller ? NULL : caller_self;
+        if (callers.first) {
+                callers.first->next = NULL;
+                atomic_store(&callers.first->launches, 0);
+        }
+        atomic_store(&gate_closed, 0);
+}

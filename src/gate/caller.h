@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_CALLER_H
+#define GATE_CALLER_H
+
+/*
+ * The callers: one record for each thread of the guest that has called the
+ * driver. The jump stubs keep their marks in it (stub-x86_64.S); the drain reads
+ * them (drain.c).
+ *
+ * Records are on the heap and not in the thread's own storage, so that a thread
+ * that calls the driver from the last of its destructors leaves 1 KiB behind and
+ * not a pointer into memory that is gone.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "gate/caller-layout.h"
+#include "gate/entry.h"
+
+struct caller_frame {
+        void *return_address;
+        void *rbx;
+        uint64_t entry;
+        uint64_t reserved;
+};
+
+struct caller {
+        _Alignas(CALLER_SIZE) struct caller_frame *_Atomic top; /* behind the last frame in use */
+        _Atomic uint32_t
+                launches; /* not yet in the instance page; the thread adds, who flushes takes */
+        struct caller *next;
+        _Alignas(CALLER_FRAMES) struct caller_frame
+                frame[(CALLER_SIZE - CALLER_FRAMES) / FRAME_SIZE];
+};
+
+/* Set while the gate is closed; also the futex that waiting threads sleep on. */
+extern _Atomic uint32_t gate_closed;
+
+/* caller_enter() - for the stubs: where shall a call that is not a plain one go? */
+void *caller_enter(uint32_t entry);
+
+/* caller_find_busy() - is a thread inside a driver call, and which? */
+bool caller_find_busy(uint32_t *ret_entry);
+
+/* caller_flush_all() - add all threads' launches to the instance page. */
+void caller_flush_all(void);
+
+/* caller_exempt() - the calling thread, one of ours, shall never wait at the gate. */
+void caller_exempt(void);
+
+/* caller_self_get() - something that is different in each thread. */
+const void *caller_self_get(void);
+
+/* caller_forget_others() - in the child of a fork: its only thread is the calling one. */
+void caller_forget_others(void);
+
+#endif

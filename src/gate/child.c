@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/child.h"
+
+#include <errno.h>
+#include <pthread.h>
+
+#include "gate/agent.h"
+#include "gate/caller.h"
+#include "gate/capture.h"
+#include "gate/context.h"
+#include "gate/holding.h"
+#include "gate/hook.h"
+#include "gate/join.h"
+#include "gate/log.h"
+#include "gate/memory.h"
+#include "gate/quota.h"
+
+static void start_clean(void)
+{
+        int saved_errno = errno;
+
+        log_forget();
+        agent_forget();
+        join_forget();
+        quota_forget();
+        memory_forget();
+        holding_forget();
+        hook_forget();
+        context_forget();
+        capture_forget();
+        caller_forget_others();
+        errno = saved_errno;
+}
+
+void child_watch(void)
+{
+        (void)pthread_atfork(NULL, NULL, start_clean);
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/context.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "gate/capture.h"
+#include "gate/entry.h"
+#include "gate/holding.h"
+#include "gate/memory.h"
+#include "gate/peer.h"
+
+static struct {
+        pthread_mutex_t lock;
+        CUcontext *context; /* created by the application */
+        size_t n, room;
+        CUcontext primary[PEER_DEVICES_MAX]; /* as last retained */
+} contexts = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+CUresult context_current(CUcontext *ret_context, CUdevice *ret_device)
+{
+        CUresult result = DRIVER(cuCtxGetDevice)(ret_device);
+
+        return result == CUDA_SUCCESS ? DRIVER(cuCtxGetCurrent)(ret_context) : result;
+}
+
+/* Runs @action with @context current. */
+static CUresult run_in(CUcontext context, CUresult (*action)(void))
+{
+        CUcontext current = NULL;
+        CUresult result;
+
+        DRIVER(cuCtxGetCurrent)(&current);
+        if (current == context)
+                return action();
+
+        result = DRIVER(cuCtxPushCurrent_v2)(context);
+        if (result != CUDA_SUCCESS)
+                return result;
+        result = action();
+        DRIVER(cuCtxPopCurrent_v2)(&current);
+        return result;
+}
+
+static CUresult synchronize(void)
+{
+        return DRIVER(cuCtxSynchronize)();
+}
+
+/*
+ * While a stream of the context is captured, cuCtxSynchronize() ruins the capture in every capture
+ * mode, but cuMemFree() only in the modes in which the application must expect it. So we let the
+ * driver free something: it waits or refuses as it would have done with the allocation itself.
+ */
+static CUresult free_something(void)
+{
+        CUdeviceptr pointer;
+        CUresult result = DRIVER(cuMemAlloc_v2)(&pointer, 1);
+
+        return result == CUDA_SUCCESS ? DRIVER(cuMemFree_v2)(pointer) : result;
+}
+
+CUresult context_finish(CUcontext context)
+{
+        return run_in(context, capture_is_active() ? free_something : synchronize);
+}
+
+static CUresult finish_primary(CUdevice device)
+{
+        unsigned int flags;
+        CUcontext context;
+        CUresult result;
+        int is_active = 0;
+
+        result = DRIVER(cuDevicePrimaryCtxGetState)(device, &flags, &is_active);
+        if (result != CUDA_SUCCESS || !is_active)
+                return result;
+        result = DRIVER(cuDevicePrimaryCtxRetain)(&context, device); /* active: nothing is made */
+        if (result != CUDA_SUCCESS)
+                return result;
+        result = run_in(context, synchronize);
+        DRIVER(cuDevicePrimaryCtxRelease_v2)(device);
+        return result;
+}
+
+static CUresult finish_all_primary(void)
+{
+        CUresult result;
+        int n = 0;
+
+        result = DRIVER(cuDeviceGetCount)(&n);
+        if (result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_NO_DEVICE)
+                return CUDA_SUCCESS; /* then nothing can run */
+        for (int i = 0; i < n && result == CUDA_SUCCESS; i++) {
+                CUdevice device;
+
+                result = DRIVER(cuDeviceGet)(&device, i);
+                if (result == CUDA_SUCCESS)
+                        result = finish_primary(device);
+        }
+        return result;
+}
+
+static bool get(size_t at, CUcontext *ret_context)
+{
+        bool found;
+
+        pthread_mutex_lock(&contexts.lock);
+        found = at < contexts.n;
+        if (found)
+                *ret_context = contexts.context[at];
+        pthread_mutex_unlock(&contexts.lock);
+        return found;
+}
+
+CUresult context_finish_all(const char **ret_call)
+{
+        CUresult result = finish_all_primary();
+        CUcontext context;
+
+        for (size_t i = 0; result == CUDA_SUCCESS && get(i, &context); i++)
+                result = run_in(context, synchronize);
+        if (result != CUDA_SUCCESS)
+                *ret_call = "cuCtxSynchronize";
+        return result;
+}
+
+static bool list_add(CUcontext context)
+{
+        bool added = true;
+
+        pthread_mutex_lock(&contexts.lock);
+        if (contexts.n == contexts.room) {
+                size_t room = contexts.room ? 2 * contexts.room : 8;
+                CUcontext *grown = realloc(contexts.context, room * sizeof(CUcontext));
+
+                added = grown != NULL;
+                if (added) {
+                        contexts.context = grown;
+                        contexts.room = room;
+                }
+        }
+        if (added)
+                contexts.context[contexts.n++] = context;
+        pthread_mutex_unlock(&contexts.lock);
+        return added;
+}
+
+static void list_remove(CUcontext context)
+{
+        pthread_mutex_lock(&contexts.lock);
+        for (size_t i = 0; i < contexts.n; i++)
+                if (contexts.context[i] == context) {
+                        contexts.context[i] = contexts.context[--contexts.n];
+                        break;
+                }
+        pthread_mutex_unlock(&contexts.lock);
+}
+
+/* A context that we could not wait for must not come into being. */
+static CUresult created(CUresult result, CUcontext context)
+{
+        if (result != CUDA_SUCCESS || list_add(context))
+                return result;
+        DRIVER(cuCtxDestroy_v2)(context);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult our_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
+{
+        CUresult result = DRIVER(cuCtxCreate)(context, flags, device);
+
+        return created(result, result == CUDA_SUCCESS ? *context : NULL);
+}
+
+CUresult our_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
+{
+        CUresult result = DRIVER(cuCtxCreate_v2)(context, flags, device);
+
+        return created(result, result == CUDA_SUCCESS ? *context : NULL);
+}
+
+CUresult our_cuCtxCreate_v3(CUcontext *context, void *affinity, int n_affinity, unsigned int flags,
+                            CUdevice device)
+{
+        CUresult result = DRIVER(cuCtxCreate_v3)(context, affinity, n_affinity, flags, device);
+
+        return created(result, result == CUDA_SUCCESS ? *context : NULL);
+}
+
+CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device)
+{
+        CUresult result = DRIVER(cuCtxCreate_v4)(context, params, flags, device);
+
+        return created(result, result == CUDA_SUCCESS ? *context : NULL);
+}
+
+/* The driver frees what was allocated in a context when that ends; so do we. */
+static void drop(CUcontext context)
+{
+        memory_drop_context(context);
+        holding_drop_context(context);
+}
+
+static CUresult destroyed(CUresult result, CUcontext context)
+{
+        if (result == CUDA_SUCCESS) {
+                list_remove(context);
+                drop(context);
+        }
+        return result;
+}
+
+CUresult our_cuCtxDestroy(CUcontext context)
+{
+        return destroyed(DRIVER(cuCtxDestroy)(context), context);
+}
+
+CUresult our_cuCtxDestroy_v2(CUcontext context)
+{
+        return destroyed(DRIVER(cuCtxDestroy_v2)(context), context);
+}
+
+CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+        CUresult result = DRIVER(cuDevicePrimaryCtxRetain)(context, device);
+
+        if (result == CUDA_SUCCESS && device >= 0 && device < PEER_DEVICES_MAX) {
+                pthread_mutex_lock(&contexts.lock);
+                contexts.primary[device] = *context;
+                pthread_mutex_unlock(&contexts.lock);
+        }
+        return result;
+}
+
+static CUresult released(CUresult result, CUdevice device)
+{
+        CUcontext context = NULL;
+        unsigned int flags;
+        int is_active = 1;
+
+        if (result != CUDA_SUCCESS || device < 0 || device >= PEER_DEVICES_MAX)
+                return result;
+        DRIVER(cuDevicePrimaryCtxGetState)(device, &flags, &is_active);
+        if (is_active)
+                return result;
+
+        pthread_mutex_lock(&contexts.lock);
+        context = contexts.primary[device];
+        contexts.primary[device] = NULL;
+        pthread_mutex_unlock(&contexts.lock);
+        if (context)
+                drop(context);
+        return result;
+}
+
+CUresult our_cuDevicePrimaryCtxRelease(CUdevice device)
+{
+        return released(DRIVER(cuDevicePrimaryCtxRelease)(device), device);
+}
+
+CUresult our_cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+        return released(DRIVER(cuDevicePrimaryCtxRelease_v2)(device), device);
+}
+
+CUresult our_cuDevicePrimaryCtxReset(CUdevice device)
+{
+        return released(DRIVER(cuDevicePrimaryCtxReset)(device), device);
+}
+
+CUresult our_cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+        return released(DRIVER(cuDevicePrimaryCtxReset_v2)(device), device);
+}
+
+void context_forget(void)
+{
+        pthread_mutex_init(&contexts.lock, NULL);
+        contexts.n = 0;
+        memset(contexts.primary, 0, sizeof(contexts.primary));
+}

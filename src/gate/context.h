@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_CONTEXT_H
+#define GATE_CONTEXT_H
+
+/*
+ * The guest's CUDA contexts: each has work of its own to wait for, and memory that ends with it.
+ *
+ * Primary contexts are found by asking each device. Those that the application creates are kept in
+ * a list.
+ */
+
+#include "abi/cuda.h"
+
+/* context_current() - of the calling thread. */
+CUresult context_current(CUcontext *ret_context, CUdevice *ret_device);
+
+/*
+ * context_finish() - wait as cuMemFree() does before it frees memory of @context; fails as
+ * cuMemFree() would.
+ */
+CUresult context_finish(CUcontext context);
+
+/* context_finish_all() - wait for the work of all contexts. @ret_call is set when it fails. */
+CUresult context_finish_all(const char **ret_call);
+
+/* context_forget() - in the child of a fork. */
+void context_forget(void);
+
+#endif

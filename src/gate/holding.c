@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/holding.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gate/entry.h"
+#include "gate/hash.h"
+#include "gate/quota.h"
+
+struct holding {
+        struct hash_node node; /* first: a node's address is its holding's */
+        enum holding_kind kind;
+        uint64_t bytes;
+        CUcontext context; /* current when it was made, or NULL */
+};
+
+static struct {
+        pthread_mutex_t lock;
+        struct hash by_key[HOLDING_KINDS];
+        uint64_t count[HOLDING_KINDS];
+} holdings = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+struct holding *holding_new(enum holding_kind kind, uint64_t bytes)
+{
+        struct holding *holding = calloc(1, sizeof(*holding));
+
+        if (!holding || quota_charge(INSTANCE_PAGE_FIXED, bytes) < 0) {
+                free(holding);
+                return NULL;
+        }
+        holding->kind = kind;
+        holding->bytes = bytes;
+        return holding;
+}
+
+static void insert(struct holding *holding, uint64_t key)
+{
+        pthread_mutex_lock(&holdings.lock);
+        hash_add(&holdings.by_key[holding->kind], &holding->node, key);
+        holdings.count[holding->kind]++;
+        pthread_mutex_unlock(&holdings.lock);
+}
+
+static void drop(struct holding *holding)
+{
+        quota_refund(INSTANCE_PAGE_FIXED, holding->bytes);
+        free(holding);
+}
+
+CUresult holding_keep(struct holding *holding, CUresult result, uint64_t key)
+{
+        if (result != CUDA_SUCCESS) {
+                drop(holding);
+                return result;
+        }
+        DRIVER(cuCtxGetCurrent)(&holding->context);
+        insert(holding, key);
+        quota_count_allocations(1);
+        return CUDA_SUCCESS;
+}
+
+static void unlink_locked(struct holding *holding)
+{
+        hash_remove(&holdings.by_key[holding->kind], &holding->node);
+        holdings.count[holding->kind]--;
+}
+
+struct holding *holding_take(enum holding_kind kind, uint64_t key)
+{
+        struct holding *holding;
+
+        pthread_mutex_lock(&holdings.lock);
+        holding = (struct holding *)hash_find(&holdings.by_key[kind], key);
+        if (holding)
+                unlink_locked(holding);
+        pthread_mutex_unlock(&holdings.lock);
+        return holding;
+}
+
+CUresult holding_settle(struct holding *holding, CUresult result)
+{
+        if (!holding)
+                return result;
+        if (result != CUDA_SUCCESS) {
+                insert(holding, holding->node.key);
+                return result;
+        }
+        drop(holding);
+        quota_count_allocations(-1);
+        return CUDA_SUCCESS;
+}
+
+static struct holding *find_in_context(CUcontext context)
+{
+        for (int kind = 0; kind < HOLDING_KINDS; kind++)
+                for (size_t i = 0; i < HASH_CHAINS; i++) {
+                        struct hash_node *node = holdings.by_key[kind].chain[i];
+
+                        for (; node; node = node->next)
+                                if (((struct holding *)node)->context == context)
+                                        return (struct holding *)node;
+                }
+        return NULL;
+}
+
+void holding_drop_context(CUcontext context)
+{
+        struct holding *holding;
+
+        do {
+                pthread_mutex_lock(&holdings.lock);
+                holding = find_in_context(context);
+                if (holding)
+                        unlink_locked(holding);
+                pthread_mutex_unlock(&holdings.lock);
+                if (holding)
+                        (void)holding_settle(holding, CUDA_SUCCESS);
+        } while (holding);
+}
+
+uint64_t holding_count(enum holding_kind kind)
+{
+        uint64_t count;
+
+        pthread_mutex_lock(&holdings.lock);
+        count = holdings.count[kind];
+        pthread_mutex_unlock(&holdings.lock);
+        return count;
+}
+
+void holding_forget(void)
+{
+        pthread_mutex_init(&holdings.lock, NULL);
+        memset(holdings.by_key, 0, sizeof(holdings.by_key));
+        memset(holdings.count, 0, sizeof(holdings.count));
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_HOLDING_H
+#define GATE_HOLDING_H
+
+/*
+ * What the guest holds of the device besides our mappings: arrays, managed memory, memory of pools
+ * and of graphs, ordinary allocations. It is charged to the quota and left to the driver's own
+ * checkpoint.
+ *
+ * A holding is made before the driver is asked, and kept or dropped by what the driver says; and it
+ * is taken out before the driver frees, so that a handle that is used again at once finds no old
+ * one under its name:
+ *
+ *     holding = holding_new(HOLDING_ARRAY, bytes);
+ *     result = holding_keep(holding, DRIVER(cuArrayCreate_v2)(&array, ...), array);
+ *
+ *     holding = holding_take(HOLDING_ARRAY, array);
+ *     result = holding_settle(holding, DRIVER(cuArrayDestroy)(array));
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi/cuda.h"
+
+enum holding_kind {
+        HOLDING_POINTER = 0, /* what cuMemFree() or cuMemFreeAsync() frees */
+        HOLDING_MANAGED,     /* the same, managed */
+        HOLDING_ARRAY,
+        HOLDING_MIPMAP,
+        HOLDING_GRAPH,    /* one for each allocation node, all under the graph's handle */
+        HOLDING_IMPORTED, /* memory of another process, opened by legacy IPC or as a pool */
+        HOLDING_KINDS,
+};
+
+struct holding;
+
+/* holding_new() - charge @bytes; NULL when that is over the quota (or malloc() fails). */
+struct holding *holding_new(enum holding_kind kind, uint64_t bytes);
+
+/* holding_keep() - the driver has answered @result; on success @key names the holding. */
+CUresult holding_keep(struct holding *holding, CUresult result, uint64_t key);
+
+/* holding_take() - take out what is held under @key; NULL if nothing is. */
+struct holding *holding_take(enum holding_kind kind, uint64_t key);
+
+/* holding_settle() - the driver has answered @result: drop @holding (or NULL), or put it back. */
+CUresult holding_settle(struct holding *holding, CUresult result);
+
+/* holding_drop_context() - @context is gone with all that was made while it was current. */
+void holding_drop_context(CUcontext context);
+
+/* holding_count() - how many of a kind there are. */
+uint64_t holding_count(enum holding_kind kind);
+
+/* holding_forget() - in the child of a fork. */
+void holding_forget(void);
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocate, free, and how much there is: under the quota, out of memory that we can move. */
+#include <stdlib.h>
+
+#include "gate/entry.h"
+#include "gate/hook.h"
+#include "gate/log.h"
+#include "gate/mapping.h"
+#include "gate/memory.h"
+#include "gate/quota.h"
+
+bool hook_wants_native(void)
+{
+        const char *value = getenv("OPENVGPU_NATIVE_IPC");
+
+        return value && value[0] == '1';
+}
+
+static bool is_movable_here(void)
+{
+        CUdevice device;
+
+        if (DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
+                return true; /* the allocation will fail, as it should */
+        return !hook_wants_native() && mapping_is_possible(device);
+}
+
+CUresult our_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
+{
+        if (!pointer || size == 0)
+                return DRIVER(cuMemAlloc_v2)(pointer, size); /* it knows what to answer */
+        return is_movable_here() ? memory_allocate(pointer, size)
+                                 : hook_allocate_of_driver(pointer, size);
+}
+
+/*
+ * The driver rounds rows up to a power of two that it does not publish (512 on all devices known);
+ * a row of one byte shows it.
+ */
+static CUresult pitch_alignment(size_t *ret_alignment, unsigned int element_size)
+{
+        CUdeviceptr row;
+        CUresult result = DRIVER(cuMemAllocPitch_v2)(&row, ret_alignment, 1, 1, element_size);
+
+        if (result == CUDA_SUCCESS)
+                result = DRIVER(cuMemFree_v2)(row);
+        if (result == CUDA_SUCCESS && *ret_alignment == 0)
+                result = CUDA_ERROR_UNKNOWN;
+        return result;
+}
+
+CUresult our_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height,
+                                unsigned int element_size)
+{
+        size_t alignment, rounded, size;
+        CUresult result;
+
+        if (!pointer || !pitch || width == 0 || height == 0)
+                return DRIVER(cuMemAllocPitch_v2)(pointer, pitch, width, height, element_size);
+        result = pitch_alignment(&alignment, element_size);
+        if (result != CUDA_SUCCESS)
+                return result;
+        if (__builtin_add_overflow(width, alignment - 1, &rounded))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        rounded -= rounded % alignment;
+        if (__builtin_mul_overflow(rounded, height, &size))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = our_cuMemAlloc_v2(pointer, size);
+        if (result == CUDA_SUCCESS)
+                *pitch = rounded;
+        return result;
+}
+
+CUresult our_cuMemFree_v2(CUdeviceptr pointer)
+{
+        CUresult result;
+
+        return memory_free(pointer, &result) ? result : hook_free_of_driver(pointer);
+}
+
+CUresult our_cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
+{
+        CUresult result = DRIVER(cuMemGetInfo_v2)(free_bytes, total);
+        struct quota_view quota;
+
+        quota_get(&quota);
+        if (result != CUDA_SUCCESS || !quota.is_limited)
+                return result;
+        if (free_bytes && *free_bytes > quota.left)
+                *free_bytes = quota.left;
+        if (total && *total > quota.limit)
+                *total = quota.limit;
+        return result;
+}
+
+CUresult our_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
+{
+        CUresult result = DRIVER(cuDeviceTotalMem_v2)(bytes, device);
+        struct quota_view quota;
+
+        quota_get(&quota);
+        if (result == CUDA_SUCCESS && quota.is_limited && *bytes > quota.limit)
+                *bytes = quota.limit;
+        return result;
+}
+
+/*
+ * Legacy IPC cannot name memory of the virtual-memory calls. The driver would answer "invalid
+ * value", which reads like a mistake of the program.
+ */
+CUresult our_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
+{
+        struct memory_info info;
+
+        if (!memory_find(pointer, &info))
+                return DRIVER(cuIpcGetMemHandle)(handle, pointer);
+        log_to_user("legacy CUDA IPC (cuIpcGetMemHandle, cudaIpcGetMemHandle) does not work on "
+                    "memory that a vGPU can move; set OPENVGPU_NATIVE_IPC=1 for a program that "
+                    "needs it (suspend is slower then)");
+        return CUDA_ERROR_NOT_SUPPORTED;
+}

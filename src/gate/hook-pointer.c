@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Questions about a pointer: the driver sees memory of the virtual-memory calls, of whole mappings;
+ * the application must see the ordinary allocation that it made.
+ *
+ * Changed are those answers that measurably differ (driver 580): the context, the range, the
+ * handle types, and the id of the buffer, which must be a small allocation's own. The rest is the
+ * driver's; that legacy IPC is impossible is the truth.
+ */
+#include <string.h>
+
+#include "gate/entry.h"
+#include "gate/memory.h"
+
+CUresult our_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
+{
+        struct memory_info info;
+
+        if (!memory_find(pointer, &info))
+                return memory_overlaps(pointer, 1) ? CUDA_ERROR_NOT_FOUND
+                                                   : /* of ours, but of no allocation */
+                               DRIVER(cuMemGetAddressRange_v2)(base, size, pointer);
+        if (base)
+                *base = info.start;
+        if (size)
+                *size = info.size;
+        return CUDA_SUCCESS;
+}
+
+/* After the driver has answered: put our answer in place of its. */
+static void correct(void *data, CUpointer_attribute attribute, const struct memory_info *info)
+{
+        const uint64_t size = info->size;
+        const unsigned long long no_handle_types = 0;
+        const unsigned long long buffer_id = info->buffer_id;
+
+        switch (attribute) {
+        case CU_POINTER_ATTRIBUTE_CONTEXT:
+                memcpy(data, &info->context, sizeof(info->context));
+                break;
+        case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+                memcpy(data, &info->start, sizeof(info->start));
+                break;
+        case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+                memcpy(data, &size, sizeof(size));
+                break;
+        case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
+                memcpy(data, &no_handle_types, sizeof(no_handle_types));
+                break;
+        case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+                memcpy(data, &buffer_id, sizeof(buffer_id));
+                break;
+        default:
+                break;
+        }
+}
+
+CUresult our_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+        CUresult result = DRIVER(cuPointerGetAttribute)(data, attribute, pointer);
+        struct memory_info info;
+
+        if (result == CUDA_SUCCESS && memory_find(pointer, &info))
+                correct(data, attribute, &info);
+        return result;
+}
+
+CUresult our_cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attributes, void **data,
+                                    CUdeviceptr pointer)
+{
+        CUresult result = DRIVER(cuPointerGetAttributes)(n, attributes, data, pointer);
+        struct memory_info info;
+
+        if (result == CUDA_SUCCESS && memory_find(pointer, &info))
+                for (unsigned int i = 0; i < n; i++)
+                        correct(data[i], attributes[i], &info);
+        return result;
+}
+
+CUresult our_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
+                                   CUdeviceptr pointer)
+{
+        CUresult result = DRIVER(cuPointerSetAttribute)(value, attribute, pointer);
+        unsigned int on;
+
+        if (result == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) {
+                memcpy(&on, value, sizeof(on));
+                memory_set_sync_memops(pointer, on != 0);
+        }
+        return result;
+}
+
+/* A descriptor of physical memory, for RDMA: whoever has it would not notice a move. */
+CUresult our_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer, size_t size, int type,
+                                           unsigned long long flags)
+{
+        CUresult result = DRIVER(cuMemGetHandleForAddressRange)(handle, pointer, size, type, flags);
+
+        if (result == CUDA_SUCCESS)
+                memory_pin(pointer, size);
+        return result;
+}

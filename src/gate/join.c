@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/join.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "gate/agent.h"
+#include "gate/entry.h"
+#include "gate/link.h"
+#include "gate/log.h"
+
+static struct {
+        pthread_mutex_t lock;
+        bool is_member;
+        bool is_initialized; /* the driver is, by this process or by the one that it was forked from */
+} join = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+/*
+ * The vGPU may have moved since the environment was made. The driver reads the variable in cuInit();
+ * its text is changed where it is, as setenv() is not safe beside getenv() in other threads.
+ */
+static void show_device(const char *uuid)
+{
+        char *visible = getenv("CUDA_VISIBLE_DEVICES");
+
+        if (!visible || strcmp(visible, uuid) == 0)
+                return;
+        if (strlen(visible) == strlen(uuid))
+                memcpy(visible, uuid, strlen(uuid));
+        else
+                log_to_user("this vGPU is on device %s, but CUDA_VISIBLE_DEVICES is %s", uuid,
+                            visible);
+}
+
+static CUresult join_locked(void)
+{
+        struct gate_welcome welcome;
+        char text[GATE_TEXT_MAX];
+        CLEANUP(fd_closep) int socket = -1;
+        int r;
+
+        socket = link_join(GATE_STATE_OPEN, &welcome, text);
+        if (socket < 0) {
+                log_to_user("this process cannot use its vGPU: %s", text);
+                return socket == -EACCES ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_SYSTEM_NOT_READY;
+        }
+        show_device(welcome.device_uuid);
+        r = agent_start(TAKE_FD(socket));
+        if (r < 0) {
+                log_to_user("this process cannot use its vGPU: no thread for it (%s)",
+                            strerror(-r));
+                return CUDA_ERROR_SYSTEM_NOT_READY;
+        }
+        join.is_member = true;
+        log_write("joined, slot %u, device %s", welcome.slot, welcome.device_uuid);
+        return CUDA_SUCCESS;
+}
+
+/* Other threads that initialise at the same time wait for the outcome. */
+static CUresult ensure_member(void)
+{
+        CUresult result = CUDA_SUCCESS;
+
+        if (!link_is_wanted())
+                return CUDA_SUCCESS;
+        pthread_mutex_lock(&join.lock);
+        if (!join.is_member && !join.is_initialized)
+                result = join_locked();
+        pthread_mutex_unlock(&join.lock);
+        return result;
+}
+
+CUresult our_cuInit(unsigned int flags)
+{
+        CUresult result = ensure_member();
+
+        if (result != CUDA_SUCCESS)
+                return result;
+        result = DRIVER(cuInit)(flags);
+        if (result == CUDA_SUCCESS) {
+                pthread_mutex_lock(&join.lock);
+                join.is_initialized = true;
+                pthread_mutex_unlock(&join.lock);
+        }
+        return result;
+}
+
+void join_forget(void)
+{
+        pthread_mutex_init(&join.lock, NULL);
+        join.is_member = false;
+}

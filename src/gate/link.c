@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/link.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/packet.h"
+#include "base/paths.h"
+#include "gate/entry.h"
+#include "gate/quota.h"
+
+/* A manager that is there answers at once; this one is for one that is stopped. */
+#define ANSWER_TIMEOUT_MS 30000
+
+bool link_is_wanted(void)
+{
+        const char *vgpu = getenv("OPENVGPU_VGPU");
+
+        return vgpu && *vgpu;
+}
+
+/* Field 22 of /proc/self/stat, counted behind the name, which may contain anything. */
+static uint64_t start_time(void)
+{
+        CLEANUP(fd_closep) int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
+        char text[1024];
+        ssize_t n = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
+        const char *at;
+
+        if (n <= 0)
+                return 0;
+        text[n] = '\0';
+        at = strrchr(text, ')');
+        for (int field = 2; at && field < 22; field++)
+                at = strchr(at + 1, ' ');
+        return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+static int connect_to_manager(char *ret_text)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        CLEANUP(fd_closep) int socket_fd = -1;
+        char run[PATHS_MAX], path[PATHS_MAX];
+        int r;
+
+        r = paths_run(run);
+        if (r == 0)
+                r = paths_join(path, run, PATHS_GATE_SOCKET);
+        if (r == 0 && strlen(path) >= sizeof(address.sun_path))
+                r = -ENAMETOOLONG;
+        if (r < 0) {
+                snprintf(ret_text, GATE_TEXT_MAX, "the run directory's name is too long");
+                return r;
+        }
+        strcpy(address.sun_path, path);
+
+        socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        if (socket_fd < 0 || connect(socket_fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
+                r = -errno;
+                snprintf(ret_text, GATE_TEXT_MAX, "no manager answers at %.160s (%s); start vgpud",
+                         path, strerror(-r));
+                return r;
+        }
+        return TAKE_FD(socket_fd);
+}
+
+static int driver_version(void)
+{
+        static int version; /* asked once: in a suspended process the driver would not answer */
+
+        if (!version)
+                DRIVER(cuDriverGetVersion)(&version);
+        return version;
+}
+
+int link_send(int socket, enum gate_message type, void *message, uint32_t size, const int *fds,
+              uint32_t n_fds)
+{
+        struct gate_header *header = message;
+
+        header->magic = GATE_WIRE_MAGIC;
+        header->version = GATE_WIRE_VERSION;
+        header->message = (uint16_t)type;
+        return packet_send(socket, message, size, fds, n_fds);
+}
+
+static int send_join(int socket, enum gate_state state)
+{
+        struct gate_join join = { .state = state,
+                                  .driver_version = (uint32_t)driver_version(),
+                                  .start_time = start_time() };
+
+        strncpy(join.vgpu, getenv("OPENVGPU_VGPU"), sizeof(join.vgpu) - 1);
+        return link_send(socket, GATE_JOIN, &join, sizeof(join), NULL, 0);
+}
+
+union answer {
+        struct gate_header header;
+        struct gate_welcome welcome;
+        struct gate_refused refused;
+        char bytes[PACKET_SIZE_MAX];
+};
+
+static int receive_answer(int socket, union answer *answer, size_t *ret_size, int *fds,
+                          size_t *ret_n_fds)
+{
+        struct pollfd poll_fd = { .fd = socket, .events = POLLIN };
+        int n;
+
+        do
+                n = poll(&poll_fd, 1, ANSWER_TIMEOUT_MS);
+        while (n < 0 && errno == EINTR);
+        if (n <= 0)
+                return n < 0 ? -errno : -ETIMEDOUT;
+        return packet_receive(socket, answer, ret_size, fds, ret_n_fds);
+}
+
+static int refused(const union answer *answer, size_t size, char *ret_text)
+{
+        if (size != sizeof(answer->refused))
+                return -EPROTO;
+        snprintf(ret_text, GATE_TEXT_MAX, "%.*s", GATE_TEXT_MAX - 1, answer->refused.text);
+        return -EACCES;
+}
+
+/* What the answer says; a descriptor that is used is taken out of @fds. */
+static int understand(const union answer *answer, size_t size, int *fds, size_t n_fds,
+                      char *ret_text)
+{
+        const struct gate_header *header = &answer->header;
+        int fd;
+
+        snprintf(ret_text, GATE_TEXT_MAX, "the manager is of another version (%s here)",
+                 OPENVGPU_VERSION);
+        if (size < sizeof(*header) || header->magic != GATE_WIRE_MAGIC)
+                return -EPROTO;
+        if (header->message == GATE_REFUSED)
+                return refused(answer, size, ret_text);
+        if (header->version != GATE_WIRE_VERSION || header->message != GATE_WELCOME ||
+            size != sizeof(answer->welcome) || n_fds != 1 ||
+            !memchr(answer->welcome.device_uuid, 0, sizeof(answer->welcome.device_uuid)))
+                return -EPROTO;
+        snprintf(ret_text, GATE_TEXT_MAX, "the instance page is of another version");
+        fd = fds[0];
+        fds[0] = -1;
+        return quota_attach(fd, answer->welcome.slot);
+}
+
+int link_join(enum gate_state state, struct gate_welcome *ret_welcome, char *ret_text)
+{
+        CLEANUP(fd_closep) int socket = -1;
+        int fds[PACKET_FDS_MAX];
+        union answer answer;
+        size_t size, n_fds;
+        int r;
+
+        socket = connect_to_manager(ret_text);
+        if (socket < 0)
+                return socket;
+        r = send_join(socket, state);
+        if (r == 0)
+                r = receive_answer(socket, &answer, &size, fds, &n_fds);
+        if (r < 0) {
+                snprintf(ret_text, GATE_TEXT_MAX,
+                         "the manager does not answer (%s); is it stopped?", strerror(-r));
+                return r;
+        }
+        r = understand(&answer, size, fds, n_fds, ret_text);
+        packet_close_fds(fds, n_fds);
+        if (r < 0)
+                return r;
+        *ret_welcome = answer.welcome;
+        return TAKE_FD(socket);
+}

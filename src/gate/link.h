@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_LINK_H
+#define GATE_LINK_H
+
+/* The connection to the manager and its first two messages: JOIN, and WELCOME or REFUSED. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "wire/gate.h"
+
+/* link_is_wanted() - does this process belong to a vGPU? OPENVGPU_VGPU */
+bool link_is_wanted(void);
+
+/*
+ * link_join() - connect, say how far we are (@state), and take the slot that we are given.
+ * @ret_welcome:  set on success
+ * @ret_text:     GATE_TEXT_MAX bytes; on failure, why, for the user
+ * Returns a socket. Errors: -EACCES (refused), -EPROTO (the answer makes no sense), others: no
+ * manager there, or it does not answer.
+ */
+int link_join(enum gate_state state, struct gate_welcome *ret_welcome, char *ret_text);
+
+/* link_send() - a message, with its header filled in, and descriptors, which stay the caller's. */
+int link_send(int socket, enum gate_message type, void *message, uint32_t size, const int *fds,
+              uint32_t n_fds);
+
+#endif

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/mapping.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "gate/entry.h"
+#include "gate/log.h"
+#include "gate/peer.h"
+#include "gate/quota.h"
+
+/* Out of the range of the driver's own ids, which count from 1; a block has one for each granule. */
+#define BUFFER_ID_FIRST ((uint64_t)1 << 62)
+
+static struct {
+        struct mapping **sorted;
+        size_t n, room;
+        _Atomic uint64_t next_buffer_id;
+} table;
+
+static CUresult failed(CUresult result, const char *call, const char **ret_call)
+{
+        log_write("%s failed: %d", call, result);
+        *ret_call = call;
+        return result;
+}
+
+static bool has_attribute(CUdevice device, CUdevice_attribute attribute)
+{
+        int value = 0;
+
+        return DRIVER(cuDeviceGetAttribute)(&value, attribute, device) == CUDA_SUCCESS && value;
+}
+
+bool mapping_is_possible(CUdevice device)
+{
+        return device >= 0 && device < PEER_DEVICES_MAX &&
+               has_attribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) &&
+               has_attribute(device,
+                             CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+}
+
+static CUmemAllocationProp properties(CUdevice device)
+{
+        CUmemAllocationProp prop;
+
+        memset(&prop, 0, sizeof(prop));
+        prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+        prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        prop.location.id = device;
+        prop.allocFlags.gpuDirectRDMACapable =
+                has_attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
+        return prop;
+}
+
+static CUresult handle_create(CUmemGenericAllocationHandle *ret_handle, CUdevice device,
+                              uint64_t size)
+{
+        CUmemAllocationProp prop = properties(device);
+        CUresult result = DRIVER(cuMemCreate)(ret_handle, size, &prop, 0);
+
+        if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY ||
+            !prop.allocFlags.gpuDirectRDMACapable)
+                return result;
+        prop.allocFlags.gpuDirectRDMACapable = 0; /* a request, not a need */
+        return DRIVER(cuMemCreate)(ret_handle, size, &prop, 0);
+}
+
+CUresult mapping_grant(const struct mapping *mapping)
+{
+        CUmemAccessDesc access[PEER_DEVICES_MAX];
+        size_t n = peer_access(access, mapping->device);
+
+        return DRIVER(cuMemSetAccess)(mapping->address, mapping->size, access, n);
+}
+
+static CUresult put_in_place(struct mapping *mapping, CUmemGenericAllocationHandle handle,
+                             const char **ret_call)
+{
+        const unsigned int on = 1;
+        CUresult result;
+
+        result = DRIVER(cuMemMap)(mapping->address, mapping->size, 0, handle, 0);
+        if (result != CUDA_SUCCESS)
+                return failed(result, "cuMemMap", ret_call);
+
+        result = mapping_grant(mapping);
+        if (result != CUDA_SUCCESS) {
+                DRIVER(cuMemUnmap)(mapping->address, mapping->size);
+                return failed(result, "cuMemSetAccess", ret_call);
+        }
+        if (mapping->sync_memops) /* the guest would rather go on without than not go on */
+                (void)DRIVER(cuPointerSetAttribute)(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
+                                                    mapping->address);
+
+        mapping->handle = handle;
+        mapping->has_memory = true;
+        mapping->buffer_id =
+                BUFFER_ID_FIRST + atomic_fetch_add(&table.next_buffer_id, BLOCK_GRANULES);
+        return CUDA_SUCCESS;
+}
+
+CUresult mapping_create(struct mapping *mapping, const char **ret_call)
+{
+        CUmemGenericAllocationHandle handle;
+        CUresult result;
+
+        result = handle_create(&handle, mapping->device, mapping->size);
+        if (result != CUDA_SUCCESS)
+                return failed(result, "cuMemCreate", ret_call);
+        result = put_in_place(mapping, handle, ret_call);
+        if (result != CUDA_SUCCESS)
+                DRIVER(cuMemRelease)(handle);
+        return result;
+}
+
+CUresult mapping_attach(struct mapping *mapping, int fd, const char **ret_call)
+{
+        CUmemGenericAllocationHandle handle;
+        CUresult result;
+
+        /* The driver takes the number of the descriptor in place of a pointer. */
+        result = DRIVER(cuMemImportFromShareableHandle)(&handle, (void *)(intptr_t)fd,
+                                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+        if (result != CUDA_SUCCESS)
+                return failed(result, "cuMemImportFromShareableHandle", ret_call);
+        result = put_in_place(mapping, handle, ret_call);
+        if (result != CUDA_SUCCESS) {
+                DRIVER(cuMemRelease)(handle);
+                return result;
+        }
+        mapping->imported_fd = fd;
+        return CUDA_SUCCESS;
+}
+
+CUresult mapping_export(const struct mapping *mapping, int *ret_fd, const char **ret_call)
+{
+        CUresult result;
+        int fd;
+
+        if (mapping->imported_fd >= 0) {
+                fd = fcntl(mapping->imported_fd, F_DUPFD_CLOEXEC, 0);
+                if (fd < 0)
+                        return failed(CUDA_ERROR_OPERATING_SYSTEM, "dup", ret_call);
+                *ret_fd = fd;
+                return CUDA_SUCCESS;
+        }
+        result = DRIVER(cuMemExportToShareableHandle)(&fd, mapping->handle,
+                                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+        if (result != CUDA_SUCCESS)
+                return failed(result, "cuMemExportToShareableHandle", ret_call);
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+        *ret_fd = fd;
+        return CUDA_SUCCESS;
+}
+
+CUresult mapping_unmap(struct mapping *mapping, const char **ret_call)
+{
+        CUresult result = DRIVER(cuMemUnmap)(mapping->address, mapping->size);
+
+        if (result != CUDA_SUCCESS)
+                return failed(result, "cuMemUnmap", ret_call);
+        mapping->has_memory = false;
+        return CUDA_SUCCESS;
+}
+
+CUresult mapping_map_again(struct mapping *mapping, const char **ret_call)
+{
+        return put_in_place(mapping, mapping->handle, ret_call);
+}
+
+void mapping_release(struct mapping *mapping)
+{
+        CUresult result = DRIVER(cuMemRelease)(mapping->handle);
+
+        /* It cannot be undone any more; the memory is lost to the device until the process ends. */
+        if (result != CUDA_SUCCESS)
+                log_write("cuMemRelease failed: %d", result);
+        mapping->handle = 0;
+        mapping->imported_fd = fd_close(mapping->imported_fd);
+}
+
+static CUresult build(struct mapping *mapping)
+{
+        const char *call;
+        CUresult result;
+
+        result = DRIVER(cuMemAddressReserve)(&mapping->address, mapping->size, 0, 0, 0);
+        if (result != CUDA_SUCCESS)
+                return result;
+        result = mapping_create(mapping, &call);
+        if (result != CUDA_SUCCESS)
+                DRIVER(cuMemAddressFree)(mapping->address, mapping->size);
+        return result;
+}
+
+CUresult mapping_new(struct mapping **ret_mapping, CUcontext context, CUdevice device,
+                     uint64_t size)
+{
+        CLEANUP(freep) struct mapping *mapping = calloc(1, sizeof(*mapping));
+        CUresult result;
+
+        if (!mapping || quota_charge(INSTANCE_PAGE_MOVABLE, size) < 0)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+
+        mapping->context = context;
+        mapping->device = device;
+        mapping->size = size;
+        mapping->imported_fd = -1;
+        result = build(mapping);
+        if (result != CUDA_SUCCESS) {
+                quota_refund(INSTANCE_PAGE_MOVABLE, size);
+                return result;
+        }
+        *ret_mapping = TAKE(mapping);
+        return CUDA_SUCCESS;
+}
+
+void mapping_free(struct mapping *mapping)
+{
+        const char *call;
+
+        if (!mapping)
+                return;
+        if (mapping->has_memory) {
+                (void)mapping_unmap(mapping, &call);
+                mapping_release(mapping);
+        }
+        DRIVER(cuMemAddressFree)(mapping->address, mapping->size);
+        quota_refund(mapping->is_pinned ? INSTANCE_PAGE_FIXED : INSTANCE_PAGE_MOVABLE,
+                     mapping->size);
+        free(mapping->block);
+        free(mapping);
+}
+
+/* Where @address is or would be: the first mapping that ends behind it. */
+static size_t position(CUdeviceptr address)
+{
+        size_t low = 0, high = table.n;
+
+        while (low < high) {
+                size_t middle = (low + high) / 2;
+
+                if (table.sorted[middle]->address + table.sorted[middle]->size <= address)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+int mapping_table_insert(struct mapping *mapping)
+{
+        size_t at;
+
+        if (table.n == table.room) {
+                size_t room = table.room ? 2 * table.room : 64;
+                struct mapping **sorted = realloc(table.sorted, room * sizeof(struct mapping *));
+
+                if (!sorted)
+                        return -ENOMEM;
+                table.sorted = sorted;
+                table.room = room;
+        }
+        at = position(mapping->address);
+        memmove(&table.sorted[at + 1], &table.sorted[at],
+                (table.n - at) * sizeof(struct mapping *));
+        table.sorted[at] = mapping;
+        table.n++;
+        return 0;
+}
+
+void mapping_table_remove(const struct mapping *mapping)
+{
+        size_t at = position(mapping->address);
+
+        table.n--;
+        memmove(&table.sorted[at], &table.sorted[at + 1],
+                (table.n - at) * sizeof(struct mapping *));
+}
+
+struct mapping *mapping_table_find_from(CUdeviceptr address)
+{
+        return mapping_table_get(position(address));
+}
+
+struct mapping *mapping_table_find(CUdeviceptr address)
+{
+        struct mapping *mapping = mapping_table_find_from(address);
+
+        return mapping && mapping->address <= address ? mapping : NULL;
+}
+
+struct mapping *mapping_table_get(size_t at)
+{
+        return at < table.n ? table.sorted[at] : NULL;
+}
+
+void mapping_table_clear(void)
+{
+        table.n = 0;
+}

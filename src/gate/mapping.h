@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_MAPPING_H
+#define GATE_MAPPING_H
+
+/*
+ * A mapping: one piece of exportable physical memory at one fixed address. It backs one large
+ * allocation, or a block of small ones. It is what is handed away and brought back: the address
+ * stays reserved meanwhile.
+ *
+ * And the table of all mappings, by address: a sorted array. Insertion moves half of it, a few
+ * microseconds for ten thousand mappings (20 GiB at least), and a look-up touches few cache lines.
+ * The functions of the table want memory.c's lock held.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/cuda.h"
+#include "gate/block.h"
+
+struct mapping {
+        CUdeviceptr address;
+        uint64_t size;      /* multiple of the driver's granularity */
+        uint64_t requested; /* by the application; 0 for a block */
+        CUdevice device;
+        CUcontext context; /* current when it was made; its end ends the allocation */
+        CUmemGenericAllocationHandle handle;
+        bool has_memory;  /* false between RELEASE and CREATE or MAP */
+        bool is_pinned;   /* exported for good (dma-buf): cannot be moved by us */
+        bool sync_memops; /* an attribute that is lost with the physical memory */
+        int imported_fd; /* an imported handle cannot be exported again, its descriptor can; or -1 */
+        uint64_t buffer_id; /* changes with the memory: caches of registrations go by it */
+        struct block *block;
+        struct mapping *next_block; /* in memory.c's list of blocks */
+};
+
+/*
+ * mapping_new() - @size bytes of @device at an address of the driver's choice, charged to the
+ * quota. CUDA_ERROR_OUT_OF_MEMORY when over the quota. mapping_free() takes NULL.
+ */
+CUresult mapping_new(struct mapping **ret_mapping, CUcontext context, CUdevice device,
+                     uint64_t size);
+void mapping_free(struct mapping *mapping);
+
+/* mapping_is_possible() - can @device back allocations with exportable memory? */
+bool mapping_is_possible(CUdevice device);
+
+/*
+ * Steps of a move; each leaves the mapping as it was when it fails, and names the failed call.
+ * release hands the physical memory back to the driver; the others need a mapping without memory.
+ * attach takes @fd only on success.
+ */
+CUresult mapping_unmap(struct mapping *mapping, const char **ret_call);
+CUresult mapping_map_again(struct mapping *mapping, const char **ret_call);
+void mapping_release(struct mapping *mapping);
+CUresult mapping_create(struct mapping *mapping, const char **ret_call);
+CUresult mapping_attach(struct mapping *mapping, int fd, const char **ret_call);
+
+/* mapping_export() - a descriptor of its memory for the caller. */
+CUresult mapping_export(const struct mapping *mapping, int *ret_fd, const char **ret_call);
+
+/* mapping_grant() - let the devices use it that may, after that has changed. */
+CUresult mapping_grant(const struct mapping *mapping);
+
+/* The table. @at counts from 0 in the order of addresses. */
+int mapping_table_insert(struct mapping *mapping); /* Errors: -ENOMEM */
+void mapping_table_remove(const struct mapping *mapping);
+struct mapping *mapping_table_find(CUdeviceptr address);
+struct mapping *mapping_table_get(size_t at);                 /* NULL behind the last */
+struct mapping *mapping_table_find_from(CUdeviceptr address); /* the first that ends behind it */
+void mapping_table_clear(void);                               /* forgets, frees nothing */
+
+#endif

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/memory.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "gate/context.h"
+#include "gate/entry.h"
+#include "gate/quota.h"
+
+static struct {
+        pthread_mutex_t lock; /* of the list, of the table of mappings and of all that is in them */
+        struct mapping *first_block;
+} memory = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static uint64_t round_up(uint64_t size)
+{
+        return (size + BLOCK_SIZE - 1) & ~(uint64_t)(BLOCK_SIZE - 1);
+}
+
+static bool is_spare(const struct mapping *mapping)
+{
+        return mapping->block && mapping->block->n_allocations == 0 && !mapping->is_pinned;
+}
+
+/* An empty block, not @but, of @context, out of list and table so that the caller can free it. */
+static struct mapping *spare_take(CUcontext context, const struct mapping *but)
+{
+        struct mapping **link = &memory.first_block, *mapping;
+
+        for (; (mapping = *link); link = &mapping->next_block)
+                if (mapping != but && mapping->context == context && is_spare(mapping)) {
+                        *link = mapping->next_block;
+                        mapping_table_remove(mapping);
+                        return mapping;
+                }
+        return NULL;
+}
+
+static bool spares_free(CUcontext context)
+{
+        struct mapping *spare;
+        bool any = false;
+
+        do {
+                pthread_mutex_lock(&memory.lock);
+                spare = spare_take(context, NULL);
+                pthread_mutex_unlock(&memory.lock);
+                any = any || spare;
+                mapping_free(spare);
+        } while (spare);
+        return any;
+}
+
+/* A new mapping, in the table; what lies idle in empty blocks is used before memory runs out. */
+static CUresult mapping_add(struct mapping **ret_mapping, CUcontext context, CUdevice device,
+                            uint64_t requested, struct block *block)
+{
+        uint64_t size = block ? BLOCK_SIZE : round_up(requested);
+        struct mapping *mapping;
+        CUresult result;
+        int r;
+
+        result = mapping_new(&mapping, context, device, size);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && spares_free(context))
+                result = mapping_new(&mapping, context, device, size);
+        if (result != CUDA_SUCCESS)
+                return result;
+
+        mapping->requested = requested;
+        pthread_mutex_lock(&memory.lock);
+        r = mapping_table_insert(mapping);
+        if (r == 0 && block) {
+                mapping->block = block;
+                mapping->next_block = memory.first_block;
+                memory.first_block = mapping;
+        }
+        pthread_mutex_unlock(&memory.lock);
+        if (r < 0) {
+                mapping_free(mapping);
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        *ret_mapping = mapping;
+        return CUDA_SUCCESS;
+}
+
+static bool take_from_blocks(CUcontext context, uint32_t size, CUdeviceptr *ret_address)
+{
+        uint32_t offset;
+        bool taken = false;
+
+        pthread_mutex_lock(&memory.lock);
+        for (struct mapping *it = memory.first_block; it && !taken; it = it->next_block)
+                if (it->context == context && block_take(it->block, size, &offset)) {
+                        *ret_address = it->address + offset;
+                        taken = true;
+                }
+        pthread_mutex_unlock(&memory.lock);
+        return taken;
+}
+
+static CUresult allocate_small(CUdeviceptr *ret_address, CUcontext context, CUdevice device,
+                               uint32_t size)
+{
+        CLEANUP(freep) struct block *block = NULL;
+        struct mapping *mapping;
+        uint32_t offset;
+        CUresult result;
+
+        if (take_from_blocks(context, size, ret_address))
+                return CUDA_SUCCESS;
+
+        block = block_new();
+        if (!block || !block_take(block, size, &offset)) /* taken before others see the block */
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = mapping_add(&mapping, context, device, 0, block);
+        if (result != CUDA_SUCCESS)
+                return result;
+        block = NULL; /* the mapping's now */
+        *ret_address = mapping->address + offset;
+        return CUDA_SUCCESS;
+}
+
+static CUresult allocate_large(CUdeviceptr *ret_address, CUcontext context, CUdevice device,
+                               uint64_t size)
+{
+        struct mapping *mapping;
+        CUresult result;
+
+        result = mapping_add(&mapping, context, device, size, NULL);
+        if (result == CUDA_SUCCESS)
+                *ret_address = mapping->address;
+        return result;
+}
+
+CUresult memory_allocate(CUdeviceptr *ret_address, uint64_t size)
+{
+        CUcontext context;
+        CUdevice device;
+        CUresult result;
+
+        result = context_current(&context, &device);
+        if (result != CUDA_SUCCESS)
+                return result;
+        if (size > UINT64_MAX / 2)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+
+        result = size < MEMORY_LARGE ? allocate_small(ret_address, context, device, (uint32_t)size)
+                                     : allocate_large(ret_address, context, device, size);
+        if (result == CUDA_SUCCESS)
+                quota_count_allocations(1);
+        return result;
+}
+
+/* The allocation around @address: its mapping and where in it. */
+static struct mapping *find(CUdeviceptr address, struct memory_info *ret_info)
+{
+        struct mapping *mapping = mapping_table_find(address);
+        uint64_t offset = mapping ? address - mapping->address : 0;
+        uint32_t start = 0, bytes = 0;
+
+        if (!mapping)
+                return NULL;
+        if (mapping->block ? !block_find(mapping->block, (uint32_t)offset, &start, &bytes)
+                           : offset >= mapping->requested)
+                return NULL;
+        *ret_info = (struct memory_info){
+                .start = mapping->address + start,
+                .size = mapping->block ? bytes : mapping->requested,
+                .context = mapping->context,
+                .buffer_id = mapping->buffer_id + start / BLOCK_GRANULE,
+        };
+        return mapping;
+}
+
+bool memory_find(CUdeviceptr address, struct memory_info *ret_info)
+{
+        bool found;
+
+        pthread_mutex_lock(&memory.lock);
+        found = find(address, ret_info) != NULL;
+        pthread_mutex_unlock(&memory.lock);
+        return found;
+}
+
+/*
+ * After the device is done: out of the table or the block, if it is still there (two threads that
+ * free the same address are a mistake of the program, but must not be one of ours).
+ */
+static bool remove_allocation(CUdeviceptr address, struct mapping **ret_empty)
+{
+        struct memory_info info;
+        struct mapping *mapping;
+
+        *ret_empty = NULL;
+        pthread_mutex_lock(&memory.lock);
+        mapping = find(address, &info);
+        if (mapping && mapping->block) {
+                block_give_back(mapping->block, (uint32_t)(address - mapping->address));
+                if (is_spare(mapping)) /* one empty block is kept */
+                        *ret_empty = spare_take(mapping->context, mapping);
+        } else if (mapping) {
+                mapping_table_remove(mapping);
+                *ret_empty = mapping;
+        }
+        pthread_mutex_unlock(&memory.lock);
+        return mapping != NULL;
+}
+
+bool memory_free(CUdeviceptr address, CUresult *ret_result)
+{
+        struct memory_info info;
+        struct mapping *empty;
+        CUresult result;
+
+        if (!memory_find(address, &info) || info.start != address)
+                return false;
+
+        result = context_finish(info.context);
+        if (result == CUDA_SUCCESS) {
+                if (!remove_allocation(address, &empty))
+                        return false;
+                mapping_free(empty);
+                quota_count_allocations(-1);
+        }
+        *ret_result = result;
+        return true;
+}
+
+bool memory_overlaps(CUdeviceptr address, uint64_t size)
+{
+        const struct mapping *mapping;
+
+        pthread_mutex_lock(&memory.lock);
+        mapping = mapping_table_find_from(address);
+        pthread_mutex_unlock(&memory.lock);
+        return mapping && mapping->address < address + size;
+}
+
+void memory_pin(CUdeviceptr address, uint64_t size)
+{
+        struct mapping *mapping;
+
+        pthread_mutex_lock(&memory.lock);
+        for (CUdeviceptr at = address; at < address + size; at = mapping->address + mapping->size) {
+                mapping = mapping_table_find(at);
+                if (!mapping)
+                        break;
+                if (!mapping->is_pinned)
+                        quota_move(INSTANCE_PAGE_MOVABLE, INSTANCE_PAGE_FIXED, mapping->size);
+                mapping->is_pinned = true;
+        }
+        pthread_mutex_unlock(&memory.lock);
+}
+
+void memory_set_sync_memops(CUdeviceptr address, bool on)
+{
+        struct mapping *mapping;
+
+        pthread_mutex_lock(&memory.lock);
+        mapping = mapping_table_find(address);
+        if (mapping)
+                mapping->sync_memops = on;
+        pthread_mutex_unlock(&memory.lock);
+}
+
+/* Any mapping of @context, out of list and table; with how many allocations of the application. */
+static struct mapping *any_take(CUcontext context, int64_t *ret_n_allocations)
+{
+        struct mapping **link = &memory.first_block, *mapping;
+        size_t at = 0;
+
+        while ((mapping = mapping_table_get(at)) && mapping->context != context)
+                at++;
+        if (!mapping)
+                return NULL;
+        mapping_table_remove(mapping);
+        while (*link && *link != mapping)
+                link = &(*link)->next_block;
+        if (*link)
+                *link = mapping->next_block;
+        *ret_n_allocations = mapping->block ? mapping->block->n_allocations : 1;
+        return mapping;
+}
+
+void memory_drop_context(CUcontext context)
+{
+        struct mapping *mapping;
+        int64_t n = 0;
+
+        do {
+                pthread_mutex_lock(&memory.lock);
+                mapping = any_take(context, &n);
+                pthread_mutex_unlock(&memory.lock);
+                if (mapping)
+                        quota_count_allocations(-n);
+                mapping_free(mapping);
+        } while (mapping);
+}
+
+/* One at a time by address, as the lock is not held over the driver's call. */
+CUresult memory_grant(CUdevice device)
+{
+        CUresult first_error = CUDA_SUCCESS;
+        CUdeviceptr from = 0;
+
+        for (;;) {
+                struct mapping copy = { .size = 0 };
+                const struct mapping *mapping;
+                CUresult result;
+
+                pthread_mutex_lock(&memory.lock);
+                mapping = mapping_table_find_from(from);
+                while (mapping && mapping->device != device)
+                        mapping = mapping_table_find_from(mapping->address + mapping->size);
+                if (mapping)
+                        copy = *mapping;
+                pthread_mutex_unlock(&memory.lock);
+                if (copy.size == 0)
+                        return first_error;
+                result = mapping_grant(&copy);
+                if (first_error == CUDA_SUCCESS)
+                        first_error = result;
+                from = copy.address + copy.size;
+        }
+}
+
+struct mapping *memory_movable(size_t *at)
+{
+        struct mapping *mapping;
+
+        pthread_mutex_lock(&memory.lock);
+        do
+                mapping = mapping_table_get((*at)++);
+        while (mapping && mapping->is_pinned);
+        pthread_mutex_unlock(&memory.lock);
+        return mapping;
+}
+
+struct mapping *memory_movable_find(CUdeviceptr address)
+{
+        struct mapping *mapping;
+
+        pthread_mutex_lock(&memory.lock);
+        mapping = mapping_table_find(address);
+        pthread_mutex_unlock(&memory.lock);
+        return mapping && !mapping->is_pinned && mapping->address == address ? mapping : NULL;
+}
+
+void memory_forget(void)
+{
+        pthread_mutex_init(&memory.lock, NULL);
+        memory.first_block = NULL;
+        mapping_table_clear();
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_MEMORY_H
+#define GATE_MEMORY_H
+
+/*
+ * The application's allocations: what cuMemAlloc() gives and cuMemFree() takes.
+ *
+ * From MEMORY_LARGE on an allocation has a mapping of its own, rounded up to the driver's 2 MiB;
+ * a smaller one comes out of a block that it shares with others of its context. At 1 MiB rounding
+ * up wastes at most what a block with a single allocation in it would.
+ *
+ * No lock is held while the driver is called.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi/cuda.h"
+#include "gate/mapping.h"
+
+#define MEMORY_LARGE ((uint64_t)1 << 20)
+
+/* memory_allocate() - @size > 0 bytes of the current context. */
+CUresult memory_allocate(CUdeviceptr *ret_address, uint64_t size);
+
+/*
+ * memory_free() - give back the allocation that starts at @address, once the device is done with
+ * it. False: there is no such allocation, ask the driver.
+ */
+bool memory_free(CUdeviceptr address, CUresult *ret_result);
+
+struct memory_info {
+        CUdeviceptr start; /* of the allocation */
+        uint64_t size;     /* as the application asked */
+        CUcontext context;
+        uint64_t buffer_id;
+};
+
+/* memory_find() - the allocation that @address lies in. False: in none of ours. */
+bool memory_find(CUdeviceptr address, struct memory_info *ret_info);
+
+/* memory_overlaps() - does the range touch any of our mappings? */
+bool memory_overlaps(CUdeviceptr address, uint64_t size);
+
+/* memory_pin() - the mappings of the range were exported for good: leave them to the driver. */
+void memory_pin(CUdeviceptr address, uint64_t size);
+
+/* memory_set_sync_memops() - remember the attribute, to set it again after a move. */
+void memory_set_sync_memops(CUdeviceptr address, bool on);
+
+/* memory_drop_context() - @context is gone, and with it its allocations. */
+void memory_drop_context(CUcontext context);
+
+/* memory_grant() - peer access to @device has changed. */
+CUresult memory_grant(CUdevice device);
+
+/*
+ * The movable mappings, for the agent while the gate is closed: nothing is added or removed then.
+ * memory_movable() returns the one at or after *@at and moves *@at behind it; NULL: no more.
+ */
+struct mapping *memory_movable(size_t *at);
+struct mapping *memory_movable_find(CUdeviceptr address);
+
+/* memory_forget() - in the child of a fork. */
+void memory_forget(void);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_PEER_H
+#define GATE_PEER_H
+
+/*
+ * Peer access: cuCtxEnablePeerAccess() has no effect on memory of the virtual-memory calls, where
+ * each mapping says which devices may use it. So we remember which device may use whose memory and
+ * say it for each of our mappings.
+ */
+
+#include <stddef.h>
+
+#include "abi/cuda.h"
+
+#define PEER_DEVICES_MAX 64
+
+/* peer_access() - who may use memory of @device, itself first; returns how many. */
+size_t peer_access(CUmemAccessDesc access[static PEER_DEVICES_MAX], CUdevice device);
+
+#endif

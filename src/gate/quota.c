@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Between processes a charge is made atomic by a POSIX record lock on the first
+ * byte of the page's file. Not by an OFD lock: that belongs to the open file, and
+ * all gates of a vGPU may have been handed the same one. A POSIX lock belongs to
+ * the process, and goes when it dies.
+ */
+#include "gate/quota.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static struct instance_page_slot no_slot; /* counts when there is no manager */
+
+static struct {
+        pthread_mutex_t lock;
+        int fd;
+        struct instance_page *page; /* never unmapped: a new page takes the place of the old one */
+        struct instance_page_slot *_Atomic slot;
+        uint64_t used[INSTANCE_PAGE_KINDS];
+        uint64_t n_allocations;
+} quota = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .slot = &no_slot };
+
+static void page_lock(short type)
+{
+        struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
+        int saved_errno = errno;
+
+        /* EDEADLK: the kernel suspects a cycle with some other lock of the guest; there is none. */
+        while (quota.fd >= 0 && fcntl(quota.fd, F_SETLKW, &lock) < 0)
+                if (errno != EINTR && errno != EDEADLK)
+                        break; /* a guest that closed our descriptor is counted less exactly */
+        errno = saved_errno;
+}
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+        return a + b < a ? UINT64_MAX : a + b;
+}
+
+static uint64_t mine(void)
+{
+        uint64_t sum = 0;
+
+        for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
+                sum = add(sum, quota.used[kind]);
+        return sum;
+}
+
+static uint64_t used_by_all(void)
+{
+        uint64_t sum = mine();
+
+        if (!quota.page)
+                return sum;
+        for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++) {
+                struct instance_page_slot *slot = &quota.page->slot[i];
+
+                if (slot == atomic_load(&quota.slot))
+                        continue;
+                for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
+                        sum = add(sum,
+                                  atomic_load_explicit(&slot->used[kind], memory_order_relaxed));
+        }
+        return sum;
+}
+
+static uint64_t limit(void)
+{
+        return quota.page ? atomic_load_explicit(&quota.page->quota, memory_order_relaxed)
+                          : UINT64_MAX;
+}
+
+static uint64_t left(void)
+{
+        uint64_t used = used_by_all(), all = limit();
+
+        return used < all ? all - used : 0;
+}
+
+static void publish(void)
+{
+        struct instance_page_slot *slot = atomic_load(&quota.slot);
+        uint64_t sum = mine();
+
+        for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
+                atomic_store_explicit(&slot->used[kind], quota.used[kind], memory_order_relaxed);
+        atomic_store_explicit(&slot->n_allocations, quota.n_allocations, memory_order_relaxed);
+        if (sum > atomic_load_explicit(&slot->peak, memory_order_relaxed))
+                atomic_store_explicit(&slot->peak, sum, memory_order_relaxed);
+}
+
+int quota_charge(enum instance_page_kind kind, uint64_t bytes)
+{
+        int r = 0;
+
+        pthread_mutex_lock(&quota.lock);
+        page_lock(F_WRLCK);
+        if (bytes <= left()) {
+                quota.used[kind] += bytes;
+                publish();
+        } else {
+                r = -EDQUOT;
+                atomic_fetch_add(&atomic_load(&quota.slot)->n_refused, 1);
+        }
+        page_lock(F_UNLCK);
+        pthread_mutex_unlock(&quota.lock);
+        return r;
+}
+
+void quota_refund(enum instance_page_kind kind, uint64_t bytes)
+{
+        pthread_mutex_lock(&quota.lock);
+        quota.used[kind] -= bytes < quota.used[kind] ? bytes : quota.used[kind];
+        publish();
+        pthread_mutex_unlock(&quota.lock);
+}
+
+void quota_move(enum instance_page_kind from, enum instance_page_kind to, uint64_t bytes)
+{
+        pthread_mutex_lock(&quota.lock);
+        quota.used[from] -= bytes;
+        quota.used[to] += bytes;
+        publish();
+        pthread_mutex_unlock(&quota.lock);
+}
+
+void quota_count_allocations(int64_t n)
+{
+        pthread_mutex_lock(&quota.lock);
+        quota.n_allocations += (uint64_t)n;
+        publish();
+        pthread_mutex_unlock(&quota.lock);
+}
+
+void quota_count_launches(uint64_t n)
+{
+        atomic_fetch_add_explicit(&atomic_load(&quota.slot)->n_launches, n, memory_order_relaxed);
+}
+
+void quota_get(struct quota_view *ret_view)
+{
+        pthread_mutex_lock(&quota.lock);
+        ret_view->is_limited = quota.page != NULL;
+        ret_view->limit = limit();
+        ret_view->left = left();
+        memcpy(ret_view->used, quota.used, sizeof(quota.used));
+        pthread_mutex_unlock(&quota.lock);
+}
+
+static int page_check(const struct instance_page *page, uint32_t slot)
+{
+        if (page->magic != INSTANCE_PAGE_MAGIC || page->version != INSTANCE_PAGE_VERSION ||
+            page->n_slots != INSTANCE_PAGE_SLOTS || slot >= INSTANCE_PAGE_SLOTS)
+                return -EPROTO;
+        return 0;
+}
+
+static int page_map(struct instance_page **ret_page, int fd, uint32_t slot)
+{
+        struct instance_page *page;
+        struct stat status;
+        int r;
+
+        if (fstat(fd, &status) < 0)
+                return -errno;
+        if ((uint64_t)status.st_size < sizeof(*page))
+                return -EPROTO;
+        page = mmap(NULL, sizeof(*page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (page == MAP_FAILED)
+                return -errno;
+        r = page_check(page, slot);
+        if (r < 0) {
+                munmap(page, sizeof(*page));
+                return r;
+        }
+        *ret_page = page;
+        return 0;
+}
+
+/* Threads may be adding launches to the old page at this moment, so its address stays valid. */
+static struct instance_page *replace(struct instance_page *old, struct instance_page *new)
+{
+        void *moved =
+                old ? mremap(new, sizeof(*new), sizeof(*new), MREMAP_MAYMOVE | MREMAP_FIXED, old)
+                    : new;
+
+        return moved == MAP_FAILED ? new : moved;
+}
+
+int quota_attach(int fd, uint32_t slot)
+{
+        CLEANUP(fd_closep) int owned_fd = fd;
+        struct instance_page_slot *new_slot;
+        struct instance_page *page = NULL;
+        uint64_t launches;
+        int r;
+
+        r = page_map(&page, fd, slot);
+        if (r < 0)
+                return r;
+
+        pthread_mutex_lock(&quota.lock);
+        launches = atomic_load(&atomic_load(&quota.slot)->n_launches);
+        quota.page = replace(quota.page, page);
+        new_slot = &quota.page->slot[slot];
+        if (atomic_load(&new_slot->n_launches) < launches)
+                atomic_store(&new_slot->n_launches, launches);
+        atomic_store(&quota.slot, new_slot);
+        fd_close(quota.fd);
+        quota.fd = TAKE_FD(owned_fd);
+        publish();
+        pthread_mutex_unlock(&quota.lock);
+        return 0;
+}
+
+void quota_forget(void)
+{
+        pthread_mutex_init(&quota.lock, NULL);
+        if (quota.page)
+                munmap(quota.page, sizeof(*quota.page));
+        quota.page = NULL;
+        quota.fd = fd_close(quota.fd);
+        atomic_store(&quota.slot, &no_slot);
+        memset(quota.used, 0, sizeof(quota.used));
+        quota.n_allocations = 0;
+}

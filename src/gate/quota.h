@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_QUOTA_H
+#define GATE_QUOTA_H
+
+/*
+ * The quota of the vGPU: how many bytes of device memory this process may still take.
+ *
+ * Charge before the driver is asked, refund after it has given back: so the sum of the charges is
+ * never below what the vGPU really holds. Without a manager nothing is limited, and the sums are
+ * kept all the same.
+ *
+ * The sums of this process are kept here and copied to its slot of the instance page, so that what
+ * another process writes into the page by mistake does not change what we believe of ourselves.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "board/instance-page.h"
+
+/* quota_charge() - take @bytes, all or none. Errors: -EDQUOT, over the quota. */
+int quota_charge(enum instance_page_kind kind, uint64_t bytes);
+
+/* quota_refund() - give @bytes back. */
+void quota_refund(enum instance_page_kind kind, uint64_t bytes);
+
+/* quota_move() - what was charged as @from is of kind @to from now on. */
+void quota_move(enum instance_page_kind from, enum instance_page_kind to, uint64_t bytes);
+
+/* quota_count_allocations() - @n more, or with a negative @n fewer, live allocations. */
+void quota_count_allocations(int64_t n);
+
+/* quota_count_launches() - @n more kernels, graphs and host functions were launched. */
+void quota_count_launches(uint64_t n);
+
+struct quota_view {
+        bool is_limited;
+        uint64_t limit;
+        uint64_t left;                      /* of the whole vGPU */
+        uint64_t used[INSTANCE_PAGE_KINDS]; /* by this process */
+};
+
+void quota_get(struct quota_view *ret_view);
+
+/*
+ * quota_attach() - the manager has given us @slot of the instance page behind @fd, which is taken.
+ * What was counted so far moves along. Errors: -EPROTO, not an instance page or no such slot.
+ */
+int quota_attach(int fd, uint32_t slot);
+
+/* quota_forget() - in the child of a fork: it holds nothing and has no slot. */
+void quota_forget(void);
+
+#endif

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The jump stubs: one for each entry point of the driver, all made from one
+ * macro and the table abi/cuda.abi.
+ *
+ * A stub knows neither the arguments nor the result of its function. It takes
+ * the return address off the stack, so that arguments on the stack are where the
+ * function expects them, calls the function, puts the address back and returns.
+ * In between, the address and rbx are in a frame of the thread's struct caller,
+ * and rbx points to the frame. "top" of the caller points behind its last frame:
+ * a thread is inside a driver call exactly when it has a frame, so pushing the
+ * frame is the mark that the drain waits for, and costs no extra store.
+ *
+ * The mark is made before gate_closed is read. There is no fence between the
+ * two: whoever closes the gate runs membarrier(2) between setting the flag and
+ * reading the marks (drain.c), which puts the cost on the rare side.
+ *
+ * A jump (instead of call and return) would be 2 ns cheaper and could not tell
+ * when the function has returned, which is what the drain has to know.
+ *
+ * Everything unusual goes to caller_enter() with the arguments saved and the
+ * stack as at the stub's entry; it answers where to jump: to this stub again, to
+ * the function itself, or to one that refuses.
+ */
+
+#include "gate/caller-layout.h"
+
+        .text
+
+        .hidden caller_self
+        .hidden caller_enter
+        .hidden entry_target
+        .hidden gate_closed
+        .hidden stub_address
+
+/* Return address at the address in a register: DW_CFA_expression(rip, DW_OP_breg 0). */
+.macro cfi_return_in_frame_r10
+        .cfi_escape 0x10, 16, 2, 0x7a, 0
+.endm
+.macro cfi_return_in_frame_rbx
+        .cfi_escape 0x10, 16, 2, 0x73, FRAME_RETURN
+        .cfi_escape 0x10, 3, 2, 0x73, FRAME_RBX
+.endm
+
+.macro count_forward
+.endm
+.macro count_own
+.endm
+.macro count_launch
+        incl    CALLER_LAUNCHES(%r11)
+.endm
+.macro count_wait
+.endm
+
+/* What is counted reaches the instance page in batches, and whenever the thread waits anyway. */
+.macro flush_forward
+.endm
+.macro flush_own
+.endm
+.macro flush_launch
+        cmpl    $CALLER_LAUNCHES_MAX, CALLER_LAUNCHES(%r11)
+        jae     8f
+.endm
+.macro flush_wait
+        cmpl    $0, CALLER_LAUNCHES(%r11)
+        jne     8f
+.endm
+
+        .set    entry, 0
+
+.macro stub name, kind
+        .globl  \name
+        .type   \name, @function
+        .p2align 5
+\name:
+.Lstub_\name:
+        .cfi_startproc
+        endbr64
+        movq    caller_self@gottpoff(%rip), %r11
+        movq    %fs:(%r11), %r11
+        movq    CALLER_TOP(%r11), %r10
+        testl   $(CALLER_SIZE - 1), %r10d /* no room for a frame, or no caller yet */
+        jz      8f
+        flush_\kind
+        movl    $entry, FRAME_ENTRY(%r10)
+        addq    $FRAME_SIZE, CALLER_TOP(%r11) /* the mark */
+        cmpl    $0, gate_closed(%rip)
+        jne     9f
+        count_\kind
+        popq    FRAME_RETURN(%r10)
+        .cfi_def_cfa_offset 0
+        cfi_return_in_frame_r10
+        movq    %rbx, FRAME_RBX(%r10)
+        movq    %r10, %rbx
+        cfi_return_in_frame_rbx
+        call    *(entry_target + 8 * entry)(%rip)
+        movq    %rbx, %r10
+        cfi_return_in_frame_r10
+        pushq   FRAME_RETURN(%r10)
+        .cfi_def_cfa_offset 8
+        .cfi_offset 16, -8
+        movq    FRAME_RBX(%r10), %rbx
+        .cfi_restore 3
+        movq    %r10, %r11
+        andq    $-CALLER_SIZE, %r11
+        movq    %r10, CALLER_TOP(%r11) /* the mark is gone */
+        ret
+9:      movq    %r10, CALLER_TOP(%r11)
+8:      movl    $entry, %r11d
+        jmp     stub_unusual
+        .cfi_endproc
+        .size   \name, . - \name
+        .set    entry, entry + 1
+.endm
+
+#define GATE_ENTRY(name, kind) stub name, kind
+#include "gate-entries.inc"
+#undef GATE_ENTRY
+
+.altmacro
+.macro spare n
+        .hidden stub_spare_\n
+        stub    stub_spare_\n, forward
+.endm
+.macro spares from, to
+        spare   %\from
+        .if     \to - \from
+        spares  %(\from + 1), \to
+        .endif
+.endm
+        spares  0, %(ENTRY_SPARES - 1)
+.noaltmacro
+
+/* All registers that may hold arguments, and rax for the sake of variadic functions. */
+        .type   stub_unusual, @function
+stub_unusual:
+        .cfi_startproc
+        pushq   %rbp
+        .cfi_def_cfa_offset 16
+        .cfi_offset 6, -16
+        movq    %rsp, %rbp
+        .cfi_def_cfa_register 6
+        subq    $192, %rsp
+        andq    $-16, %rsp
+        movq    %rdi, 0(%rsp)
+        movq    %rsi, 8(%rsp)
+        movq    %rdx, 16(%rsp)
+        movq    %rcx, 24(%rsp)
+        movq    %r8, 32(%rsp)
+        movq    %r9, 40(%rsp)
+        movq    %rax, 48(%rsp)
+        movaps  %xmm0, 64(%rsp)
+        movaps  %xmm1, 80(%rsp)
+        movaps  %xmm2, 96(%rsp)
+        movaps  %xmm3, 112(%rsp)
+        movaps  %xmm4, 128(%rsp)
+        movaps  %xmm5, 144(%rsp)
+        movaps  %xmm6, 160(%rsp)
+        movaps  %xmm7, 176(%rsp)
+        movl    %r11d, %edi
+        call    caller_enter
+        movq    %rax, %r11
+        movq    0(%rsp), %rdi
+        movq    8(%rsp), %rsi
+        movq    16(%rsp), %rdx
+        movq    24(%rsp), %rcx
+        movq    32(%rsp), %r8
+        movq    40(%rsp), %r9
+        movq    48(%rsp), %rax
+        movaps  64(%rsp), %xmm0
+        movaps  80(%rsp), %xmm1
+        movaps  96(%rsp), %xmm2
+        movaps  112(%rsp), %xmm3
+        movaps  128(%rsp), %xmm4
+        movaps  144(%rsp), %xmm5
+        movaps  160(%rsp), %xmm6
+        movaps  176(%rsp), %xmm7
+        leave
+        .cfi_def_cfa 7, 8
+        jmp     *%r11
+        .cfi_endproc
+        .size   stub_unusual, . - stub_unusual
+
+/* The stubs' addresses, in the order of enum entry_index. */
+        .section .data.rel.ro.local, "aw"
+        .p2align 3
+        .globl  stub_address
+        .type   stub_address, @object
+stub_address:
+#define GATE_ENTRY(name, kind) .quad .Lstub_##name
+#include "gate-entries.inc"
+#undef GATE_ENTRY
+.altmacro
+.macro spare_address n
+        .quad   .Lstub_stub_spare_\n
+.endm
+.macro spare_addresses from, to
+        spare_address %\from
+        .if     \to - \from
+        spare_addresses %(\from + 1), \to
+        .endif
+.endm
+        spare_addresses 0, %(ENTRY_SPARES - 1)
+.noaltmacro
+        .size   stub_address, . - stub_address
+
+        .section .note.GNU-stack, "", @progbits
