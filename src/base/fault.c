@@ -94,9 +94,12 @@ static void wait_for_removal(const char *name)
         const struct timespec interval = { .tv_nsec = 1000000 };
         const char *directory = getenv("OPENVGPU_FAULT_DIR");
         char path[512];
+        int fd;
 
         snprintf(path, sizeof(path), "%s/%s", directory ? directory : "/tmp", name);
-        fd_close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+        fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        dprintf(fd, "%d\n", getpid());
+        fd_close(fd);
         while (access(path, F_OK) == 0)
                 nanosleep(&interval, NULL);
 }

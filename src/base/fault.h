@@ -11,8 +11,9 @@
  *
  *     kill    the process kills itself with SIGKILL
  *     fail    fault_point() answers true, and the caller fails the step
- *     pause   the file OPENVGPU_FAULT_DIR/POINT is created and the process
- *             waits until somebody removes it: time for a test to kill others
+ *     pause   the file OPENVGPU_FAULT_DIR/POINT is created, with the process' id
+ *             as a line, and the process waits until somebody removes it: time
+ *             for a test to kill it or others
  *
  * Without the variable a point costs one comparison.
  */
