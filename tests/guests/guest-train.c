@@ -22,7 +22,6 @@
 #include "tests/guests/kernels.h"
 
 #define ALLOCATIONS_MAX 65536
-#define PIECE_MAX       (64 * MIB)
 #define SMALL_SIZE      256
 #define SAMPLES         8
 
@@ -33,6 +32,7 @@ struct allocation {
 
 struct options {
         uint64_t size;
+        uint64_t piece;
         uint64_t small;
         unsigned long steps;
         unsigned int threads;
@@ -106,7 +106,7 @@ static void allocate_all(struct training *training)
         CUdeviceptr pointer;
 
         for (uint64_t left = options->size; left > 0;) {
-                uint64_t piece = left < PIECE_MAX ? left : PIECE_MAX;
+                uint64_t piece = left < options->piece ? left : options->piece;
 
                 allocate(training, piece);
                 left -= piece;
@@ -140,17 +140,19 @@ static size_t count_wrong(const struct allocation *allocation, uint32_t expected
 
 static size_t count_wrong_everywhere(struct training *training)
 {
-        uint32_t *words = malloc(PIECE_MAX);
         size_t wrong = 0;
 
-        for (size_t i = 0; words && i < training->n_allocations; i++) {
+        for (size_t i = 0; i < training->n_allocations; i++) {
                 const struct allocation *allocation = &training->allocation[i];
+                uint32_t *words = malloc(allocation->size);
 
+                if (!words)
+                        return 1;
                 must(DRIVER(cuMemcpyDtoH_v2)(words, allocation->pointer, allocation->size));
                 for (size_t word = 0; word < allocation->size / sizeof(*words); word++)
                         wrong += words[word] != (uint32_t)(i + training->step);
+                free(words);
         }
-        free(words);
         return wrong;
 }
 
@@ -302,7 +304,8 @@ static uint64_t size_or_die(const char *text)
 
 static const char usage[] =
         "usage: guest-train [OPTION]...\n"
-        "  --size SIZE          memory in pieces of at most 64 MiB (default 64M)\n"
+        "  --size SIZE          memory, all pieces together (default 64M)\n"
+        "  --piece SIZE         greatest piece (default 64M)\n"
         "  --small N            N further allocations of 256 bytes\n"
         "  --steps N            end after N steps (default: at SIGTERM)\n"
         "  --threads N          launch from N threads (default 1, at most 64)\n"
@@ -317,6 +320,7 @@ static void parse(struct options *options, int argc, char **argv)
 {
         static const struct option names[] = {
                 { "size", required_argument, NULL, 's' },
+                { "piece", required_argument, NULL, 'i' },
                 { "small", required_argument, NULL, 'm' },
                 { "steps", required_argument, NULL, 'n' },
                 { "threads", required_argument, NULL, 't' },
@@ -333,6 +337,9 @@ static void parse(struct options *options, int argc, char **argv)
                 switch (c) {
                 case 's':
                         options->size = size_or_die(optarg) & ~(uint64_t)3;
+                        break;
+                case 'i':
+                        options->piece = size_or_die(optarg) & ~(uint64_t)3;
                         break;
                 case 'm':
                         options->small = strtoul(optarg, NULL, 10);
@@ -366,7 +373,8 @@ static void parse(struct options *options, int argc, char **argv)
                         exit(2);
                 }
         }
-        if (options->threads < 1 || options->threads > 64 || (options->children && !options->log)) {
+        if (options->threads < 1 || options->piece == 0 || options->threads > 64 ||
+            (options->children && !options->log)) {
                 fputs(usage, stderr);
                 exit(2);
         }
@@ -375,7 +383,7 @@ static void parse(struct options *options, int argc, char **argv)
 int main(int argc, char **argv)
 {
         static struct training training = {
-                .options = { .size = 64 * MIB, .threads = 1, .pause_ms = 5 }
+                .options = { .size = 64 * MIB, .piece = 64 * MIB, .threads = 1, .pause_ms = 5 }
         };
         const char *child = getenv("GUEST_TRAIN_CHILD");
         struct sigaction action = { .sa_handler = on_terminate };
