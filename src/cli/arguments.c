@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/arguments.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "base/text.h"
+#include "cli/say.h"
+
+/* Parsing goes on after an error, so that a --json behind it still decides how it is told. */
+struct parser {
+        struct arguments *arguments;
+        bool is_over; /* what follows are words */
+        char problem[256];
+        char hint[256];
+};
+
+__attribute__((format(printf, 3, 4))) static void complain(struct parser *parser, const char *hint,
+                                                           const char *problem, ...)
+{
+        va_list args;
+
+        if (parser->problem[0])
+                return;
+        va_start(args, problem);
+        vsnprintf(parser->problem, sizeof(parser->problem), problem, args);
+        va_end(args);
+        snprintf(parser->hint, sizeof(parser->hint), "%s", hint);
+}
+
+static size_t count_options(const struct command *command)
+{
+        size_t n = 0;
+
+        while (command->options[n].name)
+                n++;
+        return n;
+}
+
+static void complain_unknown(struct parser *parser, const char *name)
+{
+        const struct command *command = parser->arguments->command;
+        const char *similar = NULL;
+        size_t least = 3;
+        char hint[128];
+
+        for (size_t i = 0; i < count_options(command); i++) {
+                size_t distance = text_distance(name, command->options[i].name);
+
+                if (distance < least) {
+                        least = distance;
+                        similar = command->options[i].name;
+                }
+        }
+        if (similar)
+                snprintf(hint, sizeof(hint), "did you mean '--%s'?", similar);
+        else
+                snprintf(hint, sizeof(hint), "see 'vgpu help %s'", command->name);
+        complain(parser, hint, "unknown option '--%s'", name);
+}
+
+/* Is @word, of @length letters without the dashes, the option? One letter may be its short form. */
+static bool is_option(const struct option *option, const char *word, size_t length, bool is_long)
+{
+        if (!is_long)
+                return length == 1 && option->letter == word[0];
+        return strlen(option->name) == length && strncmp(option->name, word, length) == 0;
+}
+
+/* Takes the option @word, perhaps with the value @next. Returns how many words it has taken. */
+static int take_option(struct parser *parser, const char *word, const char *next)
+{
+        struct arguments *arguments = parser->arguments;
+        const struct command *command = arguments->command;
+        bool is_long = word[1] == '-';
+        const char *name = word + 1 + is_long;
+        size_t length = is_long ? strcspn(name, "=") : strlen(name);
+        const char *value = name[length] == '=' ? name + length + 1 : NULL;
+
+        for (size_t i = 0; i < count_options(command); i++) {
+                const struct option *option = &command->options[i];
+
+                if (!is_option(option, name, length, is_long))
+                        continue;
+                if (!option->argument && value)
+                        complain(parser, "", "--%s takes no value", option->name);
+                if (option->argument && !value && !next)
+                        complain(parser, "", "--%s needs %s", option->name, option->argument);
+                if (arguments->values[i] && option->argument)
+                        complain(parser, "", "--%s is given twice", option->name);
+                arguments->values[i] = !option->argument ? "" : value ? value : next;
+                return option->argument && !value && next ? 2 : 1;
+        }
+        if (strcmp(word, "--json") == 0)
+                arguments->is_json = true;
+        else if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+                arguments->wants_help = true;
+        else if (is_long)
+                complain_unknown(parser, name);
+        else
+                complain(parser, "names cannot begin with '-'", "unknown option '%s'", word);
+        return 1;
+}
+
+static void take_word(struct parser *parser, char *word)
+{
+        struct arguments *arguments = parser->arguments;
+        const struct command *command = arguments->command;
+
+        if (command->takes_program)
+                parser->is_over = true;
+        else if (arguments->n_words == command->n_words_max)
+                complain(parser, command->n_words_max > 0 ? "one at a time, please" : "",
+                         "unexpected '%s'", word);
+        arguments->words[arguments->n_words++] = word;
+}
+
+static void parse(struct parser *parser, int argc, char **argv)
+{
+        for (int i = 0; i < argc;) {
+                char *word = argv[i];
+
+                if (!parser->is_over && strcmp(word, "--") == 0) {
+                        parser->is_over = true;
+                        i++;
+                } else if (!parser->is_over && word[0] == '-' && word[1] != '\0') {
+                        i += take_option(parser, word, i + 1 < argc ? argv[i + 1] : NULL);
+                } else {
+                        take_word(parser, word);
+                        i++;
+                }
+        }
+}
+
+int arguments_parse(struct arguments *arguments, const struct command *command, int argc,
+                    char **argv)
+{
+        struct parser parser = { .arguments = arguments };
+        char see[64];
+
+        /* Words move to the front, where options were read already. */
+        *arguments = (struct arguments){ .command = command, .words = argv };
+        parse(&parser, argc, argv);
+        argv[arguments->n_words] = NULL;
+        if (arguments->wants_help)
+                return 0;
+
+        if (arguments->n_words < command->n_words_min)
+                complain(&parser, "", "the %s is missing", command->word);
+        if (!parser.problem[0])
+                return 0;
+        if (!parser.hint[0]) {
+                snprintf(see, sizeof(see), "see 'vgpu help %s'", command->name);
+                snprintf(parser.hint, sizeof(parser.hint), "%s", see);
+        }
+        return say_usage(arguments, parser.hint, "%s", parser.problem);
+}
+
+const char *arguments_get(const struct arguments *arguments, const char *name)
+{
+        const struct option *options = arguments->command->options;
+
+        for (size_t i = 0; options[i].name; i++)
+                if (strcmp(options[i].name, name) == 0)
+                        return arguments->values[i];
+        return NULL;
+}
+
+int arguments_get_size(const struct arguments *arguments, const char *name, uint64_t *value)
+{
+        const char *text = arguments_get(arguments, name);
+        int r;
+
+        if (!text)
+                return 0;
+        r = size_parse(value, text);
+        if (r == -ERANGE)
+                return say_usage(arguments, "", "--%s: '%s' is more than there can be", name, text);
+        if (r < 0)
+                return say_usage(arguments, "write it as 40G, 1.5G or 512M",
+                                 "--%s: '%s' is not a size", name, text);
+        if (*value == 0)
+                return say_usage(arguments, "write it as 40G, 1.5G or 512M",
+                                 "--%s: '%s' is nothing at all", name, text);
+        return 0;
+}
+
+int arguments_get_seconds(const struct arguments *arguments, const char *name, double *value)
+{
+        const char *text = arguments_get(arguments, name);
+        double seconds;
+        char *end;
+
+        if (!text)
+                return 0;
+        seconds = strtod(text, &end);
+        if (strspn(text, "0123456789.") != strlen(text) || end == text || *end || seconds <= 0)
+                return say_usage(arguments, "write seconds, as 30 or 0.5",
+                                 "--%s: '%s' is not a time", name, text);
+        *value = seconds;
+        return 0;
+}

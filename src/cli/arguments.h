@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_ARGUMENTS_H
+#define CLI_ARGUMENTS_H
+
+/*
+ * The words behind the name of a command, parsed by its description.
+ *
+ * Not getopt_long(): that takes abbreviations, which break scripts when an option is added.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/command.h"
+
+struct arguments {
+        const struct command *command;
+        const char *values[COMMAND_OPTIONS_MAX]; /* by the option's place; "": has no value */
+        bool is_json;
+        bool wants_help;
+        size_t n_words;
+        char **words; /* borrowed from argv, in order, with a NULL at the end */
+};
+
+/*
+ * arguments_parse() - @argv of @argc words and a NULL, without program and command; its order is
+ * changed. Returns 0, or an exit code after it has said what is wrong.
+ */
+int arguments_parse(struct arguments *arguments, const struct command *command, int argc,
+                    char **argv);
+
+/* arguments_get() - the value of the option @name; NULL: not given. */
+const char *arguments_get(const struct arguments *arguments, const char *name);
+
+/*
+ * The value of an option as a size or as seconds. Return 0 and leave @value alone when the option is
+ * not given; an exit code after they have said what is wrong.
+ */
+int arguments_get_size(const struct arguments *arguments, const char *name, uint64_t *value);
+int arguments_get_seconds(const struct arguments *arguments, const char *name, double *value);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+const struct command *const commands[] = {
+        &command_devices,
+        &command_create,
+        &command_run,
+        &command_ls,
+        &command_suspend,
+        &command_resume,
+        &command_migrate,
+        &command_rm,
+        &command_info,
+        &command_env,
+        NULL,
+};
+
+/* What other tools call it. */
+static const struct {
+        const char *other, *ours;
+} synonyms[] = {
+        { "list", "ls" },       { "ps", "ls" },          { "status", "ls" },
+        { "show", "ls" },       { "delete", "rm" },      { "del", "rm" },
+        { "remove", "rm" },     { "destroy", "rm" },     { "new", "create" },
+        { "add", "create" },    { "exec", "run" },       { "start", "run" },
+        { "pause", "suspend" }, { "freeze", "suspend" }, { "stop", "suspend" },
+        { "move", "migrate" },  { "thaw", "resume" },    { "unpause", "resume" },
+        { "gpus", "devices" },  { "version", "info" },
+};
+
+const struct command *command_find(const char *name)
+{
+        for (size_t i = 0; commands[i]; i++)
+                if (strcmp(commands[i]->name, name) == 0)
+                        return commands[i];
+        return NULL;
+}
+
+const struct command *command_find_similar(const char *name)
+{
+        const struct command *best = NULL;
+        size_t least = 3; /* more errors than two are another word */
+
+        for (size_t i = 0; i < sizeof(synonyms) / sizeof(synonyms[0]); i++)
+                if (strcmp(synonyms[i].other, name) == 0)
+                        return command_find(synonyms[i].ours);
+
+        for (size_t i = 0; commands[i]; i++) {
+                size_t distance = text_distance(name, commands[i]->name);
+
+                /* Nothing is left of a short word in which every letter is wrong. */
+                if (distance < least && distance < strlen(commands[i]->name)) {
+                        least = distance;
+                        best = commands[i];
+                }
+        }
+        return best;
+}
+
+static void print_option(const struct option *option)
+{
+        char left[40];
+        int n = option->letter ? snprintf(left, sizeof(left), "-%c, ", option->letter) : 0;
+
+        snprintf(left + n, sizeof(left) - (size_t)n, "--%s%s%s", option->name,
+                 option->argument ? " " : "", option->argument ? option->argument : "");
+        printf("  %-18s  %s\n", left, option->help);
+}
+
+void command_print_help(const struct command *command)
+{
+        static const struct option common[] = {
+                { .name = "json", .help = "print one JSON document; errors are JSON as well" },
+                { .name = "help", .letter = 'h', .help = "show this" },
+        };
+
+        printf("Usage: vgpu %s %s%s[--json]\n\n%s\nOptions:\n", command->name, command->usage,
+               *command->usage ? " " : "", command->description);
+        for (size_t i = 0; command->options[i].name; i++)
+                print_option(&command->options[i]);
+        for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++)
+                print_option(&common[i]);
+}
+
+void command_print_all(void)
+{
+        printf("Usage: vgpu COMMAND [OPTION]...\n"
+               "Virtual GPUs that are shared, suspended, resumed and moved while their programs "
+               "run.\n"
+               "\n"
+               "Commands:\n");
+        for (size_t i = 0; commands[i]; i++)
+                printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
+        printf("  %-9s %s\n"
+               "\n"
+               "Every command takes --help, and --json: one JSON document on standard output.\n"
+               "\n"
+               "To begin:\n"
+               "  vgpu create train --fb 40G\n"
+               "  vgpu run --vgpu train -- python3 train.py\n"
+               "\n"
+               "Exit status:\n"
+               "  0  done\n"
+               "  1  refused or failed; what was begun is undone\n"
+               "  2  the command line or a value in it is wrong\n"
+               "  3  no such vGPU or device\n"
+               "  4  a program did not come to rest in time; it runs on\n"
+               "  5  no vgpud answers\n"
+               "  6  no permission\n"
+               "  7  the vGPU is in the wrong state, or busy\n"
+               "'vgpu run' ends with the status of the program; 127 and 126: it was not found, or\n"
+               "could not be executed.\n",
+               "help", "explain a command: vgpu help COMMAND");
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_COMMAND_H
+#define CLI_COMMAND_H
+
+/*
+ * A command of vgpu: one file each, which describes it in a struct command and runs it.
+ *
+ * Help, usage errors and the parsing all come from that description, so they cannot disagree.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <openvgpu/client.h>
+
+struct arguments;
+
+/* --json and --help are everyone's and not listed. */
+struct option {
+        const char *name;     /* without the dashes; NULL ends a list */
+        const char *argument; /* as the help calls it; NULL: takes none */
+        const char *help;
+        char letter; /* the short form, or 0 */
+};
+
+#define COMMAND_OPTIONS_MAX 8
+
+struct command {
+        const char *name;
+        const char *usage;            /* what follows the name */
+        const char *summary;          /* for the list of commands */
+        const char *description;      /* the rest of the help: lines that end with \n */
+        const struct option *options; /* at most COMMAND_OPTIONS_MAX */
+        size_t n_words_min;           /* what is no option: names */
+        size_t n_words_max;
+        const char *word;   /* what the first of them is, for messages */
+        bool takes_program; /* the first word and all that follows are a program */
+        int (*run)(const struct arguments *arguments, struct vgpu_client *client);
+};
+
+extern const struct command command_create, command_devices, command_env, command_info, command_ls,
+        command_migrate, command_resume, command_rm, command_run, command_suspend;
+
+/* All of them, in the order of the help; ends with NULL. */
+extern const struct command *const commands[];
+
+/* command_find() - by its whole name; NULL for none. */
+const struct command *command_find(const char *name);
+
+/* command_find_similar() - the one that @name may be meant for; NULL for none. */
+const struct command *command_find_similar(const char *name);
+
+void command_print_help(const struct command *command);
+void command_print_all(void);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "base/size.h"
+#include "cli/document.h"
+#include "cli/instance.h"
+#include "cli/say.h"
+
+static int run(const struct arguments *arguments, struct vgpu_client *client)
+{
+        struct vgpu_instance_options options = VGPU_INSTANCE_OPTIONS_INIT;
+        CLEANUP(vgpu_instance_freep) struct vgpu_instance *instance = NULL;
+        char size[SIZE_TEXT_MAX];
+        int r;
+
+        if (!arguments_get(arguments, "fb"))
+                return say_usage(arguments, "how much memory may it hold? for example --fb 40G",
+                                 "--fb SIZE is missing");
+        r = arguments_get_size(arguments, "fb", &options.frame_buffer);
+        if (r != 0)
+                return r;
+        options.name = arguments->n_words > 0 ? arguments->words[0] : NULL;
+        options.device = arguments_get(arguments, "device");
+
+        if (vgpu_instance_create(client, &options, &instance) < 0)
+                return say_error(arguments, client);
+        if (arguments->is_json)
+                return document_print(arguments, document_from_instance(instance));
+
+        printf("created %s: %s on GPU %u\n", instance->name,
+               size_format(size, instance->frame_buffer), instance->device);
+        return 0;
+}
+
+static const struct option options[] = {
+        { .name = "fb",
+          .argument = "SIZE",
+          .help = "frame buffer, its quota of GPU memory: 40G, 512M" },
+        { .name = "device",
+          .argument = "DEVICE",
+          .help = "index, UUID or beginning of a UUID; else where most is left" },
+        { .name = NULL },
+};
+
+const struct command command_create = {
+        .name = "create",
+        .usage = "[NAME] --fb SIZE [--device DEVICE]",
+        .summary = "make a vGPU: a slice of a GPU with a quota of its memory",
+        .description =
+                "Makes a vGPU, which stays until 'vgpu rm'. It belongs to the user who makes "
+                "it.\n"
+                "Without a name, one is made up and printed.\n",
+        .options = options,
+        .n_words_max = 1,
+        .word = "name",
+        .run = run,
+};

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/size.h"
+#include "base/text.h"
+#include "cli/document.h"
+#include "cli/manager.h"
+#include "cli/say.h"
+
+__attribute__((format(printf, 2, 3))) static void print_line(const char *name, const char *format,
+                                                             ...)
+{
+        char text[1024], clean[1024];
+        va_list args;
+
+        va_start(args, format);
+        vsnprintf(text, sizeof(text), format, args);
+        va_end(args);
+        printf("%-14s %s\n", name, text_clean(clean, sizeof(clean), text));
+}
+
+static void print_pool(const struct vgpu_pool *pool)
+{
+        char used[SIZE_TEXT_MAX], limit[SIZE_TEXT_MAX], ready[SIZE_TEXT_MAX], slab[SIZE_TEXT_MAX],
+                huge[SIZE_TEXT_MAX];
+
+        print_line("pool", "%s of %s used by suspended vGPUs", size_format(used, pool->used),
+                   size_format(limit, pool->limit));
+        print_line("", "%s pinned and ready, in slabs of %s, %s in huge pages",
+                   size_format(ready, pool->ready), size_format(slab, pool->slab_size),
+                   size_format(huge, pool->huge_pages));
+}
+
+static int run(const struct arguments *arguments, struct vgpu_client *client)
+{
+        CLEANUP(vgpu_manager_freep) struct vgpu_manager *manager = NULL;
+
+        if (vgpu_manager_lookup(client, &manager) < 0)
+                return say_error(arguments, client);
+        if (arguments->is_json)
+                return document_print(arguments, document_from_manager(manager));
+
+        print_line("vgpu", "%s", vgpu_get_version());
+        print_line("vgpud", "%s%s", manager->version,
+                   manager->is_simulated ? ", with simulated GPUs" : "");
+        print_line("CUDA driver", "%u.%u, %s", manager->cuda_driver_version / 1000,
+                   manager->cuda_driver_version % 1000 / 10, manager->driver_path);
+        print_line("gate", "%s", manager->gate_path);
+        print_line("NVML", "%s", manager->nvml_path);
+        print_line("run directory", "%s", manager->run_directory);
+        print_pool(manager->pool);
+        return 0;
+}
+
+static const struct option options[] = { { .name = NULL } };
+
+const struct command command_info = {
+        .name = "info",
+        .usage = "",
+        .summary = "show the manager, the driver and the pool",
+        .description = "Shows what vgpud says of itself, of the driver, and of the pool: the host\n"
+                       "memory that suspended vGPUs are moved to.\n",
+        .options = options,
+        .run = run,
+};

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pwd.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "cli/document.h"
+#include "cli/instance.h"
+#include "cli/say.h"
+#include "cli/table.h"
+
+/* One vGPU by name or all of them, in the same shape. */
+struct found {
+        struct vgpu_instance *one;
+        struct vgpu_instance_list *all;
+        const struct vgpu_instance *const *instances;
+        size_t n;
+};
+
+static void found_deinit(struct found *found)
+{
+        found->one = vgpu_instance_free(found->one);
+        found->all = vgpu_instance_list_free(found->all);
+}
+
+static const struct column columns[] = {
+        { "NAME", false },        { "DEVICE", true },    { "STATE", false },
+        { "FRAME BUFFER", true }, { "PROCESSES", true }, { NULL, false },
+};
+
+static const struct column long_columns[] = {
+        { "NAME", false },        { "DEVICE", true },    { "STATE", false },
+        { "FRAME BUFFER", true }, { "PROCESSES", true }, { "OWNER", false },
+        { "CREATED", false },     { "UUID", false },     { NULL, false },
+};
+
+static const struct column process_columns[] = {
+        { "VGPU", false },   { "PID", true },      { "PROGRAM", false }, { "MEMORY", true },
+        { "MOVABLE", true }, { "LAUNCHES", true }, { NULL, false },
+};
+
+static void add_long(struct table *table, const struct vgpu_instance *instance)
+{
+        const struct passwd *user = getpwuid(instance->owner); /* NOLINT: one thread */
+        time_t created = (time_t)instance->created_seconds;
+        char when[32] = "?";
+        struct tm local;
+
+        if (user)
+                table_add(table, "%s", user->pw_name);
+        else
+                table_add(table, "%u", instance->owner);
+        if (localtime_r(&created, &local))
+                strftime(when, sizeof(when), "%Y-%m-%d %H:%M", &local);
+        table_add(table, "%s", when);
+        table_add(table, "%s", instance->uuid);
+}
+
+static void add(struct table *table, const struct vgpu_instance *instance)
+{
+        char used[SIZE_TEXT_MAX], quota[SIZE_TEXT_MAX];
+
+        table_add(table, "%s%s", instance->name, instance->is_transient ? " (transient)" : "");
+        if (instance->state == VGPU_INSTANCE_SUSPENDED)
+                table_add(table, "-"); /* it is on no device */
+        else
+                table_add(table, "%u", instance->device);
+        table_add(table, "%s", vgpu_instance_state_get_name(instance->state));
+        table_add(table, "%s / %s", size_format(used, instance->frame_buffer_used),
+                  size_format(quota, instance->frame_buffer));
+        table_add(table, "%zu", instance->n_processes);
+}
+
+static void add_processes(struct table *table, const struct vgpu_instance *instance)
+{
+        for (size_t i = 0; i < instance->n_processes; i++) {
+                const struct vgpu_process *process = instance->processes[i];
+                char used[SIZE_TEXT_MAX], movable[SIZE_TEXT_MAX];
+
+                table_add(table, "%s", instance->name);
+                table_add(table, "%d", process->pid);
+                table_add(table, "%s", process->name);
+                table_add(table, "%s", size_format(used, process->memory_used));
+                table_add(table, "%s", size_format(movable, process->memory_movable));
+                table_add(table, "%llu", (unsigned long long)process->n_launches);
+        }
+}
+
+static int print_tables(const struct found *found, bool is_long)
+{
+        CLEANUP(table_deinitp) struct table table, processes;
+        int r;
+
+        table_init(&table, is_long ? long_columns : columns);
+        table_init(&processes, process_columns);
+        for (size_t i = 0; i < found->n; i++) {
+                add(&table, found->instances[i]);
+                if (!is_long)
+                        continue;
+                add_long(&table, found->instances[i]);
+                add_processes(&processes, found->instances[i]);
+        }
+
+        r = table_print(&table);
+        if (r == 0 && processes.n_cells > 0) {
+                putchar('\n');
+                r = table_print(&processes);
+        }
+        if (r == 0 && found->n == 0 && isatty(STDOUT_FILENO))
+                fprintf(stderr, "no vGPU yet; make one: vgpu create NAME --fb 40G\n");
+        return r;
+}
+
+static int find(const struct arguments *arguments, struct vgpu_client *client, struct found *found)
+{
+        int r;
+
+        if (arguments->n_words > 0) {
+                r = vgpu_instance_lookup(client, arguments->words[0], &found->one);
+                if (r < 0)
+                        return r;
+                found->instances = (const struct vgpu_instance *const *)&found->one;
+                found->n = 1;
+                return 0;
+        }
+        r = vgpu_instance_lookup_all(client, &found->all);
+        if (r < 0)
+                return r;
+        found->instances = found->all->instances;
+        found->n = found->all->n_instances;
+        return 0;
+}
+
+static int run(const struct arguments *arguments, struct vgpu_client *client)
+{
+        CLEANUP(found_deinit) struct found found = { 0 };
+
+        if (find(arguments, client, &found) < 0)
+                return say_error(arguments, client);
+        if (arguments->is_json)
+                return document_print(arguments, document_from_instances(found.instances, found.n));
+        if (arguments_get(arguments, "names")) {
+                for (size_t i = 0; i < found.n; i++)
+                        puts(found.instances[i]->name);
+                return 0;
+        }
+        if (print_tables(&found, arguments_get(arguments, "long") != NULL) < 0)
+                return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory");
+        return 0;
+}
+
+static const struct option options[] = {
+        { .name = "long", .letter = 'l', .help = "more of each vGPU, and its programs" },
+        { .name = "names", .help = "only the names, one a line: for scripts" },
+        { .name = NULL },
+};
+
+const struct command command_ls = {
+        .name = "ls",
+        .usage = "[NAME] [-l] [--names]",
+        .summary = "list vGPUs: where they are, what they do and hold",
+        .description = "Lists all vGPUs, or one.\n"
+                       "\n"
+                       "  STATE         idle (no program in it), running, suspending, suspended,\n"
+                       "                evicted (memory off the GPU, context still on it),\n"
+                       "                resuming, migrating, failed\n"
+                       "  FRAME BUFFER  what its programs hold / its quota\n"
+                       "  MOVABLE       what suspend moves at the speed of the bus; the rest is\n"
+                       "                moved by the driver, slower\n",
+        .options = options,
+        .n_words_max = 1,
+        .word = "name of the vGPU",
+        .run = run,
+};

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "cli/document.h"
+#include "cli/operation.h"
+#include "cli/say.h"
+
+static int run(const struct arguments *arguments, struct vgpu_client *client)
+{
+        struct vgpu_operation_options options = VGPU_OPERATION_OPTIONS_INIT;
+        CLEANUP(vgpu_operation_report_freep) struct vgpu_operation_report *report = NULL;
+        const char *device = arguments_get(arguments, "device");
+        char copy[OPERATION_TEXT_MAX];
+        int r;
+
+        if (!device)
+                return say_usage(arguments, "'vgpu devices' lists the GPUs",
+                                 "--device DEVICE is missing");
+        r = operation_begin(arguments, &options);
+        if (r != 0)
+                return r;
+        r = vgpu_operation_migrate(client, arguments->words[0], device, &options, &report);
+        operation_end();
+        if (r < 0)
+                return say_error(arguments, client);
+        if (arguments->is_json)
+                return document_print(arguments, document_from_report(report));
+
+        printf("migrated %s from GPU %u to GPU %u in %.2f s: %s\n", report->instance->name,
+               report->from_device, report->to_device, report->seconds,
+               operation_describe_copy(copy, report, "across"));
+        return 0;
+}
+
+static const struct option options[] = {
+        { .name = "device", .argument = "DEVICE", .help = "index, UUID or beginning of a UUID" },
+        OPERATION_OPTION_TIMEOUT,
+        { .name = NULL },
+};
+
+const struct command command_migrate = {
+        .name = "migrate",
+        .usage = "NAME --device DEVICE [--timeout SECONDS]",
+        .summary = "move a running vGPU to another GPU",
+        .description = "Moves a vGPU and its programs to another GPU of this machine, from GPU to "
+                       "GPU.\n"
+                       "\n"
+                       "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
+        .options = options,
+        .n_words_min = 1,
+        .n_words_max = 1,
+        .word = "name of the vGPU",
+        .run = run,
+};

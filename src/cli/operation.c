@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The bar is drawn by the library's call-back in between; so an interrupt is the only thing that can
+ * happen at a bad moment. The manager goes on with the operation whatever becomes of us: the handler
+ * says so, in a text that was made before, and lets the signal end the process.
+ */
+#include "cli/operation.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/size.h"
+
+static struct {
+        bool has_bar;
+        char title[80];        /* "suspend train" */
+        char interrupted[256]; /* what the handler writes */
+        size_t interrupted_size;
+} operation;
+
+static void on_interrupt(int number)
+{
+        (void)!write(STDERR_FILENO, operation.interrupted, operation.interrupted_size);
+        raise(number); /* SA_RESETHAND: ends the process when the handler returns */
+}
+
+static size_t terminal_width(void)
+{
+        struct winsize size;
+
+        return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+#define BAR_MAX 40
+
+static void draw(const struct vgpu_operation_progress *progress, void *userdata)
+{
+        char done[SIZE_TEXT_MAX], total[SIZE_TEXT_MAX], bar[BAR_MAX + 1], line[256];
+        size_t filled = 0;
+        (void)userdata;
+
+        if (progress->bytes_total > 0 && progress->bytes_done <= progress->bytes_total)
+                filled = (size_t)((double)progress->bytes_done / (double)progress->bytes_total *
+                                  BAR_MAX);
+        memset(bar, '.', BAR_MAX);
+        memset(bar, '#', filled);
+        bar[BAR_MAX] = '\0';
+
+        snprintf(line, sizeof(line), "%s [%s] %s of %s, %s", operation.title, bar,
+                 size_format(done, progress->bytes_done), size_format(total, progress->bytes_total),
+                 progress->stage);
+        /* A line that wraps could not be wiped away. */
+        fprintf(stderr, "\r%.*s\033[K", (int)terminal_width() - 1, line);
+}
+
+static bool can_draw(const struct arguments *arguments)
+{
+        const char *terminal = getenv("TERM");
+
+        return !arguments->is_json && isatty(STDERR_FILENO) && terminal &&
+               strcmp(terminal, "dumb") != 0;
+}
+
+int operation_begin(const struct arguments *arguments, struct vgpu_operation_options *options)
+{
+        struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESETHAND };
+        const char *verb = arguments->command->name;
+        int r;
+
+        r = arguments_get_seconds(arguments, "timeout", &options->timeout_seconds);
+        if (r != 0)
+                return r;
+        options->keep_context = arguments_get(arguments, "keep-context") != NULL;
+
+        snprintf(operation.title, sizeof(operation.title), "%s %s", verb, arguments->words[0]);
+        snprintf(operation.interrupted, sizeof(operation.interrupted),
+                 "\nvgpu: %s: interrupted, but vgpud goes on with it\n"
+                 "hint: look with 'vgpu ls'\n",
+                 verb);
+        operation.interrupted_size = strlen(operation.interrupted);
+        sigaction(SIGINT, &action, NULL);
+        sigaction(SIGTERM, &action, NULL);
+
+        operation.has_bar = can_draw(arguments);
+        if (operation.has_bar)
+                options->progress = draw;
+        return 0;
+}
+
+void operation_end(void)
+{
+        signal(SIGINT, SIG_DFL);
+        signal(SIGTERM, SIG_DFL);
+        if (operation.has_bar)
+                fputs("\r\033[K", stderr);
+}
+
+char *operation_describe_copy(char *text, const struct vgpu_operation_report *report,
+                              const char *how)
+{
+        char size[SIZE_TEXT_MAX];
+        int n;
+
+        if (report->n_processes == 0) {
+                snprintf(text, OPERATION_TEXT_MAX, "no program in it");
+                return text;
+        }
+        n = snprintf(text, OPERATION_TEXT_MAX, "%s %s in %.2f s", size_format(size, report->bytes),
+                     how, report->copy_seconds);
+        if (report->bytes > 0 && report->copy_seconds > 0)
+                n += snprintf(text + n, OPERATION_TEXT_MAX - (size_t)n, " (%.1f GB/s)",
+                              (double)report->bytes / report->copy_seconds / 1e9);
+        if (report->context_seconds > 0)
+                snprintf(text + n, OPERATION_TEXT_MAX - (size_t)n, ", context %.2f s",
+                         report->context_seconds);
+        return text;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_OPERATION_H
+#define CLI_OPERATION_H
+
+/* What suspend, resume and migrate have in common. */
+
+#include <openvgpu/operation.h>
+
+#include "base/cleanup.h"
+#include "cli/arguments.h"
+
+DEFINE_CLEANUP(struct vgpu_operation_report *, vgpu_operation_report_free);
+
+/* For their lists of options. */
+#define OPERATION_OPTION_TIMEOUT                                                                    \
+        {                                                                                           \
+                .name = "timeout", .argument = "SECONDS",                                           \
+                .help = "give up, and leave it as it is, when its programs are not at rest by then" \
+        }
+
+/* operation_begin() - @options from the command line, with a progress bar. Returns an exit code. */
+int operation_begin(const struct arguments *arguments, struct vgpu_operation_options *options);
+
+/* operation_end() - the bar is wiped away; must follow whatever the operation's outcome. */
+void operation_end(void);
+
+/*
+ * operation_describe_copy() - "31.8 GiB out in 0.61 s (52.1 GB/s), context 0.35 s" into @text
+ * @how:  "out", "back", "across"
+ */
+#define OPERATION_TEXT_MAX 128
+char *operation_describe_copy(char *text, const struct vgpu_operation_report *report,
+                              const char *how);
+
+#endif

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Executes the program in our own process, so that nobody stands between it and its parent: signals,
+ * exit status and terminal are as without us.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <openvgpu/guest.h>
+
+#include "cli/instance.h"
+#include "cli/say.h"
+
+DEFINE_CLEANUP(char **, vgpu_guest_environment_free);
+
+/* The options that make a vGPU for this program alone. */
+static const char *const making[] = { "fb", "name", "device" };
+
+static int check(const struct arguments *arguments)
+{
+        bool has_name = arguments_get(arguments, "vgpu") != NULL;
+
+        for (size_t i = 0; has_name && i < sizeof(making) / sizeof(making[0]); i++)
+                if (arguments_get(arguments, making[i]))
+                        return say_usage(arguments,
+                                         "--vgpu is for one that exists, --fb makes a new one",
+                                         "--vgpu and --%s exclude each other", making[i]);
+        if (!has_name && !arguments_get(arguments, "fb"))
+                return say_usage(arguments,
+                                 "--vgpu NAME runs it in a vGPU of 'vgpu ls', --fb 20G in one of "
+                                 "its own",
+                                 "in which vGPU?");
+        return 0;
+}
+
+static int create(const struct arguments *arguments, struct vgpu_client *client,
+                  struct vgpu_instance **ret_instance)
+{
+        struct vgpu_instance_options options = VGPU_INSTANCE_OPTIONS_INIT;
+        int r;
+
+        r = arguments_get_size(arguments, "fb", &options.frame_buffer);
+        if (r != 0)
+                return r;
+        options.name = arguments_get(arguments, "name");
+        options.device = arguments_get(arguments, "device");
+        options.is_transient = true;
+        return vgpu_instance_create(client, &options, ret_instance) < 0
+                       ? say_error(arguments, client)
+                       : 0;
+}
+
+/* Returns only if it fails. */
+static int execute(const struct arguments *arguments, struct vgpu_client *client, const char *name)
+{
+        CLEANUP(vgpu_guest_environment_freep) char **environment = NULL;
+        const char *program = arguments->words[0];
+        int error;
+
+        if (vgpu_guest_prepare(client, name, environ, &environment) < 0)
+                return say_error(arguments, client);
+
+        execvpe(program, arguments->words, environment);
+        error = errno;
+        return say_failure(
+                arguments, error == ENOENT ? EXIT_CODE_NOT_FOUND : EXIT_CODE_CANNOT_EXECUTE,
+                "CannotExecute", "", "cannot execute '%s': %s", program, strerrordesc_np(error));
+}
+
+static int run(const struct arguments *arguments, struct vgpu_client *client)
+{
+        CLEANUP(vgpu_instance_freep) struct vgpu_instance *transient = NULL;
+        const char *name = arguments_get(arguments, "vgpu");
+        int r;
+
+        r = check(arguments);
+        if (r == 0 && !name)
+                r = create(arguments, client, &transient);
+        if (r != 0)
+                return r;
+
+        r = execute(arguments, client, name ? name : transient->name);
+        if (transient) /* the manager would do so, but later than the next command may look */
+                (void)vgpu_instance_remove(client, transient->name, NULL);
+        return r;
+}
+
+static const struct option options[] = {
+        { .name = "vgpu", .argument = "NAME", .help = "run it in this vGPU" },
+        { .name = "fb", .argument = "SIZE", .help = "or in one that lives as long as the program" },
+        { .name = "name", .argument = "NAME", .help = "with --fb: the name of that one" },
+        { .name = "device", .argument = "DEVICE", .help = "with --fb: the GPU to take it from" },
+        { .name = NULL },
+};
+
+const struct command command_run = {
+        .name = "run",
+        .usage = "(--vgpu NAME | --fb SIZE [--device DEVICE] [--name NAME]) [--] PROGRAM "
+                 "[ARGUMENT]...",
+        .summary = "run a program in a vGPU",
+        .description =
+                "Runs a program, and all that it starts, in a vGPU. It sees one GPU with as much\n"
+                "memory as the quota. Any number of programs can run in one vGPU.\n"
+                "\n"
+                "The exit status is that of the program; 127 if it was not found, 126 if it could\n"
+                "not be executed. A program that is set-user-id or linked statically runs\n"
+                "outside of the vGPU.\n",
+        .options = options,
+        .n_words_min = 1,
+        .word = "program",
+        .takes_program = true,
+        .run = run,
+};

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/say.h"
+
+#include <jansson.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/cleanup.h"
+#include "base/text.h"
+
+#define MESSAGE_MAX 512
+
+static const struct {
+        enum vgpu_error_kind kind;
+        enum exit_code code;
+} exit_codes[] = {
+        { VGPU_ERROR_NO_SUCH_VGPU, EXIT_CODE_NO_SUCH },
+        { VGPU_ERROR_NO_SUCH_DEVICE, EXIT_CODE_NO_SUCH },
+        { VGPU_ERROR_INVALID_PARAMETER, EXIT_CODE_USAGE },
+        { VGPU_ERROR_WRONG_STATE, EXIT_CODE_STATE },
+        { VGPU_ERROR_BUSY, EXIT_CODE_STATE },
+        { VGPU_ERROR_TIMED_OUT, EXIT_CODE_TIMED_OUT },
+        { VGPU_ERROR_PERMISSION_DENIED, EXIT_CODE_PERMISSION },
+        { VGPU_ERROR_NO_MANAGER, EXIT_CODE_NO_MANAGER },
+        { VGPU_ERROR_NO_ANSWER, EXIT_CODE_NO_MANAGER },
+        { VGPU_ERROR_CONNECTION_LOST, EXIT_CODE_NO_MANAGER },
+};
+
+static enum exit_code exit_code_from(enum vgpu_error_kind kind)
+{
+        for (size_t i = 0; i < sizeof(exit_codes) / sizeof(exit_codes[0]); i++)
+                if (exit_codes[i].kind == kind)
+                        return exit_codes[i].code;
+        return EXIT_CODE_FAILED;
+}
+
+static void print(const struct arguments *arguments, const char *message, const char *hint)
+{
+        fprintf(stderr, "vgpu: %s: %s\n", arguments->command->name, message);
+        if (*hint)
+                fprintf(stderr, "hint: %s\n", hint);
+}
+
+static void print_json(const char *kind, const char *message, const char *hint, enum exit_code code)
+{
+        CLEANUP(json_decrefp)
+        json_t *document = json_pack("{s{ss ss ss si}}", "error", "kind", kind, "message", message,
+                                     "hint", hint, "exit_code", (int)code);
+
+        json_dumpf(document, stderr, JSON_INDENT(2));
+        fputc('\n', stderr);
+}
+
+static int say(const struct arguments *arguments, enum exit_code code, const char *kind,
+               const char *message, const char *hint)
+{
+        char clean[MESSAGE_MAX];
+
+        text_clean(clean, sizeof(clean), message);
+        fflush(stdout);
+        if (arguments->is_json)
+                print_json(kind, clean, hint, code);
+        else
+                print(arguments, clean, hint);
+        return (int)code;
+}
+
+int say_usage(const struct arguments *arguments, const char *hint, const char *message, ...)
+{
+        char text[MESSAGE_MAX];
+        va_list args;
+
+        va_start(args, message);
+        vsnprintf(text, sizeof(text), message, args);
+        va_end(args);
+        return say(arguments, EXIT_CODE_USAGE, "Usage", text, hint);
+}
+
+int say_failure(const struct arguments *arguments, enum exit_code code, const char *kind,
+                const char *hint, const char *message, ...)
+{
+        char text[MESSAGE_MAX];
+        va_list args;
+
+        va_start(args, message);
+        vsnprintf(text, sizeof(text), message, args);
+        va_end(args);
+        return say(arguments, code, kind, text, hint);
+}
+
+int say_error(const struct arguments *arguments, const struct vgpu_client *client)
+{
+        const struct vgpu_error *error = vgpu_client_get_error(client);
+
+        return say(arguments, exit_code_from(error->kind), error->name, error->message,
+                   error->hint);
+}

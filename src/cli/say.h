@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_SAY_H
+#define CLI_SAY_H
+
+/*
+ * What goes wrong, told on standard error: one line, a hint, or with --json a document.
+ */
+
+#include <openvgpu/client.h>
+
+#include "cli/arguments.h"
+
+/* docs/control-protocol.md; the help and the man page list them. */
+enum exit_code {
+        EXIT_CODE_FAILED = 1,
+        EXIT_CODE_USAGE = 2,
+        EXIT_CODE_NO_SUCH = 3,
+        EXIT_CODE_TIMED_OUT = 4,
+        EXIT_CODE_NO_MANAGER = 5,
+        EXIT_CODE_PERMISSION = 6,
+        EXIT_CODE_STATE = 7,
+        EXIT_CODE_CANNOT_EXECUTE = 126, /* as env(1) */
+        EXIT_CODE_NOT_FOUND = 127,
+};
+
+/* All return the exit code. @hint may be "". */
+
+/* say_usage() - the command line is wrong. */
+__attribute__((format(printf, 3, 4))) int say_usage(const struct arguments *arguments,
+                                                    const char *hint, const char *message, ...);
+
+/* say_error() - the last call of @client failed. */
+int say_error(const struct arguments *arguments, const struct vgpu_client *client);
+
+/* say_failure() - anything else; the kind is for --json. */
+__attribute__((format(printf, 5, 6))) int say_failure(const struct arguments *arguments,
+                                                      enum exit_code code, const char *kind,
+                                                      const char *hint, const char *message, ...);
+
+#endif
