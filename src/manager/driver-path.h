@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_DRIVER_PATH_H
+#define MANAGER_DRIVER_PATH_H
+
+/*
+ * Where NVIDIA's libraries are. The manager only needs their path: movers and gates open them.
+ * dlopen() would search better, but it would also run the driver's code in this process.
+ */
+
+/*
+ * driver_path_find() - the full path of @library ("libcuda.so.1") into @path of PATHS_MAX bytes
+ * Never one below @not_below, where our own libraries of the same names are. Errors: -ENOENT.
+ */
+int driver_path_find(char *path, const char *library, const char *not_below);
+
+/* driver_path_get_version() - "580.159.04" of the kernel module into @version; "" when none. */
+void driver_path_get_version(char *version, int size);
+
+#endif

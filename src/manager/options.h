@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_OPTIONS_H
+#define MANAGER_OPTIONS_H
+
+/* The command line of vgpud, with the defaults filled in. */
+
+#include <stdint.h>
+
+#include "base/paths.h"
+#include "manager/log.h"
+
+struct options {
+        const char *simulate;              /* "2xH200:1G", or NULL: the real driver */
+        char driver_path[PATHS_MAX];       /* "" until somebody finds it */
+        char run_directory[PATHS_MAX];     /* absolute */
+        char state_directory[PATHS_MAX];   /* absolute */
+        char private_directory[PATHS_MAX]; /* absolute */
+        uint64_t pool_limit;               /* bytes, 0: a quarter of RAM */
+        uint64_t slab_size;                /* bytes, 0: the pool's default */
+        enum log_level log_level;
+};
+
+enum options_verdict {
+        OPTIONS_RUN,  /* go on */
+        OPTIONS_DONE, /* --help or --version was printed */
+        OPTIONS_BAD,  /* said why on stderr: exit with 2 */
+};
+
+/* options_parse() - @options borrows texts of @argv. */
+enum options_verdict options_parse(struct options *options, int argc, char **argv);
+
+#endif
