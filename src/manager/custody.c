@@ -1,0 +1,399 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/custody.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/log.h"
+#include "manager/manager.h"
+#include "wire/keeper.h"
+
+#define PAGE_PREFIX   "page/"
+#define MEMORY_PREFIX "memory/"
+#define SLAB_PREFIX   "slab/"
+
+static void page_label(char label[KEEPER_LABEL_MAX], const struct instance *instance)
+{
+        snprintf(label, KEEPER_LABEL_MAX, PAGE_PREFIX "%s", instance->uuid);
+}
+
+static void memory_label(char label[KEEPER_LABEL_MAX], const struct guest *guest,
+                         const struct guest_memory *memory)
+{
+        snprintf(label, KEEPER_LABEL_MAX, MEMORY_PREFIX "%s/%d/%" PRIx64 "/%" PRIx64,
+                 guest->instance->uuid, (int)guest->pid, memory->address, memory->size);
+}
+
+static void slab_label(char label[KEEPER_LABEL_MAX], uint32_t slab)
+{
+        snprintf(label, KEEPER_LABEL_MAX, SLAB_PREFIX "%" PRIu32, slab);
+}
+
+/* Pages. */
+
+int custody_put_page(struct instance *instance)
+{
+        char label[KEEPER_LABEL_MAX];
+
+        page_label(label, instance);
+        return keeper_put(instance->manager->keeper, label, instance->page.fd);
+}
+
+void custody_drop_page(struct instance *instance)
+{
+        char label[KEEPER_LABEL_MAX];
+
+        page_label(label, instance);
+        (void)keeper_drop(instance->manager->keeper, label);
+}
+
+int custody_get_page(struct instance *instance)
+{
+        char label[KEEPER_LABEL_MAX];
+        int fd, r;
+
+        page_label(label, instance);
+        fd = keeper_find(instance->manager->keeper, label);
+        if (fd >= 0) {
+                r = page_adopt(&instance->page, fd, instance->frame_buffer);
+                if (r != -EPROTO)
+                        return r;
+        }
+        r = page_create(&instance->page, instance->frame_buffer);
+        return r < 0 ? r : custody_put_page(instance);
+}
+
+/* Processes and memory. */
+
+int custody_store_process(const struct guest *guest)
+{
+        struct store_process process = {
+                .instance = guest->instance->id,
+                .pid = guest->pid,
+                .start_time = guest->start_time,
+                .slot = guest->slot,
+                .context = guest->context,
+        };
+
+        snprintf(process.context_device, sizeof(process.context_device), "%s",
+                 guest->context_device->uuid);
+        if (guest->context_target)
+                snprintf(process.context_target, sizeof(process.context_target), "%s",
+                         guest->context_target->uuid);
+        return store_put_process(guest->instance->manager->store, &process);
+}
+
+static int store_memory(const struct guest *guest)
+{
+        CLEANUP(freep)
+        struct gate_allocation *allocations = calloc(guest->n_memory + 1, sizeof(*allocations));
+        CLEANUP(freep) struct store_extent *extents = NULL;
+        const struct pool_extent *reserved = NULL;
+        size_t n_extents = 0;
+
+        if (guest->reservation)
+                reserved = pool_get_extents(guest->reservation, &n_extents);
+        extents = calloc(n_extents + 1, sizeof(*extents));
+        if (!allocations || !extents)
+                return -ENOMEM;
+
+        for (size_t i = 0; i < guest->n_memory; i++)
+                allocations[i] =
+                        (struct gate_allocation){ guest->memory[i].address, guest->memory[i].size };
+        for (size_t i = 0; i < n_extents; i++)
+                extents[i] = (struct store_extent){ reserved[i].slab, reserved[i].offset,
+                                                    reserved[i].length };
+        return store_put_memory(
+                guest->instance->manager->store, guest->instance->id, guest->pid,
+                &(struct store_memory){ allocations, guest->n_memory, extents, n_extents });
+}
+
+int custody_put_memory(struct guest *guest)
+{
+        struct keeper *keeper = guest->instance->manager->keeper;
+        char label[KEEPER_LABEL_MAX];
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < guest->n_memory; i++) {
+                memory_label(label, guest, &guest->memory[i]);
+                r = keeper_put(keeper, label, guest->memory[i].source);
+        }
+        return r < 0 ? r : store_memory(guest);
+}
+
+void custody_drop_memory(struct guest *guest)
+{
+        char label[KEEPER_LABEL_MAX];
+
+        for (size_t i = 0; i < guest->n_memory; i++) {
+                if (guest->memory[i].source < 0)
+                        continue;
+                memory_label(label, guest, &guest->memory[i]);
+                (void)keeper_drop(guest->instance->manager->keeper, label);
+        }
+}
+
+int custody_put_slabs(struct guest *guest)
+{
+        struct manager *manager = guest->instance->manager;
+        const struct pool_extent *extents;
+        char label[KEEPER_LABEL_MAX];
+        size_t n;
+        int r = 0;
+
+        extents = pool_get_extents(guest->reservation, &n);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                slab_label(label, extents[i].slab);
+                if (keeper_find(manager->keeper, label) < 0)
+                        r = keeper_put(manager->keeper, label,
+                                       pool_get_slab(manager->pool, extents[i].slab));
+        }
+        return r;
+}
+
+/* Dropping what nobody needs. */
+
+static bool holds_slab(const struct guest *guest, uint32_t slab)
+{
+        const struct pool_extent *extents;
+        size_t n;
+
+        if (!guest->reservation)
+                return false;
+        extents = pool_get_extents(guest->reservation, &n);
+        for (size_t i = 0; i < n; i++)
+                if (extents[i].slab == slab)
+                        return true;
+        return false;
+}
+
+static bool is_slab_in_use(const struct manager *manager, uint32_t slab)
+{
+        const struct instance *instance;
+        const struct guest *guest;
+
+        list_for_each(instance, &manager->instances, link)
+                list_for_each(guest, &instance->guests, link)
+                        if (holds_slab(guest, slab))
+                                return true;
+        return false;
+}
+
+static int drop_idle_slab(const char *label, int fd, void *userdata)
+{
+        struct manager *manager = userdata;
+
+        (void)fd;
+        if (!is_slab_in_use(manager, (uint32_t)strtoul(label + strlen(SLAB_PREFIX), NULL, 10)))
+                (void)keeper_drop(manager->keeper, label);
+        return 0;
+}
+
+void custody_sync_slabs(struct manager *manager)
+{
+        (void)keeper_list(manager->keeper, SLAB_PREFIX, drop_idle_slab, manager);
+}
+
+static int drop_ownerless_page(const char *label, int fd, void *userdata)
+{
+        struct manager *manager = userdata;
+        struct failure failure = { 0 };
+
+        (void)fd;
+        if (!instance_find(manager, label + strlen(PAGE_PREFIX), &failure))
+                (void)keeper_drop(manager->keeper, label);
+        return 0;
+}
+
+static bool is_memory_known(struct manager *manager, const char *label)
+{
+        char uuid[STORE_UUID_MAX], own[KEEPER_LABEL_MAX];
+        struct failure failure = { 0 };
+        struct instance *instance;
+        struct guest *guest;
+        int pid;
+
+        if (sscanf(label, MEMORY_PREFIX "%47[^/]/%d/", uuid, &pid) != 2)
+                return false;
+        instance = instance_find(manager, uuid, &failure);
+        guest = instance ? guest_find(instance, pid) : NULL;
+        for (size_t i = 0; guest && i < guest->n_memory; i++) {
+                memory_label(own, guest, &guest->memory[i]);
+                if (strcmp(own, label) == 0)
+                        return true;
+        }
+        return false;
+}
+
+static int drop_ownerless_memory(const char *label, int fd, void *userdata)
+{
+        struct manager *manager = userdata;
+
+        (void)fd;
+        if (!is_memory_known(manager, label))
+                (void)keeper_drop(manager->keeper, label);
+        return 0;
+}
+
+/* Loading. */
+
+static int adopt_slab(const char *label, int fd, void *userdata)
+{
+        struct manager *manager = userdata;
+        CLEANUP(fd_closep) int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        int r = own < 0 ? -errno
+                        : pool_adopt(manager->pool,
+                                     (uint32_t)strtoul(label + strlen(SLAB_PREFIX), NULL, 10), own);
+
+        if (r == 0)
+                (void)TAKE_FD(own);
+        else
+                log_event(LOG_LEVEL_ERROR, "a slab in the keeper cannot be used",
+                          "label=%s error=\"%s\"", label, strerror(-r));
+        return 0;
+}
+
+static int adopt_reservation(struct guest *guest, const struct store_extent *stored, size_t n)
+{
+        CLEANUP(freep) struct pool_extent *extents = calloc(n + 1, sizeof(*extents));
+
+        if (!extents)
+                return -ENOMEM;
+        if (n == 0)
+                return 0;
+        for (size_t i = 0; i < n; i++)
+                extents[i] =
+                        (struct pool_extent){ stored[i].slab, stored[i].offset, stored[i].length };
+        return pool_adopt_reservation(guest->instance->manager->pool, &guest->reservation,
+                                      guest->instance->uuid, extents, n);
+}
+
+static int adopt_allocations(struct guest *guest, const struct gate_allocation *allocations,
+                             size_t n)
+{
+        char label[KEEPER_LABEL_MAX];
+
+        guest->memory = calloc(n + 1, sizeof(*guest->memory));
+        if (!guest->memory)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                struct guest_memory *memory = &guest->memory[i];
+                int fd;
+
+                *memory = (struct guest_memory){ allocations[i].address, allocations[i].size, -1,
+                                                 -1 };
+                memory_label(label, guest, memory);
+                fd = keeper_find(guest->instance->manager->keeper, label);
+                if (fd >= 0)
+                        memory->source = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+                guest->n_memory++;
+                guest->memory_bytes += memory->size;
+        }
+        return 0;
+}
+
+static int load_memory(struct guest *guest)
+{
+        CLEANUP(freep) struct gate_allocation *allocations = NULL;
+        CLEANUP(freep) struct store_extent *extents = NULL;
+        size_t n_allocations, n_extents;
+        int r = store_get_memory(guest->instance->manager->store, guest->instance->id, guest->pid,
+                                 &allocations, &n_allocations, &extents, &n_extents);
+
+        if (r == 0)
+                r = adopt_allocations(guest, allocations, n_allocations);
+        if (r == 0)
+                r = adopt_reservation(guest, extents, n_extents);
+        return r;
+}
+
+/* Statements are not nested: a list of the processes is made first. */
+struct process_list {
+        struct store_process *processes;
+        size_t n;
+};
+
+static int list_process(const struct store_process *process, void *userdata)
+{
+        struct process_list *list = userdata;
+        struct store_process *processes =
+                reallocarray(list->processes, list->n + 1, sizeof(*processes));
+
+        if (!processes)
+                return -ENOMEM;
+        list->processes = processes;
+        list->processes[list->n++] = *process;
+        return 0;
+}
+
+static int load_guest(struct instance *instance, const struct store_process *process)
+{
+        struct device *device = device_find_uuid(instance->manager, process->context_device);
+        struct guest *guest;
+        int r = guest_new(&guest, instance, process->pid, instance->owner, process->start_time);
+
+        if (r == -ESRCH)
+                return store_remove_process(instance->manager->store, instance->id, process->pid);
+        if (r < 0)
+                return r;
+        r = page_claim_slot(&instance->page, process->slot);
+        if (r < 0)
+                return r;
+        guest->slot = process->slot;
+        guest->context = process->context;
+        if (device)
+                guest->context_device = device;
+        guest->context_target = device_find_uuid(instance->manager, process->context_target);
+        r = load_memory(guest);
+        if (r == -ENOENT || r == -EINVAL) {
+                log_event(LOG_LEVEL_ERROR, "the memory of a suspended process is lost",
+                          "vgpu=%s pid=%d", instance->name, (int)guest->pid);
+                instance->state = BOARD_FAILED;
+                r = 0;
+        }
+        return r;
+}
+
+static int load_guests(struct instance *instance)
+{
+        struct process_list list = { 0 };
+        int r = store_each_process(instance->manager->store, instance->id, list_process, &list);
+
+        for (size_t i = 0; r == 0 && i < list.n; i++)
+                r = load_guest(instance, &list.processes[i]);
+        free(list.processes);
+        if (r == 0)
+                page_sweep(&instance->page);
+        return r;
+}
+
+static int load_instance(const struct store_instance *stored, void *userdata)
+{
+        return instance_restore(userdata, stored);
+}
+
+int custody_load(struct manager *manager)
+{
+        struct instance *instance;
+        int r;
+
+        (void)keeper_list(manager->keeper, SLAB_PREFIX, adopt_slab, manager);
+        r = store_each_instance(manager->store, load_instance, manager);
+        if (r < 0)
+                return r;
+        list_for_each(instance, &manager->instances, link) {
+                r = load_guests(instance);
+                if (r < 0)
+                        return r;
+        }
+        (void)keeper_list(manager->keeper, PAGE_PREFIX, drop_ownerless_page, manager);
+        (void)keeper_list(manager->keeper, MEMORY_PREFIX, drop_ownerless_memory, manager);
+        custody_sync_slabs(manager);
+        return 0;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_CUSTODY_H
+#define MANAGER_CUSTODY_H
+
+/*
+ * What the next manager must find: descriptors in the keeper, facts in the store.
+ *
+ * Labels in the keeper:
+ *
+ *     page/VGPU                      an instance page
+ *     memory/VGPU/PID/ADDRESS/SIZE   device memory that a guest exported and has let go
+ *     slab/NUMBER                    a slab of the pool with somebody's memory in it
+ *
+ * VGPU is the instance's UUID, PID and NUMBER are decimal, ADDRESS and SIZE
+ * hexadecimal. Other slabs are not kept: what is empty is not worth saving.
+ */
+
+struct guest;
+struct instance;
+struct manager;
+
+int custody_put_page(struct instance *instance);
+void custody_drop_page(struct instance *instance);
+
+/* custody_get_page() - adopt the kept page; or make one, when none is there (a new boot). */
+int custody_get_page(struct instance *instance);
+
+/* custody_store_process() - what the store says about the process is brought up to date. */
+int custody_store_process(const struct guest *guest);
+
+/* custody_put_memory() - the exported memory, and its list in the store with its extents. */
+int custody_put_memory(struct guest *guest);
+
+/* custody_drop_memory() - out of the keeper; what the store knows stays. */
+void custody_drop_memory(struct guest *guest);
+
+/* custody_put_slabs() - the slabs of its reservation. */
+int custody_put_slabs(struct guest *guest);
+
+/* custody_sync_slabs() - drop those that hold nobody's memory any more. */
+void custody_sync_slabs(struct manager *manager);
+
+/* custody_load() - at start: all instances, their processes and memory, the pool. */
+int custody_load(struct manager *manager);
+
+#endif

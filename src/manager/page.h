@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_PAGE_H
+#define MANAGER_PAGE_H
+
+/*
+ * The manager's end of an instance page (board/instance-page.h).
+ *
+ * Which slots are taken is remembered here and not in the page, where guests can
+ * write. The page's memfd is sealed against resizing: a guest that could shorten
+ * it would kill every reader with SIGBUS, the manager first.
+ */
+
+#include <stdint.h>
+
+#include "board/instance-page.h"
+
+struct page {
+        int fd; /* memfd; -1: empty */
+        struct instance_page *map;
+        uint8_t taken[INSTANCE_PAGE_SLOTS];
+};
+
+int page_create(struct page *page, uint64_t quota);
+
+/* page_adopt() - map the page of a former manager; @fd is duplicated. Errors: -EPROTO. */
+int page_adopt(struct page *page, int fd, uint64_t quota);
+void page_deinit(struct page *page);
+
+/* page_take_slot() - a free slot, zeroed. Errors: -ENOSPC. */
+int page_take_slot(struct page *page, uint32_t *ret_slot);
+
+/* page_claim_slot() - a slot that a process has had since before we started. Errors: -EBUSY. */
+int page_claim_slot(struct page *page, uint32_t slot);
+void page_give_slot(struct page *page, uint32_t slot);
+
+/* page_sweep() - zero every slot that is not taken: their owners died while nobody looked. */
+void page_sweep(struct page *page);
+
+/* page_write_quota() - again and again, for a guest may have written there. */
+void page_write_quota(struct page *page, uint64_t quota);
+
+struct page_use {
+        uint64_t movable; /* bytes, at most the limit that was given */
+        uint64_t fixed;
+        uint64_t launches;
+};
+
+/* page_read() - what the process in @slot says it holds, each number cut off at @limit. */
+void page_read(const struct page *page, uint32_t slot, uint64_t limit, struct page_use *ret_use);
+
+#endif
