@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/control.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "manager/listener.h"
+#include "manager/log.h"
+#include "manager/manager.h"
+#include "manager/methods.h"
+
+#define CLIENTS_MAX      512
+#define CLIENTS_USER_MAX 64 /* of one user, other than our own */
+
+/* With so much unread, a client gets no more progress. */
+#define PROGRESS_UNREAD_MAX 4096
+
+struct control {
+        struct manager *manager;
+        struct listener listener;
+        struct list clients;
+        size_t n_clients;
+};
+
+struct control_client {
+        struct list link;
+        struct control *control;
+        int fd;
+        struct ucred peer;
+        sd_event_source *source;
+        struct control_buffer in;
+        char *out;
+        size_t out_size, out_sent;
+        bool is_ended; /* sends no more; waits for its answers */
+        bool is_due;   /* perhaps the next call is here already */
+        struct control_pending *pending;
+};
+
+static struct control_client *client_free(struct control_client *client)
+{
+        if (client->pending)
+                client->pending->client = NULL;
+        list_remove(&client->link);
+        client->control->n_clients--;
+        listener_set_enabled(&client->control->listener, true);
+        sd_event_source_disable_unref(client->source);
+        control_buffer_deinit(&client->in);
+        fd_close(client->fd);
+        free(client->out);
+        free(client);
+        return NULL;
+}
+
+/* Reading stops while a call is under way, but a hang-up is still told. */
+static void update_events(struct control_client *client)
+{
+        uint32_t events = 0;
+
+        if (!client->pending && !client->is_ended)
+                events |= EPOLLIN;
+        if (client->is_due || client->out_sent < client->out_size)
+                events |= EPOLLOUT;
+        sd_event_source_set_io_events(client->source, events);
+}
+
+/* Sending. Negative: the client is gone. */
+
+static int flush(struct control_client *client)
+{
+        while (client->out_sent < client->out_size) {
+                ssize_t n = send(client->fd, client->out + client->out_sent,
+                                 client->out_size - client->out_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+
+                if (n < 0 && errno == EINTR)
+                        continue;
+                if (n < 0)
+                        return errno == EAGAIN ? 0 : -errno;
+                client->out_sent += (size_t)n;
+        }
+        client->out_size = client->out_sent = 0;
+        return 0;
+}
+
+static int append_out(struct control_client *client, const char *text)
+{
+        size_t size = strlen(text) + 1; /* the NUL ends the message */
+        char *out = realloc(client->out, client->out_size + size);
+
+        if (!out)
+                return -ENOMEM;
+        memcpy(out + client->out_size, text, size);
+        client->out = out;
+        client->out_size += size;
+        return 0;
+}
+
+/* Takes @message. */
+static int send_message(struct control_client *client, json_t *message)
+{
+        CLEANUP(freep) char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+        int r = text ? append_out(client, text) : -ENOMEM;
+
+        json_decref(message);
+        if (r == 0)
+                r = flush(client);
+        return r;
+}
+
+static void pending_free(struct control_pending *pending)
+{
+        if (pending->client)
+                pending->client->pending = NULL;
+        control_call_deinit(&pending->call);
+        free(pending);
+}
+
+/* Takes @message; @pending is gone afterwards. What the client asked next waits for the loop. */
+static void answer(struct control_pending *pending, json_t *message)
+{
+        struct control_client *client = pending->client;
+
+        pending_free(pending);
+        if (!client) {
+                json_decref(message);
+                return;
+        }
+        if (send_message(client, message) < 0) {
+                client->is_ended = true;
+                client->out_size = client->out_sent = 0;
+        }
+        client->is_due = true;
+        update_events(client);
+}
+
+void control_reply(struct control_pending *pending, json_t *parameters)
+{
+        answer(pending, json_pack("{so}", "parameters", parameters ? parameters : json_object()));
+}
+
+void control_fail(struct control_pending *pending, const struct failure *failure)
+{
+        answer(pending, control_error_json(failure));
+}
+
+void control_progress(struct control_pending *pending, json_t *parameters)
+{
+        struct control_client *client = pending->client;
+
+        if (!client || !pending->call.wants_progress ||
+            client->out_size - client->out_sent > PROGRESS_UNREAD_MAX) {
+                json_decref(parameters);
+                return;
+        }
+        (void)send_message(client, json_pack("{so, sb}", "parameters", parameters, "continues", 1));
+        update_events(client);
+}
+
+/* Receiving. */
+
+static int start_call(struct control_client *client, const char *text, size_t size)
+{
+        struct control_pending *pending = calloc(1, sizeof(*pending));
+        int r;
+
+        if (!pending)
+                return -ENOMEM;
+        r = control_call_parse(&pending->call, text, size);
+        if (r < 0) {
+                free(pending);
+                return r;
+        }
+        pending->manager = client->control->manager;
+        pending->client = client;
+        pending->uid = client->peer.uid;
+        pending->pid = client->peer.pid;
+        client->pending = pending;
+        methods_call(pending);
+        return 0;
+}
+
+static int read_some(struct control_client *client)
+{
+        char bytes[65536];
+        ssize_t n = recv(client->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+
+        if (n < 0)
+                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+        if (n == 0) {
+                client->is_ended = true;
+                return 0;
+        }
+        return control_buffer_append(&client->in, bytes, (size_t)n);
+}
+
+/* One call at a time and then back to the loop, so that clients take turns. */
+static int next_call(struct control_client *client)
+{
+        const char *text;
+        size_t size;
+
+        if (client->pending)
+                return 0;
+        text = control_buffer_next(&client->in, &size);
+        if (text)
+                return start_call(client, text, size);
+        return client->is_ended && client->out_sent == client->out_size ? -ENODATA : 0;
+}
+
+static int on_client(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        struct control_client *client = userdata;
+        int r = 0;
+
+        (void)source, (void)fd;
+        client->is_due = false;
+        if (events & (EPOLLHUP | EPOLLERR))
+                r = -ECONNRESET;
+        if (r == 0 && (events & EPOLLOUT))
+                r = flush(client);
+        if (r == 0 && (events & EPOLLIN))
+                r = read_some(client);
+        if (r == 0)
+                r = next_call(client);
+        if (r == -EINVAL || r == -EMSGSIZE)
+                log_event(LOG_LEVEL_NOTICE, "cut off a client that sent no call", "pid=%d uid=%u",
+                          (int)client->peer.pid, client->peer.uid);
+        if (r < 0)
+                client_free(client);
+        else
+                update_events(client);
+        return 0;
+}
+
+static bool is_welcome(const struct control *control, uid_t uid)
+{
+        const struct control_client *client;
+        size_t n = 0;
+
+        if (uid == 0 || uid == geteuid())
+                return true;
+        list_for_each(client, &control->clients, link)
+                n += client->peer.uid == uid;
+        return n < CLIENTS_USER_MAX;
+}
+
+static int on_connection(int fd, const struct ucred *peer, void *userdata)
+{
+        struct control *control = userdata;
+        struct control_client *client;
+        int r;
+
+        client = is_welcome(control, peer->uid) ? calloc(1, sizeof(*client)) : NULL;
+        if (!client) {
+                fd_close(fd);
+                return -EBUSY;
+        }
+        *client = (struct control_client){ .control = control, .fd = fd, .peer = *peer };
+        list_append(&control->clients, &client->link);
+        if (++control->n_clients == CLIENTS_MAX)
+                listener_set_enabled(&control->listener, false); /* until one goes */
+        r = sd_event_add_io(control->manager->event, &client->source, fd, EPOLLIN, on_client,
+                            client);
+        if (r < 0)
+                client_free(client);
+        return r;
+}
+
+int control_new(struct control **ret_control, struct manager *manager)
+{
+        struct control *control = calloc(1, sizeof(*control));
+        int r;
+
+        if (!control)
+                return -ENOMEM;
+        control->manager = manager;
+        list_init(&control->clients);
+        r = listener_init(&control->listener, manager, PATHS_CONTROL_SOCKET, SOCK_STREAM,
+                          on_connection, control);
+        if (r < 0) {
+                free(control);
+                return r;
+        }
+        *ret_control = control;
+        return 0;
+}
+
+void control_start(struct control *control)
+{
+        listener_set_enabled(&control->listener, true);
+}
+
+struct control *control_free(struct control *control)
+{
+        struct control_client *client, *after;
+
+        if (!control)
+                return NULL;
+        list_for_each_safe(client, after, &control->clients, link)
+                client_free(client);
+        listener_deinit(&control->listener);
+        free(control);
+        return NULL;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_CONTROL_H
+#define MANAGER_CONTROL_H
+
+/*
+ * The control socket: clients, their calls one after another, and the answers.
+ *
+ * A call that takes long (an operation) is answered later; until then nothing more
+ * is read from its client. A client that hangs up does not end what it asked for.
+ */
+
+#include <jansson.h>
+#include <sys/types.h>
+
+#include "manager/control-call.h"
+#include "manager/failure.h"
+
+struct control;
+struct manager;
+
+/* A call under way. Whoever handles it ends it with control_reply() or control_fail(), once. */
+struct control_pending {
+        struct manager *manager;
+        struct control_call call;
+        struct control_client *client; /* NULL: hung up */
+        uid_t uid;
+        pid_t pid;
+};
+
+int control_new(struct control **ret_control, struct manager *manager);
+struct control *control_free(struct control *control);
+
+/* control_start() - begin to answer. */
+void control_start(struct control *control);
+
+/* control_reply() - takes @parameters. @pending is gone afterwards. */
+void control_reply(struct control_pending *pending, json_t *parameters);
+void control_fail(struct control_pending *pending, const struct failure *failure);
+
+/*
+ * control_progress() - takes @parameters. Only to a client that asked for it and reads: what a slow
+ * one misses is worth nothing later.
+ */
+void control_progress(struct control_pending *pending, json_t *parameters);
+
+#endif

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/methods.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "manager/control.h"
+#include "manager/describe.h"
+#include "manager/instance.h"
+#include "manager/log.h"
+#include "manager/manager.h"
+#include "manager/operation.h"
+
+/* What a gate gets to drain when the client does not say. */
+#define TIMEOUT_SECONDS 10.0
+
+static struct instance *find_own(struct control_pending *pending, struct failure *failure)
+{
+        struct instance *instance =
+                instance_find(pending->manager, control_call_text(&pending->call, "name"), failure);
+
+        if (instance && instance_check_owner(instance, pending->uid, failure) < 0)
+                return NULL;
+        return instance;
+}
+
+static int get_info(struct control_pending *pending, struct failure *failure)
+{
+        (void)failure;
+        control_reply(pending, describe_manager(pending->manager));
+        return 0;
+}
+
+static int list_devices(struct control_pending *pending, struct failure *failure)
+{
+        struct manager *manager = pending->manager;
+        json_t *devices = json_array();
+
+        (void)failure;
+        for (size_t i = 0; i < manager->n_devices; i++)
+                json_array_append_new(devices, describe_device(&manager->device[i]));
+        control_reply(pending, json_pack("{so}", "devices", devices));
+        return 0;
+}
+
+static int list_vgpus(struct control_pending *pending, struct failure *failure)
+{
+        const char *name = control_call_text(&pending->call, "name");
+        struct instance *instance = NULL;
+        json_t *vgpus;
+
+        if (name) {
+                instance = instance_find(pending->manager, name, failure);
+                if (!instance)
+                        return -ENOENT;
+        }
+        vgpus = json_array();
+        if (instance)
+                json_array_append_new(vgpus, describe_instance(instance));
+        else
+                list_for_each(instance, &pending->manager->instances, link)
+                        json_array_append_new(vgpus, describe_instance(instance));
+        control_reply(pending, json_pack("{so}", "vgpus", vgpus));
+        return 0;
+}
+
+static int create_vgpu(struct control_pending *pending, struct failure *failure)
+{
+        const char *device = control_call_text(&pending->call, "device");
+        struct instance_request request = {
+                .name = control_call_text(&pending->call, "name"),
+                .frame_buffer = control_call_size(&pending->call, "frame_buffer"),
+                .is_transient = control_call_bool(&pending->call, "transient"),
+                .owner = pending->uid,
+                .creator = pending->pid,
+        };
+        struct instance *instance;
+        int r;
+
+        if (device) {
+                request.device = device_find(pending->manager, device, failure);
+                if (!request.device)
+                        return -ENODEV;
+        }
+        r = instance_create(pending->manager, &request, &instance, failure);
+        if (r < 0)
+                return r;
+        control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));
+        return 0;
+}
+
+static int remove_vgpu(struct control_pending *pending, struct failure *failure)
+{
+        struct instance *instance = find_own(pending, failure);
+        json_t *was;
+        int r;
+
+        if (!instance)
+                return -ENOENT;
+        was = describe_instance(instance);
+        r = instance_remove(instance, failure);
+        if (r < 0) {
+                json_decref(was);
+                return r;
+        }
+        control_reply(pending, json_pack("{so}", "vgpu", was));
+        return 0;
+}
+
+static json_t *make_environment(const struct instance *instance)
+{
+        const struct manager *manager = instance->manager;
+        json_t *environment =
+                json_pack("{ss, ss, ss, ss, ss, ss}", "LD_PRELOAD", manager->gate_path,
+                          "LD_LIBRARY_PATH", manager->nvml_path, "OPENVGPU_VGPU", instance->uuid,
+                          "OPENVGPU_RUN", manager->options->run_directory, "OPENVGPU_DRIVER",
+                          manager->driver_path, "CUDA_VISIBLE_DEVICES", instance->device->uuid);
+
+        if (manager->simulation[0])
+                json_object_set_new(environment, "OPENVGPU_SIM", json_string(manager->simulation));
+        return environment;
+}
+
+static int prepare_run(struct control_pending *pending, struct failure *failure)
+{
+        struct instance *instance = find_own(pending, failure);
+
+        if (!instance)
+                return -ENOENT;
+        if (instance_is_off(instance))
+                return failure_set(failure, -EHOSTDOWN, "WrongState", "vgpu resume it first",
+                                   "vGPU %s is %s", instance->name,
+                                   instance_state_name(instance->state));
+        control_reply(pending, json_pack("{so, so}", "vgpu", describe_instance(instance),
+                                         "environment", make_environment(instance)));
+        return 0;
+}
+
+static int start_operation(struct control_pending *pending, const struct operation_kind *kind,
+                           struct failure *failure)
+{
+        const char *device = control_call_text(&pending->call, "device");
+        struct instance *instance = find_own(pending, failure);
+        struct operation_request request = {
+                .keep_context = control_call_bool(&pending->call, "keep_context"),
+                .timeout_ms = (uint32_t)(1000 * control_call_seconds(&pending->call, "timeout",
+                                                                     TIMEOUT_SECONDS)),
+                .pending = pending,
+        };
+
+        if (!instance)
+                return -ENOENT;
+        if (device) {
+                request.target = device_find(pending->manager, device, failure);
+                if (!request.target)
+                        return -ENODEV;
+        }
+        if (request.timeout_ms == 0)
+                request.timeout_ms = 1;
+        return operation_start(instance, kind, &request, failure);
+}
+
+static int suspend_vgpu(struct control_pending *pending, struct failure *failure)
+{
+        return start_operation(pending, &operation_suspend, failure);
+}
+
+static int resume_vgpu(struct control_pending *pending, struct failure *failure)
+{
+        return start_operation(pending, &operation_resume, failure);
+}
+
+static int migrate_vgpu(struct control_pending *pending, struct failure *failure)
+{
+        return start_operation(pending, &operation_migrate, failure);
+}
+
+static const struct control_parameter no_parameters[] = { { 0 } };
+static const struct control_parameter list_parameters[] = { { "name", CONTROL_TEXT, false },
+                                                            { 0 } };
+static const struct control_parameter name_parameters[] = { { "name", CONTROL_TEXT, true }, { 0 } };
+static const struct control_parameter create_parameters[] = {
+        { "name", CONTROL_TEXT, false },
+        { "frame_buffer", CONTROL_SIZE, true },
+        { "device", CONTROL_TEXT, false },
+        { "transient", CONTROL_BOOL, false },
+        { 0 },
+};
+static const struct control_parameter suspend_parameters[] = {
+        { "name", CONTROL_TEXT, true },
+        { "timeout", CONTROL_SECONDS, false },
+        { "keep_context", CONTROL_BOOL, false },
+        { 0 },
+};
+static const struct control_parameter resume_parameters[] = {
+        { "name", CONTROL_TEXT, true },
+        { "device", CONTROL_TEXT, false },
+        { "timeout", CONTROL_SECONDS, false },
+        { 0 },
+};
+static const struct control_parameter migrate_parameters[] = {
+        { "name", CONTROL_TEXT, true },
+        { "device", CONTROL_TEXT, true },
+        { "timeout", CONTROL_SECONDS, false },
+        { 0 },
+};
+
+static const struct {
+        const char *name;
+        /* 0: it was or will be answered; negative: the caller answers with the failure */
+        int (*function)(struct control_pending *pending, struct failure *failure);
+        const struct control_parameter *parameters;
+} methods[] = {
+        { "GetInfo", get_info, no_parameters },
+        { "ListDevices", list_devices, no_parameters },
+        { "ListVgpus", list_vgpus, list_parameters },
+        { "CreateVgpu", create_vgpu, create_parameters },
+        { "RemoveVgpu", remove_vgpu, name_parameters },
+        { "PrepareRun", prepare_run, name_parameters },
+        { "SuspendVgpu", suspend_vgpu, suspend_parameters },
+        { "ResumeVgpu", resume_vgpu, resume_parameters },
+        { "MigrateVgpu", migrate_vgpu, migrate_parameters },
+};
+
+static void refuse(struct control_pending *pending, struct failure *failure, int error)
+{
+        char quoted[LOG_QUOTED_MAX], method[LOG_QUOTED_MAX];
+
+        (void)failure_from_errno(failure, error, pending->call.method);
+        log_event(LOG_LEVEL_NOTICE, "refused a request", "method=%s uid=%u error=%s reason=%s",
+                  log_quote(method, pending->call.method), pending->uid, failure->name,
+                  log_quote(quoted, failure->message));
+        control_fail(pending, failure);
+}
+
+void methods_call(struct control_pending *pending)
+{
+        struct failure failure = { 0 };
+        int r;
+
+        for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+                if (strcmp(pending->call.method, methods[i].name) != 0)
+                        continue;
+                r = control_call_check(&pending->call, methods[i].parameters, &failure);
+                if (r == 0)
+                        r = methods[i].function(pending, &failure);
+                if (r < 0)
+                        refuse(pending, &failure, r);
+                return;
+        }
+        (void)failure_set(&failure, -ENOSYS, "MethodNotFound", "upgrade vgpud and start it again",
+                          "this vgpud (%s) has no method %.64s", OPENVGPU_VERSION,
+                          pending->call.method);
+        refuse(pending, &failure, -ENOSYS);
+}
