@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/device.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/size.h"
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/log.h"
+#include "manager/manager.h"
+#include "manager/operation.h"
+#include "manager/uuid.h"
+
+/* A mover that dies is not started again ahead of need for so long: it may be a habit. */
+#define REST_US 1000000
+
+/* Probing. */
+
+static int add_device(struct manager *manager, const struct mover_device *found)
+{
+        struct device *device = &manager->device[manager->n_devices];
+
+        if (manager->n_devices == BOARD_DEVICES_MAX)
+                return -E2BIG;
+        *device = (struct device){
+                .manager = manager,
+                .index = (uint32_t)manager->n_devices,
+                .memory_total = found->memory_total,
+                .driver_version = found->driver_version,
+        };
+        list_init(&device->errands);
+        if (uuid_parse(device->uuid_bytes, found->uuid) < 0)
+                return -EPROTO;
+        snprintf(device->uuid, sizeof(device->uuid), "%s", found->uuid);
+        snprintf(device->pci_bus_id, sizeof(device->pci_bus_id), "%s", found->pci_bus_id);
+        snprintf(device->name, sizeof(device->name), "%s", found->name);
+        manager->n_devices++;
+        log_event(LOG_LEVEL_INFO, "found device", "device=%u uuid=%s name=\"%s\" pci=%s",
+                  device->index, device->uuid, device->name, device->pci_bus_id);
+        return 0;
+}
+
+int device_probe_all(struct manager *manager, struct failure *failure)
+{
+        CLEANUP(freep) struct mover_device *found = NULL;
+        size_t n = 0;
+        int r = mover_probe(&found, &n, manager->mover_path, manager->driver_path);
+
+        if (r < 0 && r != -ENODEV)
+                return failure_set(failure, r, "Failed", "is the installation complete?",
+                                   "%s could not look for devices: %s", manager->mover_path,
+                                   strerror(-r));
+        if (n == 0)
+                return failure_set(failure, -ENODEV, "Failed",
+                                   "check it with nvidia-smi; to try without a GPU: vgpud "
+                                   "--simulate 2xH200",
+                                   "the driver %s shows no GPU", manager->driver_path);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = add_device(manager, &found[i]);
+        return r < 0 ? failure_from_errno(failure, r, "looking for devices") : 0;
+}
+
+/* Finding. */
+
+struct device *device_find_uuid(struct manager *manager, const char *uuid)
+{
+        for (size_t i = 0; i < manager->n_devices; i++)
+                if (strcasecmp(manager->device[i].uuid, uuid) == 0)
+                        return &manager->device[i];
+        return NULL;
+}
+
+static struct device *find_index(struct manager *manager, const char *text)
+{
+        char *end;
+        unsigned long index = strtoul(text, &end, 10);
+
+        if (!isdigit((unsigned char)*text) || *end || strlen(text) > 3)
+                return NULL;
+        return index < manager->n_devices ? &manager->device[index] : NULL;
+}
+
+static size_t find_prefix(struct manager *manager, const char *text, struct device **ret_device)
+{
+        const char *prefix = strncasecmp(text, "GPU-", 4) == 0 ? text + 4 : text;
+        size_t n = 0;
+
+        for (size_t i = 0; *prefix && i < manager->n_devices; i++)
+                if (strncasecmp(manager->device[i].uuid + 4, prefix, strlen(prefix)) == 0) {
+                        *ret_device = &manager->device[i];
+                        n++;
+                }
+        return n;
+}
+
+struct device *device_find(struct manager *manager, const char *text, struct failure *failure)
+{
+        struct device *device = find_index(manager, text);
+        size_t n = device ? 1 : find_prefix(manager, text, &device);
+
+        if (n == 1)
+                return device;
+        (void)failure_set(failure, -ENODEV, "NoSuchDevice",
+                          "vgpu devices shows those that there are",
+                          n ? "'%.64s' is the beginning of several devices' UUIDs"
+                            : "there is no device '%.64s'",
+                          text);
+        return NULL;
+}
+
+/* Promises. */
+
+uint64_t device_get_promised(const struct device *device, const struct instance *except)
+{
+        const struct instance *instance;
+        uint64_t sum = 0;
+
+        list_for_each(instance, &device->manager->instances, link) {
+                if (instance == except)
+                        continue;
+                if (instance->device == device && !instance_is_off(instance))
+                        sum += instance->frame_buffer;
+                else if (operation_needs(instance->operation, device))
+                        sum += instance->frame_buffer;
+        }
+        return sum;
+}
+
+uint64_t device_get_used(const struct device *device)
+{
+        const struct instance *instance;
+        uint64_t sum = 0;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance->device == device && !instance_is_off(instance))
+                        sum += instance_get_used(instance);
+        return sum;
+}
+
+int device_check_room(const struct device *device, uint64_t bytes, const struct instance *except,
+                      struct failure *failure)
+{
+        uint64_t promised = device_get_promised(device, except);
+        uint64_t left = promised < device->memory_total ? device->memory_total - promised : 0;
+        char left_text[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX];
+
+        if (bytes <= left)
+                return 0;
+        size_format(left_text, left);
+        return failure_set(failure, -ENOSPC, "NoRoom",
+                           "ask for less, choose another device, or suspend or remove a vGPU there",
+                           "device %u has %s left to promise, not %s", device->index, left_text,
+                           size_format(wanted, bytes));
+}
+
+/* The mover. */
+
+/* What the pool asked of a mover and waits for. */
+struct errand {
+        struct list link; /* in device->errands */
+        struct device *device;
+        enum pool_action action;
+        uint32_t slab;
+};
+
+static struct errand *errand_free(struct errand *errand)
+{
+        if (errand)
+                list_remove(&errand->link);
+        free(errand);
+        return NULL;
+}
+DEFINE_CLEANUP(struct errand *, errand_free);
+
+static void on_mover_lost(struct mover *mover, void *userdata)
+{
+        struct device *device = userdata;
+
+        log_event(LOG_LEVEL_WARNING, "a mover died", "device=%u pid=%d", device->index,
+                  (int)mover_get_pid(mover));
+        device->mover = mover_free(mover);
+        pool_device_lost(device->manager->pool, device->index);
+        device->wanted = 0;
+        (void)sd_event_now(device->manager->event, CLOCK_MONOTONIC, &device->rest_until_us);
+        device->rest_until_us += REST_US;
+        operation_mover_gone(device->manager);
+}
+
+int device_get_mover(struct device *device, struct mover **ret_mover)
+{
+        struct manager *manager = device->manager;
+        const struct mover_options options = {
+                .program = manager->mover_path,
+                .device_uuid = device->uuid,
+                .driver_path = manager->driver_path,
+                .lost = on_mover_lost,
+                .userdata = device,
+        };
+        int r = 0;
+
+        if (device->mover && mover_is_lost(device->mover))
+                return -ECONNRESET; /* until the last of it is gone */
+        if (!device->mover) {
+                r = mover_new(&device->mover, manager->event, &options);
+                if (r < 0) {
+                        device->mover = NULL;
+                        log_event(LOG_LEVEL_ERROR, "a mover could not be started",
+                                  "device=%u program=%s error=\"%s\"", device->index,
+                                  manager->mover_path, strerror(-r));
+                        return r;
+                }
+                device->generation++;
+                r = store_put_mover(manager->store, mover_get_pid(device->mover));
+        }
+        if (r == 0)
+                *ret_mover = device->mover;
+        return r;
+}
+
+static void let_mover_go(struct device *device)
+{
+        struct errand *errand, *after;
+
+        if (!device->mover)
+                return;
+        list_for_each_safe(errand, after, &device->errands, link)
+                errand_free(errand); /* they will not be answered */
+        (void)store_remove_mover(device->manager->store, mover_get_pid(device->mover));
+        device->mover = mover_free(device->mover);
+        pool_device_lost(device->manager->pool, device->index);
+        device->wanted = 0;
+}
+
+/* Does anything on @device need its mover, and how much of the pool would evicting all take? */
+static bool is_wanted(const struct device *device, uint64_t *ret_bytes)
+{
+        const struct instance *instance;
+        const struct guest *guest;
+        bool wanted = false;
+
+        *ret_bytes = 0;
+        list_for_each(instance, &device->manager->instances, link) {
+                if (operation_needs(instance->operation, device))
+                        wanted = true;
+                if (instance->device != device || list_is_empty(&instance->guests))
+                        continue;
+                wanted = true;
+                list_for_each(guest, &instance->guests, link) {
+                        struct page_use use = { 0 };
+
+                        if (guest->slot != UINT32_MAX && !guest->reservation)
+                                page_read(&instance->page, guest->slot, instance->frame_buffer,
+                                          &use);
+                        *ret_bytes += use.movable;
+                }
+        }
+        return wanted;
+}
+
+/* What the pool keeps ready grows and shrinks in these steps, not with every allocation. */
+static uint64_t round_up(uint64_t bytes, uint64_t slab_size)
+{
+        return (bytes + slab_size - 1) / slab_size * slab_size;
+}
+
+static bool is_resting(const struct device *device)
+{
+        uint64_t now = 0;
+
+        (void)sd_event_now(device->manager->event, CLOCK_MONOTONIC, &now);
+        return now < device->rest_until_us;
+}
+
+void device_deinit(struct device *device)
+{
+        let_mover_go(device);
+}
+
+void device_settle(struct device *device)
+{
+        struct pool_info info;
+        struct mover *mover;
+        uint64_t bytes;
+
+        if (!is_wanted(device, &bytes)) {
+                let_mover_go(device);
+                return;
+        }
+        if (!device->mover && (is_resting(device) || device_get_mover(device, &mover) < 0))
+                return;
+        pool_get_info(device->manager->pool, &info);
+        bytes = round_up(bytes, info.slab_size);
+        if (bytes == device->wanted)
+                return;
+        device->wanted = bytes;
+        pool_want(device->manager->pool, device->index, bytes);
+}
+
+/* The pool's errands. */
+
+static void on_errand(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        CLEANUP(errand_freep) struct errand *errand = userdata;
+        struct manager *manager = errand->device->manager;
+
+        (void)mover;
+        if (done->error < 0 && done->error != -ECONNRESET)
+                log_event(LOG_LEVEL_WARNING, "a slab could not be prepared",
+                          "device=%u slab=%u action=%d error=\"%s\" call=%.63s code=%d",
+                          errand->device->index, errand->slab, (int)errand->action,
+                          strerror(-done->error), done->call, done->driver_code);
+        if (done->error != -ECONNRESET) /* a loss is told by pool_device_lost() */
+                pool_work_done(manager->pool, errand->action, errand->device->index, errand->slab,
+                               done->error);
+}
+
+int device_work(const struct pool_work *work, void *userdata)
+{
+        struct manager *manager = userdata;
+        struct device *device = &manager->device[work->device];
+        CLEANUP(errand_freep) struct errand *errand = calloc(1, sizeof(*errand));
+        struct mover *mover;
+        int r;
+
+        if (!errand)
+                return -ENOMEM;
+        *errand = (struct errand){ .device = device, .action = work->action, .slab = work->slab };
+        list_init(&errand->link);
+        r = device_get_mover(device, &mover);
+        if (r < 0)
+                return r;
+        if (work->action == POOL_ADD)
+                r = mover_slab_add(mover, work->slab, work->fd, work->size, on_errand, errand);
+        else if (work->action == POOL_ZERO)
+                r = mover_slab_zero(mover, work->slab, on_errand, errand);
+        else
+                r = mover_slab_remove(mover, work->slab, on_errand, errand);
+        if (r == 0) {
+                list_append(&device->errands, &errand->link);
+                errand = NULL;
+        }
+        return r;
+}

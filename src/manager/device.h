@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_DEVICE_H
+#define MANAGER_DEVICE_H
+
+/*
+ * A device and its mover.
+ *
+ * The mover is started when a guest joins the device or an operation needs it and
+ * is let go when no vGPU with processes is left there: starting one takes half a
+ * second that no suspend should wait for, and its context takes half a GiB that an
+ * unused device should not lose.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "manager/failure.h"
+#include "manager/mover.h"
+#include "manager/pool.h"
+
+struct manager;
+
+struct device {
+        struct manager *manager;
+        uint32_t index;
+        char uuid[MOVER_UUID_MAX]; /* "GPU-..." */
+        uint8_t uuid_bytes[16];
+        char pci_bus_id[32];
+        char name[96];
+        uint64_t memory_total;
+        uint32_t driver_version;
+        struct mover *mover;    /* NULL: not running */
+        uint32_t generation;    /* which of its movers that is, from 1 */
+        struct list errands;    /* what the pool waits for */
+        uint64_t rest_until_us; /* CLOCK_MONOTONIC: after a loss no mover is started ahead */
+        uint64_t wanted;        /* bytes of the pool that were asked to be ready here */
+};
+
+/* device_probe_all() - fill @manager's devices, by asking a mover. */
+int device_probe_all(struct manager *manager, struct failure *failure);
+
+void device_deinit(struct device *device);
+
+/*
+ * device_find() - by index, UUID, or the unique beginning of a UUID (with or without "GPU-").
+ * NULL with a reason: NoSuchDevice.
+ */
+struct device *device_find(struct manager *manager, const char *text, struct failure *failure);
+
+/* device_find_uuid() - exactly; NULL for none. */
+struct device *device_find_uuid(struct manager *manager, const char *uuid);
+
+/* device_get_mover() - started if need be. */
+int device_get_mover(struct device *device, struct mover **ret_mover);
+
+/* device_settle() - start or end the mover and size its part of the pool, as the guests ask for. */
+void device_settle(struct device *device);
+
+/* device_get_promised() - the sum of the quotas of the vGPUs that are on it, without @except's. */
+struct instance;
+uint64_t device_get_promised(const struct device *device, const struct instance *except);
+
+/* device_get_used() - what the vGPUs on it hold, in bytes. */
+uint64_t device_get_used(const struct device *device);
+
+/* device_check_room() - can it promise @bytes more, without what @except has? NoRoom. */
+int device_check_room(const struct device *device, uint64_t bytes, const struct instance *except,
+                      struct failure *failure);
+
+/* device_work() - the pool's worker (pool_worker_fn); @userdata is the manager. */
+int device_work(const struct pool_work *work, void *userdata);
+
+#endif

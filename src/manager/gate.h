@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_GATE_H
+#define MANAGER_GATE_H
+
+/*
+ * The gate socket: connections of guest processes, up to the JOIN that says which
+ * guest it is, and their messages after it.
+ *
+ * Nothing is believed: who it is comes from the kernel (SO_PEERCRED), a message
+ * that is not as wire/gate.h says or comes out of turn ends the connection, and
+ * since every message of a gate answers one of ours, a flood ends with its first
+ * message too many.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct gate;
+struct gate_link;
+struct instance;
+struct manager;
+
+int gate_new(struct gate **ret_gate, struct manager *manager);
+void gate_start(struct gate *gate);
+struct gate *gate_free(struct gate *gate);
+
+/* gate_link_send() - Errors: -EAGAIN (guest_flush() follows when there is room), -EPIPE. */
+int gate_link_send(struct gate_link *link, const void *message, size_t size, const int *fds,
+                   size_t n_fds);
+
+/* gate_link_free() - hang up; the guest is not told. Returns NULL. */
+struct gate_link *gate_link_free(struct gate_link *link);
+
+/* gate_admit_waiting() - let those in that joined while @instance was not usable. */
+void gate_admit_waiting(struct instance *instance);
+
+#endif

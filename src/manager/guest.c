@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/guest.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/packet.h"
+#include "manager/custody.h"
+#include "manager/gate.h"
+#include "manager/instance.h"
+#include "manager/log.h"
+#include "manager/manager.h"
+#include "manager/operation.h"
+
+/* What a gate may need beyond the time that it was given for draining. */
+#define CLOSE_SLACK_MS 3000
+
+/* After a hang-up: the death of the process or a new connection is told within this. */
+#define HANGUP_GRACE_MS 3000
+
+/* Even in pieces of 2 MiB that is 128 GiB; more descriptors would crowd out other guests. */
+#define MEMORIES_MAX 65536
+
+/* All real granularities are multiples of it. */
+#define GRANULARITY 4096
+
+static const struct {
+        enum gate_message request, answer;
+        enum gate_state state; /* after success */
+} requests[] = {
+        { GATE_CLOSE, GATE_CLOSED, GATE_STATE_CLOSED },
+        { GATE_EXPORT, GATE_EXPORTED, GATE_STATE_CLOSED },
+        { GATE_RELEASE, GATE_RELEASED, GATE_STATE_RELEASED },
+        { GATE_CREATE, GATE_CREATED, GATE_STATE_CLOSED },
+        { GATE_MAP, GATE_MAPPED, GATE_STATE_CLOSED },
+        { GATE_OPEN, GATE_OPENED, GATE_STATE_OPEN },
+};
+
+/* The end of a request. */
+
+static void complete(struct guest *guest, const struct guest_answer *answer)
+{
+        guest_done_fn done = guest->request.done;
+        void *userdata = guest->request.userdata;
+
+        sd_event_source_disable_unref(guest->request.timer);
+        memset(&guest->request, 0, sizeof(guest->request));
+        done(guest, answer, userdata);
+}
+
+static void complete_with(struct guest *guest, int error)
+{
+        const struct guest_answer answer = { .error = error };
+
+        if (guest->request.done)
+                complete(guest, &answer);
+}
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct guest *guest = userdata;
+
+        (void)source, (void)usec;
+        if (guest->gate && guest->request.is_sent) { /* what it would answer later is out of turn */
+                guest->gate = gate_link_free(guest->gate);
+                complete_with(guest, -ETIMEDOUT);
+        } else {
+                complete_with(guest, -ENOTCONN);
+        }
+        return 0;
+}
+
+static void set_timer(struct guest *guest, uint32_t ms)
+{
+        struct manager *manager = guest->instance->manager;
+
+        guest->request.timer = sd_event_source_disable_unref(guest->request.timer);
+        (void)sd_event_add_time_relative(manager->event, &guest->request.timer, CLOCK_MONOTONIC,
+                                         (uint64_t)ms * 1000, 0, on_timeout, guest);
+}
+
+/* Birth and death. */
+
+static int on_death(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        struct guest *guest = userdata;
+        struct instance *instance = guest->instance;
+        char quoted[LOG_QUOTED_MAX];
+
+        (void)fd, (void)events;
+        sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        log_event(LOG_LEVEL_INFO, "process ended", "vgpu=%s pid=%d name=%s", instance->name,
+                  (int)guest->pid, log_quote(quoted, guest->name));
+        guest->gate = gate_link_free(guest->gate);
+        guest->is_dead = true;
+        if (instance->operation && !guest->is_waiting) {
+                complete_with(guest, -ESRCH); /* the operation buries it at its end */
+                return 0;
+        }
+        guest_free(guest);
+        instance_settle(instance);
+        return 0;
+}
+
+int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, uid_t uid,
+              uint64_t start_time)
+{
+        struct guest *guest = calloc(1, sizeof(*guest));
+        struct timespec now;
+        int r;
+
+        if (!guest)
+                return -ENOMEM;
+        clock_gettime(CLOCK_REALTIME, &now);
+        guest->instance = instance;
+        guest->pid = pid;
+        guest->uid = uid;
+        guest->start_time = start_time;
+        guest->joined_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        guest->pidfd = -1;
+        guest->slot = UINT32_MAX;
+        guest->context_device = instance->device;
+        list_init(&guest->link);
+        process_get_name(pid, guest->name);
+
+        r = process_open(pid, start_time, &guest->pidfd);
+        if (r == 0)
+                r = sd_event_add_io(instance->manager->event, &guest->pid_source, guest->pidfd,
+                                    EPOLLIN, on_death, guest);
+        if (r < 0) {
+                guest_unload(guest);
+                return r;
+        }
+        list_append(&instance->guests, &guest->link);
+        *ret_guest = guest;
+        return 0;
+}
+
+struct guest *guest_unload(struct guest *guest)
+{
+        if (!guest)
+                return NULL;
+        list_remove(&guest->link);
+        gate_link_free(guest->gate);
+        sd_event_source_disable_unref(guest->request.timer);
+        sd_event_source_disable_unref(guest->pid_source);
+        guest_forget_memory(guest);
+        fd_close(guest->pidfd);
+        free(guest);
+        return NULL;
+}
+
+struct guest *guest_free(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+        struct manager *manager = instance->manager;
+
+        custody_drop_memory(guest);
+        if (guest->reservation) {
+                guest->reservation = pool_release(manager->pool, guest->reservation);
+                custody_sync_slabs(manager);
+        }
+        if (guest->slot != UINT32_MAX) {
+                page_give_slot(&instance->page, guest->slot);
+                (void)store_remove_process(manager->store, instance->id, guest->pid);
+        }
+        return guest_unload(guest);
+}
+
+struct guest *guest_find(struct instance *instance, pid_t pid)
+{
+        struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->pid == pid && !guest->is_dead)
+                        return guest;
+        return NULL;
+}
+
+int guest_admit(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+        int r = page_take_slot(&instance->page, &guest->slot);
+
+        if (r < 0)
+                return r;
+        guest->is_waiting = false;
+        guest->context_device = instance->device;
+        r = custody_store_process(guest);
+        if (r < 0) {
+                page_give_slot(&instance->page, guest->slot);
+                guest->slot = UINT32_MAX;
+        }
+        return r;
+}
+
+int guest_welcome(struct guest *guest)
+{
+        struct gate_welcome welcome = {
+                .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_WELCOME },
+                .slot = guest->slot,
+        };
+
+        snprintf(welcome.device_uuid, sizeof(welcome.device_uuid), "%s",
+                 guest->instance->device->uuid);
+        return gate_link_send(guest->gate, &welcome, sizeof(welcome), &guest->instance->page.fd, 1);
+}
+
+/* Requests. */
+
+static int send_command(struct guest *guest)
+{
+        const struct gate_header header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION,
+                                            (uint16_t)guest->request.message };
+        const struct gate_command command = { header };
+        const struct gate_close close = { .header = header,
+                                          .timeout_ms = guest->request.timeout_ms };
+
+        if (guest->request.message == GATE_CLOSE)
+                return gate_link_send(guest->gate, &close, sizeof(close), NULL, 0);
+        return gate_link_send(guest->gate, &command, sizeof(command), NULL, 0);
+}
+
+static int send_map_batch(struct guest *guest)
+{
+        struct gate_allocations batch = {
+                .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_MAP },
+        };
+        size_t first = guest->request.n_sent;
+        int fds[GATE_BATCH_MAX], r;
+
+        while (batch.count < GATE_BATCH_MAX && first + batch.count < guest->n_memory) {
+                const struct guest_memory *memory = &guest->memory[first + batch.count];
+
+                batch.allocation[batch.count] =
+                        (struct gate_allocation){ memory->address, memory->size };
+                fds[batch.count++] = memory->source;
+        }
+        batch.last = first + batch.count == guest->n_memory;
+        r = gate_link_send(guest->gate, &batch, sizeof(batch), fds, batch.count);
+        if (r == 0)
+                guest->request.n_sent += batch.count;
+        return r;
+}
+
+static int send_map(struct guest *guest)
+{
+        int r;
+
+        do
+                r = send_map_batch(guest);
+        while (r == 0 && guest->request.n_sent < guest->n_memory);
+        return r == -EAGAIN ? 0 : r; /* guest_flush() goes on */
+}
+
+static void send_request(struct guest *guest)
+{
+        guest->request.is_sent = true;
+        if (guest->request.message == GATE_MAP)
+                (void)send_map(guest); /* a broken connection shows as a hang-up */
+        else
+                (void)send_command(guest);
+}
+
+static int on_connected(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        (void)source, (void)usec;
+        complete_with(userdata, 0);
+        return 0;
+}
+
+void guest_request(struct guest *guest, enum gate_message message, uint32_t timeout_ms,
+                   guest_done_fn done, void *userdata)
+{
+        guest->request.message = message;
+        guest->request.timeout_ms = timeout_ms;
+        guest->request.done = done;
+        guest->request.userdata = userdata;
+        set_timer(guest, message == GATE_CLOSE ? timeout_ms + CLOSE_SLACK_MS : timeout_ms);
+        if (!guest->gate)
+                return;
+        if (message) {
+                send_request(guest);
+                return;
+        }
+        guest->request.timer = sd_event_source_disable_unref(guest->request.timer);
+        (void)sd_event_add_time_relative(guest->instance->manager->event, &guest->request.timer,
+                                         CLOCK_MONOTONIC, 0, 0, on_connected, guest);
+}
+
+void guest_flush(struct guest *guest)
+{
+        if (guest->request.message == GATE_MAP && guest->request.is_sent &&
+            guest->request.n_sent < guest->n_memory)
+                (void)send_map(guest);
+}
+
+void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state state)
+{
+        if (guest->gate)
+                gate_link_free(guest->gate); /* it was faster than the news of its hang-up */
+        guest->gate = gate;
+        guest->state = state;
+        guest->has_joined = true;
+        if (!guest->request.done)
+                return;
+        if (guest->request.is_sent)
+                complete_with(guest, -ECONNRESET);
+        else if (guest->request.message == 0)
+                complete_with(guest, 0);
+        else
+                send_request(guest);
+}
+
+void guest_detach(struct guest *guest, int error)
+{
+        guest->gate = NULL;
+        if (error == -EPROTO)
+                complete_with(guest, -EPROTO);
+        else if (guest->request.done && guest->request.is_sent)
+                set_timer(guest, HANGUP_GRACE_MS);
+}
+
+/* Answers. */
+
+static int add_memory(struct guest *guest, const struct gate_allocation *allocation, int *fd)
+{
+        struct guest_memory *memory;
+
+        if (guest->n_memory == MEMORIES_MAX ||
+            guest->memory_bytes + allocation->size > guest->instance->device->memory_total)
+                return -EPROTO;
+        memory = reallocarray(guest->memory, guest->n_memory + 1, sizeof(*memory));
+        if (!memory)
+                return -ENOMEM;
+        guest->memory = memory;
+        guest->memory[guest->n_memory++] = (struct guest_memory){
+                .address = allocation->address,
+                .size = allocation->size,
+                .source = TAKE_FD(*fd),
+                .target = -1,
+        };
+        guest->memory_bytes += allocation->size;
+        return 0;
+}
+
+/* A gate creates in the order of its table, which is the order in which it exported. */
+static int set_target(struct guest *guest, const struct gate_allocation *allocation, int *fd)
+{
+        size_t start = guest->request.n_received;
+
+        for (size_t i = 0; i < guest->n_memory; i++) {
+                struct guest_memory *memory = &guest->memory[(start + i) % guest->n_memory];
+
+                if (memory->address != allocation->address)
+                        continue;
+                if (memory->size != allocation->size || memory->target >= 0)
+                        return -EPROTO;
+                memory->target = TAKE_FD(*fd);
+                guest->request.n_received++;
+                return 0;
+        }
+        return -EPROTO;
+}
+
+static int receive_allocations(struct guest *guest, const void *message, size_t size, int *fds,
+                               size_t n_fds)
+{
+        const struct gate_allocations *batch = message;
+        int r = 0;
+
+        if (size != sizeof(*batch) || batch->count == 0 || batch->count > GATE_BATCH_MAX ||
+            batch->count != n_fds)
+                return -EPROTO;
+
+        for (uint32_t i = 0; r == 0 && i < batch->count; i++) {
+                const struct gate_allocation *allocation = &batch->allocation[i];
+
+                if (allocation->size == 0 || allocation->size % GRANULARITY ||
+                    allocation->size > guest->instance->device->memory_total)
+                        return -EPROTO;
+                if (guest->request.message == GATE_EXPORT)
+                        r = add_memory(guest, allocation, &fds[i]);
+                else
+                        r = set_target(guest, allocation, &fds[i]);
+        }
+        return r;
+}
+
+static int receive_closed(struct guest *guest, const void *message, size_t size)
+{
+        const struct gate_closed *closed = message;
+        struct guest_answer answer = { 0 };
+
+        if (size != sizeof(*closed) || closed->error < 0)
+                return -EPROTO;
+        answer.error = -closed->error;
+        answer.driver_code = closed->driver_code;
+        answer.bytes = closed->movable_bytes;
+        memcpy(answer.call, closed->call, sizeof(answer.call) - 1);
+        guest->state = closed->error ? GATE_STATE_OPEN : GATE_STATE_CLOSED;
+        complete(guest, &answer);
+        return 0;
+}
+
+static bool is_complete(const struct guest *guest)
+{
+        return guest->request.message != GATE_CREATE ||
+               guest->request.n_received == guest->n_memory;
+}
+
+static int receive_result(struct guest *guest, enum gate_state state, const void *message,
+                          size_t size)
+{
+        const struct gate_result *result = message;
+        struct guest_answer answer = { 0 };
+
+        if (size != sizeof(*result) || result->error < 0)
+                return -EPROTO;
+        if (result->error == 0 && !is_complete(guest))
+                return -EPROTO;
+        answer.error = -result->error;
+        answer.driver_code = result->driver_code;
+        answer.bytes = result->bytes;
+        memcpy(answer.call, result->call, sizeof(answer.call) - 1);
+        if (result->error == 0)
+                guest->state = state;
+        complete(guest, &answer);
+        return 0;
+}
+
+static int receive(struct guest *guest, const void *message, size_t size, int *fds, size_t n_fds)
+{
+        const struct gate_header *header = message;
+
+        if (header->message == GATE_ALLOCATIONS &&
+            (guest->request.message == GATE_EXPORT || guest->request.message == GATE_CREATE))
+                return receive_allocations(guest, message, size, fds, n_fds);
+
+        for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+                if (header->message != requests[i].answer ||
+                    guest->request.message != requests[i].request || n_fds > 0)
+                        continue;
+                if (header->message == GATE_CLOSED)
+                        return receive_closed(guest, message, size);
+                return receive_result(guest, requests[i].state, message, size);
+        }
+        return -EPROTO;
+}
+
+int guest_receive(struct guest *guest, const void *message, size_t size, int *fds, size_t n_fds)
+{
+        int r = guest->request.is_sent ? receive(guest, message, size, fds, n_fds) : -EPROTO;
+
+        packet_close_fds(fds, n_fds); /* those that were taken are -1 */
+        return r;
+}
+
+/* Memory. */
+
+void guest_forget_memory(struct guest *guest)
+{
+        for (size_t i = 0; i < guest->n_memory; i++) {
+                fd_close(guest->memory[i].source);
+                fd_close(guest->memory[i].target);
+        }
+        free(guest->memory);
+        guest->memory = NULL;
+        guest->n_memory = 0;
+        guest->memory_bytes = 0;
+}

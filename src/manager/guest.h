@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_GUEST_H
+#define MANAGER_GUEST_H
+
+/*
+ * A guest process of an instance, as the manager knows it, whether its gate is
+ * connected just now or not: a gate comes back after the manager or a message
+ * went wrong, and a suspended guest may be silent for days.
+ *
+ * Requests to its gate complete by callback, exactly once, never before
+ * guest_request() has returned. One is under way at a time. Without a connection a
+ * request waits for one. How it may end besides the gate's own answer:
+ *
+ *     -ESRCH       the process died
+ *     -ECONNRESET  the gate connected anew in the middle; guest->state says how far it was
+ *     -ENOTCONN    it did not connect in time
+ *     -ETIMEDOUT   no answer in time
+ *     -EPROTO      nonsense; it was cut off
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+
+#include "base/list.h"
+#include "manager/process.h"
+#include "wire/gate.h"
+
+struct device;
+struct gate_link;
+struct guest;
+struct instance;
+struct pool_reservation;
+
+/* What the driver's checkpoint has done to the process; in the store by these numbers. */
+enum guest_context {
+        GUEST_CONTEXT_RUNNING = 0,
+        GUEST_CONTEXT_SUSPENDING, /* was asked for; only the driver knows how far it is */
+        GUEST_CONTEXT_SUSPENDED,
+        GUEST_CONTEXT_RESUMING, /* likewise; LOCKED or RUNNING means that it was restored */
+        GUEST_CONTEXT_LOST,     /* the driver gave it up */
+};
+
+struct guest_memory {
+        uint64_t address, size;
+        int source; /* exported at suspend or migrate; -1: none */
+        int target; /* created at resume or migrate; -1: none */
+};
+
+struct guest_answer {
+        int error;       /* 0 or a negative errno */
+        int driver_code; /* CUresult or 0 */
+        uint64_t bytes;
+        char call[64];
+};
+
+typedef void (*guest_done_fn)(struct guest *guest, const struct guest_answer *answer,
+                              void *userdata);
+
+struct guest {
+        struct list link; /* in instance->guests */
+        struct instance *instance;
+        pid_t pid;
+        uid_t uid;
+        uint64_t start_time;
+        uint64_t joined_ns; /* CLOCK_REALTIME */
+        char name[PROCESS_NAME_MAX];
+        int pidfd;
+        sd_event_source *pid_source;
+
+        struct gate_link *gate; /* NULL: not connected */
+        enum gate_state state;
+        bool has_joined; /* since this manager runs: @state is known */
+        bool is_waiting; /* for WELCOME, until the instance is usable; no slot yet */
+        bool is_dead;    /* kept until the operation that looks at it is over */
+        uint32_t slot;
+
+        enum guest_context context;
+        struct device *context_device; /* that it runs on or ran on last */
+        struct device *context_target; /* RESUMING: that it is restored to */
+        struct device *context_wanted; /* where an operation wants it; NULL: suspended */
+
+        struct guest_memory *memory;
+        size_t n_memory;
+        uint64_t memory_bytes;                /* sum of the sizes */
+        struct pool_reservation *reservation; /* where its memory is while it is off the device */
+
+        struct {
+                uint32_t id;
+                uint32_t generation; /* of the mover that has it; 0: no job */
+                uint64_t bytes_done; /* of its progress, as counted so far */
+        } job;
+
+        struct {
+                enum gate_message message; /* 0: none */
+                bool is_sent;
+                uint32_t timeout_ms;
+                size_t n_sent;     /* MAP: entries */
+                size_t n_received; /* CREATE: entries */
+                guest_done_fn done;
+                void *userdata;
+                sd_event_source *timer;
+        } request;
+};
+
+/* guest_new() - in @instance's list; it dies with its process. Errors: -ESRCH. */
+int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, uid_t uid,
+              uint64_t start_time);
+
+/* guest_free() - gives its slot back, drops what is stored and kept of it. Returns NULL. */
+struct guest *guest_free(struct guest *guest);
+
+/* guest_unload() - frees it in memory only, as the next manager shall find all of it. */
+struct guest *guest_unload(struct guest *guest);
+
+/* guest_find() - by process; NULL for none. */
+struct guest *guest_find(struct instance *instance, pid_t pid);
+
+/* guest_admit() - give it a slot and remember it; then it may be welcomed. Errors: -ENOSPC. */
+int guest_admit(struct guest *guest);
+
+/* guest_attach() - its gate is connected and in @state. */
+void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state state);
+
+/* guest_detach() - its gate is gone because of @error: -ENOTCONN (hung up) or -EPROTO. */
+void guest_detach(struct guest *guest, int error);
+
+/* guest_welcome() - tell its gate its slot and device. */
+int guest_welcome(struct guest *guest);
+
+/*
+ * guest_request() - @message is one of the manager's to the gate; 0 only waits for a connection
+ * @timeout_ms: for the answer; CLOSE: what the gate is told, the answer gets some more
+ */
+void guest_request(struct guest *guest, enum gate_message message, uint32_t timeout_ms,
+                   guest_done_fn done, void *userdata);
+
+/* guest_receive() - a message from its gate; takes @fds. Errors: -EPROTO, cut it off. */
+int guest_receive(struct guest *guest, const void *message, size_t size, int *fds, size_t n_fds);
+
+/* guest_flush() - the connection can take more. */
+void guest_flush(struct guest *guest);
+
+/* guest_forget_memory() - close all descriptors and forget the list. */
+void guest_forget_memory(struct guest *guest);
+
+#endif

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/instance.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "manager/custody.h"
+#include "manager/gate.h"
+#include "manager/guest.h"
+#include "manager/log.h"
+#include "manager/manager.h"
+#include "manager/operation.h"
+#include "manager/publisher.h"
+#include "manager/uuid.h"
+
+#define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+static const char *const state_names[] = {
+        [BOARD_IDLE] = "idle",
+        [BOARD_RUNNING] = "running",
+        [BOARD_SUSPENDING] = "suspending",
+        [BOARD_SUSPENDED] = "suspended",
+        [BOARD_EVICTED] = "evicted",
+        [BOARD_RESUMING] = "resuming",
+        [BOARD_MIGRATING] = "migrating",
+        [BOARD_FAILED] = "failed",
+};
+
+const char *instance_state_name(enum board_instance_state state)
+{
+        return state_names[state];
+}
+
+bool instance_is_off(const struct instance *instance)
+{
+        return instance->state == BOARD_SUSPENDED || instance->state == BOARD_EVICTED;
+}
+
+bool instance_is_usable(const struct instance *instance)
+{
+        return instance->state == BOARD_IDLE || instance->state == BOARD_RUNNING;
+}
+
+/* Finding and checking. */
+
+struct instance *instance_find(struct manager *manager, const char *name, struct failure *failure)
+{
+        struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                if (strcmp(instance->name, name) == 0 || strcasecmp(instance->uuid, name) == 0)
+                        return instance;
+        (void)failure_set(failure, -ENOENT, "NoSuchVgpu", "vgpu ls shows those that there are",
+                          "there is no vGPU '%.64s'", name);
+        return NULL;
+}
+
+static bool has_name(const struct manager *manager, const char *name)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                if (strcmp(instance->name, name) == 0)
+                        return true;
+        return false;
+}
+
+int instance_check_name(const char *name, struct failure *failure)
+{
+        size_t length = strlen(name);
+
+        if (length > 0 && length < STORE_NAME_MAX && strspn(name, LETTERS_AND_DIGITS) > 0 &&
+            strspn(name, LETTERS_AND_DIGITS "._-") == length)
+                return 0;
+        return failure_parameter(
+                failure, "name",
+                "use 1 to 63 letters, digits, '.', '_' or '-', the first of them a "
+                "letter or digit",
+                "'%.64s' cannot be the name of a vGPU", name);
+}
+
+int instance_check_owner(const struct instance *instance, uid_t uid, struct failure *failure)
+{
+        if (uid == 0 || uid == instance->owner || uid == geteuid())
+                return 0;
+        return failure_set(failure, -EPERM, "PermissionDenied", "ask its owner, or do it as root",
+                           "vGPU %s belongs to user %u, you are user %u", instance->name,
+                           instance->owner, uid);
+}
+
+/* In memory. */
+
+static int on_creator_gone(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        struct instance *instance = userdata;
+
+        (void)fd, (void)events;
+        sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        instance->is_creator_gone = true;
+        instance_settle(instance);
+        return 0;
+}
+
+static int watch_creator(struct instance *instance)
+{
+        CLEANUP(fd_closep) int pidfd = -1;
+        int r;
+
+        if (!instance->is_transient)
+                return 0;
+        r = process_open(instance->creator, instance->creator_start, &pidfd);
+        if (r == -ESRCH) {
+                instance->is_creator_gone = true;
+                return 0;
+        }
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(instance->manager->event, &instance->creator_source, pidfd, EPOLLIN,
+                            on_creator_gone, instance);
+        if (r < 0)
+                return r;
+        sd_event_source_set_io_fd_own(instance->creator_source, true);
+        pidfd = -1;
+        return 0;
+}
+
+struct instance *instance_free(struct instance *instance)
+{
+        struct guest *guest, *after;
+
+        if (!instance)
+                return NULL;
+        instance->operation = operation_free(instance->operation);
+        list_for_each_safe(guest, after, &instance->guests, link)
+                guest_unload(guest);
+        list_remove(&instance->link);
+        sd_event_source_disable_unref(instance->creator_source);
+        page_deinit(&instance->page);
+        free(instance);
+        return NULL;
+}
+DEFINE_CLEANUP(struct instance *, instance_free);
+
+static int instance_new(struct instance **ret_instance, struct manager *manager,
+                        const struct store_instance *stored)
+{
+        struct instance *instance = calloc(1, sizeof(*instance));
+
+        if (!instance)
+                return -ENOMEM;
+        *instance = (struct instance){
+                .manager = manager,
+                .id = stored->id,
+                .device = device_find_uuid(manager, stored->device_uuid),
+                .frame_buffer = stored->frame_buffer,
+                .created_ns = stored->created_ns,
+                .owner = stored->owner,
+                .state = stored->state,
+                .page = { .fd = -1 },
+                .is_transient = stored->is_transient,
+                .creator = stored->creator,
+                .creator_start = stored->creator_start,
+        };
+        snprintf(instance->name, sizeof(instance->name), "%s", stored->name);
+        snprintf(instance->uuid, sizeof(instance->uuid), "%s", stored->uuid);
+        list_init(&instance->link);
+        list_init(&instance->guests);
+        *ret_instance = instance;
+        return 0;
+}
+
+/* Creating. */
+
+static struct device *roomiest_device(struct manager *manager)
+{
+        struct device *best = NULL;
+        uint64_t most = 0;
+
+        for (size_t i = 0; i < manager->n_devices; i++) {
+                struct device *device = &manager->device[i];
+                uint64_t promised = device_get_promised(device, NULL);
+                uint64_t left =
+                        promised < device->memory_total ? device->memory_total - promised : 0;
+
+                if (!best || left > most) {
+                        best = device;
+                        most = left;
+                }
+        }
+        return best;
+}
+
+static void make_up_name(struct manager *manager, char name[STORE_NAME_MAX])
+{
+        unsigned int n = 1;
+
+        do
+                snprintf(name, STORE_NAME_MAX, "vgpu-%u", n++);
+        while (has_name(manager, name));
+}
+
+static size_t count_instances(const struct manager *manager)
+{
+        const struct instance *instance;
+        size_t n = 0;
+
+        list_for_each(instance, &manager->instances, link)
+                n++;
+        return n;
+}
+
+static int check_size(const struct device *device, uint64_t frame_buffer, struct failure *failure)
+{
+        char wanted[SIZE_TEXT_MAX], total[SIZE_TEXT_MAX];
+
+        if (frame_buffer <= device->memory_total)
+                return 0;
+        size_format(total, device->memory_total);
+        return failure_set(failure, -ENOSPC, "NoRoom", "ask for less", "device %u has %s, not %s",
+                           device->index, total, size_format(wanted, frame_buffer));
+}
+
+static int check_request(struct manager *manager, const struct instance_request *request,
+                         const struct device *device, struct failure *failure)
+{
+        int r = request->name ? instance_check_name(request->name, failure) : 0;
+
+        if (r == 0 && request->name && has_name(manager, request->name))
+                r = failure_set(failure, -EEXIST, "VgpuExists",
+                                "choose another name, or vgpu rm that one",
+                                "there is a vGPU '%s' already", request->name);
+        if (r == 0 && count_instances(manager) == BOARD_INSTANCES_MAX)
+                r = failure_set(failure, -EMFILE, "NoRoom", "remove one that is not needed",
+                                "there are %d vGPUs already", BOARD_INSTANCES_MAX);
+        if (r == 0)
+                r = check_size(device, request->frame_buffer, failure);
+        if (r == 0)
+                r = device_check_room(device, request->frame_buffer, NULL, failure);
+        return r;
+}
+
+static int make_stored(struct manager *manager, const struct instance_request *request,
+                       const struct device *device, struct store_instance *stored)
+{
+        struct timespec now;
+        int r = 0;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        *stored = (struct store_instance){
+                .frame_buffer = request->frame_buffer,
+                .created_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+                .state = BOARD_IDLE,
+                .owner = request->owner,
+                .is_transient = request->is_transient,
+                .creator = request->creator,
+        };
+        snprintf(stored->device_uuid, sizeof(stored->device_uuid), "%s", device->uuid);
+        if (request->name)
+                snprintf(stored->name, sizeof(stored->name), "%s", request->name);
+        else
+                make_up_name(manager, stored->name);
+        if (request->is_transient)
+                r = process_get_start_time(request->creator, &stored->creator_start);
+        return r < 0 ? r : uuid_make(stored->uuid);
+}
+
+static int add_instance(struct manager *manager, struct store_instance *stored,
+                        struct instance **ret_instance)
+{
+        CLEANUP(instance_freep) struct instance *instance = NULL;
+        int r = store_begin(manager->store);
+
+        if (r < 0)
+                return r;
+        r = store_add_instance(manager->store, stored);
+        if (r == 0)
+                r = instance_new(&instance, manager, stored);
+        if (r == 0)
+                r = page_create(&instance->page, instance->frame_buffer);
+        if (r == 0)
+                r = custody_put_page(instance);
+        if (r == 0)
+                r = watch_creator(instance);
+        if (r == 0)
+                r = store_commit(manager->store);
+        if (r < 0) {
+                store_rollback(manager->store);
+                if (instance)
+                        custody_drop_page(instance);
+                return r;
+        }
+        list_append(&manager->instances, &instance->link);
+        *ret_instance = TAKE(instance);
+        return 0;
+}
+
+int instance_create(struct manager *manager, const struct instance_request *request,
+                    struct instance **ret_instance, struct failure *failure)
+{
+        struct device *device = request->device ? request->device : roomiest_device(manager);
+        struct store_instance stored;
+        struct instance *instance = NULL;
+        int r = check_request(manager, request, device, failure);
+
+        if (r == 0)
+                r = make_stored(manager, request, device, &stored);
+        if (r == 0)
+                r = add_instance(manager, &stored, &instance);
+        if (r < 0)
+                return failure_from_errno(failure, r, "creating the vGPU");
+
+        log_event(LOG_LEVEL_INFO, "created",
+                  "vgpu=%s uuid=%s device=%u frame_buffer=%" PRIu64 " uid=%u transient=%d",
+                  instance->name, instance->uuid, device->index, instance->frame_buffer,
+                  instance->owner, instance->is_transient);
+        publisher_touch(manager->publisher);
+        if (instance->is_creator_gone)
+                instance_settle(instance);
+        *ret_instance = instance;
+        return 0;
+}
+
+int instance_restore(struct manager *manager, const struct store_instance *stored)
+{
+        CLEANUP(instance_freep) struct instance *instance = NULL;
+        int r = instance_new(&instance, manager, stored);
+
+        if (r < 0)
+                return r;
+        if (!instance->device) {
+                log_event(LOG_LEVEL_ERROR, "the device of a vGPU is gone; moved to device 0",
+                          "vgpu=%s device=%s", stored->name, stored->device_uuid);
+                instance->device = &manager->device[0];
+        }
+        r = custody_get_page(instance);
+        if (r < 0)
+                return r;
+        r = watch_creator(instance);
+        if (r < 0)
+                return r;
+        list_append(&manager->instances, &instance->link);
+        instance = NULL;
+        return 0;
+}
+
+/* Changing and removing. */
+
+int instance_set_state(struct instance *instance, enum board_instance_state state)
+{
+        int r = store_set_instance(instance->manager->store, instance->id, state,
+                                   instance->device->uuid);
+
+        if (r == 0)
+                instance->state = state;
+        publisher_touch(instance->manager->publisher);
+        return r;
+}
+
+static int forget(struct instance *instance)
+{
+        struct manager *manager = instance->manager;
+        struct device *device = instance->device;
+        int r = store_remove_instance(manager->store, instance->id);
+
+        if (r < 0)
+                return r;
+        log_event(LOG_LEVEL_INFO, "removed", "vgpu=%s", instance->name);
+        custody_drop_page(instance);
+        instance_free(instance);
+        device_settle(device);
+        publisher_touch(manager->publisher);
+        return 0;
+}
+
+int instance_remove(struct instance *instance, struct failure *failure)
+{
+        size_t n = instance_count_guests(instance);
+        int r;
+
+        if (instance->operation)
+                return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
+                                   "vGPU %s is %s", instance->name,
+                                   instance_state_name(instance->state));
+        if (n > 0)
+                return failure_set(failure, -EBUSY, "Busy", "end them first (vgpu ls shows them)",
+                                   "vGPU %s has %zu process%s", instance->name, n,
+                                   n == 1 ? "" : "es");
+        r = forget(instance);
+        return r < 0 ? failure_from_errno(failure, r, "removing the vGPU") : 0;
+}
+
+void instance_settle(struct instance *instance)
+{
+        enum board_instance_state wanted = instance->state;
+        size_t n = instance_count_guests(instance);
+
+        if (instance->operation)
+                return;
+        if (n == 0 && instance->is_transient && instance->is_creator_gone) {
+                (void)forget(instance);
+                return;
+        }
+        if (n == 0)
+                wanted = BOARD_IDLE;
+        else if (instance->state == BOARD_IDLE)
+                wanted = BOARD_RUNNING;
+        if (wanted != instance->state) {
+                (void)instance_set_state(instance, wanted);
+                (void)store_remove_operation(instance->manager->store, instance->id);
+        }
+        if (instance_is_usable(instance))
+                gate_admit_waiting(instance);
+        device_settle(instance->device);
+        publisher_touch(instance->manager->publisher);
+}
+
+size_t instance_count_guests(const struct instance *instance)
+{
+        const struct guest *guest;
+        size_t n = 0;
+
+        list_for_each(guest, &instance->guests, link)
+                n += !guest->is_dead;
+        return n;
+}
+
+uint64_t instance_get_used(const struct instance *instance)
+{
+        const struct guest *guest;
+        uint64_t sum = 0;
+
+        list_for_each(guest, &instance->guests, link) {
+                struct page_use use;
+
+                if (guest->is_dead || guest->slot == UINT32_MAX)
+                        continue;
+                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+                sum += use.movable + use.fixed;
+        }
+        return sum;
+}

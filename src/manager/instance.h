@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_INSTANCE_H
+#define MANAGER_INSTANCE_H
+
+/*
+ * A vGPU instance: a quota on a device, the page that says so to its processes,
+ * and those processes.
+ *
+ * Its state is what board.h calls it. IDLE and RUNNING follow from whether it has
+ * processes; an operation sets the others. A suspended or evicted instance does
+ * not count against the promises of its device: making room is what suspending is
+ * for, and a resume asks again.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "base/list.h"
+#include "board/board.h"
+#include "manager/failure.h"
+#include "manager/page.h"
+#include "manager/store.h"
+
+struct device;
+struct manager;
+struct operation;
+
+struct instance {
+        struct list link; /* in manager->instances */
+        struct manager *manager;
+        uint32_t id;
+        char name[STORE_NAME_MAX];
+        char uuid[STORE_UUID_MAX];
+        struct device *device;
+        uint64_t frame_buffer;
+        uint64_t created_ns; /* CLOCK_REALTIME */
+        uid_t owner;
+        enum board_instance_state state;
+        struct page page;
+        struct list guests;
+        struct operation *operation; /* under way, or NULL */
+
+        bool is_transient;
+        pid_t creator; /* transient: goes when this process and all guests are gone */
+        uint64_t creator_start;
+        sd_event_source *creator_source;
+        bool is_creator_gone;
+};
+
+struct instance_request {
+        const char *name; /* NULL: make one up */
+        uint64_t frame_buffer;
+        struct device *device; /* NULL: where most is left */
+        bool is_transient;
+        uid_t owner;
+        pid_t creator;
+};
+
+/* instance_create() - check, remember and add. The caller borrows it. */
+int instance_create(struct manager *manager, const struct instance_request *request,
+                    struct instance **ret_instance, struct failure *failure);
+
+/* instance_restore() - one that the store has. Its page comes from the keeper or is made anew. */
+int instance_restore(struct manager *manager, const struct store_instance *stored);
+
+/* instance_remove() - forget it everywhere. Refused with Busy while it has processes. */
+int instance_remove(struct instance *instance, struct failure *failure);
+
+/* instance_free() - in memory only: the manager ends. Returns NULL. */
+struct instance *instance_free(struct instance *instance);
+
+/* instance_find() - by name or UUID; NULL with NoSuchVgpu. */
+struct instance *instance_find(struct manager *manager, const char *name, struct failure *failure);
+
+/* instance_check_name() - InvalidParameter when @name cannot be one. */
+int instance_check_name(const char *name, struct failure *failure);
+
+/* instance_check_owner() - may the user @uid use and change it? PermissionDenied. */
+int instance_check_owner(const struct instance *instance, uid_t uid, struct failure *failure);
+
+/* instance_is_off() - is its memory off the device, so that it needs no promise? */
+bool instance_is_off(const struct instance *instance);
+
+/* instance_is_usable() - may processes join and run? */
+bool instance_is_usable(const struct instance *instance);
+
+/*
+ * instance_settle() - after a process came or went, or an operation ended: IDLE or RUNNING, or the
+ * end of a transient one. @instance may be gone afterwards.
+ */
+void instance_settle(struct instance *instance);
+
+/* instance_set_state() - in the store as well, where a settled state is. */
+int instance_set_state(struct instance *instance, enum board_instance_state state);
+
+size_t instance_count_guests(const struct instance *instance);
+
+/* What its processes say that they hold. */
+uint64_t instance_get_used(const struct instance *instance);
+
+const char *instance_state_name(enum board_instance_state state);
+
+#endif
