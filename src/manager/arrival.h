@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_ARRIVAL_H
+#define MANAGER_ARRIVAL_H
+
+/* The steps with which memory arrives on a device: what resume and migrate have in common. */
+
+struct failure;
+struct operation;
+
+/* arrival_check_promise() - has the target quota left for the instance? NoRoom. */
+int arrival_check_promise(const struct operation *operation, struct failure *failure);
+
+/* arrival_check() - has it the free memory? That is asked of the driver. */
+void arrival_check(struct operation *operation);
+
+void arrival_create(struct operation *operation);
+void arrival_undo_create(struct operation *operation);
+void arrival_copy(struct operation *operation);
+void arrival_undo_copy(struct operation *operation);
+
+/* arrival_record() - the instance runs on the target: the point of no return. */
+void arrival_record(struct operation *operation);
+void arrival_open(struct operation *operation);
+
+/* arrival_drop() - give back what the memory was copied from. */
+void arrival_drop(struct operation *operation);
+
+#endif

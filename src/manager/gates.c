@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/gates.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/operation.h"
+
+/* Creating or mapping thousands of pieces takes a second; more than this is a hang. */
+#define ANSWER_MS 30000
+
+static void fail_close(struct operation *operation, struct guest *guest,
+                       const struct guest_answer *answer)
+{
+        if (answer->error == -ETIMEDOUT)
+                operation_fail(operation, -ETIMEDOUT, "TimedOut",
+                               "it runs on; try again with a longer --timeout",
+                               "process %d (%.40s) did not come to rest within %u ms%s%.63s",
+                               (int)guest->pid, guest->name, operation->timeout_ms,
+                               answer->call[0] ? ": it is in " : "", answer->call);
+        else
+                operation_fail(operation, -EOPNOTSUPP, "NotMovable",
+                               "it runs on; what it holds there cannot be moved",
+                               "process %d (%.40s) cannot be suspended: %.63s", (int)guest->pid,
+                               guest->name, answer->call[0] ? answer->call : "it is busy");
+}
+
+static void fail(struct operation *operation, struct guest *guest,
+                 const struct guest_answer *answer, bool is_close)
+{
+        if (is_close && guest->gate && (answer->error == -ETIMEDOUT || answer->error == -EBUSY))
+                fail_close(operation, guest, answer);
+        else if (answer->driver_code)
+                operation_fail_driver(operation, guest, answer->call, answer->driver_code,
+                                      answer->error);
+        else
+                operation_fail(operation, answer->error, "GuestLost",
+                               "the log of vgpud has more; is the process stopped?",
+                               "the gate of process %d (%.40s) failed: %s", (int)guest->pid,
+                               guest->name, strerror(-answer->error));
+}
+
+static void on_closed(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        struct operation *operation = userdata;
+
+        if (answer->error && answer->error != -ESRCH)
+                fail(operation, guest, answer, true);
+        operation_end_part(operation);
+}
+
+static void on_done(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        struct operation *operation = userdata;
+
+        if (answer->error && answer->error != -ESRCH)
+                fail(operation, guest, answer, false);
+        operation_end_part(operation);
+}
+
+static void ask(struct operation *operation, struct guest *guest, enum gate_message message)
+{
+        bool is_close = message == GATE_CLOSE;
+
+        operation_begin_part(operation);
+        guest_request(guest, message, is_close ? operation->timeout_ms : ANSWER_MS,
+                      is_close ? on_closed : on_done, operation);
+}
+
+void gates_close(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) if (guest->state == GATE_STATE_OPEN)
+                ask(operation, guest, GATE_CLOSE);
+}
+
+void gates_export(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+        {
+                guest_forget_memory(guest);
+                ask(operation, guest, GATE_EXPORT);
+        }
+}
+
+void gates_release(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) if (guest->state == GATE_STATE_CLOSED)
+                ask(operation, guest, GATE_RELEASE);
+}
+
+void gates_create(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) if (guest->state == GATE_STATE_RELEASED)
+                ask(operation, guest, GATE_CREATE);
+}
+
+void gates_map(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) if (guest->state == GATE_STATE_RELEASED &&
+                                                       guest->context == GUEST_CONTEXT_RUNNING)
+                ask(operation, guest, GATE_MAP);
+}
+
+void gates_open(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) if (guest->state == GATE_STATE_CLOSED)
+                ask(operation, guest, GATE_OPEN);
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Migrate a running vGPU: what the guest exported stays where it is until it has
+ * been copied from device to device, so the pool is not needed and undoing is only
+ * mapping it again. The copy and both ways of the context overlap.
+ */
+#include <errno.h>
+
+#include "manager/arrival.h"
+#include "manager/contexts.h"
+#include "manager/copies.h"
+#include "manager/departure.h"
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/manager.h"
+#include "manager/operation.h"
+
+static int check(struct operation *operation, struct failure *failure)
+{
+        const struct instance *instance = operation->instance;
+
+        if (operation->target == operation->source)
+                return failure_set(failure, -EALREADY, "WrongState", "choose another device",
+                                   "vGPU %s is on device %u already", instance->name,
+                                   operation->target->index);
+        return arrival_check_promise(operation, failure);
+}
+
+static void move(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+        {
+                copies_stage(operation, guest);
+                contexts_move(operation, guest, operation->target);
+        }
+}
+
+static void move_back(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+        {
+                copies_abandon(operation, guest);
+                contexts_move(operation, guest, operation->source);
+        }
+}
+
+static const struct operation_step steps[] = {
+        { "checked", "draining", arrival_check, NULL },
+        { "closed", "draining", departure_close, departure_undo_close },
+        { "exported", "draining", departure_export, departure_undo_export },
+        { "kept", "copying", departure_keep, departure_undo_keep },
+        { "released", "copying", departure_release, departure_undo_release },
+        { "restored", "context", move, move_back },
+        { "created", "copying", arrival_create, arrival_undo_create },
+        { "copied", "copying", arrival_copy, arrival_undo_copy },
+        { "recorded", "finishing", arrival_record, NULL },
+        { "opened", "finishing", arrival_open, NULL },
+        { "dropped", "finishing", arrival_drop, NULL },
+};
+
+const struct operation_kind operation_migrate = {
+        .name = "migrate",
+        .past = "migrated",
+        .steps = steps,
+        .n_steps = sizeof(steps) / sizeof(steps[0]),
+        .final_step = 8,
+        .busy_state = BOARD_MIGRATING,
+        .settled_state = BOARD_RUNNING,
+        .check = check,
+};

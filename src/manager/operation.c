@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/operation.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/fault.h"
+#include "manager/control.h"
+#include "manager/custody.h"
+#include "manager/describe.h"
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/log.h"
+#include "manager/manager.h"
+#include "manager/publisher.h"
+
+/* After a restart: gates connect again within a second; who is stopped or hangs must not hold up
+ * everyone. */
+#define GATHER_MS 10000
+
+#define PROGRESS_INTERVAL_NS 50000000
+
+static const struct operation_kind *const kinds[] = { &operation_suspend, &operation_resume,
+                                                      &operation_migrate };
+
+uint64_t operation_now(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+bool operation_needs(const struct operation *operation, const struct device *device)
+{
+        return operation && operation->target == device && operation->instance->device != device;
+}
+
+struct guest *operation_next_guest(const struct operation *operation, struct guest *after)
+{
+        struct list *head = &operation->instance->guests;
+        struct list *link = after ? after->link.next : head->next;
+
+        for (; link != head; link = link->next) {
+                struct guest *guest = list_entry(link, struct guest, link);
+
+                if (!guest->is_dead && !guest->is_waiting)
+                        return guest;
+        }
+        return NULL;
+}
+
+/* Failing. */
+
+static void note_failure(struct operation *operation, int error)
+{
+        if (operation->error == 0)
+                operation->error = error;
+}
+
+void operation_fail(struct operation *operation, int error, const char *name, const char *hint,
+                    const char *message, ...)
+{
+        char text[256];
+        va_list args;
+
+        va_start(args, message);
+        vsnprintf(text, sizeof(text), message, args);
+        va_end(args);
+        note_failure(operation, error);
+        (void)failure_set(&operation->failure, error, name, hint, "%s", text);
+}
+
+void operation_fail_errno(struct operation *operation, int error, const char *what)
+{
+        note_failure(operation, error);
+        (void)failure_from_errno(&operation->failure, error, what);
+}
+
+void operation_fail_driver(struct operation *operation, struct guest *guest, const char *call,
+                           int code, int error)
+{
+        bool is_first = !operation->failure.name;
+
+        operation_fail(operation, error, "DriverFailed",
+                       operation->is_undoing ? "" : "vGPU and process go on as before",
+                       "process %d (%.40s): %.63s failed with %d", (int)guest->pid, guest->name,
+                       *call ? call : "the driver", code ? code : error);
+        if (!is_first)
+                return;
+        snprintf(operation->failure.call, sizeof(operation->failure.call), "%.63s", call);
+        operation->failure.code = code;
+        operation->failure.process = guest->pid;
+}
+
+void operation_lost_mover(struct operation *operation)
+{
+        operation->has_lost_mover = true;
+        operation_fail(operation, -ECONNRESET, "Failed", "the log of vgpud has more",
+                       "the mover of device %u died", operation->target->index);
+}
+
+/* Telling. */
+
+static const char *stage_of(const struct operation *operation)
+{
+        size_t step = operation->step < operation->kind->n_steps ? operation->step
+                                                                 : operation->kind->n_steps - 1;
+
+        return operation->is_undoing ? "finishing" : operation->kind->steps[step].stage;
+}
+
+static void send_progress(struct operation *operation)
+{
+        operation->progress_ns = operation_now();
+        if (operation->pending)
+                control_progress(operation->pending,
+                                 json_pack("{ss, sI, sI}", "stage", stage_of(operation),
+                                           "bytes_done", (json_int_t)operation->bytes_done,
+                                           "bytes_total", (json_int_t)operation->bytes));
+}
+
+void operation_add_progress(struct operation *operation, uint64_t bytes)
+{
+        operation->bytes_done += bytes;
+        if (operation->bytes_done > operation->bytes)
+                operation->bytes_done = operation->bytes;
+        if (operation_now() - operation->progress_ns >= PROGRESS_INTERVAL_NS)
+                send_progress(operation);
+}
+
+static json_t *make_report(const struct operation *operation)
+{
+        uint64_t drain = operation->drained_ns ? operation->drained_ns - operation->started_ns : 0;
+
+        return json_pack("{so, sI, sf, sf, sf, sf, si, si, si}", "vgpu",
+                         describe_instance(operation->instance), "bytes",
+                         (json_int_t)operation->bytes, "seconds",
+                         (double)(operation_now() - operation->started_ns) / 1e9, "copy_seconds",
+                         (double)operation->copy_ns / 1e9, "context_seconds",
+                         (double)operation->context_ns / 1e9, "drain_seconds", (double)drain / 1e9,
+                         "processes", (int)operation->n_processes, "from_device",
+                         (int)operation->source->index, "to_device", (int)operation->target->index);
+}
+
+static void log_end(const struct operation *operation, bool has_succeeded)
+{
+        const struct instance *instance = operation->instance;
+        char quoted[LOG_QUOTED_MAX];
+
+        if (has_succeeded)
+                log_event(LOG_LEVEL_NOTICE, operation->kind->past,
+                          "vgpu=%s bytes=%" PRIu64 " seconds=%.3f copy=%.3f context=%.3f "
+                          "processes=%zu from=%u to=%u",
+                          instance->name, operation->bytes,
+                          (double)(operation_now() - operation->started_ns) / 1e9,
+                          (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
+                          operation->n_processes, operation->source->index,
+                          operation->target->index);
+        else if (operation->is_recovery && !operation->has_failed_undo)
+                log_event(LOG_LEVEL_NOTICE, "undid what a former manager had begun",
+                          "vgpu=%s operation=%s state=%s", instance->name, operation->kind->name,
+                          instance_state_name(instance->state));
+        else
+                log_event(operation->has_failed_undo ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
+                          operation->has_failed_undo ? "could not be undone" : "undone",
+                          "vgpu=%s operation=%s step=%s reason=%s", instance->name,
+                          operation->kind->name, operation->kind->steps[operation->step].name,
+                          log_quote(quoted, operation->failure.message));
+}
+
+/* The end. */
+
+struct operation *operation_free(struct operation *operation)
+{
+        if (!operation)
+                return NULL;
+        sd_event_source_disable_unref(operation->advance);
+        free(operation);
+        return NULL;
+}
+
+static void bury_dead(struct instance *instance)
+{
+        struct guest *guest, *after;
+
+        list_for_each_safe(guest, after, &instance->guests, link)
+                if (guest->is_dead)
+                        guest_free(guest);
+}
+
+static void answer(struct operation *operation, bool has_succeeded)
+{
+        struct failure *failure = &operation->failure;
+
+        if (!operation->pending)
+                return;
+        if (has_succeeded)
+                control_reply(operation->pending, make_report(operation));
+        else
+                control_fail(operation->pending, failure);
+        operation->pending = NULL;
+}
+
+/* Nothing of it is left to do; @has_succeeded: it was done, else it was undone as far as possible. */
+static void finish(struct operation *operation, bool has_succeeded)
+{
+        struct instance *instance = operation->instance;
+        struct manager *manager = instance->manager;
+        enum board_instance_state state = operation->former_state;
+
+        if (operation->has_failed_undo)
+                state = BOARD_FAILED;
+        if (!has_succeeded) {
+                (void)instance_set_state(instance, state);
+                if (state != BOARD_FAILED) /* else it is tried again when a gate comes back */
+                        (void)store_remove_operation(manager->store, instance->id);
+        }
+        log_end(operation, has_succeeded);
+        instance->operation = NULL;
+        bury_dead(instance);
+        custody_sync_slabs(manager);
+        answer(operation, has_succeeded);
+        operation_free(operation);
+        for (size_t i = 0; i < manager->n_devices; i++)
+                device_settle(&manager->device[i]);
+        instance_settle(instance);
+        publisher_touch(manager->publisher);
+        manager_check_ready(manager);
+}
+
+/* One step after another. */
+
+static int persist(const struct operation *operation, const char *step)
+{
+        struct store_operation stored = {
+                .instance = operation->instance->id,
+                .keep_context = operation->keep_context,
+        };
+
+        snprintf(stored.kind, sizeof(stored.kind), "%s", operation->kind->name);
+        snprintf(stored.step, sizeof(stored.step), "%s", step);
+        snprintf(stored.source, sizeof(stored.source), "%s", operation->source->uuid);
+        snprintf(stored.target, sizeof(stored.target), "%s", operation->target->uuid);
+        return store_put_operation(operation->instance->manager->store, &stored);
+}
+
+void operation_pass(struct operation *operation, const char *point)
+{
+        char name[64];
+
+        snprintf(name, sizeof(name), "%s.%s", operation->kind->name, point);
+        if (fault_point(name))
+                operation_fail(operation, -EIO, "Failed", "", "told to fail at %s", name);
+}
+
+static void clear_error(struct operation *operation)
+{
+        operation->error = 0;
+        operation->has_lost_mover = false;
+}
+
+/* The step is over. True: run it again. */
+static bool wants_retry(struct operation *operation)
+{
+        if (!operation->has_lost_mover || operation->was_retried)
+                return false;
+        log_event(LOG_LEVEL_WARNING, "trying again with a new mover",
+                  "vgpu=%s operation=%s step=%s", operation->instance->name, operation->kind->name,
+                  operation->kind->steps[operation->step].name);
+        operation->was_retried = true;
+        operation->failure = (struct failure){ 0 };
+        clear_error(operation);
+        return true;
+}
+
+/* Can the step still be undone, as far as the store is concerned? */
+static bool is_reversible(const struct operation *operation)
+{
+        return operation->step < operation->kind->final_step ||
+               (operation->step == operation->kind->final_step && operation->error);
+}
+
+static void check_survivors(struct operation *operation)
+{
+        if (operation->n_processes > 0 && !operation_next_guest(operation, NULL))
+                operation_fail(operation, -ESRCH, "GuestLost", "", "all processes of vGPU %s ended",
+                               operation->instance->name);
+}
+
+static void accept_step(struct operation *operation)
+{
+        const char *name = operation->kind->steps[operation->step].name;
+        int r;
+
+        check_survivors(operation);
+        operation_pass(operation, name);
+        if (operation->error)
+                return;
+        r = persist(operation, name);
+        if (r < 0)
+                operation_fail_errno(operation, r, "remembering the step");
+}
+
+static void next_step(struct operation *operation)
+{
+        clear_error(operation);
+        operation->was_retried = false;
+        operation->step++;
+}
+
+/* A step has run and none of its parts is left. */
+static void end_step(struct operation *operation)
+{
+        operation->is_running = false;
+        if (!is_reversible(operation)) {
+                if (operation->error)
+                        log_event(LOG_LEVEL_ERROR, "the rest of an operation failed",
+                                  "vgpu=%s step=%s error=\"%s\"", operation->instance->name,
+                                  operation->kind->steps[operation->step].name,
+                                  strerror(-operation->error));
+                operation_pass(operation, operation->kind->steps[operation->step].name);
+                next_step(operation);
+                return;
+        }
+        if (operation->error == 0)
+                accept_step(operation);
+        if (operation->error == 0) {
+                next_step(operation);
+        } else if (!wants_retry(operation)) {
+                clear_error(operation);
+                operation->was_retried = false;
+                operation->is_undoing = true;
+        }
+}
+
+/* What undoes a step has run. */
+static void end_undo(struct operation *operation)
+{
+        char point[STORE_WORD_MAX];
+
+        operation->is_running = false;
+        if (operation->error && wants_retry(operation))
+                return;
+        if (operation->error)
+                operation->has_failed_undo = true;
+        snprintf(point, sizeof(point), "undo-%s", operation->kind->steps[operation->step].name);
+        operation_pass(operation, point);
+        clear_error(operation);
+        operation->was_retried = false;
+        operation->is_undone = operation->step == 0;
+        if (operation->step > 0)
+                operation->step--;
+}
+
+static bool is_over(const struct operation *operation)
+{
+        return operation->is_undone || operation->step == operation->kind->n_steps;
+}
+
+static void start_step(struct operation *operation)
+{
+        const struct operation_step *step = &operation->kind->steps[operation->step];
+
+        operation->is_running = true;
+        send_progress(operation);
+        if (!operation->is_undoing)
+                step->run(operation);
+        else if (step->undo)
+                step->undo(operation);
+}
+
+/* A mover that is dying has not let go of the memory yet: nobody tries again before it is gone. */
+static bool must_wait(const struct operation *operation)
+{
+        const struct mover *mover = operation->target->mover;
+
+        return mover && mover_is_lost(mover);
+}
+
+static int on_advance(sd_event_source *source, void *userdata)
+{
+        struct operation *operation = userdata;
+
+        (void)source;
+        operation->advance = sd_event_source_disable_unref(operation->advance);
+        while (operation->n_parts == 0 && !must_wait(operation)) {
+                if (operation->is_running) {
+                        if (operation->is_undoing)
+                                end_undo(operation);
+                        else
+                                end_step(operation);
+                }
+                if (is_over(operation)) {
+                        finish(operation, !operation->is_undone);
+                        return 0;
+                }
+                start_step(operation);
+        }
+        return 0;
+}
+
+static void schedule(struct operation *operation)
+{
+        struct manager *manager = operation->instance->manager;
+
+        if (!operation->advance && operation->n_parts == 0)
+                (void)sd_event_add_defer(manager->event, &operation->advance, on_advance,
+                                         operation);
+}
+
+void operation_begin_part(struct operation *operation)
+{
+        operation->n_parts++;
+}
+
+void operation_end_part(struct operation *operation)
+{
+        operation->n_parts--;
+        schedule(operation);
+}
+
+void operation_mover_gone(struct manager *manager)
+{
+        struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                if (instance->operation)
+                        schedule(instance->operation);
+}
+
+/* Starting. */
+
+static struct operation *operation_new(struct instance *instance, const struct operation_kind *kind)
+{
+        struct operation *operation = calloc(1, sizeof(*operation));
+
+        if (!operation)
+                return NULL;
+        *operation = (struct operation){
+                .instance = instance,
+                .kind = kind,
+                .source = instance->device,
+                .target = instance->device,
+                .former_state = instance->state,
+                .started_ns = operation_now(),
+        };
+        for (struct guest *guest = operation_next_guest(operation, NULL); guest;
+             guest = operation_next_guest(operation, guest))
+                operation->n_processes++;
+        return operation;
+}
+
+static int check_idle(const struct instance *instance, struct failure *failure)
+{
+        if (instance->operation)
+                return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
+                                   "vGPU %s is %s", instance->name,
+                                   instance_state_name(instance->state));
+        if (instance->state == BOARD_FAILED)
+                return failure_set(failure, -EUCLEAN, "WrongState",
+                                   "end its processes; the log of vgpud says what happened",
+                                   "vGPU %s has failed", instance->name);
+        return 0;
+}
+
+int operation_start(struct instance *instance, const struct operation_kind *kind,
+                    const struct operation_request *request, struct failure *failure)
+{
+        struct operation *operation;
+        int r = check_idle(instance, failure);
+
+        if (r < 0)
+                return r;
+        operation = operation_new(instance, kind);
+        if (!operation)
+                return -ENOMEM;
+        operation->keep_context = request->keep_context;
+        operation->timeout_ms = request->timeout_ms;
+        if (request->target)
+                operation->target = request->target;
+        r = kind->check(operation, failure);
+        if (r == 0)
+                r = persist(operation, "");
+        if (r < 0) {
+                operation_free(operation);
+                return r;
+        }
+        operation->pending = request->pending;
+        instance->operation = operation;
+        instance->state = kind->busy_state;
+        publisher_touch(instance->manager->publisher);
+        log_event(LOG_LEVEL_INFO, kind->name, "vgpu=%s processes=%zu from=%u to=%u timeout_ms=%u",
+                  instance->name, operation->n_processes, operation->source->index,
+                  operation->target->index, operation->timeout_ms);
+        schedule(operation);
+        return 0;
+}
+
+/* Recovering. */
+
+static void on_gathered(struct guest *guest, const struct guest_answer *answer_, void *userdata)
+{
+        if (answer_->error && answer_->error != -ESRCH)
+                log_event(LOG_LEVEL_WARNING, "a process has not come back", "vgpu=%s pid=%d",
+                          guest->instance->name, (int)guest->pid);
+        operation_end_part(userdata);
+}
+
+static const struct operation_kind *find_kind(const char *name)
+{
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+                if (strcmp(kinds[i]->name, name) == 0)
+                        return kinds[i];
+        return NULL;
+}
+
+int operation_recover(struct instance *instance, const struct store_operation *stored)
+{
+        const struct operation_kind *kind = find_kind(stored->kind);
+        struct operation *operation = kind ? operation_new(instance, kind) : NULL;
+        struct device *source = device_find_uuid(instance->manager, stored->source);
+        struct device *target = device_find_uuid(instance->manager, stored->target);
+        struct guest *guest;
+
+        if (!operation)
+                return kind ? -ENOMEM : -EPROTO;
+        log_event(LOG_LEVEL_NOTICE, "a former manager was in the middle of something",
+                  "vgpu=%s operation=%s step=%s", instance->name, stored->kind, stored->step);
+        operation->source = source ? source : instance->device;
+        operation->target = target ? target : instance->device;
+        operation->keep_context = stored->keep_context;
+        operation->timeout_ms = GATHER_MS;
+        operation->is_undoing = operation->is_recovery = true;
+        operation->step = kind->final_step;
+        if (operation->former_state == BOARD_FAILED)
+                operation->former_state = kind->settled_state;
+        instance->operation = operation;
+        instance->state = kind->busy_state;
+        operation_for_each_guest(guest, operation)
+        {
+                operation_begin_part(operation);
+                guest_request(guest, 0, GATHER_MS, on_gathered, operation);
+        }
+        schedule(operation);
+        return 0;
+}
+
+static void on_opened(struct guest *guest, const struct guest_answer *answer_, void *userdata)
+{
+        (void)userdata;
+        if (answer_->error && answer_->error != -ESRCH)
+                log_event(LOG_LEVEL_ERROR, "a process that returned could not go on",
+                          "vgpu=%s pid=%d error=\"%s\"", guest->instance->name, (int)guest->pid,
+                          strerror(-answer_->error));
+}
+
+void operation_guest_returned(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+        struct store_operation stored;
+
+        if (instance->operation || guest->request.done)
+                return;
+        if (instance->state == BOARD_FAILED) {
+                if (store_get_operation(instance->manager->store, instance->id, &stored) == 0)
+                        (void)operation_recover(instance, &stored);
+        } else if (instance_is_usable(instance) && guest->state == GATE_STATE_CLOSED) {
+                guest_request(guest, GATE_OPEN, GATHER_MS, on_opened, NULL);
+        } else if (instance_is_usable(instance) && guest->state == GATE_STATE_RELEASED) {
+                log_event(LOG_LEVEL_ERROR, "a process returned whose memory is not here any more",
+                          "vgpu=%s pid=%d", instance->name, (int)guest->pid);
+                (void)instance_set_state(instance, BOARD_FAILED);
+        }
+}

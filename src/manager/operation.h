@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_OPERATION_H
+#define MANAGER_OPERATION_H
+
+/*
+ * Suspend, resume and migrate.
+ *
+ * An operation is a table of steps, each with what undoes it. A step works on all
+ * guests of the instance at once and is complete when the last of its parts is.
+ * When one fails, the steps so far are undone, from the last to the first; so a
+ * failed operation is one that did not happen.
+ *
+ * Steps, and what undoes them, look at how far each guest really is (its gate's
+ * state, its context, the memory that we hold) and do what is missing. That makes
+ * them repeatable: a step whose mover died runs again, and a new manager undoes
+ * what it finds half done by running all the undoing, without having been there.
+ *
+ * One step is the point of no return: it writes the new state of the instance to
+ * the store and removes the operation from it. Before it, the next manager undoes;
+ * after it, it only cleans up.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "manager/failure.h"
+#include "manager/store.h"
+
+struct control_pending;
+struct device;
+struct guest;
+struct guest_answer;
+struct instance;
+struct manager;
+struct operation;
+
+struct operation_step {
+        const char *name;  /* fault point KIND.NAME after it; in the store as the last complete */
+        const char *stage; /* of the progress messages */
+        void (*run)(struct operation *operation);
+        void (*undo)(struct operation *operation); /* NULL: nothing to undo */
+};
+
+struct operation_kind {
+        const char *name, *past; /* "suspend", "suspended" */
+        const struct operation_step *steps;
+        size_t n_steps;
+        size_t final_step;      /* the point of no return: from here on nothing is undone */
+        uint32_t busy_state;    /* enum board_instance_state while it runs */
+        uint32_t settled_state; /* that of an instance for which it was undone */
+        /* Is the instance in the right state for it? Sets the target. */
+        int (*check)(struct operation *operation, struct failure *failure);
+};
+
+extern const struct operation_kind operation_suspend, operation_resume, operation_migrate;
+
+struct operation_request {
+        struct device *target; /* or NULL */
+        bool keep_context;
+        uint32_t timeout_ms;
+        struct control_pending *pending; /* is answered at the end */
+};
+
+struct operation {
+        struct instance *instance;
+        const struct operation_kind *kind;
+        struct control_pending *pending; /* NULL: nobody waits for the result */
+        struct device *source, *target;  /* equal for suspend; the target's mover does the work */
+        bool keep_context;
+        uint32_t timeout_ms;
+        uint32_t former_state; /* of the instance, to go back to */
+
+        size_t step; /* the one that runs, or is undone */
+        bool is_running;
+        bool is_undoing, is_undone, is_recovery;
+        bool was_retried; /* this step, with a new mover */
+        size_t n_parts;   /* of the step, that are under way */
+        sd_event_source *advance;
+
+        struct failure failure; /* the first */
+        int error;              /* of the step */
+        bool has_lost_mover;    /* that is why; trying again may help */
+        bool has_failed_undo;
+
+        uint64_t started_ns, drained_ns, progress_ns; /* CLOCK_MONOTONIC */
+        uint64_t copy_ns, context_ns;                 /* the slowest process */
+        uint64_t bytes, bytes_done;
+        uint64_t stage_bytes; /* free memory of the target that staging may take */
+        size_t n_processes;
+};
+
+/* operation_start() - 0: @request->pending will be answered. */
+int operation_start(struct instance *instance, const struct operation_kind *kind,
+                    const struct operation_request *request, struct failure *failure);
+
+/* operation_recover() - undo what a former manager left of @stored. */
+int operation_recover(struct instance *instance, const struct store_operation *stored);
+
+/* operation_guest_returned() - its gate has connected again: does it fit the instance's state? */
+void operation_guest_returned(struct guest *guest);
+
+/* operation_mover_gone() - a mover is gone entirely: who waited to try again may. */
+void operation_mover_gone(struct manager *manager);
+
+/* operation_needs() - does @operation (or NULL) move an instance to @device from another? */
+bool operation_needs(const struct operation *operation, const struct device *device);
+
+/* operation_free() - in memory only. Returns NULL. */
+struct operation *operation_free(struct operation *operation);
+
+/* The rest is for the steps. */
+
+/* The guests that take part: @guest runs over them. */
+struct guest *operation_next_guest(const struct operation *operation, struct guest *after);
+#define operation_for_each_guest(guest, operation)                 \
+        for (guest = operation_next_guest(operation, NULL); guest; \
+             guest = operation_next_guest(operation, guest))
+
+/* operation_begin_part() - something was started whose end will be told by operation_end_part(). */
+void operation_begin_part(struct operation *operation);
+void operation_end_part(struct operation *operation);
+
+/* operation_pass() - a fault point KIND.POINT. */
+void operation_pass(struct operation *operation, const char *point);
+
+/* operation_fail() - the step has failed; the first reason counts. */
+__attribute__((format(printf, 5, 6))) void operation_fail(struct operation *operation, int error,
+                                                          const char *name, const char *hint,
+                                                          const char *message, ...);
+
+/* operation_fail_errno() - the same for what has no better words. */
+void operation_fail_errno(struct operation *operation, int error, const char *what);
+
+/* operation_fail_driver() - a driver call for @guest answered @code. */
+void operation_fail_driver(struct operation *operation, struct guest *guest, const char *call,
+                           int code, int error);
+
+/* operation_lost_mover() - the step has failed because a mover died. */
+void operation_lost_mover(struct operation *operation);
+
+/* operation_add_progress() - @bytes more were copied. */
+void operation_add_progress(struct operation *operation, uint64_t bytes);
+
+uint64_t operation_now(void);
+
+#endif

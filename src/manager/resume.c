@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Resume: the mover fills memory of its own ahead while the driver restores the
+ * context; then the guest creates its memory, which gets what was staged and the
+ * rest of the pool's.
+ */
+#include <errno.h>
+
+#include "manager/arrival.h"
+#include "manager/contexts.h"
+#include "manager/copies.h"
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/manager.h"
+#include "manager/operation.h"
+
+static int check(struct operation *operation, struct failure *failure)
+{
+        const struct instance *instance = operation->instance;
+        struct guest *guest;
+
+        if (!instance_is_off(instance))
+                return failure_set(failure, -EALREADY, "WrongState",
+                                   "only a suspended vGPU can be resumed", "vGPU %s is %s",
+                                   instance->name, instance_state_name(instance->state));
+        operation->keep_context = instance->state == BOARD_EVICTED;
+        operation_for_each_guest(guest, operation) operation->bytes += guest->memory_bytes;
+        return arrival_check_promise(operation, failure);
+}
+
+static void restore(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+        {
+                copies_stage(operation, guest);
+                contexts_move(operation, guest, operation->target);
+        }
+}
+
+static void undo_restore(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+        {
+                copies_abandon(operation, guest);
+                contexts_move(operation, guest, operation->keep_context ? operation->source : NULL);
+        }
+}
+
+static const struct operation_step steps[] = {
+        { "checked", "context", arrival_check, NULL },
+        { "restored", "context", restore, undo_restore },
+        { "created", "copying", arrival_create, arrival_undo_create },
+        { "copied", "copying", arrival_copy, arrival_undo_copy },
+        { "recorded", "finishing", arrival_record, NULL },
+        { "opened", "finishing", arrival_open, NULL },
+        { "dropped", "finishing", arrival_drop, NULL },
+};
+
+const struct operation_kind operation_resume = {
+        .name = "resume",
+        .past = "resumed",
+        .steps = steps,
+        .n_steps = sizeof(steps) / sizeof(steps[0]),
+        .final_step = 4,
+        .busy_state = BOARD_RESUMING,
+        .settled_state = BOARD_SUSPENDED,
+        .check = check,
+};
