@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vgpud. */
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "manager/log.h"
+#include "manager/manager.h"
+
+static int run(const struct options *options, struct failure *failure)
+{
+        CLEANUP(manager_freep) struct manager *manager = NULL;
+        int r = manager_new(&manager, options, failure);
+
+        return r < 0 ? failure_from_errno(failure, r, "starting") : manager_run(manager);
+}
+
+int main(int argc, char **argv)
+{
+        struct failure failure = { 0 };
+        struct options options;
+
+        switch (options_parse(&options, argc, argv)) {
+        case OPTIONS_DONE:
+                return 0;
+        case OPTIONS_BAD:
+                return 2;
+        case OPTIONS_RUN:
+                break;
+        }
+        log_init(options.log_level);
+        if (run(&options, &failure) >= 0)
+                return 0;
+        fprintf(stderr, "vgpud: %s\n", failure.message);
+        if (failure.hint[0])
+                fprintf(stderr, "vgpud: %s\n", failure.hint);
+        return 1;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/manager.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <systemd/sd-daemon.h>
+
+#include "manager/control.h"
+#include "manager/custody.h"
+#include "manager/driver-path.h"
+#include "manager/gate.h"
+#include "manager/instance.h"
+#include "manager/log.h"
+#include "manager/operation.h"
+#include "manager/process.h"
+#include "manager/publisher.h"
+#include "manager/run-lock.h"
+#include "manager/simulation.h"
+
+#define DATABASE "state.db"
+
+/* A former mover may be in a driver call; the longest, a checkpoint, takes some seconds. */
+#define FORMER_MOVER_MS 30000
+
+/* Surroundings: directories, limits, paths. */
+
+static int make_directory(const char *path, mode_t mode, struct failure *failure)
+{
+        char parent[PATHS_MAX];
+
+        snprintf(parent, sizeof(parent), "%s", path);
+        for (char *slash = strchr(parent + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+                *slash = '\0';
+                (void)mkdir(parent, 0755);
+                *slash = '/';
+        }
+        if (mkdir(path, mode) == 0 || errno == EEXIST)
+                return 0;
+        return failure_set(failure, -errno, "Failed", "make it, or choose another directory",
+                           "cannot make %.200s: %s", path, strerror(errno));
+}
+
+/* Every exported piece of device memory is a descriptor. */
+static void raise_descriptor_limit(void)
+{
+        struct rlimit limit;
+
+        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+                return;
+        limit.rlim_cur = limit.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int find_driver(struct manager *manager, struct failure *failure)
+{
+        const struct options *options = manager->options;
+
+        if (options->driver_path[0])
+                strcpy(manager->driver_path, options->driver_path);
+        else if (driver_path_find(manager->driver_path, "libcuda.so.1",
+                                  options->private_directory) < 0)
+                return failure_set(failure, -ENODEV, "Failed",
+                                   "install the NVIDIA driver or name it with --driver; to try "
+                                   "without a GPU: vgpud --simulate 2xH200",
+                                   "there is no NVIDIA driver (libcuda.so.1) on this machine");
+        if (driver_path_find(manager->real_nvml, "libnvidia-ml.so.1", options->private_directory) <
+            0)
+                manager->real_nvml[0] = '\0';
+        driver_path_get_version(manager->driver_version, sizeof(manager->driver_version));
+        return 0;
+}
+
+static int set_paths(struct manager *manager, struct failure *failure)
+{
+        const char *private = manager->options->private_directory;
+        int r = paths_join(manager->gate_path, private, PATHS_GATE);
+
+        if (r == 0)
+                r = paths_join(manager->mover_path, private, PATHS_MOVER);
+        if (r == 0)
+                r = paths_join(manager->nvml_path, private, PATHS_NVML);
+        if (r < 0)
+                return r;
+        return manager->options->simulate ? simulation_start(manager, failure)
+                                          : find_driver(manager, failure);
+}
+
+static int set_up_surroundings(struct manager *manager, struct failure *failure)
+{
+        int r = make_directory(manager->options->run_directory, 0755, failure);
+
+        if (r == 0)
+                r = make_directory(manager->options->state_directory, 0700, failure);
+        if (r == 0)
+                r = run_lock_take(manager->options->run_directory, &manager->lock, failure);
+        if (r < 0)
+                return r;
+        raise_descriptor_limit();
+        return set_paths(manager, failure);
+}
+
+/* What a former manager left. */
+
+static int wait_for_mover(pid_t pid, uint64_t start_time, void *userdata)
+{
+        CLEANUP(fd_closep) int pidfd = -1;
+        struct pollfd poll_fd;
+
+        (void)userdata;
+        if (process_open(pid, start_time, &pidfd) < 0)
+                return 0;
+        poll_fd = (struct pollfd){ .fd = pidfd, .events = POLLIN };
+        if (poll(&poll_fd, 1, FORMER_MOVER_MS) > 0)
+                return 0;
+        log_event(LOG_LEVEL_WARNING, "killing a mover of the former manager", "pid=%d", (int)pid);
+        (void)syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0);
+        (void)poll(&poll_fd, 1, FORMER_MOVER_MS);
+        return 0;
+}
+
+static void read_boot_id(char *id, int size)
+{
+        FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+        id[0] = '\0';
+        if (!file)
+                return;
+        if (fgets(id, size, file))
+                id[strcspn(id, "\n")] = '\0';
+        fclose(file);
+}
+
+static int open_store(struct manager *manager, struct failure *failure)
+{
+        char path[PATHS_MAX], boot_id[64];
+        int r = paths_join(path, manager->options->state_directory, DATABASE);
+
+        if (r < 0)
+                return r;
+        read_boot_id(boot_id, sizeof(boot_id));
+        r = store_open(&manager->store, path, boot_id, failure);
+        return r < 0 ? r : store_take_movers(manager->store, wait_for_mover, NULL);
+}
+
+static void on_keeper_lost(struct keeper *keeper, void *userdata)
+{
+        int r = keeper_restore(keeper);
+
+        (void)userdata;
+        log_event(r < 0 ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
+                  r < 0 ? "the keeper died and could not be replaced" : "the keeper was replaced",
+                  "error=\"%s\"", strerror(-r));
+}
+
+static int open_keeper(struct manager *manager, struct failure *failure)
+{
+        char program[PATHS_MAX], socket[PATHS_MAX];
+        int r = paths_join(program, manager->options->private_directory, PATHS_KEEPER);
+
+        if (r == 0)
+                r = paths_join(socket, manager->options->run_directory, PATHS_KEEPER_SOCKET);
+        if (r == 0)
+                r = keeper_new(&manager->keeper, manager->event, socket, program, on_keeper_lost,
+                               manager);
+        if (r < 0)
+                return failure_set(failure, r, "Failed", "is the installation complete?",
+                                   "the keeper %.200s could not be started: %s", program,
+                                   strerror(-r));
+        return 0;
+}
+
+static int open_pool(struct manager *manager)
+{
+        const struct pool_options options = {
+                .limit = manager->options->pool_limit,
+                .slab_size = manager->options->slab_size,
+                .worker = device_work,
+                .userdata = manager,
+        };
+
+        return pool_new(&manager->pool, &options);
+}
+
+static int load(struct manager *manager, struct failure *failure)
+{
+        int r = open_store(manager, failure);
+
+        if (r == 0)
+                r = device_probe_all(manager, failure);
+        if (r == 0)
+                r = open_keeper(manager, failure);
+        if (r == 0)
+                r = open_pool(manager);
+        if (r == 0)
+                r = custody_load(manager);
+        return r;
+}
+
+/* Serving. */
+
+static int set_up_event(struct manager *manager)
+{
+        sigset_t signals;
+        int r;
+
+        sigemptyset(&signals);
+        sigaddset(&signals, SIGTERM);
+        sigaddset(&signals, SIGINT);
+        sigaddset(&signals, SIGCHLD);
+        sigprocmask(SIG_BLOCK, &signals, NULL);
+        signal(SIGPIPE, SIG_IGN);
+        r = sd_event_default(&manager->event);
+        if (r >= 0)
+                r = sd_event_add_signal(manager->event, NULL, SIGTERM, NULL, NULL);
+        if (r >= 0)
+                r = sd_event_add_signal(manager->event, NULL, SIGINT, NULL, NULL);
+        return r < 0 ? r : 0;
+}
+
+static int open_sockets(struct manager *manager)
+{
+        int r = publisher_new(&manager->publisher, manager);
+
+        if (r == 0)
+                r = control_new(&manager->control, manager);
+        if (r == 0)
+                r = gate_new(&manager->gate, manager);
+        return r;
+}
+
+static int recover(struct manager *manager)
+{
+        struct store_operation stored;
+        struct instance *instance, *after;
+        int r;
+
+        list_for_each_safe(instance, after, &manager->instances, link) {
+                r = store_get_operation(manager->store, instance->id, &stored);
+                if (r == 0)
+                        r = operation_recover(instance, &stored);
+                else if (r == -ENOENT)
+                        r = 0;
+                if (r < 0)
+                        return r;
+                instance_settle(instance);
+        }
+        return 0;
+}
+
+void manager_check_ready(struct manager *manager)
+{
+        const struct instance *instance;
+
+        if (manager->is_ready)
+                return;
+        list_for_each(instance, &manager->instances, link)
+                if (instance->operation)
+                        return;
+        manager->is_ready = true;
+        control_start(manager->control);
+        (void)sd_notifyf(0, "READY=1\nSTATUS=%zu devices", manager->n_devices);
+        log_event(LOG_LEVEL_NOTICE, "ready", "version=%s devices=%zu simulated=%d run_dir=%s",
+                  OPENVGPU_VERSION, manager->n_devices, manager->simulation[0] != '\0',
+                  manager->options->run_directory);
+}
+
+int manager_new(struct manager **ret_manager, const struct options *options,
+                struct failure *failure)
+{
+        CLEANUP(manager_freep) struct manager *manager = calloc(1, sizeof(*manager));
+        int r;
+
+        if (!manager)
+                return -ENOMEM;
+        manager->options = options;
+        manager->lock = -1;
+        list_init(&manager->instances);
+
+        r = set_up_surroundings(manager, failure);
+        if (r == 0)
+                r = set_up_event(manager);
+        if (r == 0)
+                r = load(manager, failure);
+        if (r == 0)
+                r = open_sockets(manager);
+        if (r == 0)
+                r = recover(manager);
+        if (r < 0)
+                return failure_from_errno(failure, r, "starting");
+        gate_start(manager->gate);
+        manager_check_ready(manager);
+        *ret_manager = TAKE(manager);
+        return 0;
+}
+
+int manager_run(struct manager *manager)
+{
+        int r = sd_event_loop(manager->event);
+
+        (void)sd_notify(0, "STOPPING=1");
+        log_event(LOG_LEVEL_NOTICE, "ending", "result=%d", r);
+        return r;
+}
+
+/* A keeper that holds nothing ends; pages without processes can be made anew. */
+static void drop_idle_pages(struct manager *manager)
+{
+        struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                if (list_is_empty(&instance->guests))
+                        custody_drop_page(instance);
+}
+
+struct manager *manager_free(struct manager *manager)
+{
+        struct instance *instance, *after;
+
+        if (!manager)
+                return NULL;
+        manager->control = control_free(manager->control);
+        manager->gate = gate_free(manager->gate);
+        if (manager->keeper)
+                drop_idle_pages(manager);
+        manager->publisher = publisher_free(manager->publisher);
+        for (size_t i = 0; i < manager->n_devices; i++)
+                device_deinit(&manager->device[i]);
+        list_for_each_safe(instance, after, &manager->instances, link)
+                instance_free(instance);
+        manager->pool = pool_free(manager->pool);
+        manager->keeper = keeper_free(manager->keeper);
+        manager->store = store_close(manager->store);
+        sd_event_unref(manager->event);
+        fd_close(manager->lock);
+        free(manager);
+        return NULL;
+}

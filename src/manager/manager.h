@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_MANAGER_H
+#define MANAGER_MANAGER_H
+
+/*
+ * The manager: everything that vgpud knows, in one struct, in one thread.
+ *
+ * Who owns what: the manager owns the devices, the instances and the listening
+ * sockets; an instance its guests, its page and its operation. Nothing here waits:
+ * what takes time is done by movers and gates and comes back as an event. Only
+ * start-up, and the short calls to the keeper and the database, are synchronous.
+ */
+
+#include <stdbool.h>
+#include <systemd/sd-event.h>
+
+#include "base/cleanup.h"
+#include "base/list.h"
+#include "board/board.h"
+#include "manager/device.h"
+#include "manager/failure.h"
+#include "manager/keeper.h"
+#include "manager/options.h"
+#include "manager/pool.h"
+#include "manager/store.h"
+
+struct control;
+struct gate;
+struct publisher;
+
+struct manager {
+        const struct options *options;
+        sd_event *event;
+        int lock; /* of the run directory */
+        char gate_path[PATHS_MAX], mover_path[PATHS_MAX], nvml_path[PATHS_MAX];
+        char driver_path[PATHS_MAX];
+        char driver_version[BOARD_NAME_MAX];
+        char real_nvml[PATHS_MAX];
+        char simulation[PATHS_MAX]; /* the simulated host's directory, or "" */
+
+        struct device device[BOARD_DEVICES_MAX];
+        size_t n_devices;
+        struct list instances;
+
+        struct store *store;
+        struct keeper *keeper;
+        struct pool *pool;
+        struct publisher *publisher;
+        struct gate *gate;
+        struct control *control;
+        bool is_ready; /* what a former manager left is in order; clients are served */
+};
+
+/* manager_new() - start up: devices, what the former manager left, sockets. */
+int manager_new(struct manager **ret_manager, const struct options *options,
+                struct failure *failure);
+struct manager *manager_free(struct manager *manager);
+DEFINE_CLEANUP(struct manager *, manager_free);
+
+/* manager_check_ready() - serve clients once nothing is left to recover. */
+void manager_check_ready(struct manager *manager);
+
+/* manager_run() - until SIGTERM or SIGINT. */
+int manager_run(struct manager *manager);
+
+#endif

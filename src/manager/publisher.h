@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_PUBLISHER_H
+#define MANAGER_PUBLISHER_H
+
+/*
+ * Writes the board (board/board.h): soon after something has changed, ten times a
+ * second while processes are in vGPUs, and else once a second, so that readers see
+ * that we live. The same round repairs the quotas in the instance pages and sizes
+ * the movers' part of the pool.
+ */
+
+struct manager;
+struct publisher;
+
+int publisher_new(struct publisher **ret_publisher, struct manager *manager);
+
+/* publisher_free() - the board stays, marked closed. Returns NULL. */
+struct publisher *publisher_free(struct publisher *publisher);
+
+/* publisher_touch() - something has changed; NULL is fine. */
+void publisher_touch(struct publisher *publisher);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_SIMULATION_H
+#define MANAGER_SIMULATION_H
+
+/* vgpud --simulate: the simulated host below the run directory, and the driver that shows it. */
+
+#include "manager/failure.h"
+
+struct manager;
+
+/* simulation_start() - make the host, or go on with the one of a former manager. */
+int simulation_start(struct manager *manager, struct failure *failure);
+
+#endif
