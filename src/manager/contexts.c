@@ -69,6 +69,8 @@ static void fail(struct guest *guest, const struct mover_done *done)
                                (int)guest->pid, guest->name);
         else
                 operation_fail_driver(operation, guest, done->call, done->driver_code, done->error);
+        if (done->error != -ESRCH)
+                operation_leave_guest(operation, guest);
         end(guest);
 }
 
@@ -221,6 +223,7 @@ static void step(struct guest *guest)
                                "end the process: the driver has given it up",
                                "process %d (%.40s) cannot be restored", (int)guest->pid,
                                guest->name);
+                operation_leave_guest(guest->instance->operation, guest);
                 end(guest);
                 return;
         }

@@ -40,6 +40,7 @@ static void fail(struct operation *operation, struct guest *guest,
                                "the log of vgpud has more; is the process stopped?",
                                "the gate of process %d (%.40s) failed: %s", (int)guest->pid,
                                guest->name, strerror(-answer->error));
+        operation_leave_guest(operation, guest);
 }
 
 static void on_closed(struct guest *guest, const struct guest_answer *answer, void *userdata)

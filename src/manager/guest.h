@@ -75,6 +75,7 @@ struct guest {
         bool has_joined; /* since this manager runs: @state is known */
         bool is_waiting; /* for WELCOME, until the instance is usable; no slot yet */
         bool is_dead;    /* kept until the operation that looks at it is over */
+        bool is_stuck;   /* undoing has failed for it */
         uint32_t slot;
 
         enum guest_context context;

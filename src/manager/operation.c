@@ -49,7 +49,7 @@ struct guest *operation_next_guest(const struct operation *operation, struct gue
         for (; link != head; link = link->next) {
                 struct guest *guest = list_entry(link, struct guest, link);
 
-                if (!guest->is_dead && !guest->is_waiting)
+                if (!guest->is_dead && !guest->is_waiting && !guest->is_stuck)
                         return guest;
         }
         return NULL;
@@ -103,6 +103,11 @@ void operation_lost_mover(struct operation *operation)
         operation->has_lost_mover = true;
         operation_fail(operation, -ECONNRESET, "Failed", "the log of vgpud has more",
                        "the mover of device %u died", operation->target->index);
+}
+
+void operation_leave_guest(struct operation *operation, struct guest *guest)
+{
+        guest->is_stuck = operation->is_undoing && !operation->has_lost_mover;
 }
 
 /* Telling. */
@@ -339,7 +344,12 @@ static void end_step(struct operation *operation)
         }
 }
 
-/* What undoes a step has run. */
+/*
+ * What undoes a step has run. The store says so, for then the next manager must not do it again: a
+ * guest that is closed with memory mapped may have it created, or mapped again, and which of them
+ * shows only in the step. After a failure the store stays behind: undoing begins there again, once
+ * the guests that are stuck come back.
+ */
 static void end_undo(struct operation *operation)
 {
         char point[STORE_WORD_MAX];
@@ -349,6 +359,10 @@ static void end_undo(struct operation *operation)
                 return;
         if (operation->error)
                 operation->has_failed_undo = true;
+        if (!operation->has_failed_undo)
+                (void)persist(operation, operation->step > 0
+                                                 ? operation->kind->steps[operation->step - 1].name
+                                                 : "");
         snprintf(point, sizeof(point), "undo-%s", operation->kind->steps[operation->step].name);
         operation_pass(operation, point);
         clear_error(operation);
@@ -439,6 +453,7 @@ void operation_mover_gone(struct manager *manager)
 static struct operation *operation_new(struct instance *instance, const struct operation_kind *kind)
 {
         struct operation *operation = calloc(1, sizeof(*operation));
+        struct guest *guest;
 
         if (!operation)
                 return NULL;
@@ -450,8 +465,9 @@ static struct operation *operation_new(struct instance *instance, const struct o
                 .former_state = instance->state,
                 .started_ns = operation_now(),
         };
-        for (struct guest *guest = operation_next_guest(operation, NULL); guest;
-             guest = operation_next_guest(operation, guest))
+        list_for_each (guest, &instance->guests, link)
+                guest->is_stuck = false;
+        operation_for_each_guest (guest, operation)
                 operation->n_processes++;
         return operation;
 }
@@ -520,6 +536,17 @@ static const struct operation_kind *find_kind(const char *name)
         return NULL;
 }
 
+/* The one after the last that is complete: it may have begun. */
+static size_t first_to_undo(const struct operation_kind *kind, const char *complete)
+{
+        size_t i;
+
+        for (i = 0; i < kind->final_step; i++)
+                if (strcmp(kind->steps[i].name, complete) == 0)
+                        return i + 1;
+        return 0;
+}
+
 int operation_recover(struct instance *instance, const struct store_operation *stored)
 {
         const struct operation_kind *kind = find_kind(stored->kind);
@@ -537,7 +564,7 @@ int operation_recover(struct instance *instance, const struct store_operation *s
         operation->keep_context = stored->keep_context;
         operation->timeout_ms = GATHER_MS;
         operation->is_undoing = operation->is_recovery = true;
-        operation->step = kind->final_step;
+        operation->step = first_to_undo(kind, stored->step);
         if (operation->former_state == BOARD_FAILED)
                 operation->former_state = kind->settled_state;
         instance->operation = operation;

@@ -137,6 +137,12 @@ void operation_fail_errno(struct operation *operation, int error, const char *wh
 void operation_fail_driver(struct operation *operation, struct guest *guest, const char *call,
                            int code, int error);
 
+/*
+ * operation_leave_guest() - what was tried for @guest has failed. If that was undoing, the guest is
+ * left as it is, with all that we hold of it, while the others go on.
+ */
+void operation_leave_guest(struct operation *operation, struct guest *guest);
+
 /* operation_lost_mover() - the step has failed because a mover died. */
 void operation_lost_mover(struct operation *operation);
 

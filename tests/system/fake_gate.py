@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A guest process with a gate but without CUDA (src/wire/gate.h): its memory is memfds.
+
+Usage: fake_gate.py VGPU SIZE...   with OPENVGPU_RUN set
+
+Each SIZE is one allocation, filled with a pattern of its own. The program prints what happens, one
+word a line ("joined", "closed", "opened", ...), and at the end of each "opened" whether its memory
+is what it was: "intact" or "DAMAGED". It ends when its standard input does. Lines on standard
+input change how it behaves:
+
+    refuse-close ERROR    the next CLOSE answers ERROR
+    refuse MESSAGE CODE   the next request MESSAGE fails with the CUresult CODE
+    hang MESSAGE          the next request MESSAGE is never answered
+    check                 print "intact" or "DAMAGED"
+"""
+import os
+import select
+import socket
+import struct
+import sys
+import time
+
+MAGIC, VERSION = 0x45544147, 1
+JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED = range(1, 9)
+WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE = range(64, 72)
+NAMES = {CLOSE: "CLOSE", EXPORT: "EXPORT", RELEASE: "RELEASE", MAP: "MAP", OPEN: "OPEN",
+         CREATE: "CREATE"}
+STATE_OPEN, STATE_CLOSED, STATE_RELEASED = range(3)
+HEADER = struct.Struct("=IHH")
+BATCH = 64
+
+
+def say(*words):
+    print(*words, flush=True)
+
+
+class Gate:
+    def __init__(self, vgpu, sizes):
+        self.vgpu, self.state, self.must_stay = vgpu, STATE_OPEN, False
+        self.sizes, self.fds, self.plan = sizes, [], {}
+        self.socket, self.slot = None, None
+        for i, size in enumerate(sizes):
+            self.fds.append(self.create(size))
+            self.fill(i)
+
+    @staticmethod
+    def create(size):
+        fd = os.memfd_create("fake-device-memory", os.MFD_CLOEXEC)
+        os.ftruncate(fd, size)
+        return fd
+
+    @staticmethod
+    def address(index):
+        return 0x700000000000 + index * 0x10000000
+
+    def pattern(self, index):
+        return struct.pack("=II", os.getpid(), index) * (self.sizes[index] // 8)
+
+    def fill(self, index):
+        os.pwrite(self.fds[index], self.pattern(index), 0)
+
+    def check(self):
+        good = all(fd >= 0 and os.pread(fd, self.sizes[i], 0) == self.pattern(i)
+                   for i, fd in enumerate(self.fds))
+        say("intact" if good else "DAMAGED")
+
+    # the connection
+
+    def connect(self):
+        path = os.path.join(os.environ["OPENVGPU_RUN"], "gate.sock")
+        while True:
+            self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            try:
+                self.socket.connect(path)
+                break
+            except OSError:
+                self.socket.close()
+                time.sleep(0.01)
+        self.socket.send(HEADER.pack(MAGIC, VERSION, JOIN) +
+                         struct.pack("=64sIIQ", self.vgpu.encode(), self.state, 13000, 0))
+
+    def lost(self):
+        self.socket.close()
+        if not self.must_stay and self.state != STATE_OPEN:
+            self.state = STATE_OPEN
+            say("opened-alone")
+        say("lost")
+        self.connect()
+
+    def charge(self, fd):
+        """Say in the instance page what we hold, as a gate does."""
+        os.pwrite(fd, struct.pack("=QQ", sum(self.sizes), 0), 64 + 64 * self.slot)
+
+    # requests
+
+    def answer(self, message, error=0, code=0):
+        self.socket.send(HEADER.pack(MAGIC, VERSION, message) +
+                         struct.pack("=iiQ64s", error, code, sum(self.sizes),
+                                     b"cuFake" if code else b""))
+
+    def send_allocations(self):
+        for first in range(0, len(self.fds), BATCH):
+            fds = self.fds[first:first + BATCH]
+            body = b"".join(struct.pack("=QQ", self.address(first + i), self.sizes[first + i])
+                            for i in range(len(fds)))
+            packet = HEADER.pack(MAGIC, VERSION, ALLOCATIONS) + struct.pack("=II", len(fds), 0) + \
+                body.ljust(16 * BATCH, b"\0")
+            socket.send_fds(self.socket, [packet], fds)
+
+    def release(self):
+        for fd in self.fds:
+            if fd >= 0:
+                os.close(fd)
+        self.fds = [-1] * len(self.sizes)
+        self.state, self.must_stay = STATE_RELEASED, True
+
+    def map(self, body, fds):
+        count, last = struct.unpack_from("=II", body)
+        for i in range(count):
+            address, size = struct.unpack_from("=QQ", body, 8 + 16 * i)
+            index = (address - self.address(0)) // 0x10000000
+            assert self.sizes[index] == size
+            self.fds[index] = fds[i]
+        if last:
+            self.state = STATE_CLOSED
+            self.answer(MAPPED)
+            say("mapped")
+
+    def closed(self, error=0):
+        if not error:
+            self.state = STATE_CLOSED
+        self.socket.send(HEADER.pack(MAGIC, VERSION, CLOSED) +
+                         struct.pack("=iiQII64s", error, 0, sum(self.sizes), len(self.sizes), 0,
+                                     b"cuFakeCall" if error else b""))
+        say("closed" if not error else "kept-open")
+
+    def handle(self, message, body, fds):
+        behaviour = self.plan.pop(message, None)
+        if behaviour == "hang":
+            say("hangs")
+            return
+        if message == WELCOME:
+            self.slot = struct.unpack_from("=I", body)[0]
+            self.charge(fds[0])
+            say("joined", struct.unpack_from("=48s", body, 8)[0].rstrip(b"\0").decode())
+        elif message == REFUSED:
+            say("refused", body[4:].split(b"\0")[0].decode())
+            sys.exit(1)
+        elif message == CLOSE:
+            self.closed(behaviour or 0)
+        elif behaviour:
+            self.answer({EXPORT: EXPORTED, RELEASE: RELEASED, MAP: MAPPED, OPEN: OPENED,
+                         CREATE: CREATED}[message], 5, behaviour)
+            say("refused-" + NAMES[message])
+        elif message == EXPORT:
+            self.send_allocations()
+            self.answer(EXPORTED)
+            say("exported")
+        elif message == RELEASE:
+            self.release()
+            self.answer(RELEASED)
+            say("released")
+        elif message == CREATE:
+            self.fds = [self.create(size) for size in self.sizes]
+            self.state = STATE_CLOSED
+            self.send_allocations()
+            self.answer(CREATED)
+            say("created")
+        elif message == MAP:
+            self.map(body, fds)
+        elif message == OPEN:
+            self.state, self.must_stay = STATE_OPEN, False
+            self.answer(OPENED)
+            say("opened")
+            self.check()
+
+    def command(self, line):
+        words = line.split()
+        codes = {name: message for message, name in NAMES.items()}
+        if words[0] == "check":
+            self.check()
+        elif words[0] == "refuse-close":
+            self.plan[CLOSE] = int(words[1])
+        elif words[0] == "refuse":
+            self.plan[codes[words[1]]] = int(words[2])
+        elif words[0] == "hang":
+            self.plan[codes[words[1]]] = "hang"
+
+    def loop(self):
+        self.connect()
+        while True:
+            ready, _, _ = select.select([self.socket, sys.stdin], [], [])
+            if sys.stdin in ready:
+                line = sys.stdin.readline()
+                if not line:
+                    return
+                self.command(line)
+            if self.socket in ready:
+                try:
+                    data, fds, _, _ = socket.recv_fds(self.socket, 8192, 64)
+                except OSError:
+                    data, fds = b"", []
+                if not data:
+                    self.lost()
+                    continue
+                _, _, message = HEADER.unpack_from(data)
+                try:
+                    self.handle(message, data[HEADER.size:], list(fds))
+                except (BrokenPipeError, ConnectionResetError):
+                    self.lost()
+
+
+if __name__ == "__main__":
+    Gate(sys.argv[1], [int(size) for size in sys.argv[2:]]).loop()

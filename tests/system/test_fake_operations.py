@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Suspend, resume and migrate with guests and a driver that do as they are told."""
+import unittest
+
+from harness import MIB, Host, expect_error, wait_for
+
+
+class Operations(unittest.TestCase):
+    def setUp(self):
+        self.host = self.enterContext(Host(fake=True))
+        self.host.start()
+        self.host.call("CreateVgpu", name="train", frame_buffer=256 * MIB, device="0")
+
+    def test_suspend_resume_migrate(self):
+        host = self.host
+        one = host.fake_guest("train", 4 * MIB, 2 * MIB, 4096)
+        two = host.fake_guest("train", 6 * MIB)
+        report = host.call("SuspendVgpu", name="train")
+        self.assertEqual(report["bytes"], 12 * MIB + 4096)
+        self.assertEqual(report["vgpu"]["state"], "suspended")
+        self.assertEqual(host.call("GetInfo")["pool"]["used"], 12 * MIB + 4096)
+        expect_error("WrongState", host.call, "PrepareRun", name="train")
+
+        report = host.call("ResumeVgpu", name="train", device="1")
+        self.assertEqual(report["to_device"], 1)
+        for guest in (one, two):
+            guest.wait_for("opened")
+            self.assertTrue(guest.is_intact())
+        self.assertEqual(host.vgpu("train")["device"], 1)
+        self.assertEqual(host.call("GetInfo")["pool"]["used"], 0)
+
+        report = host.call("MigrateVgpu", name="train", device="0")
+        self.assertEqual(report["from_device"], 1)
+        for guest in (one, two):
+            guest.wait_for("opened", 2)
+            self.assertTrue(guest.is_intact())
+        self.assertEqual(host.vgpu("train")["state"], "running")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
