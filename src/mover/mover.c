@@ -261,6 +261,7 @@ static int end_job(struct mover *mover, struct request *request)
 
 /* The requests. @begin runs in the main thread, @run after it on @lane. */
 static const struct operation {
+        const char *name; /* in log lines */
         size_t size;
         size_t n_fds_max;
         int (*begin)(struct mover *mover, struct request *request);
@@ -268,24 +269,28 @@ static const struct operation {
         enum lane_name lane;
         bool is_silent; /* no DONE when it succeeds */
 } operations[] = {
-#define MESSAGE(type) .size = sizeof(struct type)
-#define FDS           .n_fds_max = MOVER_MEMORY_MAX
-        [MOVER_INFO] = { MESSAGE(mover_header), .run = run_info, .is_silent = true },
-        [MOVER_CONTEXT] = { MESSAGE(mover_context), .run = run_context },
-        [MOVER_SLAB_ADD] = { MESSAGE(mover_slab), .n_fds_max = 1, .run = run_slab_add,
-                             .lane = LANE_SLAB },
-        [MOVER_SLAB_ZERO] = { MESSAGE(mover_slab), .run = run_slab_zero, .lane = LANE_SLAB },
-        [MOVER_SLAB_REMOVE] = { MESSAGE(mover_slab), .run = run_slab_remove, .lane = LANE_SLAB },
-        [MOVER_JOB_BEGIN] = { MESSAGE(mover_job_begin), .begin = begin_job },
-        [MOVER_JOB_SOURCE] = { MESSAGE(mover_memory), FDS, .begin = add_source },
-        [MOVER_JOB_SEGMENTS] = { MESSAGE(mover_segments), .begin = add_segments },
-        [MOVER_JOB_MEMORY] = { MESSAGE(mover_memory), FDS, .begin = add_memory },
-        [MOVER_JOB_STAGE] = { MESSAGE(mover_stage), .begin = stage_job, .run = run_job_stage,
-                              .lane = LANE_STAGE, .is_silent = true },
-        [MOVER_JOB_RUN] = { MESSAGE(mover_header), .begin = start_job, .run = run_job,
-                            .lane = LANE_COPY },
-        [MOVER_JOB_END] = { MESSAGE(mover_header), .begin = end_job, .run = run_job_end },
-        [MOVER_CHECKPOINT] = { MESSAGE(mover_checkpoint), .run = run_checkpoint,
+        [MOVER_INFO] = { "info", sizeof(struct mover_header), .run = run_info, .is_silent = true },
+        [MOVER_CONTEXT] = { "context", sizeof(struct mover_context), .run = run_context },
+        [MOVER_SLAB_ADD] = { "slab-add", sizeof(struct mover_slab), .n_fds_max = 1,
+                             .run = run_slab_add, .lane = LANE_SLAB },
+        [MOVER_SLAB_ZERO] = { "slab-zero", sizeof(struct mover_slab), .run = run_slab_zero,
+                              .lane = LANE_SLAB },
+        [MOVER_SLAB_REMOVE] = { "slab-remove", sizeof(struct mover_slab), .run = run_slab_remove,
+                                .lane = LANE_SLAB },
+        [MOVER_JOB_BEGIN] = { "job-begin", sizeof(struct mover_job_begin), .begin = begin_job },
+        [MOVER_JOB_SOURCE] = { "job-source", sizeof(struct mover_memory),
+                               .n_fds_max = MOVER_MEMORY_MAX, .begin = add_source },
+        [MOVER_JOB_SEGMENTS] = { "job-segments", sizeof(struct mover_segments),
+                                 .begin = add_segments },
+        [MOVER_JOB_MEMORY] = { "job-memory", sizeof(struct mover_memory),
+                               .n_fds_max = MOVER_MEMORY_MAX, .begin = add_memory },
+        [MOVER_JOB_STAGE] = { "job-stage", sizeof(struct mover_stage), .begin = stage_job,
+                              .run = run_job_stage, .lane = LANE_STAGE, .is_silent = true },
+        [MOVER_JOB_RUN] = { "job-run", sizeof(struct mover_header), .begin = start_job,
+                            .run = run_job, .lane = LANE_COPY },
+        [MOVER_JOB_END] = { "job-end", sizeof(struct mover_header), .begin = end_job,
+                            .run = run_job_end },
+        [MOVER_CHECKPOINT] = { "checkpoint", sizeof(struct mover_checkpoint), .run = run_checkpoint,
                                .lane = LANE_CHECKPOINT },
 };
 
@@ -293,9 +298,9 @@ static void log_failure(const struct mover *mover, const struct mover_header *re
                         const struct mover_done *done, int error)
 {
         fprintf(stderr,
-                "mover: event=request-failed device=%s request=%u id=%" PRIu32 " job=%" PRIu32
+                "mover: event=request-failed device=%s request=%s id=%" PRIu32 " job=%" PRIu32
                 " call=%s code=%d error=\"%s\"\n",
-                mover->uuid, request->message, request->id, request->job,
+                mover->uuid, operations[request->message].name, request->id, request->job,
                 done->call[0] ? done->call : "-", done->driver_code, strerror(-error));
 }
 
@@ -306,7 +311,7 @@ static void run_request(struct task *task)
         int r;
 
         r = request->run(request, &done);
-        if (r < 0)
+        if (r < 0 && r != -ECANCELED) /* somebody wanted that */
                 log_failure(request->mover, &request->packet.header, &done, r);
         if (r < 0 || !operations[request->packet.header.message].is_silent)
                 answer_done(&request->packet.header, &done, r);
