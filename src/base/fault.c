@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +25,7 @@ struct point {
 
 static struct {
         pthread_mutex_t lock;
-        bool parsed;
+        atomic_bool parsed; /* once true, the number of points stays */
         size_t n_points;
         struct point point[POINTS_MAX];
 } faults = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -66,9 +67,9 @@ static void parse(void)
         CLEANUP(freep) char *text = variable ? strdup(variable) : NULL;
         char *rest = text;
 
-        faults.parsed = true;
         for (char *one = text ? strsep(&rest, ",") : NULL; one; one = strsep(&rest, ","))
                 parse_one(one);
+        faults.parsed = true;
 }
 
 static enum action pass(const char *name)
