@@ -41,17 +41,17 @@ static void print(const struct arguments *arguments, const char *message, const 
                 fprintf(stderr, "hint: %s\n", hint);
 }
 
-static void print_json(const char *kind, const char *message, const char *hint, enum exit_code code)
+static void print_json(const char *name, const char *message, const char *hint, enum exit_code code)
 {
         CLEANUP(json_decrefp)
-        json_t *document = json_pack("{s{ss ss ss si}}", "error", "kind", kind, "message", message,
+        json_t *document = json_pack("{s{ss ss ss si}}", "error", "name", name, "message", message,
                                      "hint", hint, "exit_code", (int)code);
 
         json_dumpf(document, stderr, JSON_INDENT(2));
         fputc('\n', stderr);
 }
 
-static int say(const struct arguments *arguments, enum exit_code code, const char *kind,
+static int say(const struct arguments *arguments, enum exit_code code, const char *name,
                const char *message, const char *hint)
 {
         char clean[MESSAGE_MAX];
@@ -59,7 +59,7 @@ static int say(const struct arguments *arguments, enum exit_code code, const cha
         text_clean(clean, sizeof(clean), message);
         fflush(stdout);
         if (arguments->is_json)
-                print_json(kind, clean, hint, code);
+                print_json(name, clean, hint, code);
         else
                 print(arguments, clean, hint);
         return (int)code;
@@ -76,7 +76,7 @@ int say_usage(const struct arguments *arguments, const char *hint, const char *m
         return say(arguments, EXIT_CODE_USAGE, "Usage", text, hint);
 }
 
-int say_failure(const struct arguments *arguments, enum exit_code code, const char *kind,
+int say_failure(const struct arguments *arguments, enum exit_code code, const char *name,
                 const char *hint, const char *message, ...)
 {
         char text[MESSAGE_MAX];
@@ -85,7 +85,7 @@ int say_failure(const struct arguments *arguments, enum exit_code code, const ch
         va_start(args, message);
         vsnprintf(text, sizeof(text), message, args);
         va_end(args);
-        return say(arguments, code, kind, text, hint);
+        return say(arguments, code, name, text, hint);
 }
 
 int say_error(const struct arguments *arguments, const struct vgpu_client *client)

@@ -32,9 +32,9 @@ __attribute__((format(printf, 3, 4))) int say_usage(const struct arguments *argu
 /* say_error() - the last call of @client failed. */
 int say_error(const struct arguments *arguments, const struct vgpu_client *client);
 
-/* say_failure() - anything else; the kind is for --json. */
+/* say_failure() - anything else; @name is for --json. */
 __attribute__((format(printf, 5, 6))) int say_failure(const struct arguments *arguments,
-                                                      enum exit_code code, const char *kind,
+                                                      enum exit_code code, const char *name,
                                                       const char *hint, const char *message, ...);
 
 #endif

@@ -322,10 +322,10 @@ static void test_errors_are_json_when_json_is_asked_for(void **state)
         (void)state;
 
         expect(vgpu(&step, 1, WORDS("rm", "train", "--json")), 7, "",
-               "{\n  \"error\": {\n    \"kind\": \"Busy\",\n    \"message\": \"why\",\n"
+               "{\n  \"error\": {\n    \"name\": \"Busy\",\n    \"message\": \"why\",\n"
                "    \"hint\": \"do\",\n    \"exit_code\": 7\n  }\n}\n");
         expect(vgpu(NULL, 0, WORDS("rm", "--wrong", "--json")), 2, "",
-               "{\n  \"error\": {\n    \"kind\": \"Usage\",\n"
+               "{\n  \"error\": {\n    \"name\": \"Usage\",\n"
                "    \"message\": \"unknown option '--wrong'\",\n"
                "    \"hint\": \"see 'vgpu help rm'\",\n    \"exit_code\": 2\n  }\n}\n");
 }
