@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# Completion for vgpu(1) in bash: commands, options, and the names of vGPUs and devices that there
+# are. tests/cli/check-words.sh holds it to what 'vgpu help' says.
+# shellcheck shell=bash
+
+_vgpu_options() {
+        case $1 in
+        devices) echo --names ;;
+        create) echo --fb --device ;;
+        run) echo --vgpu --fb --name --device ;;
+        ls) echo --long --names ;;
+        suspend) echo --keep-context --timeout ;;
+        resume | migrate) echo --device --timeout ;;
+        esac
+        echo --json --help
+}
+
+# What a manager has to say, which must not keep a person waiting.
+_vgpu_ask() {
+        timeout 2 vgpu "$@" --names 2>/dev/null
+}
+
+# Where the program of 'vgpu run' begins in COMP_WORDS; nothing if it is not there yet.
+_vgpu_program() {
+        local i
+        for ((i = 2; i < COMP_CWORD; i++)); do
+                case ${COMP_WORDS[i]} in
+                --) echo $((i + 1)) && return ;;
+                --vgpu | --fb | --name | --device) ((i++)) ;;
+                -*) ;;
+                *) echo "$i" && return ;;
+                esac
+        done
+}
+
+_vgpu() {
+        local command=${COMP_WORDS[1]} word=${COMP_WORDS[COMP_CWORD]}
+        local before=${COMP_WORDS[COMP_CWORD - 1]} choices="" program
+
+        COMPREPLY=()
+        if [ "$COMP_CWORD" -eq 1 ]; then
+                choices="devices create run ls suspend resume migrate rm info env help"
+                choices+=" --help --version"
+                mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
+                return
+        fi
+
+        if [ "$command" = run ]; then
+                program=$(_vgpu_program)
+                if [ -n "$program" ]; then
+                        if declare -F _command_offset >/dev/null; then
+                                _command_offset "$program"
+                        else
+                                compopt -o default
+                        fi
+                        return
+                fi
+        fi
+
+        case $before in
+        --device) choices=$(_vgpu_ask devices) ;;
+        --vgpu) choices=$(_vgpu_ask ls) ;;
+        --fb | --name | --timeout) return ;;
+        *)
+                case $word in
+                -*) choices=$(_vgpu_options "$command") ;;
+                *)
+                        case $command in
+                        help) choices="devices create run ls suspend resume migrate rm info env" ;;
+                        ls | suspend | resume | migrate | rm) choices=$(_vgpu_ask ls) ;;
+                        run) choices="--vgpu --fb" ;;
+                        esac
+                        ;;
+                esac
+                ;;
+        esac
+        mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
+}
+
+complete -F _vgpu vgpu

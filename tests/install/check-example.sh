@@ -1,0 +1,35 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# check-example.sh BUILD PREFIX EXAMPLE VERSION: a program outside of the tree finds the installed
+# library with pkg-config, compiles, links, and runs; the installed command runs from where it lies.
+set -eu
+build=$1 prefix=$2 example=$3 version=$4
+command -v pkg-config >/dev/null || exit 77
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+
+meson install -C "$build" --no-rebuild --quiet --destdir "$stage" >/dev/null
+pc=$(find "$stage" -name openvgpu.pc)
+[ -n "$pc" ] || { echo "openvgpu.pc is not installed"; exit 1; }
+libraries=$(dirname "$(dirname "$pc")")
+
+# As a package builder would: what the file says is relative to the stage.
+PKG_CONFIG_PATH=$(dirname "$pc")
+export PKG_CONFIG_PATH
+flags=$(pkg-config --define-variable=prefix="$stage$prefix" --cflags --libs openvgpu)
+# shellcheck disable=SC2086 # flags are words
+"${CC:-cc}" -std=c99 -Wall -Wextra -Wpedantic -Werror "$example" $flags -o "$stage/example"
+[ "$(pkg-config --modversion openvgpu)" = "$version" ]
+
+# Nobody answers, which it must say and nothing else.
+status=0
+OPENVGPU_RUN=/nonexistent LD_LIBRARY_PATH=$libraries "$stage/example" 2>"$stage/said" || status=$?
+[ $status -eq 1 ]
+grep -qx "list-vgpus: no vgpud answers at /nonexistent/control.sock" "$stage/said"
+
+# An installed tree can be moved: no search path is set here.
+[ "$("$stage$prefix/bin/vgpu" --version)" = "vgpu $version" ]
+for file in share/man/man1/vgpu.1 share/man/man7/openvgpu.7 share/man/man8/vgpud.8 \
+        share/bash-completion/completions/vgpu; do
+        [ -s "$stage$prefix/$file" ] || { echo "$file is not installed"; exit 1; }
+done
