@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Turn the facts about NVML in abi/ into what the build needs.
+
+usage: gen-nvml.py abi/nvml.abi slots|stubs|map     list for C, jump stubs, version script
+       gen-nvml.py abi/nvml-layouts.json layouts    C that fails to compile if src/abi/ differs
+"""
+import json
+import sys
+
+MACROS = {"always": "NVML_ALWAYS", "own": "NVML_OWN", "stand-in": "NVML_STAND_IN",
+          "forward": "NVML_FORWARD", "refuse": "NVML_REFUSE"}
+
+# A stub knows neither arguments nor result, so no prototype can be wrong.
+STUBS_HEAD = """#if defined(__x86_64__)
+        .macro stub name, offset
+        endbr64
+        jmp *nvml_slot+\\offset(%rip)
+        .endm
+#elif defined(__aarch64__)
+        .macro stub name, offset
+        hint #34
+        adrp x16, nvml_slot+\\offset
+        ldr x16, [x16, :lo12:nvml_slot+\\offset]
+        br x16
+        .endm
+#else
+#error "jump stubs are written for x86-64 and aarch64"
+#endif
+        .hidden nvml_slot
+        .text"""
+
+STUB = """        .globl {name}
+        .type {name}, %function
+        .balign 16
+{name}: stub {name}, {offset}
+        .size {name}, . - {name}"""
+
+
+def read_table(path):
+    rows = []
+    for number, line in enumerate(open(path), 1):
+        fields = line.split("#")[0].split()
+        if not fields:
+            continue
+        if fields[1:2] == ["refuse"] and len(fields) != 3 or fields[1:2] != ["refuse"] and \
+                len(fields) != 2 or fields[1] not in MACROS:
+            sys.exit(f"{path}:{number}: want NAME always|own|stand-in|forward|refuse CODE")
+        rows.append(fields)
+    names = [row[0] for row in rows]
+    if len(set(names)) != len(names):
+        sys.exit(f"{path}: a name occurs twice")
+    return rows
+
+
+def slots(path):
+    for name, how, *code in read_table(path):
+        arguments = [name] + [f"NVML_ERROR_{c}" for c in code]
+        yield f"{MACROS[how]}({', '.join(arguments)})"
+
+
+def stubs(path):
+    yield STUBS_HEAD
+    for index, (name, *_) in enumerate(read_table(path)):
+        yield STUB.format(name=name, offset=8 * index)
+    yield '        .section .note.GNU-stack, "", %progbits'
+
+
+def version_script(path):
+    yield "{ global:"
+    yield from (f"        {name};" for name, *_ in read_table(path))
+    yield "local: *; };"
+
+
+def layouts(path):
+    facts = json.load(open(path))
+    yield '#include "abi/nvml-vgpu.h"'
+    for name, struct in facts["structs"].items():
+        yield f'_Static_assert(sizeof({name}) == {struct["size"]}, "{name}");'
+        for field, offset in struct["offsets"].items():
+            yield f'_Static_assert(offsetof({name}, {field}) == {offset}, "{name}.{field}");'
+        if "version" in struct:
+            generation = struct["version"] >> 24
+            yield (f'_Static_assert(NVML_VERSION({name}, {generation}) == {struct["version"]}, '
+                   f'"version of {name}");')
+    for name, value in facts["values"].items():
+        yield f'_Static_assert((long long){name} == {value}, "{name}");'
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
+    emit = {"slots": slots, "stubs": stubs, "map": version_script, "layouts": layouts}[sys.argv[2]]
+    print("\n".join(emit(sys.argv[1])))
