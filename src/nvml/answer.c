@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nvml/answer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+nvmlReturn_t answer_text(char *to, unsigned int size, const char *text)
+{
+        size_t n = strlen(text) + 1;
+
+        if (n > size)
+                return NVML_ERROR_INSUFFICIENT_SIZE;
+        memcpy(to, text, n);
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t answer_room(unsigned int *count, unsigned int n)
+{
+        unsigned int room = *count;
+
+        *count = n;
+        return n > room ? NVML_ERROR_INSUFFICIENT_SIZE : NVML_SUCCESS;
+}
+
+nvmlReturn_t answer_room_or_count(unsigned int *count, unsigned int n)
+{
+        bool asks = *count == 0;
+        nvmlReturn_t r = answer_room(count, n);
+
+        return asks ? NVML_SUCCESS : r;
+}
+
+nvmlReturn_t answer_change(void)
+{
+        return geteuid() == 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NO_PERMISSION;
+}
+
+void answer_bus_id(char *text, const struct board_device *device)
+{
+        snprintf(text, ANSWER_BUS_ID_MAX, "%08X:%02X:%02X.0", device->pci_domain, device->pci_bus,
+                 device->pci_device);
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NVML_ANSWER_H
+#define NVML_ANSWER_H
+
+/* The parts that many answers have in common: texts, lists, and who may change something. */
+
+#include "abi/nvml-vgpu.h"
+#include "board/board.h"
+
+/* Size of a PCI bus id as text, with its NUL. */
+#define ANSWER_BUS_ID_MAX NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE
+
+/* answer_text() - @text into the caller's @size bytes at @to, or INSUFFICIENT_SIZE. */
+nvmlReturn_t answer_text(char *to, unsigned int size, const char *text);
+
+/*
+ * answer_room() - the list protocol of most calls: *@count has the room, and gets what is needed.
+ * INSUFFICIENT_SIZE when @n does not fit, also in no room at all; SUCCESS: write @n elements.
+ */
+nvmlReturn_t answer_room(unsigned int *count, unsigned int n);
+
+/* answer_room_or_count() - the same, but a question with no room is a SUCCESS (session lists). */
+nvmlReturn_t answer_room_or_count(unsigned int *count, unsigned int n);
+
+/* answer_change() - to a change that is right but that we can't take to the manager yet. */
+nvmlReturn_t answer_change(void);
+
+/* answer_bus_id() - "00000000:17:00.0" into @text of ANSWER_BUS_ID_MAX bytes. */
+void answer_bus_id(char *text, const struct board_device *device);
+
+#endif

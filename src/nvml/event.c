@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Events, where NVIDIA's library is not in use: sets can be made, nothing happens in
+ * them, and a wait ends with its timeout. nvidia-smi makes one at every start and gives
+ * up when it can't.
+ *
+ * A set is a number, not memory: there is nothing in it, and nothing leaks when a client
+ * ends without freeing it.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "nvml/slots.h"
+#include "nvml/view.h"
+
+static const uintptr_t event_set = 0x4f56470000010001; /* no address, like the device handles */
+
+nvmlReturn_t our_nvmlEventSetCreate(nvmlEventSet_t *set)
+{
+        if (!set)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *set = (nvmlEventSet_t)event_set;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlEventSetFree(nvmlEventSet_t set)
+{
+        return (uintptr_t)set == event_set ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+static nvmlReturn_t wait_out(nvmlEventSet_t set, const void *event, unsigned int timeout_ms)
+{
+        struct timespec rest = { .tv_sec = timeout_ms / 1000,
+                                 .tv_nsec = timeout_ms % 1000 * 1000000L };
+        int saved_errno = errno;
+
+        if ((uintptr_t)set != event_set || !event)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        while (nanosleep(&rest, &rest) < 0 && errno == EINTR)
+                ;
+        errno = saved_errno;
+        return NVML_ERROR_TIMEOUT;
+}
+
+nvmlReturn_t our_nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_v1_t *event,
+                                  unsigned int timeout_ms)
+{
+        return wait_out(set, event, timeout_ms);
+}
+
+nvmlReturn_t our_nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *event,
+                                     unsigned int timeout_ms)
+{
+        return wait_out(set, event, timeout_ms);
+}
+
+nvmlReturn_t our_nvmlDeviceGetSupportedEventTypes(nvmlDevice_t handle, unsigned long long *mask)
+{
+        struct board_device device;
+
+        if (!mask || !view_device(&device, handle))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *mask = 0;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlDeviceRegisterEvents(nvmlDevice_t handle, unsigned long long mask,
+                                          nvmlEventSet_t set)
+{
+        struct board_device device;
+
+        if ((uintptr_t)set != event_set || !view_device(&device, handle))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        return mask == 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}

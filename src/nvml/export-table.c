@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of unnamed functions that nvidia-smi asks for.
+ *
+ * No document describes it. What is here was found by watching nvidia-smi 470, 535 and
+ * 550 call a table of our own: word 0 is the size in bytes, the others are functions
+ * or NULL, and the numbers below mean the same in all three. Without the table
+ * nvidia-smi gives up at once, and without slot 72 it lists no vGPU.
+ *
+ * With NVIDIA's library, its own table is copied and only what we know better is
+ * replaced. A slot that we don't know must stay empty: nvidia-smi believes a success.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "nvml/answer.h"
+#include "nvml/library.h"
+#include "nvml/slots.h"
+#include "nvml/view.h"
+
+enum {
+        SLOT_PARSE_BUS_ID = 12,
+        SLOT_TOPOLOGY = 23,
+        SLOT_HOSTS_VGPUS = 72,
+        SLOT_ADDRESS = 75,
+        SLOT_VM_NAME = 188,
+        SLOT_COMPUTE_PROCESSES = 213,
+        SLOT_MPS_PROCESSES = 214,
+        SLOT_GRAPHICS_PROCESSES = 215,
+        N_SLOTS = 216, /* of a table of our own */
+        N_SLOTS_MAX = 1024,
+};
+
+/* 6c3efec4-8fc9-4e6c-a327-ee696e12f7c4, as a GUID lies in memory: its first three parts turned. */
+static const unsigned char table_id[16] = { 0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e,
+                                            0xa3, 0x27, 0xee, 0x69, 0x6e, 0x12, 0xf7, 0xc4 };
+
+#define TOPOLOGY_SYSTEM 4 /* not the public enum */
+#define VM_NAME_MAX     64
+#define PROCESSES_MAX   500 /* room of nvidia-smi's list */
+
+struct listed_process {
+        unsigned int pid;
+        unsigned long long used;
+        unsigned int gpu_instance;
+        unsigned int compute_instance;
+        unsigned long long protected_used;
+        char name[4096];
+};
+
+_Static_assert(sizeof(struct listed_process) == 4128, "stride of nvidia-smi's list");
+
+static nvmlReturn_t parse_bus_id(const char *bus_id, unsigned int *domain, unsigned int *bus,
+                                 unsigned int *device, unsigned int *function)
+{
+        if (!bus_id || !domain || !bus || !device || !function)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *function = 0;
+        if (sscanf(bus_id, "%x:%x:%x.%x", domain, bus, device, function) >= 3)
+                return NVML_SUCCESS;
+        *domain = 0;
+        return sscanf(bus_id, "%x:%x.%x", bus, device, function) == 3 ? NVML_SUCCESS
+                                                                      : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+static nvmlReturn_t get_topology(const nvmlPciInfo_t *a, const nvmlPciInfo_t *b,
+                                 unsigned int *level)
+{
+        if (!a || !b || !level)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *level = TOPOLOGY_SYSTEM;
+        return NVML_SUCCESS;
+}
+
+static nvmlReturn_t (*real_hosts_vgpus)(nvmlDevice_t handle, unsigned int *flag);
+
+static nvmlReturn_t hosts_vgpus(nvmlDevice_t handle, unsigned int *flag)
+{
+        struct board_device device;
+
+        if (!library_is_ours() || !view_device(&device, handle))
+                return real_hosts_vgpus ? real_hosts_vgpus(handle, flag)
+                                        : NVML_ERROR_INVALID_ARGUMENT;
+        if (!flag)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *flag = 1;
+        return NVML_SUCCESS;
+}
+
+static nvmlReturn_t get_address(unsigned int index, unsigned int *domain, unsigned int *bus,
+                                unsigned int *device)
+{
+        struct board_device found;
+
+        if (!domain || !bus || !device || !library_is_ours() || !view_device_at(&found, index))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *domain = found.pci_domain;
+        *bus = found.pci_bus;
+        *device = found.pci_device;
+        return NVML_SUCCESS;
+}
+
+/* The caller tells no size; a short name has always fitted. */
+static nvmlReturn_t get_vm_name(nvmlVgpuInstance_t id, char *name)
+{
+        struct board_instance instance;
+
+        if (!name || id == 0)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        if (!library_is_ours() || !view_instance(&instance, id))
+                return NVML_ERROR_NOT_FOUND;
+        snprintf(name, VM_NAME_MAX, "%.63s", instance.name);
+        return NVML_SUCCESS;
+}
+
+static nvmlReturn_t list_processes(nvmlDevice_t handle, unsigned int *count,
+                                   struct listed_process *list)
+{
+        struct board_process process;
+        struct board_device device;
+        unsigned int n = 0;
+
+        if (!count || !list || !library_is_ours() || !view_device(&device, handle))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        for (uint32_t cursor = 0;
+             n < PROCESSES_MAX && n < *count && view_next_process(&process, &cursor, device.index);
+             n++) {
+                list[n] = (struct listed_process){ .pid = process.pid,
+                                                   .used = process.memory_used,
+                                                   .gpu_instance = NVML_INVALID_MIG_ID,
+                                                   .compute_instance = NVML_INVALID_MIG_ID };
+                snprintf(list[n].name, sizeof(list[n].name), "%s", process.name);
+        }
+        *count = n;
+        return NVML_SUCCESS;
+}
+
+static nvmlReturn_t list_no_processes(nvmlDevice_t handle, unsigned int *count,
+                                      struct listed_process *list)
+{
+        (void)handle;
+        if (!count || !list)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *count = 0;
+        return NVML_SUCCESS;
+}
+
+struct table {
+        size_t size;
+        nvml_function slot[N_SLOTS_MAX]; /* slot[n - 1] is slot n */
+};
+
+static struct table table;
+
+static void set(unsigned int slot, nvml_function function)
+{
+        table.slot[slot - 1] = function;
+}
+
+static void set_own_processes(void)
+{
+        set(SLOT_COMPUTE_PROCESSES, (nvml_function)list_processes);
+        set(SLOT_MPS_PROCESSES, (nvml_function)list_no_processes);
+        set(SLOT_GRAPHICS_PROCESSES, (nvml_function)list_no_processes);
+}
+
+static const struct table *make_own(void)
+{
+        table = (struct table){ .size = N_SLOTS * sizeof(nvml_function) };
+        set(SLOT_PARSE_BUS_ID, (nvml_function)parse_bus_id);
+        set(SLOT_TOPOLOGY, (nvml_function)get_topology);
+        set(SLOT_HOSTS_VGPUS, (nvml_function)hosts_vgpus);
+        set(SLOT_ADDRESS, (nvml_function)get_address);
+        set(SLOT_VM_NAME, (nvml_function)get_vm_name);
+        set_own_processes();
+        return &table;
+}
+
+static const struct table *make_mixed(const struct table *real)
+{
+        if (real->size < N_SLOTS * sizeof(nvml_function))
+                return real;
+        table.size = real->size < sizeof(table) ? real->size : sizeof(table);
+        memcpy(table.slot, real->slot, table.size - sizeof(table.size));
+        real_hosts_vgpus =
+                (nvmlReturn_t(*)(nvmlDevice_t, unsigned int *))table.slot[SLOT_HOSTS_VGPUS - 1];
+        set(SLOT_HOSTS_VGPUS, (nvml_function)hosts_vgpus);
+        set(SLOT_VM_NAME, (nvml_function)get_vm_name);
+        if (view_is_guest())
+                set_own_processes();
+        return &table;
+}
+
+nvmlReturn_t our_nvmlInternalGetExportTable(const void **ret_table, const void *id)
+{
+        const void *real = NULL;
+
+        if (library_has_real()) {
+                nvmlReturn_t r = NVML_REAL(nvmlInternalGetExportTable)(&real, id);
+
+                if (r != NVML_SUCCESS || !ret_table || !library_is_ours()) {
+                        if (ret_table)
+                                *ret_table = real;
+                        return ret_table ? r : NVML_ERROR_INVALID_ARGUMENT;
+                }
+        }
+        if (!ret_table || !id)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *ret_table = NULL;
+        if (memcmp(id, table_id, sizeof(table_id)) != 0) {
+                *ret_table = real;
+                return real ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+        }
+        *ret_table = real ? make_mixed(real) : make_own();
+        return NVML_SUCCESS;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NVML_FIXTURE_H
+#define NVML_FIXTURE_H
+
+/*
+ * For our tests: a manager's board in a run directory of its own, with two devices, two active
+ * vGPUs and a suspended one on the first device, and two processes.
+ */
+
+#include "abi/nvml-vgpu-calls.h"
+#include "base/size.h"
+#include "board/board.h"
+
+#define FIXTURE_TRAIN  11u /* 32 GiB, 6 GiB used, busy */
+#define FIXTURE_INFER  3000000012u
+#define FIXTURE_ASLEEP 13u
+
+#define FIXTURE_TRAIN_UUID "e5c1b1a0-0000-4000-8000-000000000000"
+#define FIXTURE_GPU_0_UUID "GPU-11111111-2222-3333-4444-555555555550"
+#define FIXTURE_GPU_1_UUID "GPU-11111111-2222-3333-4444-555555555551"
+#define FIXTURE_MEMORY     (143771 * MIB)
+
+struct fixture {
+        char directory[64];
+        char path[80];
+        struct board *board;
+};
+
+/* fixture_new() - publish the board and point our library to it; fixture_free() - take it away. */
+struct fixture *fixture_new(void);
+struct fixture *fixture_free(struct fixture *fixture);
+
+/* fixture_publish() - what a manager does that starts anew: another board at the same place. */
+void fixture_publish(struct fixture *fixture);
+
+/* fixture_beat() - what a manager does many times a second; @ago_ns: as if it had been then. */
+void fixture_beat(struct fixture *fixture, uint64_t ago_ns);
+
+/* Setup and teardown of cmocka: *state is the fixture, the library is initialised. */
+int fixture_setup(void **state);
+int fixture_teardown(void **state);
+
+#endif

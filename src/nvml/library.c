@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Initialisation: who answers from now on.
+ *
+ *     board  NVIDIA's library   answers
+ *     yes    yes                both: vGPUs from the board, the rest from NVIDIA's
+ *     yes    no                 the board, e.g. on the simulator
+ *     no     yes                NVIDIA's, as if we were not there
+ *     no     no                 nobody: NVML_ERROR_DRIVER_NOT_LOADED
+ *
+ * That choice is made once, at the first nvmlInit(): a program that runs while the first manager
+ * of the host starts sees vGPUs after its next initialisation. A manager that comes back is
+ * noticed by itself (view.h). Shutting down forgets nothing but the choice, since calls in other
+ * threads may still be under way.
+ */
+#include "nvml/library.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/paths.h"
+#include "nvml/real.h"
+#include "nvml/slots.h"
+#include "nvml/view.h"
+
+static struct {
+        pthread_mutex_t lock;
+        unsigned int references;
+        _Atomic enum slots_mode mode;
+        void *real; /* of dlopen(); stays */
+} library = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+bool library_is_ours(void)
+{
+        enum slots_mode mode = atomic_load(&library.mode);
+
+        return mode == SLOTS_BOARD || mode == SLOTS_BOTH;
+}
+
+bool library_has_real(void)
+{
+        enum slots_mode mode = atomic_load(&library.mode);
+
+        return mode == SLOTS_NVIDIA || mode == SLOTS_BOTH;
+}
+
+/* NVIDIA's library, initialised; or the code to answer when there is nothing else. */
+static nvmlReturn_t init_real(const char *path, unsigned int flags)
+{
+        nvmlReturn_t r;
+
+        if (!library.real)
+                library.real = real_load(path);
+        if (!library.real)
+                return NVML_ERROR_DRIVER_NOT_LOADED;
+
+        slots_set_real(library.real);
+        r = NVML_REAL(nvmlInitWithFlags)(flags);
+        if (r != NVML_SUCCESS)
+                slots_set_real(NULL);
+        return r;
+}
+
+static nvmlReturn_t init(unsigned int flags)
+{
+        char path[PATHS_MAX] = "";
+        bool is_simulated = false;
+        bool has_board = view_find_real(path, sizeof(path), &is_simulated);
+        nvmlReturn_t r = is_simulated ? NVML_ERROR_DRIVER_NOT_LOADED : init_real(path, flags);
+        bool has_real = r == NVML_SUCCESS;
+
+        if (!has_board && !has_real)
+                return r;
+        if (has_board)
+                has_board = view_open(has_real);
+
+        atomic_store(&library.mode, !has_board ? SLOTS_NVIDIA
+                                    : has_real ? SLOTS_BOTH
+                                               : SLOTS_BOARD);
+        slots_set_mode(library.mode);
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlInitWithFlags(unsigned int flags)
+{
+        nvmlReturn_t r = NVML_SUCCESS;
+        int saved_errno = errno;
+
+        pthread_mutex_lock(&library.lock);
+        if (library.references == 0)
+                r = init(flags);
+        if (r == NVML_SUCCESS)
+                library.references++;
+        pthread_mutex_unlock(&library.lock);
+        errno = saved_errno;
+        return r;
+}
+
+nvmlReturn_t our_nvmlInit_v2(void)
+{
+        return our_nvmlInitWithFlags(0);
+}
+
+/* The old form fails if one device is bad; we have no device that could be bad by itself. */
+nvmlReturn_t our_nvmlInit(void)
+{
+        return our_nvmlInitWithFlags(0);
+}
+
+static void shut_down(void)
+{
+        bool has_real = library_has_real();
+
+        slots_set_mode(SLOTS_UNINITIALIZED);
+        atomic_store(&library.mode, SLOTS_UNINITIALIZED);
+        if (has_real)
+                NVML_REAL(nvmlShutdown)();
+}
+
+nvmlReturn_t our_nvmlShutdown(void)
+{
+        pthread_mutex_lock(&library.lock);
+        if (library.references > 0 && --library.references == 0)
+                shut_down();
+        pthread_mutex_unlock(&library.lock);
+        return NVML_SUCCESS; /* also when there was nothing to shut down: as NVIDIA's does */
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NVML_LIBRARY_H
+#define NVML_LIBRARY_H
+
+/* What the library as a whole is in: initialised or not, and with whom behind it. */
+
+#include <stdbool.h>
+
+/* library_is_ours() - initialised, with a board? False also means that NVIDIA's answers alone. */
+bool library_is_ours(void);
+
+/* library_has_real() - is NVIDIA's library in use? */
+bool library_has_real(void);
+
+#endif

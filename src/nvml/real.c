@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * We are called libnvidia-ml.so.1 too and are probably the first one on the search
+ * path, so the name alone would find ourselves. Hence full paths only, and a file is
+ * not opened when it is the one that we were loaded from: compared by device and
+ * inode, since a path can be written in many ways.
+ */
+#include "nvml/real.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/paths.h"
+
+#define SONAME "libnvidia-ml.so.1"
+
+/* Containers, Debian, Debian's alternatives, Fedora, SUSE, WSL. */
+static const char *const directories[] = {
+        "/usr/local/nvidia/lib64",
+        "/usr/lib/x86_64-linux-gnu",
+        "/usr/lib/aarch64-linux-gnu",
+        "/usr/lib/x86_64-linux-gnu/nvidia/current",
+        "/usr/lib64",
+        "/usr/lib64/nvidia",
+        "/usr/lib",
+        "/usr/lib/nvidia",
+        "/usr/lib/wsl/lib",
+};
+
+static bool is_ourselves(const char *path)
+{
+        struct stat theirs, ours;
+        Dl_info info;
+
+        return dladdr((const void *)(uintptr_t)real_load, &info) != 0 &&
+               stat(info.dli_fname, &ours) == 0 && stat(path, &theirs) == 0 &&
+               ours.st_dev == theirs.st_dev && ours.st_ino == theirs.st_ino;
+}
+
+static void *load(const char *path)
+{
+        if (access(path, R_OK) != 0 || is_ourselves(path))
+                return NULL;
+        return dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+}
+
+static void *load_from(const char *directory)
+{
+        char path[PATHS_MAX];
+
+        return *directory && paths_join(path, directory, SONAME) == 0 ? load(path) : NULL;
+}
+
+static void *load_from_search_path(void)
+{
+        const char *variable = getenv("LD_LIBRARY_PATH");
+        CLEANUP(freep) char *text = variable ? strdup(variable) : NULL;
+        char *rest = text;
+        void *library = NULL;
+
+        for (char *one = text ? strsep(&rest, ":") : NULL; one && !library;
+             one = strsep(&rest, ":"))
+                library = load_from(one);
+        return library;
+}
+
+void *real_load(const char *path)
+{
+        void *library;
+
+        if (*path)
+                return load(path);
+        if (access("/proc/driver/nvidia", F_OK) != 0)
+                return NULL;
+
+        library = load_from_search_path();
+        for (size_t i = 0; i < sizeof(directories) / sizeof(directories[0]) && !library; i++)
+                library = load_from(directories[i]);
+        return library;
+}

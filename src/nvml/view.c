@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nvml/view.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/paths.h"
+#include "nvml/slots.h"
+
+/* No address: bits 48 to 63 of a pointer are equal. */
+#define HANDLE_BASE ((uintptr_t)0x4f56470000000001)
+
+#define RETRY_NS 1000000000
+
+static struct {
+        pthread_mutex_t lock; /* of a re-opening; readers don't take it */
+        _Atomic(const struct board *) board;
+        _Atomic uint64_t next_try_ns;
+        char path[PATHS_MAX];
+        dev_t file_device;
+        ino_t file_inode;
+        int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+        bool has_real;
+        bool is_guest;
+        char guest[BOARD_NAME_MAX]; /* UUID or name */
+        _Atomic(nvmlDevice_t) handle[BOARD_DEVICES_MAX];
+        _Atomic uint32_t guest_slot;
+        _Atomic uint8_t slot_hint[BOARD_INSTANCES_MAX]; /* by instance id */
+} view = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+_Static_assert(BOARD_INSTANCES_MAX <= UINT8_MAX + 1, "slot_hint holds slots");
+
+static uint64_t clock_ns(clockid_t id)
+{
+        struct timespec now;
+
+        clock_gettime(id, &now);
+        return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* The handles of the devices on @board; those of NVIDIA's library are found by UUID. */
+static void match_handles(const struct board *board)
+{
+        for (uint32_t slot = 0; slot < BOARD_DEVICES_MAX; slot++) {
+                nvmlDevice_t handle = NULL;
+                struct board_device device;
+
+                if (board_read_device(board, slot, &device) && view.has_real) {
+                        if (NVML_REAL(nvmlDeviceGetHandleByUUID)(device.uuid, &handle) !=
+                            NVML_SUCCESS)
+                                handle = NULL;
+                } else if (board_read_device(board, slot, &device)) {
+                        handle = (nvmlDevice_t)(HANDLE_BASE + slot);
+                }
+                atomic_store(&view.handle[slot], handle);
+        }
+}
+
+/*
+ * Makes a new board the current one. The old one stays mapped: a reader in another thread may be
+ * inside, and half a megabyte of address space for each start of the manager is cheaper than a
+ * lock in each query.
+ */
+static void reopen(const struct board *current)
+{
+        const struct board *board;
+        struct stat status;
+
+        if (stat(view.path, &status) < 0 ||
+            (current && status.st_dev == view.file_device && status.st_ino == view.file_inode) ||
+            board_map(&board, view.path) < 0)
+                return;
+        if (atomic_load(&board->closed)) {
+                board_unmap(board);
+                return;
+        }
+        view.file_device = status.st_dev;
+        view.file_inode = status.st_ino;
+        match_handles(board);
+        atomic_store_explicit(&view.board, board, memory_order_release);
+}
+
+static void try_reopen(const struct board *current)
+{
+        int saved_errno = errno;
+
+        if (pthread_mutex_trylock(&view.lock) != 0)
+                return;
+        if (current == atomic_load(&view.board))
+                reopen(current);
+        pthread_mutex_unlock(&view.lock);
+        errno = saved_errno;
+}
+
+/* The current board. One that its manager has left is looked up anew, once a second. */
+static const struct board *get_board(void)
+{
+        const struct board *board = atomic_load_explicit(&view.board, memory_order_acquire);
+        uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
+        uint64_t heartbeat = atomic_load_explicit(&board->heartbeat_ns, memory_order_relaxed);
+        uint64_t next = atomic_load_explicit(&view.next_try_ns, memory_order_relaxed);
+        bool is_left = atomic_load_explicit(&board->closed, memory_order_relaxed) ||
+                       heartbeat + BOARD_STALE_NS < now;
+
+        if (!is_left || now < next)
+                return board;
+        if (atomic_compare_exchange_strong(&view.next_try_ns, &next, now + RETRY_NS))
+                try_reopen(board);
+        return atomic_load_explicit(&view.board, memory_order_acquire);
+}
+
+static bool is_guest_of(const struct board_instance *instance)
+{
+        return strcmp(instance->uuid, view.guest) == 0 || strcmp(instance->name, view.guest) == 0;
+}
+
+static bool find_guest(const struct board *board, struct board_instance *ret_instance)
+{
+        uint32_t slot = atomic_load_explicit(&view.guest_slot, memory_order_relaxed);
+
+        if (board_read_instance(board, slot, ret_instance) && is_guest_of(ret_instance))
+                return true;
+        for (slot = 0; slot < BOARD_INSTANCES_MAX; slot++) {
+                if (!board_read_instance(board, slot, ret_instance) || !is_guest_of(ret_instance))
+                        continue;
+                atomic_store_explicit(&view.guest_slot, slot, memory_order_relaxed);
+                return true;
+        }
+        return false;
+}
+
+static bool open_path(void)
+{
+        char run[PATHS_MAX];
+
+        if (paths_run_client(run) < 0 || paths_join(view.path, run, PATHS_BOARD) < 0)
+                return false;
+        try_reopen(atomic_load(&view.board));
+        return atomic_load(&view.board) && !atomic_load(&atomic_load(&view.board)->closed);
+}
+
+bool view_open(bool has_real)
+{
+        const char *vgpu = getenv("OPENVGPU_VGPU");
+        struct board_instance instance;
+
+        view.has_real = has_real;
+        view.realtime_offset_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
+        if (!open_path())
+                return false;
+
+        match_handles(atomic_load(&view.board));
+        snprintf(view.guest, sizeof(view.guest), "%s", vgpu ? vgpu : "");
+        view.is_guest = *view.guest && find_guest(atomic_load(&view.board), &instance);
+        return true;
+}
+
+bool view_is_open(void)
+{
+        return atomic_load(&view.board) != NULL;
+}
+
+bool view_is_guest(void)
+{
+        return view.is_guest;
+}
+
+bool view_is_substitute(void)
+{
+        return view.is_guest || !view.has_real;
+}
+
+bool view_find_real(char *path, size_t size, bool *ret_simulated)
+{
+        const struct board *board;
+
+        if (!open_path())
+                return false;
+        board = atomic_load(&view.board);
+        snprintf(path, size, "%s", board->real_nvml);
+        *ret_simulated = board->simulated;
+        return true;
+}
+
+const char *view_driver_name(void)
+{
+        return get_board()->driver_name;
+}
+
+uint32_t view_count_devices(void)
+{
+        return view.is_guest ? 1 : atomic_load(&get_board()->n_devices);
+}
+
+nvmlDevice_t view_get_handle(uint32_t device)
+{
+        return device < BOARD_DEVICES_MAX ? atomic_load(&view.handle[device]) : NULL;
+}
+
+/* A guest's device is as large as its quota and as busy as the guest. */
+static void shrink(struct board_device *device, const struct board_instance *instance)
+{
+        device->index = 0;
+        device->n_instances = 0;
+        device->memory_total = instance->frame_buffer_quota;
+        device->memory_used = instance->frame_buffer_used;
+        device->utilization_gpu = instance->utilization_gpu;
+        device->utilization_memory = instance->utilization_memory;
+}
+
+static bool read_guest_device(const struct board *board, struct board_device *ret_device)
+{
+        struct board_instance instance;
+
+        if (!find_guest(board, &instance) || !board_read_device(board, instance.device, ret_device))
+                return false;
+        shrink(ret_device, &instance);
+        return true;
+}
+
+static bool find_handle(nvmlDevice_t handle, uint32_t *ret_device)
+{
+        for (uint32_t i = 0; handle && i < BOARD_DEVICES_MAX; i++) {
+                if (atomic_load_explicit(&view.handle[i], memory_order_relaxed) != handle)
+                        continue;
+                *ret_device = i;
+                return true;
+        }
+        return false;
+}
+
+bool view_device(struct board_device *ret_device, nvmlDevice_t handle)
+{
+        const struct board *board = get_board();
+        uint32_t i;
+
+        if (!find_handle(handle, &i))
+                return false;
+        /* A guest has one device, whatever handle it got before a migration. */
+        return view.is_guest ? read_guest_device(board, ret_device)
+                             : board_read_device(board, i, ret_device);
+}
+
+bool view_physical(struct board_device *ret_device, uint32_t device)
+{
+        return device < BOARD_DEVICES_MAX && board_read_device(get_board(), device, ret_device);
+}
+
+nvmlReturn_t view_host_device(struct board_device *ret_device, nvmlDevice_t handle)
+{
+        if (!view_device(ret_device, handle))
+                return view.has_real ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
+        return view.is_guest ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+}
+
+bool view_device_at(struct board_device *ret_device, uint32_t position)
+{
+        const struct board *board = get_board();
+
+        if (view.is_guest)
+                return position == 0 && read_guest_device(board, ret_device);
+        return position < BOARD_DEVICES_MAX && board_read_device(board, position, ret_device);
+}
+
+static bool is_visible(const struct board_instance *instance)
+{
+        return instance->state != BOARD_SUSPENDED && (!view.is_guest || is_guest_of(instance));
+}
+
+static bool read_instance(const struct board *board, uint32_t slot, nvmlVgpuInstance_t id,
+                          struct board_instance *ret_instance)
+{
+        struct board_instance instance;
+
+        if (!board_read_instance(board, slot, &instance) || instance.id != id)
+                return false;
+        *ret_instance = instance;
+        return true;
+}
+
+bool view_instance(struct board_instance *ret_instance, nvmlVgpuInstance_t id)
+{
+        const struct board *board = get_board();
+        _Atomic uint8_t *hint = &view.slot_hint[id % BOARD_INSTANCES_MAX];
+        uint32_t slot = atomic_load_explicit(hint, memory_order_relaxed);
+
+        if (read_instance(board, slot, id, ret_instance))
+                return is_visible(ret_instance);
+        for (slot = 0; slot < BOARD_INSTANCES_MAX; slot++) {
+                if (!read_instance(board, slot, id, ret_instance))
+                        continue;
+                atomic_store_explicit(hint, (uint8_t)slot, memory_order_relaxed);
+                return is_visible(ret_instance);
+        }
+        return false;
+}
+
+bool view_own_instance(struct board_instance *ret_instance)
+{
+        return view.is_guest && find_guest(get_board(), ret_instance);
+}
+
+bool view_next_instance(struct board_instance *ret_instance, uint32_t *cursor, uint32_t device)
+{
+        const struct board *board = get_board();
+
+        while (*cursor < BOARD_INSTANCES_MAX) {
+                uint32_t slot = (*cursor)++;
+
+                if (atomic_load_explicit(&board->instance[slot].in_use, memory_order_relaxed) &&
+                    board_read_instance(board, slot, ret_instance) &&
+                    ret_instance->device == device && is_visible(ret_instance))
+                        return true;
+        }
+        return false;
+}
+
+static bool next_process(struct board_process *ret_process, uint32_t *cursor)
+{
+        const struct board *board = get_board();
+
+        while (*cursor < BOARD_PROCESSES_MAX) {
+                uint32_t slot = (*cursor)++;
+
+                if (atomic_load_explicit(&board->process[slot].in_use, memory_order_relaxed) &&
+                    board_read_process(board, slot, ret_process))
+                        return true;
+        }
+        return false;
+}
+
+bool view_next_process_of(struct board_process *ret_process, uint32_t *cursor, uint32_t instance)
+{
+        while (next_process(ret_process, cursor))
+                if (ret_process->instance == instance)
+                        return true;
+        return false;
+}
+
+bool view_next_process(struct board_process *ret_process, uint32_t *cursor, uint32_t device)
+{
+        struct board_instance own;
+
+        if (view_own_instance(&own))
+                return view_next_process_of(ret_process, cursor, own.id);
+        while (next_process(ret_process, cursor))
+                if (ret_process->device == device)
+                        return true;
+        return false;
+}
+
+uint64_t view_sample_us(void)
+{
+        uint64_t heartbeat = atomic_load(&get_board()->heartbeat_ns);
+
+        return (uint64_t)((int64_t)heartbeat + view.realtime_offset_ns) / 1000;
+}

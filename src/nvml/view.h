@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NVML_VIEW_H
+#define NVML_VIEW_H
+
+/*
+ * The board as this process may see it.
+ *
+ * On the host that is everything. In a guest (OPENVGPU_VGPU is set and the board
+ * knows that vGPU) it is the vGPU only: its device looks as large as its quota and
+ * as busy as the vGPU, and there is no other.
+ *
+ * All readers are lock-free and make no system call; only when the manager has gone
+ * or was replaced, one call a second looks for a new board. Any thread may read.
+ *
+ * A device's handle is NVIDIA's own where its library is in use, so that forwarded
+ * calls need no translation; else a number that is no address. Which board record
+ * belongs to one of NVIDIA's handles is found by UUID when the board is opened.
+ *
+ * A vGPU is active, in NVML's sense, unless it is suspended: then it is off its
+ * device, which may hold others in its place.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/nvml-vgpu.h"
+#include "board/board.h"
+
+/*
+ * At initialisation, in this order: is there a board, and what does it say of NVIDIA's library
+ * (@path: where it is, or "")? Then, with that library initialised or not, open the view. Both
+ * are false when no manager runs.
+ */
+bool view_find_real(char *path, size_t size, bool *ret_simulated);
+bool view_open(bool has_real);
+
+/* view_is_open() - has the board been opened since the library was loaded? */
+bool view_is_open(void);
+
+/* view_is_guest() - do we show one vGPU only? */
+bool view_is_guest(void);
+
+/* view_is_substitute() - do we answer in the place of NVIDIA's library for a device of ours? */
+bool view_is_substitute(void);
+
+/* Name of the driver, "580.159.04"; number of devices that we show. */
+const char *view_driver_name(void);
+uint32_t view_count_devices(void);
+
+/* view_get_handle() - of the device with this board index; NULL if NVIDIA does not know it. */
+nvmlDevice_t view_get_handle(uint32_t device);
+
+/* view_device() - the record behind @handle; false: not a device of ours. */
+bool view_device(struct board_device *ret_device, nvmlDevice_t handle);
+
+/* view_physical() - the device with this board index as it is, in a guest too. */
+bool view_physical(struct board_device *ret_device, uint32_t device);
+
+/*
+ * view_host_device() - a device that hosts vGPUs. INVALID_ARGUMENT: not a handle; NOT_SUPPORTED:
+ * we are in a guest, or it is a device of NVIDIA's library that the manager does not have.
+ */
+nvmlReturn_t view_host_device(struct board_device *ret_device, nvmlDevice_t handle);
+
+/* view_device_at() - by position, 0 to view_count_devices() - 1. */
+bool view_device_at(struct board_device *ret_device, uint32_t position);
+
+/* view_instance() - the active vGPU with this id. */
+bool view_instance(struct board_instance *ret_instance, nvmlVgpuInstance_t id);
+
+/* view_own_instance() - the vGPU of this guest. */
+bool view_own_instance(struct board_instance *ret_instance);
+
+/*
+ * Loops: start with *cursor 0; false ends. Processes are those of one vGPU, or of all vGPUs of a
+ * device.
+ */
+bool view_next_instance(struct board_instance *ret_instance, uint32_t *cursor, uint32_t device);
+bool view_next_process(struct board_process *ret_process, uint32_t *cursor, uint32_t device);
+bool view_next_process_of(struct board_process *ret_process, uint32_t *cursor, uint32_t instance);
+
+/* view_sample_us() - when the manager took the numbers, in microseconds since the epoch. */
+uint64_t view_sample_us(void);
+
+#endif
