@@ -88,7 +88,7 @@ static void become_keeper(const struct keeper *keeper, int listening, int null)
                         return;
         if (move_fd(listening, CHILD_LISTEN_FD) < 0)
                 return;
-        sigprocmask(SIG_SETMASK, &none, NULL);
+        pthread_sigmask(SIG_SETMASK, &none, NULL);
         execv(keeper->program, arguments);
 }
 
@@ -166,7 +166,7 @@ static int start(struct keeper *keeper)
 static int connect_once(struct keeper *keeper)
 {
         const struct timeval timeout = { .tv_sec = KEEPER_TIMEOUT_MS / 1000,
-                                         .tv_usec = KEEPER_TIMEOUT_MS % 1000 * 1000 };
+                                         .tv_usec = KEEPER_TIMEOUT_MS % 1000 * 1000L };
         CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 
         if (fd < 0)
@@ -412,7 +412,7 @@ int keeper_new(struct keeper **ret_keeper, sd_event *event, const char *socket_p
         keeper->lost = lost;
         keeper->userdata = userdata;
         keeper->address.sun_family = AF_UNIX;
-        strcpy(keeper->address.sun_path, socket_path);
+        memcpy(keeper->address.sun_path, socket_path, strlen(socket_path) + 1);
         keeper->program = strdup(program);
         if (!keeper->program)
                 return -ENOMEM;

@@ -3,10 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -54,14 +53,45 @@ static int read_all(int fd, char *text, size_t size, int64_t deadline_ms)
         return 0;
 }
 
-static int parse_line(struct mover_device *device, const char *line)
+/* The text before the next tab, into @field of @size bytes. */
+static int parse_text(char *field, size_t size, char **line)
 {
-        *device = (struct mover_device){ 0 };
-        return sscanf(line, "%47[^\t]\t%31[^\t]\t%" SCNu64 "\t%" SCNu32 "\t%95[^\n]", device->uuid,
-                      device->pci_bus_id, &device->memory_total, &device->driver_version,
-                      device->name) == 5
-                       ? 0
-                       : -EPROTO;
+        const char *text = strsep(line, "\t");
+
+        if (!text || !*text || strlen(text) >= size)
+                return -EPROTO;
+        memcpy(field, text, strlen(text) + 1);
+        return 0;
+}
+
+static int parse_number(uint64_t *ret_number, char **line)
+{
+        const char *text = strsep(line, "\t");
+        char *end;
+
+        if (!text || *text < '0' || *text > '9')
+                return -EPROTO;
+        errno = 0;
+        *ret_number = strtoull(text, &end, 10);
+        return errno != 0 || *end ? -EPROTO : 0;
+}
+
+static int parse_line(struct mover_device *device, char *line)
+{
+        uint64_t version = 0;
+        int r;
+
+        r = parse_text(device->uuid, sizeof(device->uuid), &line);
+        if (r == 0)
+                r = parse_text(device->pci_bus_id, sizeof(device->pci_bus_id), &line);
+        if (r == 0)
+                r = parse_number(&device->memory_total, &line);
+        if (r == 0)
+                r = parse_number(&version, &line);
+        if (r == 0)
+                r = parse_text(device->name, sizeof(device->name), &line);
+        device->driver_version = (uint32_t)version;
+        return r;
 }
 
 static int parse(struct mover_device **ret_devices, size_t *ret_n, char *text)
@@ -118,7 +148,7 @@ int mover_probe(struct mover_device **ret_devices, size_t *ret_n, const char *pr
         r = child_spawn(&pid, arguments, driver_path, input, STDOUT_FILENO);
         if (r < 0)
                 return r;
-        input = fd_close(input);
+        fd_close(TAKE_FD(input));
 
         r = read_all(output, text, sizeof(text), deadline_ms);
         ended = reap(pid, r < 0);

@@ -551,7 +551,7 @@ static int send_begin(struct mover *mover, const struct open_job *open, const st
         int r;
 
         if (job->source_uuid)
-                strcpy(message.source_uuid, job->source_uuid);
+                memcpy(message.source_uuid, job->source_uuid, strlen(job->source_uuid) + 1);
         r = send_packet(mover, &message, sizeof(message), NULL, 0);
         if (r == 0 && job->kind == MOVER_PEER)
                 r = send_memories(mover, MOVER_JOB_SOURCE, open, job->source_sizes,

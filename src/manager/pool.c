@@ -186,7 +186,7 @@ static int reservation_new(struct pool *pool, struct pool_reservation **ret_rese
         reservation = calloc(1, sizeof(*reservation));
         if (!reservation)
                 return -ENOMEM;
-        strcpy(reservation->owner, owner);
+        memcpy(reservation->owner, owner, strlen(owner) + 1);
         reservation->next = pool->reservations;
         pool->reservations = reservation;
         *ret_reservation = reservation;

@@ -156,7 +156,7 @@ static void set_owner(struct slab *slab, const char *owner)
                 return;
         slab->needs_zero = slab->is_dirty && !is_same;
         if (!is_same)
-                strcpy(slab->owner, owner);
+                memcpy(slab->owner, owner, strlen(owner) + 1);
 }
 
 int slab_take(struct slab *slab, const char *owner, uint64_t wanted, struct slab_range *ret_range)

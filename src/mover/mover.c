@@ -301,7 +301,7 @@ static void log_failure(const struct mover *mover, const struct mover_header *re
                 "mover: event=request-failed device=%s request=%s id=%" PRIu32 " job=%" PRIu32
                 " call=%s code=%d error=\"%s\"\n",
                 mover->uuid, operations[request->message].name, request->id, request->job,
-                done->call[0] ? done->call : "-", done->driver_code, strerror(-error));
+                done->call[0] ? done->call : "-", done->driver_code, strerrordesc_np(-error));
 }
 
 static void run_request(struct task *task)
@@ -375,7 +375,7 @@ static int serve(struct mover *mover)
         if (r == -ENODATA || r == -ECONNRESET)
                 return 0;
         fprintf(stderr, "mover: event=protocol-broken device=%s error=\"%s\"\n", mover->uuid,
-                strerror(-r));
+                strerrordesc_np(-r));
         return r;
 }
 

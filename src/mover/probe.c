@@ -11,7 +11,7 @@ static int print_device(int index, int version, struct mover_done *done)
         char name[96] = "", bus_id[32] = "", uuid_text[DEVICE_UUID_MAX];
         CUdevice id;
         CUuuid uuid;
-        size_t memory;
+        size_t memory = 0;
         int r;
 
         r = DRIVER_CALL(done, cuDeviceGet, &id, index);

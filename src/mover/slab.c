@@ -165,8 +165,9 @@ int slab_add(struct slabs *slabs, struct device *device, uint32_t id, int fd, ui
                 return -EEXIST;
 
         r = slab_map(&slab, id, fd, size);
-        if (r == 0)
-                r = slab_register(slab, device, done);
+        if (r < 0)
+                return r;
+        r = slab_register(slab, device, done);
         if (r < 0)
                 return r;
 

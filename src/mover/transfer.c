@@ -413,14 +413,14 @@ static int start_unstaging(struct transfer *transfer, CUstream *ret_stream)
         return r;
 }
 
-static int finish_unstaging(struct transfer *transfer, CUstream stream)
+static int finish_unstaging(CUstream stream, struct mover_done *done)
 {
         int r;
 
         if (!stream)
                 return 0;
 
-        r = DRIVER_CALL(transfer->done, cuStreamSynchronize, stream);
+        r = DRIVER_CALL(done, cuStreamSynchronize, stream);
         driver.cuStreamDestroy_v2(stream);
         return r;
 }
@@ -428,10 +428,10 @@ static int finish_unstaging(struct transfer *transfer, CUstream stream)
 static int copy_everything(struct transfer *transfer)
 {
         struct job *job = transfer->job;
-        struct mover_done ignored = { 0 };
+        struct mover_done unstaged = { 0 };
         CUstream stream = NULL;
         uint64_t n_copied;
-        int r;
+        int r, end;
 
         transfer->n_before = job->n_staged;
         r = start_unstaging(transfer, &stream);
@@ -439,10 +439,11 @@ static int copy_everything(struct transfer *transfer)
                 r = plan_rest(transfer);
         if (r == 0)
                 r = copy(transfer, &job->is_cancelled, &n_copied);
-        if (r < 0)
-                transfer->done = &ignored; /* what failed first is told */
-        if (finish_unstaging(transfer, stream) < 0 && r == 0)
-                r = -EIO;
+        end = finish_unstaging(stream, &unstaged);
+        if (r == 0 && end < 0) { /* what failed first is told */
+                *transfer->done = unstaged;
+                r = end;
+        }
         if (r == 0 && job->is_cancelled)
                 r = -ECANCELED;
         if (r == 0)
