@@ -42,7 +42,7 @@ static const struct column process_columns[] = {
 
 static void add_long(struct table *table, const struct vgpu_instance *instance)
 {
-        const struct passwd *user = getpwuid(instance->owner); /* NOLINT: one thread */
+        const struct passwd *user = getpwuid(instance->owner);
         time_t created = (time_t)instance->created_seconds;
         char when[32] = "?";
         struct tm local;
