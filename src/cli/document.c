@@ -96,7 +96,7 @@ int document_print(const struct arguments *arguments, json_t *document)
 {
         CLEANUP(json_decrefp) json_t *owned = document;
 
-        if (!owned || json_dumpf(owned, stdout, JSON_INDENT(2)) < 0)
+        if (!owned || json_dumpf(owned, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0)
                 return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "",
                                    "cannot print the result");
         putchar('\n');

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "base/text.h"
 
 static struct {
         bool has_bar;
@@ -34,26 +35,44 @@ static size_t terminal_width(void)
         return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-#define BAR_MAX 40
+#define BAR_MAX 24
+
+static const char *describe_stage(const char *stage)
+{
+        static const struct {
+                const char *stage, *words;
+        } stages[] = {
+                { "draining", "waiting for its programs to come to rest" },
+                { "context", "moving its context" },
+        };
+
+        for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)
+                if (strcmp(stages[i].stage, stage) == 0)
+                        return stages[i].words;
+        return stage;
+}
 
 static void draw(const struct vgpu_operation_progress *progress, void *userdata)
 {
-        char done[SIZE_TEXT_MAX], total[SIZE_TEXT_MAX], bar[BAR_MAX + 1], line[256];
-        size_t filled = 0;
+        char done[SIZE_TEXT_MAX], total[SIZE_TEXT_MAX], bar[BAR_MAX + 1] = "", text[256], line[256];
+        const char *stage = describe_stage(progress->stage);
         (void)userdata;
 
-        if (progress->bytes_total > 0 && progress->bytes_done <= progress->bytes_total)
-                filled = (size_t)((double)progress->bytes_done / (double)progress->bytes_total *
-                                  BAR_MAX);
-        memset(bar, '.', BAR_MAX);
-        memset(bar, '#', filled);
-        bar[BAR_MAX] = '\0';
-
-        snprintf(line, sizeof(line), "%s [%s] %s of %s, %s", operation.title, bar,
-                 size_format(done, progress->bytes_done), size_format(total, progress->bytes_total),
-                 progress->stage);
+        if (progress->bytes_total == 0 || progress->bytes_done > progress->bytes_total) {
+                snprintf(text, sizeof(text), "%s: %s", operation.title, stage);
+        } else {
+                memset(bar, '.', BAR_MAX);
+                memset(bar, '#',
+                       (size_t)((double)progress->bytes_done / (double)progress->bytes_total *
+                                BAR_MAX));
+                snprintf(text, sizeof(text), "%s [%s] %s of %s, %s", operation.title, bar,
+                         size_format(done, progress->bytes_done),
+                         size_format(total, progress->bytes_total), stage);
+        }
         /* A line that wraps could not be wiped away. */
-        fprintf(stderr, "\r%.*s\033[K", (int)terminal_width() - 1, line);
+        fprintf(stderr, "\r%s\033[K",
+                text_clean(line, sizeof(line) < terminal_width() ? sizeof(line) : terminal_width(),
+                           text));
 }
 
 static bool can_draw(const struct arguments *arguments)

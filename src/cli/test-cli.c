@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -222,6 +223,38 @@ static void test_progress_is_not_drawn_where_nobody_looks(void **state)
         assert_string_equal(vgpu(&step, 1, WORDS("suspend", "train"))->err, "");
 }
 
+static void test_progress_is_drawn_on_a_terminal_and_wiped_away(void **state)
+{
+        static const struct fake_step step = {
+                .method = "SuspendVgpu",
+                .answers = { PROGRESS("draining", 0, 0), PROGRESS("copying", 512, 1024),
+                             PROGRESS("\\u001b[2J", 2048, 1024),
+                             ANSWER(REPORT(TRAIN_SUSPENDED, 0, 0)) }
+        };
+        CLEANUP(fake_manager_freep) struct fake_manager *fake = fake_manager_new(&step, 1);
+        CLEANUP(fd_closep) int terminal = -1;
+        CLEANUP(fd_closep) int other_end = -1;
+        CLEANUP(fd_closep) int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        struct winsize size = { .ws_row = 24, .ws_col = 80 };
+        char text[4096];
+        ssize_t n;
+        (void)state;
+
+        assert_int_equal(openpty(&other_end, &terminal, NULL, NULL, &size), 0);
+        setenv("TERM", "xterm", 1);
+        assert_int_equal(wait_for(start(fake_manager_get_directory(fake), WORDS("suspend", "train"),
+                                        null, terminal)),
+                         0);
+        n = read(other_end, text, sizeof(text) - 1);
+        assert_true(n > 0);
+        text[n] = '\0';
+        assert_string_equal(
+                text, "\rsuspend train: waiting for its programs to come to rest\033[K"
+                      "\rsuspend train [############............] 512 B of 1 KiB, copying\033[K"
+                      "\rsuspend train: ?[2J\033[K"
+                      "\r\033[K");
+}
+
 static void test_json_is_what_the_protocol_calls_it(void **state)
 {
         (void)state;
@@ -253,7 +286,7 @@ static void test_json_has_everything_for_every_command(void **state)
                 { "ListVgpus", ANSWER("'vgpus':[" TRAIN "]"), "ls", "\"state\": \"running\"" },
                 { "RemoveVgpu", ANSWER("'vgpu':" TRAIN_IDLE), "rm", "\"created\": 1764000000" },
                 { "SuspendVgpu", ANSWER(REPORT(TRAIN_SUSPENDED, 0, 0)), "suspend",
-                  "\"context_seconds\": 0.34999999999999998" },
+                  "\"context_seconds\": 0.35," },
                 { "ResumeVgpu", ANSWER(REPORT(TRAIN, 0, 1)), "resume", "\"to_device\": 1" },
                 { "ResumeVgpu", ANSWER(REPORT(TRAIN, 0, 1)), "resume", "\"processes\": 1," },
         };
@@ -543,6 +576,7 @@ int main(void)
                 cmocka_unit_test(test_what_was_done_is_one_line),
                 cmocka_unit_test(test_info_is_read_by_people_and_env_by_shells),
                 cmocka_unit_test(test_progress_is_not_drawn_where_nobody_looks),
+                cmocka_unit_test(test_progress_is_drawn_on_a_terminal_and_wiped_away),
                 cmocka_unit_test(test_json_is_what_the_protocol_calls_it),
                 cmocka_unit_test(test_json_has_everything_for_every_command),
                 cmocka_unit_test(test_every_refusal_has_its_exit_code),
