@@ -165,6 +165,17 @@ bool caller_find_busy(uint32_t *ret_entry)
         return found;
 }
 
+unsigned int caller_count(void)
+{
+        unsigned int n = 0;
+
+        pthread_mutex_lock(&callers.lock);
+        for (const struct caller *caller = callers.first; caller; caller = caller->next)
+                n++;
+        pthread_mutex_unlock(&callers.lock);
+        return n;
+}
+
 void caller_flush_all(void)
 {
         pthread_mutex_lock(&callers.lock);

@@ -44,6 +44,9 @@ void *caller_enter(uint32_t entry);
 /* caller_find_busy() - is a thread inside a driver call, and which? */
 bool caller_find_busy(uint32_t *ret_entry);
 
+/* caller_count() - threads that have a record. */
+unsigned int caller_count(void);
+
 /* caller_flush_all() - add all threads' launches to the instance page. */
 void caller_flush_all(void);
 

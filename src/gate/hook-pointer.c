@@ -16,10 +16,10 @@ CUresult our_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevicept
 {
         struct memory_info info;
 
+        if (memory_is_unallocated(pointer))
+                return CUDA_ERROR_NOT_FOUND;
         if (!memory_find(pointer, &info))
-                return memory_overlaps(pointer, 1) ? CUDA_ERROR_NOT_FOUND
-                                                   : /* of ours, but of no allocation */
-                               DRIVER(cuMemGetAddressRange_v2)(base, size, pointer);
+                return DRIVER(cuMemGetAddressRange_v2)(base, size, pointer);
         if (base)
                 *base = info.start;
         if (size)
@@ -57,20 +57,28 @@ static void correct(void *data, CUpointer_attribute attribute, const struct memo
 
 CUresult our_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-        CUresult result = DRIVER(cuPointerGetAttribute)(data, attribute, pointer);
         struct memory_info info;
+        CUresult result;
 
+        if (memory_is_unallocated(pointer))
+                return CUDA_ERROR_INVALID_VALUE;
+        result = DRIVER(cuPointerGetAttribute)(data, attribute, pointer);
         if (result == CUDA_SUCCESS && memory_find(pointer, &info))
                 correct(data, attribute, &info);
         return result;
 }
 
+/* Of a pointer to nothing this one does not fail, but has answers that say so. */
 CUresult our_cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attributes, void **data,
                                     CUdeviceptr pointer)
 {
-        CUresult result = DRIVER(cuPointerGetAttributes)(n, attributes, data, pointer);
+        const CUdeviceptr nowhere = 1;
         struct memory_info info;
+        CUresult result;
 
+        if (memory_is_unallocated(pointer))
+                return DRIVER(cuPointerGetAttributes)(n, attributes, data, nowhere);
+        result = DRIVER(cuPointerGetAttributes)(n, attributes, data, pointer);
         if (result == CUDA_SUCCESS && memory_find(pointer, &info))
                 for (unsigned int i = 0; i < n; i++)
                         correct(data[i], attributes[i], &info);

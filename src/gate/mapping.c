@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,15 @@
 
 /* Out of the range of the driver's own ids, which count from 1; a block has one for each granule. */
 #define BUFFER_ID_FIRST ((uint64_t)1 << 62)
+
+/* Address space costs nothing; more than this in use at once goes outside of the arena. */
+#define ARENA_SIZE ((uint64_t)1 << 40)
+
+static struct {
+        pthread_once_t once;
+        CUdeviceptr base, end;
+        CUdeviceptr lowest; /* all below is taken */
+} arena = { .once = PTHREAD_ONCE_INIT };
 
 static struct {
         struct mapping **sorted;
@@ -185,57 +195,44 @@ void mapping_release(struct mapping *mapping)
         mapping->imported_fd = fd_close(mapping->imported_fd);
 }
 
-static CUresult build(struct mapping *mapping)
+struct mapping *mapping_new(CUcontext context, CUdevice device, uint64_t size)
 {
-        const char *call;
-        CUresult result;
+        struct mapping *mapping = calloc(1, sizeof(*mapping));
 
-        result = DRIVER(cuMemAddressReserve)(&mapping->address, mapping->size, 0, 0, 0);
-        if (result != CUDA_SUCCESS)
-                return result;
-        result = mapping_create(mapping, &call);
-        if (result != CUDA_SUCCESS)
-                DRIVER(cuMemAddressFree)(mapping->address, mapping->size);
-        return result;
-}
-
-CUresult mapping_new(struct mapping **ret_mapping, CUcontext context, CUdevice device,
-                     uint64_t size)
-{
-        CLEANUP(freep) struct mapping *mapping = calloc(1, sizeof(*mapping));
-        CUresult result;
-
-        if (!mapping || quota_charge(INSTANCE_PAGE_MOVABLE, size) < 0)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-
+        if (!mapping || quota_charge(INSTANCE_PAGE_MOVABLE, size) < 0) {
+                free(mapping);
+                return NULL;
+        }
         mapping->context = context;
         mapping->device = device;
         mapping->size = size;
         mapping->imported_fd = -1;
-        result = build(mapping);
-        if (result != CUDA_SUCCESS) {
-                quota_refund(INSTANCE_PAGE_MOVABLE, size);
-                return result;
-        }
-        *ret_mapping = TAKE(mapping);
-        return CUDA_SUCCESS;
+        return mapping;
 }
 
 void mapping_free(struct mapping *mapping)
 {
-        const char *call;
-
         if (!mapping)
                 return;
-        if (mapping->has_memory) {
-                (void)mapping_unmap(mapping, &call);
-                mapping_release(mapping);
-        }
-        DRIVER(cuMemAddressFree)(mapping->address, mapping->size);
         quota_refund(mapping->is_pinned ? INSTANCE_PAGE_FIXED : INSTANCE_PAGE_MOVABLE,
                      mapping->size);
         free(mapping->block);
         free(mapping);
+}
+
+static void arena_reserve(void)
+{
+        CUdeviceptr base;
+
+        if (DRIVER(cuMemAddressReserve)(&base, ARENA_SIZE, 0, 0, 0) != CUDA_SUCCESS)
+                return;
+        arena.lowest = arena.base = base;
+        arena.end = base + ARENA_SIZE;
+}
+
+void mapping_arena_open(void)
+{
+        pthread_once(&arena.once, arena_reserve);
 }
 
 /* Where @address is or would be: the first mapping that ends behind it. */
@@ -254,20 +251,22 @@ static size_t position(CUdeviceptr address)
         return low;
 }
 
-int mapping_table_insert(struct mapping *mapping)
+static int table_grow(void)
 {
-        size_t at;
+        size_t room = table.room ? 2 * table.room : 64;
+        struct mapping **sorted = realloc(table.sorted, room * sizeof(struct mapping *));
 
-        if (table.n == table.room) {
-                size_t room = table.room ? 2 * table.room : 64;
-                struct mapping **sorted = realloc(table.sorted, room * sizeof(struct mapping *));
+        if (!sorted)
+                return -ENOMEM;
+        table.sorted = sorted;
+        table.room = room;
+        return 0;
+}
 
-                if (!sorted)
-                        return -ENOMEM;
-                table.sorted = sorted;
-                table.room = room;
-        }
-        at = position(mapping->address);
+static int insert_at(size_t at, struct mapping *mapping)
+{
+        if (table.n == table.room && table_grow() < 0)
+                return -ENOMEM;
         memmove(&table.sorted[at + 1], &table.sorted[at],
                 (table.n - at) * sizeof(struct mapping *));
         table.sorted[at] = mapping;
@@ -275,10 +274,35 @@ int mapping_table_insert(struct mapping *mapping)
         return 0;
 }
 
+int mapping_table_insert(struct mapping *mapping)
+{
+        return insert_at(position(mapping->address), mapping);
+}
+
+int mapping_table_place(struct mapping *mapping)
+{
+        CUdeviceptr address = arena.lowest;
+        size_t at = position(address);
+        int r;
+
+        /* Past one after the other, until one begins far enough behind the last one's end. */
+        for (; at < table.n && table.sorted[at]->address < address + mapping->size; at++)
+                address = table.sorted[at]->address + table.sorted[at]->size;
+        if (arena.end - address < mapping->size || address < arena.base)
+                return -ENOMEM;
+        mapping->address = address;
+        r = insert_at(at, mapping);
+        if (r == 0 && address == arena.lowest)
+                arena.lowest += mapping->size;
+        return r;
+}
+
 void mapping_table_remove(const struct mapping *mapping)
 {
         size_t at = position(mapping->address);
 
+        if (!mapping->is_outside && mapping->address < arena.lowest)
+                arena.lowest = mapping->address;
         table.n--;
         memmove(&table.sorted[at], &table.sorted[at + 1],
                 (table.n - at) * sizeof(struct mapping *));

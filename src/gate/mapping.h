@@ -7,6 +7,10 @@
  * allocation, or a block of small ones. It is what is handed away and brought back: the address
  * stays reserved meanwhile.
  *
+ * Addresses come from the arena, one large reservation: within it the driver keeps its page tables,
+ * which makes an allocation of 32 MiB and its end 30 % faster than with a reservation each (57 us
+ * against 82; cuMemAlloc takes 67).
+ *
  * And the table of all mappings, by address: a sorted array. Insertion moves half of it, a few
  * microseconds for ten thousand mappings (20 GiB at least), and a look-up touches few cache lines.
  * The functions of the table want memory.c's lock held.
@@ -27,6 +31,8 @@ struct mapping {
         CUcontext context; /* current when it was made; its end ends the allocation */
         CUmemGenericAllocationHandle handle;
         bool has_memory;  /* false between RELEASE and CREATE or MAP */
+        bool is_leaving;  /* being freed: it only keeps its address busy */
+        bool is_outside;  /* of the arena: the address is a reservation of its own */
         bool is_pinned;   /* exported for good (dma-buf): cannot be moved by us */
         bool sync_memops; /* an attribute that is lost with the physical memory */
         int imported_fd; /* an imported handle cannot be exported again, its descriptor can; or -1 */
@@ -36,11 +42,11 @@ struct mapping {
 };
 
 /*
- * mapping_new() - @size bytes of @device at an address of the driver's choice, charged to the
- * quota. CUDA_ERROR_OUT_OF_MEMORY when over the quota. mapping_free() takes NULL.
+ * mapping_new() - @size bytes of @device, charged to the quota, as yet without address and memory.
+ * NULL: over the quota, or malloc() failed. mapping_free() wants it out of the table again; it
+ * takes NULL.
  */
-CUresult mapping_new(struct mapping **ret_mapping, CUcontext context, CUdevice device,
-                     uint64_t size);
+struct mapping *mapping_new(CUcontext context, CUdevice device, uint64_t size);
 void mapping_free(struct mapping *mapping);
 
 /* mapping_is_possible() - can @device back allocations with exportable memory? */
@@ -63,12 +69,22 @@ CUresult mapping_export(const struct mapping *mapping, int *ret_fd, const char *
 /* mapping_grant() - let the devices use it that may, after that has changed. */
 CUresult mapping_grant(const struct mapping *mapping);
 
-/* The table. @at counts from 0 in the order of addresses. */
+/*
+ * The table. mapping_table_place() gives a mapping an address in the arena, the lowest that is free;
+ * mapping_table_insert() takes one that has an address. @at counts in the order of addresses.
+ */
+int mapping_table_place(struct mapping *mapping);  /* Errors: -ENOMEM, no room */
 int mapping_table_insert(struct mapping *mapping); /* Errors: -ENOMEM */
 void mapping_table_remove(const struct mapping *mapping);
 struct mapping *mapping_table_find(CUdeviceptr address);
 struct mapping *mapping_table_get(size_t at);                 /* NULL behind the last */
 struct mapping *mapping_table_find_from(CUdeviceptr address); /* the first that ends behind it */
 void mapping_table_clear(void);                               /* forgets, frees nothing */
+
+/*
+ * mapping_arena_open() - reserve the arena, at the first allocation; without the lock. Where that
+ * fails (a limit on address space), each mapping reserves its own address.
+ */
+void mapping_arena_open(void);
 
 #endif

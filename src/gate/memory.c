@@ -24,7 +24,7 @@ static bool is_spare(const struct mapping *mapping)
         return mapping->block && mapping->block->n_allocations == 0 && !mapping->is_pinned;
 }
 
-/* An empty block, not @but, of @context, out of list and table so that the caller can free it. */
+/* An empty block, not @but, of @context, for the caller to discard. */
 static struct mapping *spare_take(CUcontext context, const struct mapping *but)
 {
         struct mapping **link = &memory.first_block, *mapping;
@@ -32,13 +32,91 @@ static struct mapping *spare_take(CUcontext context, const struct mapping *but)
         for (; (mapping = *link); link = &mapping->next_block)
                 if (mapping != but && mapping->context == context && is_spare(mapping)) {
                         *link = mapping->next_block;
-                        mapping_table_remove(mapping);
+                        mapping->is_leaving = true;
                         return mapping;
                 }
         return NULL;
 }
 
-static bool spares_free(CUcontext context)
+/* Out of the table, which makes its address free for the next. */
+static void displace(const struct mapping *mapping)
+{
+        pthread_mutex_lock(&memory.lock);
+        mapping_table_remove(mapping);
+        pthread_mutex_unlock(&memory.lock);
+        if (mapping->is_outside)
+                DRIVER(cuMemAddressFree)(mapping->address, mapping->size);
+}
+
+/* The end of a mapping that nobody else finds any more, or of NULL. */
+static void discard(struct mapping *mapping)
+{
+        const char *call;
+
+        if (!mapping)
+                return;
+        if (mapping->has_memory) {
+                (void)mapping_unmap(mapping, &call);
+                mapping_release(mapping);
+        }
+        displace(mapping);
+        mapping_free(mapping);
+}
+
+static CUresult place_outside(struct mapping *mapping)
+{
+        CUresult result;
+        int r;
+
+        result = DRIVER(cuMemAddressReserve)(&mapping->address, mapping->size, 0, 0, 0);
+        if (result != CUDA_SUCCESS)
+                return result;
+        mapping->is_outside = true;
+        pthread_mutex_lock(&memory.lock);
+        r = mapping_table_insert(mapping);
+        pthread_mutex_unlock(&memory.lock);
+        if (r == 0)
+                return CUDA_SUCCESS;
+        DRIVER(cuMemAddressFree)(mapping->address, mapping->size);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult place(struct mapping *mapping)
+{
+        int r;
+
+        mapping_arena_open();
+        pthread_mutex_lock(&memory.lock);
+        r = mapping_table_place(mapping);
+        pthread_mutex_unlock(&memory.lock);
+        return r == 0 ? CUDA_SUCCESS : place_outside(mapping);
+}
+
+/* A mapping with address and memory, in the table, where it is not yet an allocation. */
+static CUresult mapping_make(struct mapping **ret_mapping, CUcontext context, CUdevice device,
+                             uint64_t size)
+{
+        struct mapping *mapping = mapping_new(context, device, size);
+        const char *call;
+        CUresult result;
+
+        if (!mapping)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = place(mapping);
+        if (result == CUDA_SUCCESS) {
+                result = mapping_create(mapping, &call);
+                if (result != CUDA_SUCCESS)
+                        displace(mapping);
+        }
+        if (result != CUDA_SUCCESS) {
+                mapping_free(mapping);
+                return result;
+        }
+        *ret_mapping = mapping;
+        return CUDA_SUCCESS;
+}
+
+static bool spares_discard(CUcontext context)
 {
         struct mapping *spare;
         bool any = false;
@@ -48,39 +126,33 @@ static bool spares_free(CUcontext context)
                 spare = spare_take(context, NULL);
                 pthread_mutex_unlock(&memory.lock);
                 any = any || spare;
-                mapping_free(spare);
+                discard(spare);
         } while (spare);
         return any;
 }
 
-/* A new mapping, in the table; what lies idle in empty blocks is used before memory runs out. */
+/* A new mapping; what lies idle in empty blocks is used before memory runs out. */
 static CUresult mapping_add(struct mapping **ret_mapping, CUcontext context, CUdevice device,
                             uint64_t requested, struct block *block)
 {
         uint64_t size = block ? BLOCK_SIZE : round_up(requested);
         struct mapping *mapping;
         CUresult result;
-        int r;
 
-        result = mapping_new(&mapping, context, device, size);
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && spares_free(context))
-                result = mapping_new(&mapping, context, device, size);
+        result = mapping_make(&mapping, context, device, size);
+        if (result == CUDA_ERROR_OUT_OF_MEMORY && spares_discard(context))
+                result = mapping_make(&mapping, context, device, size);
         if (result != CUDA_SUCCESS)
                 return result;
 
-        mapping->requested = requested;
         pthread_mutex_lock(&memory.lock);
-        r = mapping_table_insert(mapping);
-        if (r == 0 && block) {
-                mapping->block = block;
+        mapping->requested = requested;
+        mapping->block = block;
+        if (block) {
                 mapping->next_block = memory.first_block;
                 memory.first_block = mapping;
         }
         pthread_mutex_unlock(&memory.lock);
-        if (r < 0) {
-                mapping_free(mapping);
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        }
         *ret_mapping = mapping;
         return CUDA_SUCCESS;
 }
@@ -160,7 +232,7 @@ static struct mapping *find(CUdeviceptr address, struct memory_info *ret_info)
         uint64_t offset = mapping ? address - mapping->address : 0;
         uint32_t start = 0, bytes = 0;
 
-        if (!mapping)
+        if (!mapping || mapping->is_leaving)
                 return NULL;
         if (mapping->block ? !block_find(mapping->block, (uint32_t)offset, &start, &bytes)
                            : offset >= mapping->requested)
@@ -185,7 +257,7 @@ bool memory_find(CUdeviceptr address, struct memory_info *ret_info)
 }
 
 /*
- * After the device is done: out of the table or the block, if it is still there (two threads that
+ * After the device is done: out of its block or on its way out, if it is still there (two threads that
  * free the same address are a mistake of the program, but must not be one of ours).
  */
 static bool remove_allocation(CUdeviceptr address, struct mapping **ret_empty)
@@ -201,7 +273,7 @@ static bool remove_allocation(CUdeviceptr address, struct mapping **ret_empty)
                 if (is_spare(mapping)) /* one empty block is kept */
                         *ret_empty = spare_take(mapping->context, mapping);
         } else if (mapping) {
-                mapping_table_remove(mapping);
+                mapping->is_leaving = true;
                 *ret_empty = mapping;
         }
         pthread_mutex_unlock(&memory.lock);
@@ -221,7 +293,7 @@ bool memory_free(CUdeviceptr address, CUresult *ret_result)
         if (result == CUDA_SUCCESS) {
                 if (!remove_allocation(address, &empty))
                         return false;
-                mapping_free(empty);
+                discard(empty);
                 quota_count_allocations(-1);
         }
         *ret_result = result;
@@ -236,6 +308,17 @@ bool memory_overlaps(CUdeviceptr address, uint64_t size)
         mapping = mapping_table_find_from(address);
         pthread_mutex_unlock(&memory.lock);
         return mapping && mapping->address < address + size;
+}
+
+bool memory_is_unallocated(CUdeviceptr address)
+{
+        struct memory_info info;
+        bool is_unallocated;
+
+        pthread_mutex_lock(&memory.lock);
+        is_unallocated = mapping_table_find(address) && !find(address, &info);
+        pthread_mutex_unlock(&memory.lock);
+        return is_unallocated;
 }
 
 void memory_pin(CUdeviceptr address, uint64_t size)
@@ -265,17 +348,18 @@ void memory_set_sync_memops(CUdeviceptr address, bool on)
         pthread_mutex_unlock(&memory.lock);
 }
 
-/* Any mapping of @context, out of list and table; with how many allocations of the application. */
+/* Any mapping of @context, on its way out; with how many allocations of the application. */
 static struct mapping *any_take(CUcontext context, int64_t *ret_n_allocations)
 {
         struct mapping **link = &memory.first_block, *mapping;
         size_t at = 0;
 
-        while ((mapping = mapping_table_get(at)) && mapping->context != context)
+        while ((mapping = mapping_table_get(at)) &&
+               (mapping->context != context || mapping->is_leaving))
                 at++;
         if (!mapping)
                 return NULL;
-        mapping_table_remove(mapping);
+        mapping->is_leaving = true;
         while (*link && *link != mapping)
                 link = &(*link)->next_block;
         if (*link)
@@ -295,8 +379,13 @@ void memory_drop_context(CUcontext context)
                 pthread_mutex_unlock(&memory.lock);
                 if (mapping)
                         quota_count_allocations(-n);
-                mapping_free(mapping);
+                discard(mapping);
         } while (mapping);
+}
+
+static bool is_allocated(const struct mapping *mapping)
+{
+        return (mapping->requested > 0 || mapping->block) && !mapping->is_leaving;
 }
 
 /* One at a time by address, as the lock is not held over the driver's call. */
@@ -312,7 +401,7 @@ CUresult memory_grant(CUdevice device)
 
                 pthread_mutex_lock(&memory.lock);
                 mapping = mapping_table_find_from(from);
-                while (mapping && mapping->device != device)
+                while (mapping && (mapping->device != device || !is_allocated(mapping)))
                         mapping = mapping_table_find_from(mapping->address + mapping->size);
                 if (mapping)
                         copy = *mapping;
@@ -320,8 +409,8 @@ CUresult memory_grant(CUdevice device)
                 if (copy.size == 0)
                         return first_error;
                 result = mapping_grant(&copy);
-                if (first_error == CUDA_SUCCESS)
-                        first_error = result;
+                if (first_error == CUDA_SUCCESS && memory_overlaps(copy.address, 1))
+                        first_error = result; /* else it has been freed meanwhile */
                 from = copy.address + copy.size;
         }
 }

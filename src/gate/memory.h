@@ -42,6 +42,9 @@ bool memory_find(CUdeviceptr address, struct memory_info *ret_info);
 /* memory_overlaps() - does the range touch any of our mappings? */
 bool memory_overlaps(CUdeviceptr address, uint64_t size);
 
+/* memory_is_unallocated() - does @address lie in our memory, but in no allocation? */
+bool memory_is_unallocated(CUdeviceptr address);
+
 /* memory_pin() - the mappings of the range were exported for good: leave them to the driver. */
 void memory_pin(CUdeviceptr address, uint64_t size);
 

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_FAKE_MANAGER_H
+#define GATE_FAKE_MANAGER_H
+
+/*
+ * For the gate's tests: a manager of one vGPU, in the test's own process, that does what the test
+ * says, and a host of simulated devices. Each test runs in a process of its own (the gate joins
+ * once), as the only member of its vGPU.
+ *
+ * Functions that cannot fail in a correct program end the test when they do.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "abi/cuda.h"
+#include "board/instance-page.h"
+#include "wire/gate.h"
+
+/* fake_test() - run @body in a process of its own; to be called from a cmocka test. */
+void fake_test(const char *name, void (*body)(void));
+
+/* FAKE_TEST(sentence) - the cmocka test @sentence, which runs the body that follows. */
+#define FAKE_TEST(sentence)                            \
+        static void sentence##_body(void);             \
+        static void sentence(void **state)             \
+        {                                              \
+                (void)state;                           \
+                fake_test(#sentence, sentence##_body); \
+        }                                              \
+        static void sentence##_body(void)
+
+/* check() - in a body: a condition that does not hold ends the process, and the test fails. */
+#define check(condition)                                           \
+        do {                                                       \
+                if (!(condition))                                  \
+                        fake_fail(__FILE__, __LINE__, #condition); \
+        } while (0)
+_Noreturn void fake_fail(const char *file, int line, const char *condition);
+
+/* fake_context() - initialise CUDA; the primary context of device 0 is the thread's. */
+CUcontext fake_context(void);
+
+/* fake_host() - devices for this process, and no vGPU: the gate stands alone. */
+void fake_host(const char *specification);
+
+#define FAKE_SLOT 3 /* in the instance page */
+
+/* fake_manager_start() - a vGPU with @quota bytes; the next cuInit() joins it. */
+struct instance_page *fake_manager_start(uint64_t quota);
+
+/* fake_manager_refuse() - the next process that joins is refused. */
+void fake_manager_refuse(const char *text);
+
+/* fake_manager_stop() - hang up and listen no more; fake_manager_restart() listens again. */
+void fake_manager_stop(void);
+void fake_manager_restart(void);
+
+/* fake_manager_wait_for_join() - of a gate that has lost us; what it said. */
+struct gate_join fake_manager_wait_for_join(void);
+
+/* The steps. Each sends a message and waits for the answer. */
+struct gate_closed fake_close(uint32_t timeout_ms);
+struct gate_result fake_command(enum gate_message command);
+
+/* The last EXPORT or CREATE: what came with it. */
+struct fake_memory {
+        size_t n;
+        struct gate_allocation allocation[4096];
+        int fd[4096];
+};
+extern struct fake_memory fake_memory;
+void fake_memory_drop(void); /* close the descriptors */
+
+/* fake_map() - undo a release with the descriptors of fake_memory. */
+struct gate_result fake_map(void);
+
+/* fake_send() - any bytes with any descriptors; fake_receive() - any message. -errno of the socket. */
+int fake_send(const void *bytes, size_t size, const int *fds, size_t n_fds);
+int fake_receive(void *message, size_t *ret_size);
+
+/*
+ * fake_copy_out() - the contents of fake_memory, into host memory, as a mover does it: import, map,
+ * copy, release. fake_copy_in() is the opposite.
+ */
+void *fake_copy_out(void);
+void fake_copy_in(const void *contents);
+
+#endif

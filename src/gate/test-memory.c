@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocations under the gate: they look like the driver's own, and the quota is exact. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "base/test.h"
+#include "gate/entry.h"
+#include "gate/fake-manager.h"
+#include "gate/memory.h"
+
+static uint64_t used(const struct instance_page *page)
+{
+        const struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
+
+        return slot->used[INSTANCE_PAGE_MOVABLE] + slot->used[INSTANCE_PAGE_FIXED];
+}
+
+static struct instance_page *start(uint64_t quota)
+{
+        struct instance_page *page;
+
+        fake_host("1xH200:2G");
+        page = fake_manager_start(quota);
+        fake_context();
+        return page;
+}
+
+FAKE_TEST(test_ten_thousand_small_allocations_cost_four_mebibytes)
+{
+        struct instance_page *page = start(GIB);
+        static CUdeviceptr pointer[10000];
+
+        for (int i = 0; i < 10000; i++) {
+                check(cuMemAlloc_v2(&pointer[i], 256) == CUDA_SUCCESS);
+                check(pointer[i] % 256 == 0);
+        }
+        check(used(page) == 4 * MIB);
+        check(page->slot[FAKE_SLOT].n_allocations == 10000);
+        for (int i = 0; i < 10000; i++)
+                check(cuMemFree_v2(pointer[i]) == CUDA_SUCCESS);
+        check(used(page) == 2 * MIB); /* one empty block is kept */
+        check(page->slot[FAKE_SLOT].n_allocations == 0);
+}
+
+FAKE_TEST(test_over_the_quota_is_out_of_memory_and_the_program_goes_on)
+{
+        struct instance_page *page = start(64 * MIB);
+        CUdeviceptr a, b;
+
+        check(cuMemAlloc_v2(&a, 60 * MIB) == CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&b, 6 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+        check(page->slot[FAKE_SLOT].n_refused == 1);
+        check(cuMemAlloc_v2(&b, 4 * MIB) == CUDA_SUCCESS);
+        check(cuMemFree_v2(a) == CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&a, 60 * MIB) == CUDA_SUCCESS);
+        check(used(page) == 64 * MIB);
+        check(page->slot[FAKE_SLOT].peak == 64 * MIB);
+}
+
+FAKE_TEST(test_an_empty_block_makes_room_for_what_would_be_over_the_quota)
+{
+        CUdeviceptr pointer;
+
+        start(8 * MIB);
+        check(cuMemAlloc_v2(&pointer, 100) == CUDA_SUCCESS);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&pointer, 8 * MIB) == CUDA_SUCCESS);
+}
+
+FAKE_TEST(test_what_other_processes_use_counts)
+{
+        struct instance_page *page = start(64 * MIB);
+        size_t free_bytes, total;
+        CUdeviceptr pointer;
+
+        page->slot[7].used[INSTANCE_PAGE_FIXED] = 32 * MIB;
+        check(cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS);
+        check(free_bytes == 32 * MIB && total == 64 * MIB);
+        check(cuMemAlloc_v2(&pointer, 33 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+        page->slot[7].used[INSTANCE_PAGE_FIXED] = UINT64_MAX; /* garbage */
+        page->slot[8].used[INSTANCE_PAGE_FIXED] = 5;
+        check(cuMemAlloc_v2(&pointer, MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+        check(cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS && free_bytes == 0);
+        page->slot[7].used[INSTANCE_PAGE_FIXED] = 0;
+        check(cuMemAlloc_v2(&pointer, 33 * MIB) == CUDA_SUCCESS);
+}
+
+FAKE_TEST(test_the_device_is_as_large_as_the_quota)
+{
+        struct instance_page *page = start(100 * MIB);
+        size_t free_bytes, total;
+
+        check(cuDeviceTotalMem_v2(&total, 0) == CUDA_SUCCESS && total == 100 * MIB);
+        check(cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS);
+        check(free_bytes == 100 * MIB && total == 100 * MIB);
+        page->quota = 50 * MIB; /* the manager may change it at any time */
+        check(cuMemGetInfo_v2(&free_bytes, &total) == CUDA_SUCCESS);
+        check(free_bytes == 50 * MIB && total == 50 * MIB);
+}
+
+#define THREADS 8
+#define LIVE    40
+
+static void *allocate_at_random(void *argument)
+{
+        unsigned int seed = (unsigned int)(uintptr_t)argument;
+        CUdeviceptr pointer[LIVE] = { 0 };
+        CUcontext context;
+
+        check(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+        check(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+        for (int round = 0; round < 600; round++) {
+                int i = rand_r(&seed) % LIVE;
+                uint64_t size = 1 + (uint64_t)rand_r(&seed) % (rand_r(&seed) % 4 ? 4096 : 6 * MIB);
+
+                if (pointer[i]) {
+                        check(cuMemFree_v2(pointer[i]) == CUDA_SUCCESS);
+                        pointer[i] = 0;
+                } else if (cuMemAlloc_v2(&pointer[i], size) != CUDA_SUCCESS) {
+                        pointer[i] = 0; /* over the quota */
+                } else {
+                        check(cuMemsetD8_v2(pointer[i], (unsigned char)i, size) == CUDA_SUCCESS);
+                }
+        }
+        for (int i = 0; i < LIVE; i++)
+                if (pointer[i])
+                        check(cuMemFree_v2(pointer[i]) == CUDA_SUCCESS);
+        return NULL;
+}
+
+FAKE_TEST(test_the_sum_is_exact_after_thousands_of_allocations_by_many_threads)
+{
+        struct instance_page *page = start(200 * MIB);
+        pthread_t thread[THREADS];
+        CUdeviceptr all;
+
+        for (uintptr_t i = 0; i < THREADS; i++)
+                check(pthread_create(&thread[i], NULL, allocate_at_random, (void *)(i + 1)) == 0);
+        for (int i = 0; i < THREADS; i++)
+                check(pthread_join(thread[i], NULL) == 0);
+        check(used(page) <= 2 * MIB);
+        check(page->slot[FAKE_SLOT].peak <= 200 * MIB);
+        check(page->slot[FAKE_SLOT].n_allocations == 0);
+        check(cuMemAlloc_v2(&all, 200 * MIB) == CUDA_SUCCESS);
+        check(used(page) == 200 * MIB);
+}
+
+/* The driver's answers for an ordinary allocation, of which ours must not be told apart. */
+static void compare_answers(CUdeviceptr ours, CUdeviceptr native, size_t size)
+{
+        static const CUpointer_attribute alike[] = {
+                CU_POINTER_ATTRIBUTE_CONTEXT,        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                CU_POINTER_ATTRIBUTE_IS_MANAGED,     CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                CU_POINTER_ATTRIBUTE_RANGE_SIZE,     CU_POINTER_ATTRIBUTE_MAPPED,
+                CU_POINTER_ATTRIBUTE_HOST_POINTER,   CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES,
+                CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE,
+        };
+        CUdeviceptr base;
+        size_t range;
+
+        for (size_t i = 0; i < sizeof(alike) / sizeof(alike[0]); i++) {
+                uint64_t a = 0, b = 0;
+
+                check(cuPointerGetAttribute(&a, alike[i], ours) ==
+                      DRIVER(cuPointerGetAttribute)(&b, alike[i], native));
+                if (a != b)
+                        fprintf(stderr, "attribute %d: %lx, native %lx\n", alike[i], a, b);
+                check(a == b);
+        }
+        for (size_t offset = 0; offset < size; offset += size / 3 + 1) {
+                check(cuMemGetAddressRange_v2(&base, &range, ours + offset) == CUDA_SUCCESS);
+                check(base == ours && range == size);
+                check(cuPointerGetAttribute(&base, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR,
+                                            ours + offset) == CUDA_SUCCESS);
+                check(base == ours);
+        }
+}
+
+FAKE_TEST(test_questions_about_a_pointer_are_answered_as_for_ordinary_memory)
+{
+        static const size_t sizes[] = { 1, 300, 4096, 700000, MIB, 2 * MIB, 4 * MIB + 12345 };
+
+        start(GIB);
+        for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+                CUdeviceptr ours, native, base;
+                uint64_t value;
+                size_t range;
+
+                check(cuMemAlloc_v2(&ours, sizes[i]) == CUDA_SUCCESS);
+                check(DRIVER(cuMemAlloc_v2)(&native, sizes[i]) == CUDA_SUCCESS);
+                compare_answers(ours, native, sizes[i]);
+                check(cuMemGetAddressRange_v2(&base, &range, ours + sizes[i]) ==
+                      CUDA_ERROR_NOT_FOUND);
+                check(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                            ours + sizes[i]) == CUDA_ERROR_INVALID_VALUE);
+                check(cuMemFree_v2(ours) == CUDA_SUCCESS);
+                check(cuMemGetAddressRange_v2(&base, &range, ours) != CUDA_SUCCESS);
+        }
+}
+
+FAKE_TEST(test_several_attributes_at_once_are_corrected_as_well)
+{
+        CUpointer_attribute attributes[] = { CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+                                             CU_POINTER_ATTRIBUTE_CONTEXT,
+                                             CU_POINTER_ATTRIBUTE_RANGE_START_ADDR };
+        CUdeviceptr pointer, range_start;
+        CUcontext context, current;
+        size_t size;
+        void *data[] = { &size, &context, &range_start };
+
+        start(GIB);
+        check(cuCtxGetCurrent(&current) == CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&pointer, 777) == CUDA_SUCCESS);
+        check(cuPointerGetAttributes(3, attributes, data, pointer + 5) == CUDA_SUCCESS);
+        check(size == 777 && context == current && range_start == pointer);
+}
+
+FAKE_TEST(test_each_allocation_has_a_buffer_id_of_its_own)
+{
+        unsigned long long id[3];
+        CUdeviceptr pointer[3];
+
+        start(GIB);
+        for (int i = 0; i < 3; i++) {
+                check(cuMemAlloc_v2(&pointer[i], i < 2 ? 512 : 4 * MIB) == CUDA_SUCCESS);
+                check(cuPointerGetAttribute(&id[i], CU_POINTER_ATTRIBUTE_BUFFER_ID, pointer[i]) ==
+                      CUDA_SUCCESS);
+        }
+        check(id[0] != id[1] && id[1] != id[2] && id[0] != id[2]);
+}
+
+FAKE_TEST(test_what_is_wrong_with_ordinary_memory_is_wrong_with_ours)
+{
+        const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 }, 3 };
+        CUmemGenericAllocationHandle handle;
+        CUdeviceptr pointer;
+
+        start(GIB);
+        check(cuMemAlloc_v2(&pointer, 4 * MIB) == CUDA_SUCCESS);
+        check(cuMemFree_v2(pointer + 256) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemUnmap(pointer, 4 * MIB) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemAddressFree(pointer, 4 * MIB) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemSetAccess(pointer, 4 * MIB, &access, 1) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemRetainAllocationHandle(&handle, (void *)pointer) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemsetD8_v2(pointer, 1, 4 * MIB) == CUDA_SUCCESS); /* all still there */
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+        check(cuMemFree_v2(pointer) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemFree_v2(0) == CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&pointer, 0) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemAlloc_v2(NULL, 1) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemAlloc_v2(&pointer, SIZE_MAX) == CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+FAKE_TEST(test_a_failing_driver_call_leaves_nothing_behind)
+{
+        static const char *const calls[] = { "cuMemCreate", "cuMemAddressReserve", "cuMemMap",
+                                             "cuMemSetAccess" };
+        struct instance_page *page;
+        char failures[256] = "";
+        CUdeviceptr pointer;
+
+        for (int i = 0; i < 4; i++) /* each fails at its first call, one after the other */
+                snprintf(failures + strlen(failures), sizeof(failures) - strlen(failures),
+                         "%s@1=2,", calls[i]);
+        check(setenv("OPENVGPU_SIM_FAIL", failures, 1) == 0);
+        page = start(16 * MIB);
+        for (int i = 0; i < 4; i++) {
+                check(cuMemAlloc_v2(&pointer, 16 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+                check(used(page) == 0);
+        }
+        check(cuMemAlloc_v2(&pointer, 16 * MIB) == CUDA_SUCCESS);
+}
+
+FAKE_TEST(test_memory_is_kept_when_the_device_fails_before_it_can_be_freed)
+{
+        struct instance_page *page;
+        CUdeviceptr pointer;
+
+        check(setenv("OPENVGPU_SIM_FAIL", "cuCtxSynchronize@1=700", 1) == 0);
+        page = start(16 * MIB);
+        check(cuMemAlloc_v2(&pointer, 8 * MIB) == CUDA_SUCCESS);
+        check(cuMemFree_v2(pointer) == CUDA_ERROR_ILLEGAL_ADDRESS);
+        check(used(page) == 8 * MIB);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+        check(used(page) == 0);
+}
+
+FAKE_TEST(test_pitched_memory_has_the_drivers_pitch_and_can_be_moved)
+{
+        struct instance_page *page = start(GIB);
+        CUdeviceptr ours, native;
+        size_t pitch, native_pitch;
+
+        check(DRIVER(cuMemAllocPitch_v2)(&native, &native_pitch, 1000, 3000, 4) == CUDA_SUCCESS);
+        check(cuMemAllocPitch_v2(&ours, &pitch, 1000, 3000, 4) == CUDA_SUCCESS);
+        check(pitch == native_pitch);
+        check(page->slot[FAKE_SLOT].used[INSTANCE_PAGE_MOVABLE] >= 3000 * pitch);
+        check(cuMemAllocPitch_v2(&ours, &pitch, 1000, 3000, 3) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemAllocPitch_v2(&ours, &pitch, SIZE_MAX, 2, 4) == CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+FAKE_TEST(test_memory_ends_with_its_context)
+{
+        struct instance_page *page = start(GIB);
+        CUdeviceptr pointer;
+        CUcontext context;
+
+        check(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&pointer, 8 * MIB) == CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&pointer, 100) == CUDA_SUCCESS);
+        check(used(page) == 10 * MIB);
+        check(cuCtxDestroy_v2(context) == CUDA_SUCCESS);
+        check(used(page) == 0);
+        check(page->slot[FAKE_SLOT].n_allocations == 0);
+        check(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
+        check(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+        check(cuMemFree_v2(pointer) == CUDA_ERROR_INVALID_VALUE);
+        check(cuMemAlloc_v2(&pointer, 8 * MIB) == CUDA_SUCCESS);
+        check(cuDevicePrimaryCtxReset_v2(0) == CUDA_SUCCESS);
+        check(used(page) == 0);
+}
+
+FAKE_TEST(test_memory_that_only_the_driver_can_move_counts_as_fixed)
+{
+        struct instance_page *page = start(64 * MIB);
+        _Atomic uint64_t *fixed = &page->slot[FAKE_SLOT].used[INSTANCE_PAGE_FIXED];
+        CUdeviceptr pointer;
+
+        check(cuMemAllocAsync(&pointer, 10 * MIB, NULL) == CUDA_SUCCESS);
+        check(*fixed == 10 * MIB);
+        check(cuMemFreeAsync(pointer, NULL) == CUDA_SUCCESS);
+        check(*fixed == 0);
+        check(cuMemAllocAsync(&pointer, 65 * MIB, NULL) == CUDA_ERROR_OUT_OF_MEMORY);
+        check(cuMemAllocManaged(&pointer, 12 * MIB, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+        check(*fixed == 12 * MIB);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+        check(*fixed == 0);
+        check(cuMemAlloc_v2(&pointer, 4 * MIB) == CUDA_SUCCESS);
+        check(cuMemFreeAsync(pointer, NULL) == CUDA_SUCCESS); /* is allowed as well */
+        check(used(page) == 0);
+}
+
+static CUmemGenericAllocationHandle create(uint64_t size, CUresult expected)
+{
+        CUmemAllocationProp prop;
+        CUmemGenericAllocationHandle handle = 0;
+
+        memset(&prop, 0, sizeof(prop));
+        prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+        prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        check(cuMemCreate(&handle, size, &prop, 0) == expected);
+        return handle;
+}
+
+FAKE_TEST(test_memory_of_the_virtual_memory_calls_counts_until_handle_and_mapping_are_gone)
+{
+        struct instance_page *page = start(64 * MIB);
+        _Atomic uint64_t *fixed = &page->slot[FAKE_SLOT].used[INSTANCE_PAGE_FIXED];
+        CUmemGenericAllocationHandle handle, again;
+        CUdeviceptr address;
+
+        handle = create(8 * MIB, CUDA_SUCCESS);
+        check(*fixed == 8 * MIB);
+        check(cuMemAddressReserve(&address, 8 * MIB, 0, 0, 0) == CUDA_SUCCESS);
+        check(cuMemMap(address, 8 * MIB, 0, handle, 0) == CUDA_SUCCESS);
+        check(cuMemRelease(handle) == CUDA_SUCCESS);
+        check(*fixed == 8 * MIB);
+        check(cuMemRetainAllocationHandle(&again, (void *)address) == CUDA_SUCCESS);
+        check(cuMemUnmap(address, 8 * MIB) == CUDA_SUCCESS);
+        check(*fixed == 8 * MIB);
+        check(cuMemRelease(again) == CUDA_SUCCESS);
+        check(*fixed == 0);
+        check(cuMemAddressFree(address, 8 * MIB) == CUDA_SUCCESS);
+        create(66 * MIB, CUDA_ERROR_OUT_OF_MEMORY);
+        check(*fixed == 0);
+}
+
+FAKE_TEST(test_legacy_ipc_is_refused_and_the_variable_makes_memory_native)
+{
+        struct instance_page *page = start(64 * MIB);
+        CUipcMemHandle handle;
+        CUdeviceptr pointer;
+
+        check(cuMemAlloc_v2(&pointer, 4 * MIB) == CUDA_SUCCESS);
+        check(cuIpcGetMemHandle(&handle, pointer) == CUDA_ERROR_NOT_SUPPORTED);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+        check(setenv("OPENVGPU_NATIVE_IPC", "1", 1) == 0);
+        check(cuMemAlloc_v2(&pointer, 4 * MIB + 1) == CUDA_SUCCESS);
+        check(page->slot[FAKE_SLOT].used[INSTANCE_PAGE_FIXED] == 4 * MIB + 1);
+        check(page->slot[FAKE_SLOT].used[INSTANCE_PAGE_MOVABLE] == 0);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+        check(used(page) == 0);
+}
+
+FAKE_TEST(test_memory_of_a_peer_can_be_used_once_that_is_enabled)
+{
+        CUdeviceptr before, after, here;
+        CUcontext context[2];
+        unsigned char value;
+
+        fake_host("2xH200:1G");
+        check(cuInit(0) == CUDA_SUCCESS);
+        for (int i = 0; i < 2; i++)
+                check(cuDevicePrimaryCtxRetain(&context[i], i) == CUDA_SUCCESS);
+        check(cuCtxSetCurrent(context[1]) == CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&before, 4 * MIB) == CUDA_SUCCESS);
+        check(cuCtxSetCurrent(context[0]) == CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&here, 4 * MIB) == CUDA_SUCCESS);
+        check(cuCtxEnablePeerAccess(context[1], 0) == CUDA_SUCCESS);
+        check(cuCtxSetCurrent(context[1]) == CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&after, 4 * MIB) == CUDA_SUCCESS);
+        check(cuMemsetD8_v2(before, 11, 4 * MIB) == CUDA_SUCCESS);
+        check(cuMemsetD8_v2(after, 22, 4 * MIB) == CUDA_SUCCESS);
+        check(cuCtxSetCurrent(context[0]) == CUDA_SUCCESS);
+        check(cuMemcpyDtoD_v2(here, before, 4 * MIB) == CUDA_SUCCESS);
+        check(cuMemcpyDtoH_v2(&value, here + 4 * MIB - 1, 1) == CUDA_SUCCESS && value == 11);
+        check(cuMemcpyDtoD_v2(here, after, 4 * MIB) == CUDA_SUCCESS);
+        check(cuMemcpyDtoH_v2(&value, here, 1) == CUDA_SUCCESS && value == 22);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_ten_thousand_small_allocations_cost_four_mebibytes),
+                cmocka_unit_test(test_over_the_quota_is_out_of_memory_and_the_program_goes_on),
+                cmocka_unit_test(test_an_empty_block_makes_room_for_what_would_be_over_the_quota),
+                cmocka_unit_test(test_what_other_processes_use_counts),
+                cmocka_unit_test(test_the_device_is_as_large_as_the_quota),
+                cmocka_unit_test(
+                        test_the_sum_is_exact_after_thousands_of_allocations_by_many_threads),
+                cmocka_unit_test(
+                        test_questions_about_a_pointer_are_answered_as_for_ordinary_memory),
+                cmocka_unit_test(test_several_attributes_at_once_are_corrected_as_well),
+                cmocka_unit_test(test_each_allocation_has_a_buffer_id_of_its_own),
+                cmocka_unit_test(test_what_is_wrong_with_ordinary_memory_is_wrong_with_ours),
+                cmocka_unit_test(test_a_failing_driver_call_leaves_nothing_behind),
+                cmocka_unit_test(test_memory_is_kept_when_the_device_fails_before_it_can_be_freed),
+                cmocka_unit_test(test_pitched_memory_has_the_drivers_pitch_and_can_be_moved),
+                cmocka_unit_test(test_memory_ends_with_its_context),
+                cmocka_unit_test(test_memory_that_only_the_driver_can_move_counts_as_fixed),
+                cmocka_unit_test(
+                        test_memory_of_the_virtual_memory_calls_counts_until_handle_and_mapping_are_gone),
+                cmocka_unit_test(test_legacy_ipc_is_refused_and_the_variable_makes_memory_native),
+                cmocka_unit_test(test_memory_of_a_peer_can_be_used_once_that_is_enabled),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
