@@ -26,7 +26,7 @@ for path in sorted(pathlib.Path(sys.argv[1]).rglob("*.[ch]")):
     layer = path.relative_to(sys.argv[1]).parts[0]
     for number, line in enumerate(path.read_text().splitlines(), 1):
         used = re.match(r'#include "(\w+)/', line)
-        if used and used[1] == "fake" and path.name.startswith("test-"):
+        if used and used[1] in ("fake", "tests") and path.name.startswith("test-"):
             continue
         if used and used[1] != layer and used[1] not in USES[layer]:
             print(f"{path}:{number}: {layer}/ may not use {used[1]}/")
