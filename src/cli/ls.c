@@ -30,9 +30,9 @@ static const struct column columns[] = {
 };
 
 static const struct column long_columns[] = {
-        { "NAME", false },        { "DEVICE", true },    { "STATE", false },
-        { "FRAME BUFFER", true }, { "PROCESSES", true }, { "OWNER", false },
-        { "CREATED", false },     { "UUID", false },     { NULL, false },
+        { "NAME", false },     { "DEVICE", true }, { "STATE", false }, { "FRAME BUFFER", true },
+        { "PROCESSES", true }, { "LIVES", false }, { "OWNER", false }, { "CREATED", false },
+        { "UUID", false },     { NULL, false },
 };
 
 static const struct column process_columns[] = {
@@ -47,6 +47,7 @@ static void add_long(struct table *table, const struct vgpu_instance *instance)
         char when[32] = "?";
         struct tm local;
 
+        table_add(table, "%s", instance->is_transient ? "as its program" : "until rm");
         if (user)
                 table_add(table, "%s", user->pw_name);
         else
@@ -61,7 +62,7 @@ static void add(struct table *table, const struct vgpu_instance *instance)
 {
         char used[SIZE_TEXT_MAX], quota[SIZE_TEXT_MAX];
 
-        table_add(table, "%s%s", instance->name, instance->is_transient ? " (transient)" : "");
+        table_add(table, "%s", instance->name);
         if (instance->state == VGPU_INSTANCE_SUSPENDED)
                 table_add(table, "-"); /* it is on no device */
         else

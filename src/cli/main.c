@@ -62,8 +62,7 @@ static int dispatch(int argc, char **argv)
         const struct command *command;
 
         if (argc < 2) {
-                fprintf(stderr, "Usage: vgpu COMMAND [OPTION]...\n"
-                                "hint: 'vgpu --help' lists the commands\n");
+                command_print_all();
                 return EXIT_CODE_USAGE;
         }
         if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)

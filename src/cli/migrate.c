@@ -10,7 +10,7 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
         struct vgpu_operation_options options = VGPU_OPERATION_OPTIONS_INIT;
         CLEANUP(vgpu_operation_report_freep) struct vgpu_operation_report *report = NULL;
         const char *device = arguments_get(arguments, "device");
-        char copy[OPERATION_TEXT_MAX];
+        char copy[OPERATION_TEXT_MAX], time[OPERATION_TIME_MAX];
         int r;
 
         if (!device)
@@ -26,8 +26,9 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
         if (arguments->is_json)
                 return document_print(arguments, document_from_report(report));
 
-        printf("migrated %s from GPU %u to GPU %u in %.2f s: %s\n", report->instance->name,
-               report->from_device, report->to_device, report->seconds,
+        printf("migrated %s from GPU %u to GPU %u in %s: %s\n", report->instance->name,
+               report->from_device, report->to_device,
+               operation_describe_time(time, report->seconds),
                operation_describe_copy(copy, report, "across"));
         return 0;
 }

@@ -117,23 +117,33 @@ void operation_end(void)
                 fputs("\r\033[K", stderr);
 }
 
+char *operation_describe_time(char *text, double seconds)
+{
+        if (seconds < 0.01)
+                snprintf(text, OPERATION_TIME_MAX, "%.1f ms", seconds * 1000);
+        else
+                snprintf(text, OPERATION_TIME_MAX, "%.2f s", seconds);
+        return text;
+}
+
 char *operation_describe_copy(char *text, const struct vgpu_operation_report *report,
                               const char *how)
 {
-        char size[SIZE_TEXT_MAX];
+        char size[SIZE_TEXT_MAX], time[OPERATION_TIME_MAX];
         int n;
 
         if (report->n_processes == 0) {
                 snprintf(text, OPERATION_TEXT_MAX, "no program in it");
                 return text;
         }
-        n = snprintf(text, OPERATION_TEXT_MAX, "%s %s in %.2f s", size_format(size, report->bytes),
-                     how, report->copy_seconds);
-        if (report->bytes > 0 && report->copy_seconds > 0)
+        n = snprintf(text, OPERATION_TEXT_MAX, "%s %s in %s", size_format(size, report->bytes), how,
+                     operation_describe_time(time, report->copy_seconds));
+        if (report->bytes > 0 &&
+            report->copy_seconds >= 0.001) /* below it, no bandwidth to speak of */
                 n += snprintf(text + n, OPERATION_TEXT_MAX - (size_t)n, " (%.1f GB/s)",
                               (double)report->bytes / report->copy_seconds / 1e9);
-        if (report->context_seconds > 0)
-                snprintf(text + n, OPERATION_TEXT_MAX - (size_t)n, ", context %.2f s",
-                         report->context_seconds);
+        if (report->context_seconds >= 0.0001)
+                snprintf(text + n, OPERATION_TEXT_MAX - (size_t)n, ", context %s",
+                         operation_describe_time(time, report->context_seconds));
         return text;
 }

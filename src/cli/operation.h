@@ -24,6 +24,10 @@ int operation_begin(const struct arguments *arguments, struct vgpu_operation_opt
 /* operation_end() - the bar is wiped away; must follow whatever the operation's outcome. */
 void operation_end(void);
 
+/* operation_describe_time() - "0.61 s", "2.3 ms" into @text; returns @text. */
+#define OPERATION_TIME_MAX 32
+char *operation_describe_time(char *text, double seconds);
+
 /*
  * operation_describe_copy() - "31.8 GiB out in 0.61 s (52.1 GB/s), context 0.35 s" into @text
  * @how:  "out", "back", "across"

@@ -156,8 +156,9 @@ static int set_connect_error(struct vgpu_client *client, int error)
         case -ECONNREFUSED:
         case -ENOTDIR:
                 return error_set(&client->error, VGPU_ERROR_NO_MANAGER,
-                                 "start vgpud, or set OPENVGPU_RUN to the run directory of a "
-                                 "running one",
+                                 "start vgpud (to try it without a GPU: vgpud --simulate "
+                                 "2xH200), or set OPENVGPU_RUN to the run directory of a running "
+                                 "one",
                                  "no vgpud answers at %s", client->socket_path);
         case -ETIMEDOUT:
                 return error_set(&client->error, VGPU_ERROR_NO_ANSWER,
