@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_CALL_H
+#define SIM_CALL_H
+
+/*
+ * What happens at the beginning and end of every driver call, whatever it does.
+ *
+ * The exported functions are generated from abi/cuda.abi; each is a call_enter(), the function
+ * sim_NAME() that somebody wrote, and a call_leave(). So every call can be made to fail
+ * (failure.h), waits while the process is locked for a checkpoint, and is known to be in flight.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi/cuda.h"
+#include "sim-entries.h"
+
+enum call_kind {
+        CALL_OWN,     /* needs cuInit(); waits while the process is locked */
+        CALL_EARLY,   /* works at any time */
+        CALL_CONTROL, /* needs cuInit(); never waits */
+};
+
+struct call {
+        enum call_name name;
+        enum call_kind kind;
+        bool is_per_thread; /* stream 0 is the thread's own stream: _ptsz and _ptds names */
+        bool is_inside;
+};
+
+struct call_entry {
+        const char *name;
+        const char *base; /* what cuGetProcAddress() calls it */
+        int since;        /* API version, 0: not given out */
+        bool is_per_thread;
+        void (*function)(void);
+};
+
+extern const struct call_entry call_entries[CALL_COUNT];
+
+/* call_enter() - anything but CUDA_SUCCESS is the answer of the call. */
+CUresult call_enter(struct call *call);
+void call_leave(struct call *call);
+
+/* call_refuse() - the answer of an entry point that is not simulated. */
+CUresult call_refuse(enum call_name name);
+
+/* call_is_per_thread() - in the call that this thread is in, is stream 0 the thread's own? */
+bool call_is_per_thread(void);
+
+/*
+ * Locking, for the checkpoint service. call_close() lets no call begin any more; call_is_drained()
+ * is true when none is in flight and no work is left; call_drain_fd() becomes readable when that
+ * may have changed. call_open() lets them go on.
+ */
+void call_close(void);
+void call_open(void);
+bool call_is_drained(void);
+int call_drain_fd(void);
+void call_tell_progress(void);
+
+/* call_count_waiting() - threads that the lock keeps in a call of @name. */
+unsigned int call_count_waiting(enum call_name name);
+
+/* call_start() - make what is above, in cuInit(). */
+int call_start(void);
+/* call_disable() - in a forked child: every call answers CUDA_ERROR_NOT_INITIALIZED. */
+void call_disable(void);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The checkpoint calls, in the process that makes them. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "sim/checkpoint-service.h"
+#include "sim/process.h"
+
+/* A zombie has exited; so says the real driver, too. */
+static bool is_running(int pid)
+{
+        char path[32], line[256], *after;
+        CLEANUP(fd_closep) int fd = -1;
+        ssize_t n;
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        if (fd < 0)
+                return false;
+        n = read(fd, line, sizeof(line) - 1);
+        line[n > 0 ? n : 0] = '\0';
+        after = strrchr(line, ')');
+        return after && after[1] && after[2] != 'Z' && after[2] != 'X';
+}
+
+static CUresult find_slot(struct host_slot **ret_slot, int pid)
+{
+        struct host_slot *slot;
+        PROCESS_LOCKED();
+
+        slot = ledger_find(&process.ledger, pid);
+        if (!slot)
+                return is_running(pid) ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_OPERATING_SYSTEM;
+        *ret_slot = slot;
+        return CUDA_SUCCESS;
+}
+
+/* A process that dies meanwhile closes the connection without an answer. */
+static CUresult ask(struct host_slot *slot, const struct checkpoint_request *request)
+{
+        CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        struct checkpoint_answer answer;
+        struct sockaddr_un address;
+        ssize_t n;
+
+        checkpoint_service_address(&address, ledger_slot_number(&process.ledger, slot));
+        if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+            send(fd, request, sizeof(*request), MSG_NOSIGNAL) != (ssize_t)sizeof(*request))
+                return CUDA_ERROR_OPERATING_SYSTEM;
+        do
+                n = recv(fd, &answer, sizeof(answer), 0);
+        while (n < 0 && errno == EINTR);
+        return n == (ssize_t)sizeof(answer) ? (CUresult)answer.result
+                                            : CUDA_ERROR_OPERATING_SYSTEM;
+}
+
+static CUresult ask_process(int pid, const struct checkpoint_request *request)
+{
+        struct host_slot *slot;
+        CUresult result = find_slot(&slot, pid);
+
+        return result ? result : ask(slot, request);
+}
+
+CUresult sim_cuCheckpointProcessGetState(int pid, CUprocessState *state)
+{
+        struct host_slot *slot;
+        CUresult result;
+
+        if (!state)
+                return CUDA_ERROR_INVALID_VALUE;
+        result = find_slot(&slot, pid);
+        if (result == CUDA_SUCCESS)
+                *state = (CUprocessState)slot->state;
+        return result;
+}
+
+CUresult sim_cuCheckpointProcessGetRestoreThreadId(int pid, int *tid)
+{
+        struct host_slot *slot;
+        CUresult result;
+
+        if (!tid)
+                return CUDA_ERROR_INVALID_VALUE;
+        result = find_slot(&slot, pid);
+        if (result == CUDA_SUCCESS)
+                *tid = slot->service_thread;
+        return result;
+}
+
+CUresult sim_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
+{
+        struct checkpoint_request request = { .step = CHECKPOINT_LOCK };
+
+        if (args)
+                request.timeout_ms = args->timeoutMs;
+        return ask_process(pid, &request);
+}
+
+CUresult sim_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
+{
+        struct checkpoint_request request = { .step = CHECKPOINT_CHECKPOINT };
+
+        (void)args;
+        return ask_process(pid, &request);
+}
+
+/* The real driver crashes its caller on a count without pairs; that is no use to anybody. */
+CUresult sim_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
+{
+        struct checkpoint_request request = { .step = CHECKPOINT_RESTORE };
+
+        if (args && args->gpuPairsCount) {
+                if (!args->gpuPairs || args->gpuPairsCount > HOST_DEVICES_MAX)
+                        return CUDA_ERROR_INVALID_VALUE;
+                request.n_pairs = args->gpuPairsCount;
+                memcpy(request.pair, args->gpuPairs,
+                       args->gpuPairsCount * sizeof(request.pair[0]));
+        }
+        return ask_process(pid, &request);
+}
+
+CUresult sim_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
+{
+        struct checkpoint_request request = { .step = CHECKPOINT_UNLOCK };
+
+        (void)args;
+        return ask_process(pid, &request);
+}

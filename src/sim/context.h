@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_CONTEXT_H
+#define SIM_CONTEXT_H
+
+/* Contexts: what belongs to one device in one process. With the process' lock held. */
+
+#include "sim/object.h"
+#include "sim/process.h"
+
+#define CONTEXT_LIMITS 10
+
+struct CUctx_st {
+        struct object object;
+        CUcontext next; /* process.contexts */
+        CUdevice device;
+        unsigned int flags;
+        unsigned int retained; /* of a primary one; 0: it is not active */
+        bool is_primary;
+        uint64_t id;
+        uint64_t cost;           /* bytes of the device that it takes itself */
+        uint32_t peers;          /* ordinals whose memory it may use */
+        CUresult fault;          /* sticky, what a kernel did wrong */
+        uint64_t n_pending;      /* work of its streams, also of destroyed ones */
+        CUstream streams;        /* list, the legacy stream too */
+        CUstream legacy;
+        size_t limits[CONTEXT_LIMITS];
+        int cache_config, shared_config;
+};
+
+/* context_get() - the current one of this thread. Errors: CUDA_ERROR_INVALID_CONTEXT; its fault. */
+CUresult context_get(CUcontext *ret_context);
+
+/* context_find() - @context if it is live, else NULL. */
+CUcontext context_find(CUcontext context);
+
+/* context_get_cost() - what a context takes of host device @at. */
+uint64_t context_get_cost(int at);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The driver itself: start, version, errors by name, entry points by name and version. */
+
+#include <string.h>
+
+#include "sim/call.h"
+#include "sim/process.h"
+
+/* What our ABI and our facts are of: CUDA 13.0. */
+#define DRIVER_VERSION 13000
+
+CUresult sim_cuInit(unsigned int flags)
+{
+        return flags ? CUDA_ERROR_INVALID_VALUE : process_start();
+}
+
+CUresult sim_cuDriverGetVersion(int *version)
+{
+        if (!version)
+                return CUDA_ERROR_INVALID_VALUE;
+        *version = DRIVER_VERSION;
+        return CUDA_SUCCESS;
+}
+
+static const struct error {
+        CUresult result;
+        const char *name, *text;
+} errors[] = {
+        { CUDA_SUCCESS, "CUDA_SUCCESS", "no error" },
+        { CUDA_ERROR_INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument" },
+        { CUDA_ERROR_OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory" },
+        { CUDA_ERROR_NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error" },
+        { CUDA_ERROR_DEINITIALIZED, "CUDA_ERROR_DEINITIALIZED", "driver shutting down" },
+        { CUDA_ERROR_NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no device found" },
+        { CUDA_ERROR_INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal" },
+        { CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "invalid kernel image" },
+        { CUDA_ERROR_INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context" },
+        { CUDA_ERROR_MAP_FAILED, "CUDA_ERROR_MAP_FAILED", "mapping failed" },
+        { CUDA_ERROR_UNMAP_FAILED, "CUDA_ERROR_UNMAP_FAILED", "unmapping failed" },
+        { CUDA_ERROR_INVALID_SOURCE, "CUDA_ERROR_INVALID_SOURCE", "invalid kernel source" },
+        { CUDA_ERROR_FILE_NOT_FOUND, "CUDA_ERROR_FILE_NOT_FOUND", "file not found" },
+        { CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND",
+          "symbol of a shared object not found" },
+        { CUDA_ERROR_OPERATING_SYSTEM, "CUDA_ERROR_OPERATING_SYSTEM", "OS call failed" },
+        { CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle" },
+        { CUDA_ERROR_ILLEGAL_STATE, "CUDA_ERROR_ILLEGAL_STATE", "not possible in this state" },
+        { CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found" },
+        { CUDA_ERROR_NOT_READY, "CUDA_ERROR_NOT_READY", "device not ready" },
+        { CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "illegal memory access" },
+        { CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED, "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
+          "peer access is enabled already" },
+        { CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED",
+          "peer access is not enabled" },
+        { CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE, "CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE",
+          "primary context is in use" },
+        { CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
+          "host memory is registered already" },
+        { CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
+          "host memory is not registered" },
+        { CUDA_ERROR_LAUNCH_FAILED, "CUDA_ERROR_LAUNCH_FAILED", "launch failed" },
+        { CUDA_ERROR_NOT_PERMITTED, "CUDA_ERROR_NOT_PERMITTED", "operation not permitted" },
+        { CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported" },
+        { CUDA_ERROR_SYSTEM_NOT_READY, "CUDA_ERROR_SYSTEM_NOT_READY", "system not ready" },
+        { CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
+          "not permitted while a stream is captured" },
+        { CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED",
+          "capture was invalidated by an earlier error" },
+        { CUDA_ERROR_STREAM_CAPTURE_MERGE, "CUDA_ERROR_STREAM_CAPTURE_MERGE",
+          "two captures would become one" },
+        { CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED",
+          "capture did not begin in this stream" },
+        { CUDA_ERROR_STREAM_CAPTURE_UNJOINED, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED",
+          "capture has work that was not joined" },
+        { CUDA_ERROR_STREAM_CAPTURE_ISOLATION, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION",
+          "work would depend on work outside the capture" },
+        { CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT",
+          "capture would depend on the legacy stream" },
+        { CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
+          "capture was begun by another thread" },
+        { CUDA_ERROR_TIMEOUT, "CUDA_ERROR_TIMEOUT", "timed out" },
+        { CUDA_ERROR_UNKNOWN, "CUDA_ERROR_UNKNOWN", "unknown error" },
+};
+
+static const struct error *find_error(CUresult result)
+{
+        for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++)
+                if (errors[i].result == result)
+                        return &errors[i];
+        return NULL;
+}
+
+CUresult sim_cuGetErrorName(CUresult result, const char **name)
+{
+        const struct error *error = find_error(result);
+
+        if (!name)
+                return CUDA_ERROR_INVALID_VALUE;
+        *name = error ? error->name : NULL;
+        return error ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult sim_cuGetErrorString(CUresult result, const char **text)
+{
+        const struct error *error = find_error(result);
+
+        if (!text)
+                return CUDA_ERROR_INVALID_VALUE;
+        *text = error ? error->text : NULL;
+        return error ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+/* We know none of the private tables; the real driver says the same of those it does not know. */
+CUresult sim_cuGetExportTable(const void **table, const CUuuid *id)
+{
+        if (table)
+                *table = NULL;
+        (void)id;
+        return CUDA_ERROR_INVALID_VALUE;
+}
+
+#define FLAG_PER_THREAD 2u
+
+enum symbol_status { SYMBOL_FOUND, SYMBOL_UNKNOWN, SYMBOL_TOO_NEW };
+
+/* The newest entry point of base name @symbol that existed in @version. */
+static const struct call_entry *find_entry(const char *symbol, int version, bool per_thread,
+                                           enum symbol_status *status)
+{
+        const struct call_entry *best = NULL;
+
+        *status = SYMBOL_UNKNOWN;
+        for (unsigned int i = 0; i < CALL_COUNT; i++) {
+                const struct call_entry *entry = &call_entries[i];
+
+                if (entry->since == 0 || entry->is_per_thread != per_thread ||
+                    strcmp(entry->base, symbol) != 0)
+                        continue;
+                if (*status == SYMBOL_UNKNOWN)
+                        *status = SYMBOL_TOO_NEW;
+                if (entry->since <= version && (!best || entry->since > best->since))
+                        best = entry;
+        }
+        if (best)
+                *status = SYMBOL_FOUND;
+        return best;
+}
+
+static CUresult look_up(const char *symbol, void **function, int version, uint64_t flags,
+                        enum symbol_status *status)
+{
+        const struct call_entry *entry = NULL;
+
+        if (!symbol || !function || version > DRIVER_VERSION)
+                return CUDA_ERROR_INVALID_VALUE;
+        if (flags & FLAG_PER_THREAD)
+                entry = find_entry(symbol, version, true, status);
+        if (!entry)
+                entry = find_entry(symbol, version, false, status);
+        *function = entry ? (void *)(uintptr_t)entry->function : NULL;
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags)
+{
+        enum symbol_status status = SYMBOL_UNKNOWN;
+        CUresult result = look_up(symbol, function, version, flags, &status);
+
+        if (result == CUDA_SUCCESS && status != SYMBOL_FOUND)
+                return CUDA_ERROR_NOT_FOUND;
+        return result;
+}
+
+CUresult sim_cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags,
+                                 int *status)
+{
+        enum symbol_status found = SYMBOL_UNKNOWN;
+        CUresult result = look_up(symbol, function, version, flags, &found);
+
+        if (result == CUDA_SUCCESS && status)
+                *status = found;
+        return result;
+}
+
+CUresult sim_cuProfilerStart(void)
+{
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuProfilerStop(void)
+{
+        return CUDA_SUCCESS;
+}

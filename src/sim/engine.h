@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_ENGINE_H
+#define SIM_ENGINE_H
+
+/*
+ * The engine of a device: one kernel slice runs at a time, of all streams of all processes.
+ *
+ * The kernel's file locks keep it: one who dies lets go. A plain lock is not fair (who has just
+ * let go gets it again before a waiter has woken up), so there are two, one after the other: whoever
+ * has the turn waits for the engine, and nobody else does.
+ */
+
+/* A stream's place in the queue; descriptors are opened when first needed. */
+struct engine {
+        int device; /* the host's, of the descriptors; -1: none */
+        int turn, engine;
+};
+
+#define ENGINE_INIT { -1, -1, -1 }
+
+/* engine_take() - wait for host device @device. Errors: a file of the host is gone. */
+int engine_take(struct engine *engine, int device);
+void engine_give(struct engine *engine);
+void engine_close(struct engine *engine);
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_FAILURE_H
+#define SIM_FAILURE_H
+
+/*
+ * Failures on demand: OPENVGPU_SIM_FAIL="cuMemCreate@3=2,cuMemMap@1=999" makes the third call of
+ * cuMemCreate in this process answer 2 and the first of cuMemMap 999, without doing anything.
+ * Names are those of the exports: cuMemAlloc_v2.
+ */
+
+#include "abi/cuda.h"
+#include "sim-entries.h"
+
+#define FAILURE_VARIABLE "OPENVGPU_SIM_FAIL"
+
+/* failure_next() - the code that this call of @name shall answer, or CUDA_SUCCESS. */
+CUresult failure_next(enum call_name name);
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Graphs: a list of work that was captured.
+ *
+ * A graph is launched as its work one after the other: that is one of the orders
+ * that its dependencies allow.
+ */
+
+#include "sim/graph.h"
+
+#include <stdlib.h>
+
+#include "sim/stream.h"
+
+struct CUgraphExec_st {
+        struct object object;
+        CUgraph graph; /* a copy */
+};
+
+CUgraph graph_new(void)
+{
+        CUgraph graph = calloc(1, sizeof(*graph));
+
+        if (graph)
+                graph->last = &graph->first;
+        return graph;
+}
+
+CUgraph graph_free(CUgraph graph)
+{
+        while (graph && graph->first) {
+                struct work *work = graph->first;
+
+                graph->first = work->next;
+                (void)work_free(work);
+        }
+        free(graph);
+        return NULL;
+}
+
+void graph_add(CUgraph graph, struct work *work)
+{
+        *graph->last = work;
+        graph->last = &work->next;
+        graph->n++;
+}
+
+static CUgraph copy_graph(const struct CUgraph_st *graph)
+{
+        CUgraph copy = graph_new();
+
+        for (const struct work *work = graph->first; copy && work; work = work->next) {
+                struct work *same = work_copy(work);
+
+                if (!same)
+                        return graph_free(copy);
+                graph_add(copy, same);
+        }
+        return copy;
+}
+
+CUresult sim_cuGraphCreate(CUgraph *ret_graph, unsigned int flags)
+{
+        CUgraph graph;
+        PROCESS_LOCKED();
+
+        if (!ret_graph || flags)
+                return CUDA_ERROR_INVALID_VALUE;
+        graph = graph_new();
+        if (!graph)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        object_add(&graph->object, OBJECT_GRAPH);
+        *ret_graph = graph;
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuGraphDestroy(CUgraph graph)
+{
+        PROCESS_LOCKED();
+
+        if (!object_find(graph, OBJECT_GRAPH))
+                return CUDA_ERROR_INVALID_VALUE;
+        object_remove(&graph->object);
+        (void)graph_free(graph);
+        return CUDA_SUCCESS;
+}
+
+/* The nodes themselves can't be looked at, so only their number is told. */
+CUresult sim_cuGraphGetNodes(CUgraph graph, CUgraphNode *nodes, size_t *n)
+{
+        PROCESS_LOCKED();
+
+        if (!object_find(graph, OBJECT_GRAPH) || !n)
+                return CUDA_ERROR_INVALID_VALUE;
+        if (nodes)
+                return CUDA_ERROR_NOT_SUPPORTED;
+        *n = graph->n;
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuGraphInstantiateWithFlags(CUgraphExec *ret_exec, CUgraph graph,
+                                         unsigned long long flags)
+{
+        CUgraphExec exec;
+        PROCESS_LOCKED();
+
+        (void)flags;
+        if (!ret_exec || !object_find(graph, OBJECT_GRAPH))
+                return CUDA_ERROR_INVALID_VALUE;
+        exec = calloc(1, sizeof(*exec));
+        if (exec)
+                exec->graph = copy_graph(graph);
+        if (!exec || !exec->graph) {
+                free(exec);
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        object_add(&exec->object, OBJECT_GRAPH_EXEC);
+        *ret_exec = exec;
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
+                                char *log, size_t log_size)
+{
+        if (error_node)
+                *error_node = NULL;
+        if (log && log_size)
+                *log = '\0';
+        return sim_cuGraphInstantiateWithFlags(exec, graph, 0);
+}
+
+CUresult sim_cuGraphExecDestroy(CUgraphExec exec)
+{
+        PROCESS_LOCKED();
+
+        if (!object_find(exec, OBJECT_GRAPH_EXEC))
+                return CUDA_ERROR_INVALID_VALUE;
+        object_remove(&exec->object);
+        (void)graph_free(exec->graph);
+        free(exec);
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuGraphUpload(CUgraphExec exec, CUstream handle)
+{
+        CUstream stream;
+        PROCESS_LOCKED();
+
+        if (!object_find(exec, OBJECT_GRAPH_EXEC))
+                return CUDA_ERROR_INVALID_VALUE;
+        return stream_find(&stream, handle);
+}
+
+CUresult sim_cuGraphLaunch(CUgraphExec exec, CUstream handle)
+{
+        CUstream stream;
+        CUresult result;
+        PROCESS_LOCKED();
+
+        if (!object_find(exec, OBJECT_GRAPH_EXEC))
+                return CUDA_ERROR_INVALID_VALUE;
+        result = stream_find(&stream, handle);
+        for (struct work *work = exec->graph->first; work && result == CUDA_SUCCESS;
+             work = work->next) {
+                struct work *copy = work_copy(work);
+
+                result = copy ? stream_submit_locked(stream, copy) : CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        return result;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_HOST_LAYOUT_H
+#define SIM_HOST_LAYOUT_H
+
+/*
+ * What lies in the directory of a simulated host.
+ *
+ *   host         struct host, mapped by every process; a process that has a slot holds a POSIX
+ *                record lock on the slot's byte of this file: the kernel drops it when the process
+ *                dies, and a forked child does not inherit it
+ *   lock         flock()ed while slots are claimed and memory is charged
+ *   engine-N     flock()ed by the stream that runs on device N now
+ *   turn-N       flock()ed by the stream that gets device N next
+ *   service-N    socket on which the process of slot N takes checkpoint calls
+ *
+ * Device memory lies in the folder @memory, on a tmpfs: each allocation is a file without a name;
+ * one that has been exported gets a name there, DEVICE-SIZE-INODE, so that others can see whether
+ * anybody still holds it (memory-file.h).
+ */
+
+#include <stdint.h>
+
+#define HOST_MAGIC           0x54534f48u /* "HOST" */
+#define HOST_VERSION         1u
+#define HOST_DEVICES_MAX     32
+#define HOST_SLOTS           512
+#define HOST_DEVICE_NAME_MAX 96
+#define HOST_PATH_MAX        256
+
+struct host_device {
+        char name[HOST_DEVICE_NAME_MAX]; /* "NVIDIA H200" */
+        char kind[16];                   /* a context moves only between devices of one kind */
+        uint8_t uuid[16];
+        uint64_t memory; /* bytes */
+        uint32_t multiprocessors;
+        uint32_t compute_major, compute_minor;
+        uint32_t pci_domain, pci_bus, pci_device;
+        uint32_t pci_device_id;  /* device and vendor, 0x233510de */
+        _Atomic uint64_t shared; /* bytes in exported files; can be too much, never too little */
+};
+
+struct host_slot {
+        _Atomic int32_t pid; /* 0: free */
+        _Atomic int32_t service_thread;
+        _Atomic uint32_t state; /* CUprocessState */
+        uint32_t reserved;
+        _Atomic uint64_t used[HOST_DEVICES_MAX]; /* bytes, without what is exported */
+};
+
+struct host {
+        uint32_t magic;
+        uint32_t version;
+        uint32_t n_devices;
+        uint32_t reserved;
+        char specification[HOST_PATH_MAX];
+        char memory[HOST_PATH_MAX]; /* absolute path of the folder */
+        struct host_device device[HOST_DEVICES_MAX];
+        struct host_slot slot[HOST_SLOTS];
+};
+
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The simulated host: a directory that stands for a machine with GPUs.
+ *
+ * Everything that a device is stands in one table of kinds. UUIDs are made from
+ * the kind and the index, so that a host created again has the same devices.
+ */
+
+#include "sim/host.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include "base/cleanup.h"
+#include "base/size.h"
+#include "sim/host-layout.h"
+
+/* Memory is what cuDeviceTotalMem() tells on such a device; PCI ids are those of pci.ids. */
+static const struct kind {
+        const char *kind, *name;
+        uint64_t memory;
+        uint32_t multiprocessors, compute_major, compute_minor, pci_device_id;
+} kinds[] = {
+        { "H200", "NVIDIA H200", 143156 * MIB, 132, 9, 0, 0x233510de },
+        { "H100", "NVIDIA H100 80GB HBM3", 81079 * MIB, 132, 9, 0, 0x233010de },
+        { "A100", "NVIDIA A100-SXM4-40GB", 40339 * MIB, 108, 8, 0, 0x20b010de },
+        { "L40S", "NVIDIA L40S", 45457 * MIB, 142, 8, 9, 0x26b910de },
+        { "L4", "NVIDIA L4", 22565 * MIB, 58, 8, 9, 0x27b810de },
+        { "T4", "Tesla T4", 14913 * MIB, 40, 7, 5, 0x1eb810de },
+        { "B200", "NVIDIA B200", 182642 * MIB, 148, 10, 0, 0x290110de },
+};
+
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+/* A tmpfs smaller than this (a container's default /dev/shm has 64 MiB) holds no device memory. */
+#define SMALLEST_TMPFS (512 * MIB)
+
+static const char *const shared_memory = "/dev/shm";
+
+const char *sim_host_kinds(void)
+{
+        return "H200, H100, A100, L40S, L4, T4, B200";
+}
+
+/* FNV-1a; any spreading function would do. */
+static uint64_t hash(const char *text, uint64_t seed)
+{
+        uint64_t value = 0xcbf29ce484222325ull ^ seed;
+
+        for (; *text; text++)
+                value = (value ^ (uint8_t)*text) * 0x100000001b3ull;
+        return value;
+}
+
+static void make_uuid(uint8_t *uuid, const char *kind, uint32_t index)
+{
+        uint64_t half[2] = { hash(kind, index * 2 + 1), hash(kind, index * 2 + 2) };
+
+        memcpy(uuid, half, sizeof(half));
+        uuid[6] = (uuid[6] & 0x0f) | 0x40; /* a version 4 UUID, as real devices have */
+        uuid[8] = (uuid[8] & 0x3f) | 0x80;
+}
+
+static void add_device(struct host *host, const struct kind *kind, uint64_t memory)
+{
+        uint32_t index = host->n_devices++;
+        struct host_device *device = &host->device[index];
+
+        (void)snprintf(device->name, sizeof(device->name), "%s", kind->name);
+        (void)snprintf(device->kind, sizeof(device->kind), "%s", kind->kind);
+        make_uuid(device->uuid, kind->kind, index);
+        device->memory = memory ? memory & ~(2 * MIB - 1) : kind->memory;
+        device->multiprocessors = kind->multiprocessors;
+        device->compute_major = kind->compute_major;
+        device->compute_minor = kind->compute_minor;
+        device->pci_bus = 6 + index;
+        device->pci_device_id = kind->pci_device_id;
+}
+
+static const struct kind *find_kind(const char *name)
+{
+        for (size_t i = 0; i < N_KINDS; i++)
+                if (strcmp(kinds[i].kind, name) == 0)
+                        return &kinds[i];
+        return NULL;
+}
+
+/* One entry: [COUNTx]KIND[:MEMORY] */
+static int add_devices(struct host *host, char *entry)
+{
+        char *size = strchr(entry, ':'), *end;
+        unsigned long count = strtoul(entry, &end, 10);
+        const struct kind *kind;
+        uint64_t memory = 0;
+        int r;
+
+        if (size)
+                *size++ = '\0';
+        if (end == entry || *end != 'x')
+                count = 1;
+        else
+                entry = end + 1;
+
+        kind = find_kind(entry);
+        if (!kind || count == 0 || count > HOST_DEVICES_MAX - host->n_devices)
+                return -EINVAL;
+        if (size) {
+                r = size_parse(&memory, size);
+                if (r < 0 || memory < 64 * MIB)
+                        return -EINVAL;
+        }
+        while (count-- > 0)
+                add_device(host, kind, memory);
+        return 0;
+}
+
+static int parse_specification(struct host *host, const char *specification)
+{
+        CLEANUP(freep) char *copy = strdup(specification);
+        char *rest = NULL;
+
+        if (!copy)
+                return -ENOMEM;
+        if (strlen(specification) >= sizeof(host->specification))
+                return -EINVAL;
+
+        strcpy(host->specification, specification);
+        for (char *entry = strtok_r(copy, ",", &rest); entry; entry = strtok_r(NULL, ",", &rest)) {
+                int r = add_devices(host, entry);
+
+                if (r < 0)
+                        return r;
+        }
+        return host->n_devices > 0 ? 0 : -EINVAL;
+}
+
+static bool is_large_tmpfs(const char *directory)
+{
+        struct statfs fs;
+
+        return statfs(directory, &fs) == 0 && fs.f_type == TMPFS_MAGIC &&
+               (fs.f_blocks == 0 || (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize >= SMALLEST_TMPFS);
+}
+
+/* Can files be made here without a name, and named later? Not on every file system. */
+static int check_nameless_files(const char *directory)
+{
+        CLEANUP(fd_closep) int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+
+        return fd < 0 ? -EOPNOTSUPP : 0;
+}
+
+static void remove_folder(const char *path)
+{
+        DIR *folder = opendir(path);
+        struct dirent *entry;
+
+        if (!folder)
+                return;
+        while ((entry = readdir(folder))) {
+                if (entry->d_name[0] != '.' || strcmp(entry->d_name, ".host") == 0)
+                        (void)unlinkat(dirfd(folder), entry->d_name, 0);
+        }
+        (void)closedir(folder);
+        (void)rmdir(path);
+}
+
+/*
+ * Folders in /dev/shm whose host is gone, because somebody removed its directory: the link .host
+ * in each says which it was.
+ */
+static void sweep_shared_memory(void)
+{
+        DIR *folder = opendir(shared_memory);
+        struct dirent *entry;
+
+        if (!folder)
+                return;
+        while ((entry = readdir(folder))) {
+                char path[PATHS_MAX], link[PATHS_MAX];
+                struct stat status;
+
+                if (strncmp(entry->d_name, "openvgpu-sim-", 13) != 0 ||
+                    paths_join(path, shared_memory, entry->d_name) < 0 ||
+                    paths_join(link, path, ".host") < 0)
+                        continue;
+                if (lstat(link, &status) == 0 && status.st_uid == geteuid() &&
+                    stat(link, &status) < 0 && errno == ENOENT)
+                        remove_folder(path);
+        }
+        (void)closedir(folder);
+}
+
+static int make_memory_in_shared_memory(struct host *host, const char *directory)
+{
+        char link[HOST_PATH_MAX + sizeof("/.host")];
+        CLEANUP(freep) char *home = realpath(directory, NULL);
+
+        sweep_shared_memory();
+        (void)snprintf(host->memory, sizeof(host->memory), "%s/openvgpu-sim-XXXXXX", shared_memory);
+        if (!home || !mkdtemp(host->memory))
+                return -errno;
+        (void)snprintf(link, sizeof(link), "%s/.host", host->memory);
+        if (symlink(home, link) < 0)
+                return -errno;
+        return 0;
+}
+
+static int make_memory_folder(struct host *host, const char *directory)
+{
+        CLEANUP(freep) char *home = realpath(directory, NULL);
+        int r = 0;
+
+        if (!is_large_tmpfs(directory) && is_large_tmpfs(shared_memory)) {
+                r = make_memory_in_shared_memory(host, directory);
+        } else {
+                int length = snprintf(host->memory, sizeof(host->memory), "%s/memory", home);
+
+                if (!home || length >= (int)sizeof(host->memory))
+                        return -ENAMETOOLONG;
+                if (mkdir(host->memory, 0700) < 0 && errno != EEXIST)
+                        return -errno;
+        }
+        return r < 0 ? r : check_nameless_files(host->memory);
+}
+
+static bool has_live_process(int fd)
+{
+        struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = HOST_SLOTS };
+
+        return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
+/* 1: the host at @path is what @specification says; 0: there is none, or one to be replaced. */
+static int examine(const char *path, const char *specification)
+{
+        CLEANUP(fd_closep) int fd = open(path, O_RDWR | O_CLOEXEC);
+        CLEANUP(freep) struct host *host = malloc(sizeof(*host));
+
+        if (!host)
+                return -ENOMEM;
+        if (fd < 0)
+                return errno == ENOENT ? 0 : -errno;
+        if (pread(fd, host, sizeof(*host), 0) == (ssize_t)sizeof(*host) &&
+            host->magic == HOST_MAGIC && host->version == HOST_VERSION &&
+            strcmp(host->specification, specification) == 0 && access(host->memory, W_OK) == 0)
+                return 1;
+        if (has_live_process(fd))
+                return -EBUSY;
+        if (host->magic == HOST_MAGIC && strncmp(host->memory, shared_memory, 8) == 0)
+                remove_folder(host->memory);
+        return 0;
+}
+
+static int create_empty(const char *directory, const char *kind, uint32_t number)
+{
+        char file[32], path[PATHS_MAX];
+        CLEANUP(fd_closep) int fd = -1;
+        int r;
+
+        (void)snprintf(file, sizeof(file), "%s-%u", kind, number);
+        r = paths_join(path, directory, file);
+        if (r < 0)
+                return r;
+        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        return fd < 0 ? -errno : 0;
+}
+
+static int create_locks(const char *directory, uint32_t n_devices)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; i < n_devices && r == 0; i++) {
+                r = create_empty(directory, "engine", i);
+                if (r == 0)
+                        r = create_empty(directory, "turn", i);
+        }
+        return r;
+}
+
+/* Written beside and renamed over: a process sees a whole host or none. */
+static int write_host(const char *path, const struct host *host)
+{
+        char beside[PATHS_MAX + 4];
+        CLEANUP(fd_closep) int fd = -1;
+
+        (void)snprintf(beside, sizeof(beside), "%s.new", path);
+        fd = open(beside, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (fd < 0)
+                return -errno;
+        if (write(fd, host, sizeof(*host)) != (ssize_t)sizeof(*host))
+                return errno ? -errno : -EIO;
+        return rename(beside, path) < 0 ? -errno : 0;
+}
+
+static int create_in_locked(const char *directory, const char *specification)
+{
+        CLEANUP(freep) struct host *host = calloc(1, sizeof(*host));
+        char path[PATHS_MAX];
+        int r;
+
+        if (!host)
+                return -ENOMEM;
+        r = paths_join(path, directory, "host");
+        if (r < 0)
+                return r;
+        r = parse_specification(host, specification);
+        if (r < 0)
+                return r;
+        r = examine(path, specification);
+        if (r != 0)
+                return r < 0 ? r : 0;
+
+        host->magic = HOST_MAGIC;
+        host->version = HOST_VERSION;
+        r = make_memory_folder(host, directory);
+        if (r == 0)
+                r = create_locks(directory, host->n_devices);
+        return r < 0 ? r : write_host(path, host);
+}
+
+int sim_host_create(const char *directory, const char *specification)
+{
+        CLEANUP(fd_closep) int lock = -1;
+        char path[PATHS_MAX];
+        int r;
+
+        if (mkdir(directory, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        r = paths_join(path, directory, "lock");
+        if (r < 0)
+                return r;
+        lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        if (lock < 0 || flock(lock, LOCK_EX) < 0)
+                return -errno;
+        return create_in_locked(directory, specification);
+}

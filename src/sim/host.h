@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_HOST_H
+#define SIM_HOST_H
+
+/*
+ * The simulated host: a directory that stands for a machine with GPUs.
+ *
+ * Whoever wants such a machine creates the directory and starts programs with
+ * OPENVGPU_SIM set to it and the simulated libcuda.so.1 as their driver. The
+ * processes share the devices' memory and time through the directory; nothing
+ * runs in between, so nothing has to be started or stopped.
+ */
+
+#include "base/paths.h"
+
+/* Names the directory to the simulated driver. */
+#define SIM_HOST_VARIABLE "OPENVGPU_SIM"
+
+/*
+ * sim_host_create() - make @directory a host with the devices of @specification
+ *
+ * A specification is a list of COUNTxKIND:MEMORY, of which only the kind must be given: "2xH200",
+ * "2xH200:2G", "H200,L4". Kinds are listed by sim_host_kinds(). A host that is there already with
+ * the same specification is kept as it is, with its processes.
+ *
+ * Errors: -EINVAL (not a specification), -EBUSY (another host with live processes is there),
+ * -EOPNOTSUPP (no file system for device memory found: a tmpfs, such as /dev/shm, is needed).
+ */
+int sim_host_create(const char *directory, const char *specification);
+
+/* sim_host_kinds() - the names of all kinds of devices, separated by ", ". */
+const char *sim_host_kinds(void);
+
+#endif

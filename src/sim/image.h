@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_IMAGE_H
+#define SIM_IMAGE_H
+
+/*
+ * The image of a checkpointed process: its device memory, kept in host memory.
+ *
+ * The memory files are the image: what was device memory is from the checkpoint to the restore a
+ * file that no device counts and that is mapped nowhere. Only what other processes hold as well
+ * has to be copied, because from then on there are two.
+ */
+
+#include "abi/cuda.h"
+
+/* image_save() - Errors: CUDA_ERROR_NOT_SUPPORTED (managed memory). */
+CUresult image_save(void);
+
+/*
+ * image_restore() - to the devices that @pairs (all of the host's, or none) say. Errors:
+ * CUDA_ERROR_INVALID_VALUE (pairs), CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED (imported
+ * memory was held); after the last two, CUDA_ERROR_OPERATING_SYSTEM for ever.
+ */
+CUresult image_restore(const CUcheckpointGpuPair *pairs, unsigned int n_pairs);
+
+#endif

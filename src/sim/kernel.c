@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels that the simulated devices have. */
+
+#include "sim/kernel.h"
+
+#include <string.h>
+#include <time.h>
+
+/* 4 MiB: about a millisecond of a slow machine. */
+#define WORDS_PER_SLICE ((uint64_t)1 << 20)
+
+#define NANOSECONDS_PER_SLICE 1000000u
+
+static uint32_t *words(const struct kernel_arguments *arguments)
+{
+        return (uint32_t *)(uintptr_t)arguments->value[0]; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static uint64_t slice_end(const struct kernel_arguments *arguments, uint64_t done)
+{
+        uint64_t left = arguments->value[2] - done;
+
+        return done + (left < WORDS_PER_SLICE ? left : WORDS_PER_SLICE);
+}
+
+static uint64_t count_words(const struct kernel_arguments *arguments)
+{
+        return arguments->value[2];
+}
+
+static uint64_t fill(const struct kernel_arguments *arguments, uint64_t done)
+{
+        uint64_t end = slice_end(arguments, done);
+
+        for (; done < end; done++)
+                words(arguments)[done] = (uint32_t)arguments->value[1];
+        return end;
+}
+
+static uint64_t add(const struct kernel_arguments *arguments, uint64_t done)
+{
+        uint64_t end = slice_end(arguments, done);
+
+        for (; done < end; done++)
+                words(arguments)[done] += (uint32_t)arguments->value[1];
+        return end;
+}
+
+static uint64_t now(void)
+{
+        struct timespec time;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &time);
+        return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static uint64_t count_nanoseconds(const struct kernel_arguments *arguments)
+{
+        return arguments->value[0] * 1000;
+}
+
+/* Sleeps: what is busy is the simulated device, not a processor of the machine. */
+static uint64_t busy(const struct kernel_arguments *arguments, uint64_t done)
+{
+        uint64_t left = count_nanoseconds(arguments) - done, begin = now();
+        struct timespec slice = { 0 };
+
+        slice.tv_nsec = left < NANOSECONDS_PER_SLICE ? (long)left : NANOSECONDS_PER_SLICE;
+        (void)nanosleep(&slice, NULL);
+        return done + (now() - begin);
+}
+
+static const struct kernel kernels[KERNEL_COUNT] = {
+        { "fill", 3, { 8, 4, 8 }, fill, count_words, true },
+        { "add", 3, { 8, 4, 8 }, add, count_words, true },
+        { "busy", 1, { 8 }, busy, count_nanoseconds, false },
+};
+
+const struct kernel *kernel_get(size_t index)
+{
+        return &kernels[index];
+}
+
+const struct kernel *kernel_find(const char *name)
+{
+        for (size_t i = 0; i < KERNEL_COUNT; i++)
+                if (strcmp(kernels[i].name, name) == 0)
+                        return &kernels[i];
+        return NULL;
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_KERNEL_H
+#define SIM_KERNEL_H
+
+/*
+ * The kernels that the simulated devices have: whatever a module's image is, functions of these
+ * names can be got from it.
+ *
+ *     fill(u64 pointer, u32 value, u64 n)   n words
+ *     add(u64 pointer, u32 value, u64 n)    to each of n words
+ *     busy(u64 microseconds)                of the device's time
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define KERNEL_ARGUMENTS_MAX 4
+
+struct kernel_arguments {
+        uint64_t value[KERNEL_ARGUMENTS_MAX];
+};
+
+struct kernel {
+        const char *name;
+        unsigned int n_arguments;
+        uint8_t size[KERNEL_ARGUMENTS_MAX];
+        /* A slice of about a millisecond of work from @done on; returns how far it is now. */
+        uint64_t (*run)(const struct kernel_arguments *arguments, uint64_t done);
+        uint64_t (*get_end)(const struct kernel_arguments *arguments);
+        bool has_array; /* arguments 0 and 2: words of device memory that it writes */
+};
+
+#define KERNEL_COUNT 3
+
+/* kernel_get() - the @index-th of KERNEL_COUNT. kernel_find() - NULL: no such kernel. */
+const struct kernel *kernel_get(size_t index);
+const struct kernel *kernel_find(const char *name);
+
+#endif

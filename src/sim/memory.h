@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_MEMORY_H
+#define SIM_MEMORY_H
+
+/*
+ * Memory that programs may name by an address: what cuPointerGetAttribute() and the copies look
+ * up. With the process' lock held.
+ */
+
+#include "sim/block.h"
+#include "sim/context.h"
+#include "sim/mapping.h"
+#include "sim/space.h"
+
+enum region_kind {
+        REGION_PLAIN,   /* cuMemAlloc() */
+        REGION_POOLED,  /* cuMemAllocAsync() */
+        REGION_MANAGED, /* cuMemAllocManaged() */
+        REGION_VIRTUAL, /* cuMemMap() */
+        REGION_HOST,    /* cuMemHostAlloc() */
+        REGION_REGISTERED,
+};
+
+struct region {
+        struct range range; /* the size that was asked for */
+        enum region_kind kind;
+        CUcontext context; /* NULL: REGION_VIRTUAL */
+        CUdevice device;
+        struct mapping *mapping; /* NULL: on the host */
+        struct block *block;     /* NULL: the mapping is its own */
+        CUmemoryPool pool;
+        uint64_t id;        /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
+        unsigned int flags; /* of host memory */
+        bool has_sync_memops;
+};
+
+/* memory_find() - the region that contains @address, or NULL. */
+struct region *memory_find(uint64_t address);
+
+/* memory_add() - Errors: CUDA_ERROR_OUT_OF_MEMORY. */
+CUresult memory_add(struct region **ret_region, enum region_kind kind, uint64_t address,
+                    uint64_t size);
+void memory_remove(struct region *region);
+
+/* memory_is_accessible() - may kernels on ordinal @device use all of this? */
+bool memory_is_accessible(uint64_t address, uint64_t size, CUdevice device);
+
+/* memory_is_usable() - may it be copied from or to? Host memory that nobody has told us of may. */
+bool memory_is_usable(uint64_t address, uint64_t size);
+/* memory_is_device() - all of it is device memory (or host memory that devices may use). */
+bool memory_is_device(uint64_t address, uint64_t size);
+/* memory_is_pageable() - on the host, and not registered. */
+bool memory_is_pageable(uint64_t address);
+
+/* memory_allocate() - small requests share a block. */
+CUresult memory_allocate(struct region **ret_region, enum region_kind kind, CUcontext context,
+                         CUmemoryPool pool, uint64_t size);
+void memory_release(struct region *region);
+/* memory_release_pooled() - what cuMemFreeAsync() was given. */
+void memory_release_pooled(uint64_t address);
+void memory_release_all(CUcontext context);
+void memory_release_pool(CUmemoryPool pool);
+
+/* memory_has_managed() - which the driver's checkpoint refuses. */
+bool memory_has_managed(void);
+
+#endif

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory pools and stream-ordered allocation.
+ *
+ * Memory is taken when cuMemAllocAsync() is called and given back when the
+ * stream comes to the cuMemFreeAsync(): a pool keeps nothing for later, which a
+ * program can't tell from one whose release threshold is 0.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/capture.h"
+#include "sim/memory.h"
+#include "sim/stream.h"
+
+/* CUmemPool_attribute, of API version 13000. */
+enum {
+        REUSE_FOLLOW_EVENT_DEPENDENCIES = 1,
+        REUSE_ALLOW_OPPORTUNISTIC,
+        REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+        RELEASE_THRESHOLD,
+        RESERVED_CURRENT,
+        RESERVED_HIGH,
+        USED_CURRENT,
+        USED_HIGH,
+        ATTRIBUTES_END,
+};
+
+struct CUmemPoolHandle_st {
+        struct object object;
+        CUdevice device;
+        bool is_default;
+        uint64_t attribute[ATTRIBUTES_END];
+};
+
+static CUmemoryPool new_pool(CUdevice device)
+{
+        CUmemoryPool pool = calloc(1, sizeof(*pool));
+
+        if (!pool)
+                return NULL;
+        pool->device = device;
+        pool->attribute[REUSE_FOLLOW_EVENT_DEPENDENCIES] = 1;
+        pool->attribute[REUSE_ALLOW_OPPORTUNISTIC] = 1;
+        pool->attribute[REUSE_ALLOW_INTERNAL_DEPENDENCIES] = 1;
+        object_add(&pool->object, OBJECT_POOL);
+        return pool;
+}
+
+static CUmemoryPool get_default(CUdevice device)
+{
+        struct device *of = &process.device[device];
+
+        if (!of->default_pool) {
+                of->default_pool = new_pool(device);
+                if (of->default_pool)
+                        of->default_pool->is_default = true;
+        }
+        return of->default_pool;
+}
+
+static CUmemoryPool get_current(CUdevice device)
+{
+        CUmemoryPool pool = object_find(process.device[device].pool, OBJECT_POOL);
+
+        return pool ? pool : get_default(device);
+}
+
+/* What is used is counted when it is asked for. */
+static uint64_t count_used(CUmemoryPool pool)
+{
+        uint64_t used = 0;
+
+        for (size_t i = 0; i < process.regions.n; i++) {
+                const struct region *region = (struct region *)process.regions.ranges[i];
+
+                if (region->pool == pool)
+                        used += region->range.size;
+        }
+        return used;
+}
+
+static void note_high(CUmemoryPool pool)
+{
+        uint64_t used = count_used(pool);
+
+        if (used > pool->attribute[USED_HIGH])
+                pool->attribute[USED_HIGH] = pool->attribute[RESERVED_HIGH] = used;
+}
+
+/* @pool NULL: that of the stream's device. */
+static CUresult allocate(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream handle)
+{
+        struct region *region;
+        CUstream stream;
+        CUresult result;
+
+        if (!pointer || size == 0)
+                return CUDA_ERROR_INVALID_VALUE;
+        result = stream_find(&stream, handle);
+        if (result != CUDA_SUCCESS)
+                return result;
+        if (stream->capture)
+                return CUDA_ERROR_NOT_SUPPORTED; /* a memory node of a graph */
+        if (!pool)
+                pool = get_current(stream->context->device);
+        if (!pool)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = memory_allocate(&region, REGION_POOLED, stream->context, pool, size);
+        if (result != CUDA_SUCCESS)
+                return result;
+        note_high(pool);
+        *pointer = region->range.address;
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream stream)
+{
+        PROCESS_LOCKED();
+
+        if (capture_invalidate_unsafe())
+                return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        return allocate(pointer, size, NULL, stream);
+}
+
+CUresult sim_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                                     CUstream stream)
+{
+        PROCESS_LOCKED();
+
+        if (!object_find(pool, OBJECT_POOL))
+                return CUDA_ERROR_INVALID_VALUE;
+        if (capture_invalidate_unsafe())
+                return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        return allocate(pointer, size, pool, stream);
+}
+
+CUresult sim_cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
+{
+        struct region *region;
+        struct work *work;
+        CUstream stream;
+        CUresult result;
+        PROCESS_LOCKED();
+
+        result = stream_find(&stream, handle);
+        if (result != CUDA_SUCCESS)
+                return result;
+        region = memory_find(pointer);
+        if (!region || region->kind != REGION_POOLED || region->range.address != pointer)
+                return CUDA_ERROR_INVALID_VALUE;
+        work = work_new(WORK_FREE);
+        if (!work)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        work->free.address = pointer;
+        return stream_submit_locked(stream, work);
+}
+
+CUresult sim_cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+{
+        PROCESS_LOCKED();
+
+        if (!pool)
+                return CUDA_ERROR_INVALID_VALUE;
+        if (!process_device(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        *pool = get_default(device);
+        return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sim_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
+{
+        PROCESS_LOCKED();
+
+        if (!pool)
+                return CUDA_ERROR_INVALID_VALUE;
+        if (!process_device(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        *pool = get_current(device);
+        return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sim_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
+{
+        PROCESS_LOCKED();
+
+        if (!process_device(device))
+                return CUDA_ERROR_INVALID_DEVICE;
+        if (!object_find(pool, OBJECT_POOL) || pool->device != device)
+                return CUDA_ERROR_INVALID_VALUE;
+        process.device[device].pool = pool;
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
+{
+        PROCESS_LOCKED();
+
+        if (!pool || !props || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+            props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+            !process_device(props->location.id))
+                return CUDA_ERROR_INVALID_VALUE;
+        if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+                return CUDA_ERROR_NOT_SUPPORTED;
+        *pool = new_pool(props->location.id);
+        return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sim_cuMemPoolDestroy(CUmemoryPool pool)
+{
+        PROCESS_LOCKED();
+
+        if (!object_find(pool, OBJECT_POOL) || pool->is_default)
+                return CUDA_ERROR_INVALID_VALUE;
+        memory_release_pool(pool);
+        object_remove(&pool->object);
+        free(pool);
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
+{
+        PROCESS_LOCKED();
+
+        (void)keep;
+        return object_find(pool, OBJECT_POOL) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static size_t size_of(int attribute)
+{
+        return attribute < RELEASE_THRESHOLD ? sizeof(int) : sizeof(uint64_t);
+}
+
+CUresult sim_cuMemPoolSetAttribute(CUmemoryPool pool, int attribute, void *value)
+{
+        PROCESS_LOCKED();
+
+        if (!object_find(pool, OBJECT_POOL) || !value || attribute < 1 ||
+            attribute >= ATTRIBUTES_END || attribute == RESERVED_CURRENT ||
+            attribute == USED_CURRENT)
+                return CUDA_ERROR_INVALID_VALUE;
+        pool->attribute[attribute] = 0;
+        memcpy(&pool->attribute[attribute], value, size_of(attribute));
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemPoolGetAttribute(CUmemoryPool pool, int attribute, void *value)
+{
+        PROCESS_LOCKED();
+
+        if (!object_find(pool, OBJECT_POOL) || !value || attribute < 1 ||
+            attribute >= ATTRIBUTES_END)
+                return CUDA_ERROR_INVALID_VALUE;
+        pool->attribute[RESERVED_CURRENT] = pool->attribute[USED_CURRENT] = count_used(pool);
+        memcpy(value, &pool->attribute[attribute], size_of(attribute));
+        return CUDA_SUCCESS;
+}
+
+/* Pooled memory is within reach of all devices here. */
+
+CUresult sim_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *access, size_t count)
+{
+        PROCESS_LOCKED();
+
+        if (!object_find(pool, OBJECT_POOL) || (!access && count))
+                return CUDA_ERROR_INVALID_VALUE;
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemPoolGetAccess(int *flags, CUmemoryPool pool, CUmemLocation *location)
+{
+        PROCESS_LOCKED();
+
+        if (!object_find(pool, OBJECT_POOL) || !flags || !location ||
+            !process_device(location->id))
+                return CUDA_ERROR_INVALID_VALUE;
+        *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        return CUDA_SUCCESS;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the simulated driver knows of the process that it runs in.
+ *
+ * A child that was forked after cuInit() is not a process that uses the device,
+ * as with the real driver: its calls answer CUDA_ERROR_NOT_INITIALIZED. The fork
+ * handlers drop what it has inherited, so that what the parent frees is free.
+ */
+
+#include "sim/process.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "sim/call.h"
+#include "sim/checkpoint-service.h"
+#include "sim/device.h"
+#include "sim/host.h"
+#include "sim/memory-file.h"
+
+struct process process = { .lock = PTHREAD_MUTEX_INITIALIZER,
+                           .changed = PTHREAD_COND_INITIALIZER,
+                           .next_id = 1 };
+
+static atomic_bool is_started;
+
+bool process_is_started(void)
+{
+        return atomic_load_explicit(&is_started, memory_order_acquire);
+}
+
+struct device *process_device(CUdevice device)
+{
+        return device >= 0 && device < process.n_devices ? &process.device[device] : NULL;
+}
+
+static void before_fork(void)
+{
+        (void)pthread_mutex_lock(&process.lock);
+}
+
+static void after_fork_in_parent(void)
+{
+        (void)pthread_mutex_unlock(&process.lock);
+}
+
+static void after_fork_in_child(void)
+{
+        call_disable();
+        checkpoint_service_abandon();
+        memory_file_forget_all();
+        ledger_abandon(&process.ledger);
+        (void)pthread_mutex_unlock(&process.lock);
+}
+
+static CUresult start_locked(void)
+{
+        const char *directory = getenv(SIM_HOST_VARIABLE);
+
+        if (!directory || ledger_open(&process.ledger, directory) < 0)
+                return CUDA_ERROR_NO_DEVICE;
+        process.host_device = process.ledger.host->device;
+        process.n_devices = device_select(getenv("CUDA_VISIBLE_DEVICES"));
+        if (process.n_devices == 0)
+                return CUDA_ERROR_NO_DEVICE;
+        if (call_start() < 0 || checkpoint_service_start() < 0)
+                return CUDA_ERROR_OPERATING_SYSTEM;
+        (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+        return CUDA_SUCCESS;
+}
+
+CUresult process_start(void)
+{
+        static bool has_failed;
+        static CUresult failure;
+        PROCESS_LOCKED();
+
+        if (process_is_started())
+                return CUDA_SUCCESS;
+        if (has_failed)
+                return failure; /* the real driver does not look again either */
+        failure = start_locked();
+        has_failed = failure != CUDA_SUCCESS;
+        if (!has_failed)
+                atomic_store_explicit(&is_started, true, memory_order_release);
+        return failure;
+}

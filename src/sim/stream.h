@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_STREAM_H
+#define SIM_STREAM_H
+
+/*
+ * Streams: queues of work, each run in order by a thread of its own.
+ *
+ * Work is numbered: number N of a stream is done when @done has reached N. All that can wait for
+ * work (events, other streams, the host) waits for such a number, so the rules of the legacy
+ * stream, of events and of synchronization are dependencies on numbers and nothing else.
+ *
+ * With the process' lock held.
+ */
+
+#include "sim/context.h"
+#include "sim/engine.h"
+#include "sim/work.h"
+
+struct CUstream_st {
+        struct object object;
+        CUstream next; /* context->streams */
+        CUcontext context;
+        unsigned int flags;
+        int priority;
+        uint64_t id;
+        uint64_t thread; /* whose per-thread stream it is; 0: nobody's */
+        unsigned int refs;
+        bool is_destroyed;
+        bool has_thread;
+        struct capture *capture;
+        uint64_t issued, done;
+        struct work *first, **last;
+        struct engine engine;
+};
+
+/* stream_new() - NULL: no memory. */
+CUstream stream_new(CUcontext context, unsigned int flags, int priority);
+CUstream stream_ref(CUstream stream);
+CUstream stream_unref(CUstream stream);
+
+/* stream_find() - the stream that a program means by @handle. */
+CUresult stream_find(CUstream *ret_stream, CUstream handle);
+
+/*
+ * stream_submit() - queue @work, which is taken, also on failure; without the lock held. Where the
+ * stream is being captured, the work becomes a part of the graph.
+ */
+CUresult stream_submit(CUstream handle, struct work *work);
+
+/* stream_submit_locked() - the same with a stream that was found. */
+CUresult stream_submit_locked(CUstream stream, struct work *work);
+
+/* stream_run() - run @work, which is taken, in the default stream, and wait for it. */
+CUresult stream_run(struct work *work);
+
+void stream_wait(CUstream stream, uint64_t number);
+bool stream_is_idle(CUstream stream);
+void stream_wait_for_context(CUcontext context);
+
+/* stream_destroy_all() - of a context that ends; waits for their work. */
+void stream_destroy_all(CUcontext context);
+
+/* stream_forget_all() - in a forked child. */
+void stream_forget_all(void);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work: one thing that a stream does. */
+
+#include "sim/work.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sim/event.h"
+#include "sim/memory.h"
+#include "sim/stream.h"
+
+struct work *work_new(enum work_kind kind)
+{
+        struct work *work = calloc(1, sizeof(*work));
+
+        if (work)
+                work->kind = kind;
+        return work;
+}
+
+struct work *work_copy(const struct work *work)
+{
+        struct work *copy = malloc(sizeof(*copy));
+
+        if (!copy)
+                return NULL;
+        *copy = *work;
+        copy->next = NULL;
+        copy->stream = NULL;
+        copy->dependencies = NULL;
+        copy->waits = false;
+        return copy;
+}
+
+struct work *work_free(struct work *work)
+{
+        free(work);
+        return NULL;
+}
+
+int work_depend(struct work *work, CUstream stream, uint64_t number)
+{
+        struct dependency *dependency;
+
+        if (stream->done >= number)
+                return 0;
+        dependency = malloc(sizeof(*dependency));
+        if (!dependency)
+                return -ENOMEM;
+        dependency->stream = stream_ref(stream);
+        dependency->number = number;
+        dependency->next = work->dependencies;
+        work->dependencies = dependency;
+        return 0;
+}
+
+void work_drop_dependencies(struct work *work)
+{
+        while (work->dependencies) {
+                struct dependency *dependency = work->dependencies;
+
+                work->dependencies = dependency->next;
+                (void)stream_unref(dependency->stream);
+                free(dependency);
+        }
+}
+
+static void *pointer(uint64_t address)
+{
+        return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
+}
+
+static CUresult do_nothing(struct work *work, CUstream stream)
+{
+        (void)work;
+        (void)stream;
+        return CUDA_SUCCESS;
+}
+
+static CUresult copy(struct work *work, CUstream stream)
+{
+        (void)stream;
+        if (work->copy.height == 1) {
+                memmove(pointer(work->copy.to), pointer(work->copy.from), work->copy.width);
+                return CUDA_SUCCESS;
+        }
+        for (size_t row = 0; row < work->copy.height; row++)
+                memmove(pointer(work->copy.to + row * work->copy.to_pitch),
+                        pointer(work->copy.from + row * work->copy.from_pitch), work->copy.width);
+        return CUDA_SUCCESS;
+}
+
+static void set_row(uint64_t to, uint32_t element, uint32_t value, size_t n)
+{
+        if (element == 1) {
+                memset(pointer(to), (int)value, n);
+        } else if (element == 2) {
+                for (size_t i = 0; i < n; i++)
+                        ((uint16_t *)pointer(to))[i] = (uint16_t)value;
+        } else {
+                for (size_t i = 0; i < n; i++)
+                        ((uint32_t *)pointer(to))[i] = value;
+        }
+}
+
+static CUresult set(struct work *work, CUstream stream)
+{
+        (void)stream;
+        for (size_t row = 0; row < work->set.height; row++)
+                set_row(work->set.to + row * work->set.pitch, work->set.element, work->set.value,
+                        work->set.width);
+        return CUDA_SUCCESS;
+}
+
+static bool may_run(struct work *work, CUdevice device)
+{
+        const struct kernel_arguments *arguments = &work->kernel.arguments;
+        PROCESS_LOCKED();
+
+        return !work->kernel.kernel->has_array || arguments->value[2] == 0 ||
+               (arguments->value[2] <= UINT64_MAX / 4 &&
+                memory_is_accessible(arguments->value[0], arguments->value[2] * 4, device));
+}
+
+static CUresult run_kernel(struct work *work, CUstream stream)
+{
+        const struct kernel *kernel = work->kernel.kernel;
+        const struct kernel_arguments *arguments = &work->kernel.arguments;
+        CUdevice device = stream->context->device;
+        uint64_t end = kernel->get_end(arguments);
+
+        if (!may_run(work, device))
+                return CUDA_ERROR_ILLEGAL_ADDRESS;
+        for (uint64_t done = 0; done < end;) {
+                if (engine_take(&stream->engine, process_device(device)->at) < 0)
+                        return CUDA_ERROR_UNKNOWN;
+                done = kernel->run(arguments, done);
+                engine_give(&stream->engine);
+        }
+        return CUDA_SUCCESS;
+}
+
+static CUresult call_host(struct work *work, CUstream stream)
+{
+        if (!stream->context->fault)
+                work->host.function(work->host.data);
+        return CUDA_SUCCESS;
+}
+
+static CUresult call_back(struct work *work, CUstream stream)
+{
+        work->callback.function(work->callback.stream, stream->context->fault, work->callback.data);
+        return CUDA_SUCCESS;
+}
+
+static CUresult record(struct work *work, CUstream stream)
+{
+        (void)stream;
+        event_happen(work->record.event, work->record.generation);
+        return CUDA_SUCCESS;
+}
+
+static CUresult free_memory(struct work *work, CUstream stream)
+{
+        PROCESS_LOCKED();
+
+        (void)stream;
+        memory_release_pooled(work->free.address);
+        return CUDA_SUCCESS;
+}
+
+CUresult work_run(struct work *work, CUstream stream)
+{
+        static CUresult (*const run[])(struct work *, CUstream) = {
+                [WORK_NOTHING] = do_nothing, [WORK_COPY] = copy,        [WORK_SET] = set,
+                [WORK_KERNEL] = run_kernel,  [WORK_HOST] = call_host,   [WORK_CALLBACK] = call_back,
+                [WORK_RECORD] = record,      [WORK_FREE] = free_memory,
+        };
+
+        return run[work->kind](work, stream);
+}
