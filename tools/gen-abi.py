@@ -94,6 +94,7 @@ def sim_target(rows, row):
 
 def sim_header(rows, prototypes):
     """What the simulator defines, and a number for each entry point."""
+    yield "#pragma once\n#include \"abi/cuda.h\""
     yield "enum call_name {"
     yield from (f"\tCALL_{row.name}," for row in rows)
     yield "\tCALL_COUNT\n};"
@@ -108,7 +109,7 @@ SIM_OWN = """
 CUDA_API CUresult {name}({parameters});
 CUresult {name}({parameters})
 {{
-        CLEANUP(call_leave) struct call call = {{ CALL_{name}, CALL_{kind}, {per_thread} }};
+        CLEANUP(call_leave) struct call call = {{ CALL_{name}, CALL_{kind}, {per_thread}, false }};
         CUresult result = call_enter(&call);
 
         return result ? result : sim_{target}({arguments});

@@ -7,7 +7,6 @@
 
 #include "sim/graph.h"
 
-
 enum { STATUS_NONE, STATUS_ACTIVE, STATUS_INVALIDATED };
 
 struct capture {

@@ -32,8 +32,8 @@ static struct {
 void checkpoint_service_address(struct sockaddr_un *address, uint32_t slot)
 {
         address->sun_family = AF_UNIX;
-        (void)snprintf(address->sun_path, sizeof(address->sun_path),
-                       "/proc/self/fd/%d/service-%u", process.ledger.directory, slot);
+        (void)snprintf(address->sun_path, sizeof(address->sun_path), "/proc/self/fd/%d/service-%u",
+                       process.ledger.directory, slot);
 }
 
 static void set_state(CUprocessState state)

@@ -56,8 +56,7 @@ static CUresult ask(struct host_slot *slot, const struct checkpoint_request *req
         do
                 n = recv(fd, &answer, sizeof(answer), 0);
         while (n < 0 && errno == EINTR);
-        return n == (ssize_t)sizeof(answer) ? (CUresult)answer.result
-                                            : CUDA_ERROR_OPERATING_SYSTEM;
+        return n == (ssize_t)sizeof(answer) ? (CUresult)answer.result : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 static CUresult ask_process(int pid, const struct checkpoint_request *request)
@@ -120,8 +119,7 @@ CUresult sim_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
                 if (!args->gpuPairs || args->gpuPairsCount > HOST_DEVICES_MAX)
                         return CUDA_ERROR_INVALID_VALUE;
                 request.n_pairs = args->gpuPairsCount;
-                memcpy(request.pair, args->gpuPairs,
-                       args->gpuPairsCount * sizeof(request.pair[0]));
+                memcpy(request.pair, args->gpuPairs, args->gpuPairsCount * sizeof(request.pair[0]));
         }
         return ask_process(pid, &request);
 }

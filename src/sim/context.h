@@ -17,11 +17,11 @@ struct CUctx_st {
         unsigned int retained; /* of a primary one; 0: it is not active */
         bool is_primary;
         uint64_t id;
-        uint64_t cost;           /* bytes of the device that it takes itself */
-        uint32_t peers;          /* ordinals whose memory it may use */
-        CUresult fault;          /* sticky, what a kernel did wrong */
-        uint64_t n_pending;      /* work of its streams, also of destroyed ones */
-        CUstream streams;        /* list, the legacy stream too */
+        uint64_t cost;      /* bytes of the device that it takes itself */
+        uint32_t peers;     /* ordinals whose memory it may use */
+        CUresult fault;     /* sticky, what a kernel did wrong */
+        uint64_t n_pending; /* work of its streams, also of destroyed ones */
+        CUstream streams;   /* list, the legacy stream too */
         CUstream legacy;
         size_t limits[CONTEXT_LIMITS];
         int cache_config, shared_config;

@@ -211,10 +211,15 @@ CUresult sim_cuDeviceComputeCapability(int *major, int *minor, CUdevice device)
 
 /* Attributes that are the same for all kinds: figures of an H200. What is not listed is 0. */
 static const int attributes[ATTRIBUTES_MAX + 1] = {
-        [1] = 1024, [2] = 1024, [3] = 1024, [4] = 64, /* block */
-        [5] = 2147483647, [6] = 65535, [7] = 65535,   /* grid */
-        [8] = 49152,                                  /* shared memory of a block */
-        [9] = 65536,                                  /* constant memory */
+        [1] = 1024,
+        [2] = 1024,
+        [3] = 1024,
+        [4] = 64, /* block */
+        [5] = 2147483647,
+        [6] = 65535,
+        [7] = 65535, /* grid */
+        [8] = 49152, /* shared memory of a block */
+        [9] = 65536, /* constant memory */
         [CU_DEVICE_ATTRIBUTE_WARP_SIZE] = 32,
         [11] = 2147483647, /* pitch */
         [12] = 65536,      /* registers of a block */
@@ -222,18 +227,21 @@ static const int attributes[ATTRIBUTES_MAX + 1] = {
         [14] = 512, /* texture alignment */
         [15] = 1,   /* overlap of copies and kernels */
         [CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 1,
-        [30] = 512,     /* surface alignment */
-        [31] = 1,       /* concurrent kernels */
-        [32] = 1,       /* ECC */
-        [36] = 3201000, /* memory clock */
-        [37] = 6144,    /* memory bus width */
+        [30] = 512,      /* surface alignment */
+        [31] = 1,        /* concurrent kernels */
+        [32] = 1,        /* ECC */
+        [36] = 3201000,  /* memory clock */
+        [37] = 6144,     /* memory bus width */
         [38] = 62914560, /* L2 */
         [39] = 2048,     /* threads of a multiprocessor */
         [40] = 3,        /* copy engines */
         [CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING] = 1,
         [51] = 32, /* texture pitch alignment */
         [78] = 1,  /* stream priorities */
-        [79] = 1, [80] = 1, [81] = 233472, [82] = 65536,
+        [79] = 1,
+        [80] = 1,
+        [81] = 233472,
+        [82] = 65536,
         [CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY] = 1,
         [89] = 1, /* concurrent managed access */
         [90] = 1, /* compute preemption */

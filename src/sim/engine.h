@@ -16,7 +16,10 @@ struct engine {
         int turn, engine;
 };
 
-#define ENGINE_INIT { -1, -1, -1 }
+#define ENGINE_INIT        \
+        {                  \
+                -1, -1, -1 \
+        }
 
 /* engine_take() - wait for host device @device. Errors: a file of the host is gone. */
 int engine_take(struct engine *engine, int device);

@@ -70,8 +70,8 @@ static int write_label(int fd, uint64_t size, int device, bool is_rdma_capable)
 
 static int open_nameless(uint64_t size)
 {
-        CLEANUP(fd_closep) int fd = openat(process.ledger.memory, ".",
-                                           O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        CLEANUP(fd_closep)
+        int fd = openat(process.ledger.memory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
         if (fd < 0 && errno == EMFILE) {
                 raise_limit();

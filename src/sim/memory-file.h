@@ -19,7 +19,7 @@
 #include "sim/process.h"
 
 struct memory_file {
-        struct range handle;             /* its number, in process.handles; 0: it never had one */
+        struct range handle;              /* its number, in process.handles; 0: it never had one */
         struct memory_file *next, **link; /* process.files */
         uint64_t size;
         int device; /* the host's */

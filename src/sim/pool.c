@@ -272,8 +272,7 @@ CUresult sim_cuMemPoolGetAccess(int *flags, CUmemoryPool pool, CUmemLocation *lo
 {
         PROCESS_LOCKED();
 
-        if (!object_find(pool, OBJECT_POOL) || !flags || !location ||
-            !process_device(location->id))
+        if (!object_find(pool, OBJECT_POOL) || !flags || !location || !process_device(location->id))
                 return CUDA_ERROR_INVALID_VALUE;
         *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
         return CUDA_SUCCESS;
