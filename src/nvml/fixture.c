@@ -96,7 +96,7 @@ struct fixture *fixture_new(void)
         assert_non_null(fixture);
         strcpy(fixture->directory, "/tmp/openvgpu-test-XXXXXX");
         assert_non_null(mkdtemp(fixture->directory));
-        snprintf(fixture->path, sizeof(fixture->path), "%s/board", fixture->directory);
+        assert_int_equal(paths_join(fixture->path, fixture->directory, PATHS_BOARD), 0);
         setenv("OPENVGPU_RUN", fixture->directory, 1);
         fixture_publish(fixture);
         return fixture;

@@ -8,6 +8,7 @@
  */
 
 #include "abi/nvml-vgpu-calls.h"
+#include "base/paths.h"
 #include "base/size.h"
 #include "board/board.h"
 
@@ -22,7 +23,7 @@
 
 struct fixture {
         char directory[64];
-        char path[80];
+        char path[PATHS_MAX];
         struct board *board;
 };
 

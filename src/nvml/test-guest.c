@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside of a vGPU: one device as large as the quota, one's own processes, nothing else. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/test.h"
+#include "nvml/fixture.h"
+
+static int guest_setup(void **state)
+{
+        setenv("OPENVGPU_VGPU", FIXTURE_TRAIN_UUID, 1);
+        return fixture_setup(state);
+}
+
+static int guest_teardown(void **state)
+{
+        unsetenv("OPENVGPU_VGPU");
+        return fixture_teardown(state);
+}
+
+static nvmlDevice_t the_device(void)
+{
+        nvmlDevice_t device;
+
+        assert_int_equal(nvmlDeviceGetHandleByIndex_v2(0, &device), NVML_SUCCESS);
+        return device;
+}
+
+static void test_a_guest_has_one_device_as_large_as_its_quota(void **state)
+{
+        nvmlUtilization_t utilization;
+        nvmlMemory_v2_t memory = { .version = NVML_VERSION(nvmlMemory_v2_t, 2) };
+        nvmlDevice_t device;
+        unsigned int count;
+
+        (void)state;
+        assert_int_equal(nvmlDeviceGetCount_v2(&count), NVML_SUCCESS);
+        assert_int_equal(count, 1);
+        assert_int_equal(nvmlDeviceGetHandleByIndex_v2(1, &device), NVML_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(nvmlDeviceGetHandleByUUID(FIXTURE_GPU_1_UUID, &device),
+                         NVML_ERROR_NOT_FOUND);
+        assert_int_equal(nvmlDeviceGetMemoryInfo_v2(the_device(), &memory), NVML_SUCCESS);
+        assert_int_equal(memory.total, 32 * GIB);
+        assert_int_equal(memory.used, 6 * GIB);
+        assert_int_equal(nvmlDeviceGetUtilizationRates(the_device(), &utilization), NVML_SUCCESS);
+        assert_int_equal(utilization.gpu, 20);
+}
+
+static void test_a_guest_is_a_vgpu_and_hosts_none(void **state)
+{
+        nvmlGridLicensableFeatures_t features;
+        nvmlGpuVirtualizationMode_t mode;
+        unsigned int count = 0;
+        unsigned long long bytes;
+
+        (void)state;
+        assert_int_equal(nvmlDeviceGetVirtualizationMode(the_device(), &mode), NVML_SUCCESS);
+        assert_int_equal(mode, NVML_GPU_VIRTUALIZATION_MODE_VGPU);
+        assert_int_equal(nvmlDeviceGetActiveVgpus(the_device(), &count, NULL),
+                         NVML_ERROR_NOT_SUPPORTED);
+        assert_int_equal(nvmlDeviceGetSupportedVgpus(the_device(), &count, NULL),
+                         NVML_ERROR_NOT_SUPPORTED);
+        assert_int_equal(nvmlDeviceGetGridLicensableFeatures_v4(the_device(), &features), 0);
+        assert_int_equal(features.licensableFeaturesCount, 1);
+        assert_int_equal(features.gridLicensableFeatures[0].featureState, 1);
+        assert_int_equal(nvmlVgpuInstanceGetFbUsage(FIXTURE_INFER, &bytes), NVML_ERROR_NOT_FOUND);
+}
+
+static void test_a_guest_sees_its_own_processes(void **state)
+{
+        nvmlProcessInfo_t processes[2];
+        unsigned int count = 2;
+
+        (void)state;
+        assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(the_device(), &count, processes),
+                         NVML_SUCCESS);
+        assert_int_equal(count, 1);
+        assert_int_equal(processes[0].pid, 4242);
+}
+
+static void test_old_feature_lists_keep_their_size(void **state)
+{
+        union {
+                nvmlGridLicensableFeatures_v1_t v1;
+                nvmlGridLicensableFeatures_v2_t v2;
+                nvmlGridLicensableFeatures_v3_t v3;
+                unsigned char bytes[1000];
+        } list;
+
+        (void)state;
+        memset(&list, 0xa5, sizeof(list));
+        assert_int_equal(nvmlDeviceGetGridLicensableFeatures(the_device(), &list.v1), 0);
+        assert_int_equal(list.v1.licensableFeaturesCount, 1);
+        assert_int_equal(list.bytes[416], 0xa5);
+        memset(&list, 0xa5, sizeof(list));
+        assert_int_equal(nvmlDeviceGetGridLicensableFeatures_v2(the_device(), &list.v2), 0);
+        assert_string_equal(list.v2.gridLicensableFeatures[0].productName, "OpenVGPU");
+        assert_int_equal(list.bytes[800], 0xa5);
+        memset(&list, 0xa5, sizeof(list));
+        assert_int_equal(nvmlDeviceGetGridLicensableFeatures_v3(the_device(), &list.v3), 0);
+        assert_int_equal(list.v3.gridLicensableFeatures[0].featureEnabled, 1);
+        assert_int_equal(list.bytes[812], 0xa5);
+}
+
+static void test_a_guest_follows_its_vgpu_to_another_device(void **state)
+{
+        struct fixture *fixture = *state;
+        nvmlDevice_t before = the_device();
+        struct board_instance instance;
+        char uuid[96];
+
+        assert_int_equal(nvmlDeviceGetUUID(before, uuid, sizeof(uuid)), NVML_SUCCESS);
+        assert_string_equal(uuid, FIXTURE_GPU_0_UUID);
+        assert_true(board_read_instance(fixture->board, 5, &instance));
+        instance.device = 1;
+        board_write_instance(fixture->board, 5, &instance);
+        assert_int_equal(nvmlDeviceGetUUID(before, uuid, sizeof(uuid)), NVML_SUCCESS);
+        assert_string_equal(uuid, FIXTURE_GPU_1_UUID);
+        assert_int_equal(nvmlDeviceGetUUID(the_device(), uuid, sizeof(uuid)), NVML_SUCCESS);
+        assert_string_equal(uuid, FIXTURE_GPU_1_UUID);
+}
+
+static void test_a_vgpu_that_the_manager_does_not_know_makes_no_guest(void **state)
+{
+        unsigned int count;
+
+        nvmlShutdown();
+        setenv("OPENVGPU_VGPU", "no such vGPU", 1);
+        assert_int_equal(nvmlInit_v2(), NVML_SUCCESS);
+        assert_int_equal(nvmlDeviceGetCount_v2(&count), NVML_SUCCESS);
+        assert_int_equal(count, 2);
+        (void)state;
+}
+
+int main(void)
+{
+#define in_guest(test) cmocka_unit_test_setup_teardown(test, guest_setup, guest_teardown)
+        const struct CMUnitTest tests[] = {
+                in_guest(test_a_guest_has_one_device_as_large_as_its_quota),
+                in_guest(test_a_guest_is_a_vgpu_and_hosts_none),
+                in_guest(test_a_guest_sees_its_own_processes),
+                in_guest(test_old_feature_lists_keep_their_size),
+                in_guest(test_a_guest_follows_its_vgpu_to_another_device),
+                in_guest(test_a_vgpu_that_the_manager_does_not_know_makes_no_guest),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
