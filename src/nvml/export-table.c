@@ -27,13 +27,16 @@ enum {
         SLOT_COMPUTE_PROCESSES = 213,
         SLOT_MPS_PROCESSES = 214,
         SLOT_GRAPHICS_PROCESSES = 215,
-        N_SLOTS = 216, /* of a table of our own */
+        N_SLOTS = 245, /* of a table of our own: as many as driver 535 has */
         N_SLOTS_MAX = 1024,
 };
 
 /* 6c3efec4-8fc9-4e6c-a327-ee696e12f7c4, as a GUID lies in memory: its first three parts turned. */
 static const unsigned char table_id[16] = { 0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 0x6c, 0x4e,
                                             0xa3, 0x27, 0xee, 0x69, 0x6e, 0x12, 0xf7, 0xc4 };
+
+/* What `nvidia-smi -q` asks, and prints "N/A" for if it is told that there is no answer. */
+static const unsigned short unanswered[] = { 165, 209, 226, 230, 231, 232, 237, 240, 242, 243 };
 
 #define TOPOLOGY_SYSTEM 4 /* not the public enum */
 #define VM_NAME_MAX     64
@@ -145,6 +148,11 @@ static nvmlReturn_t list_no_processes(nvmlDevice_t handle, unsigned int *count,
         return NVML_SUCCESS;
 }
 
+static nvmlReturn_t answer_not_supported(void)
+{
+        return NVML_ERROR_NOT_SUPPORTED;
+}
+
 struct table {
         size_t size;
         nvml_function slot[N_SLOTS_MAX]; /* slot[n - 1] is slot n */
@@ -173,12 +181,14 @@ static const struct table *make_own(void)
         set(SLOT_ADDRESS, (nvml_function)get_address);
         set(SLOT_VM_NAME, (nvml_function)get_vm_name);
         set_own_processes();
+        for (size_t i = 0; i < sizeof(unanswered) / sizeof(unanswered[0]); i++)
+                set(unanswered[i], (nvml_function)answer_not_supported);
         return &table;
 }
 
 static const struct table *make_mixed(const struct table *real)
 {
-        if (real->size < N_SLOTS * sizeof(nvml_function))
+        if (real->size < (SLOT_GRAPHICS_PROCESSES + 1) * sizeof(nvml_function))
                 return real;
         table.size = real->size < sizeof(table) ? real->size : sizeof(table);
         memcpy(table.slot, real->slot, table.size - sizeof(table.size));
