@@ -49,7 +49,7 @@ static int answer(enum gate_message type, int error, const struct move *move)
                                       .bytes = move->bytes };
 
         if (error < 0)
-                log_write("step %d failed: %s, %s %d", type, strerror(-error), move->call,
+                log_write("step %d failed: %s, %s %d", type, strerrordesc_np(-error), move->call,
                           move->code);
         strncpy(result.call, move->call, sizeof(result.call) - 1);
         return link_send(agent.socket, type, &result, sizeof(result), NULL, 0);
@@ -106,7 +106,7 @@ static int on_close(const union message *message, int *fds)
                 if (r == 0)
                         agent.state = GATE_STATE_CLOSED;
         }
-        log_write("close: %s", r < 0 ? strerror(-r) : "done");
+        log_write("close: %s", r < 0 ? strerrordesc_np(-r) : "done");
         all = move_count();
         closed.error = -r;
         closed.driver_code = code;
@@ -260,7 +260,7 @@ static int serve(void)
 /* The manager is gone. What the guest had left as it was, it may go on with. */
 static void lose(int error)
 {
-        log_write("lost the manager: %s", strerror(-error));
+        log_write("lost the manager: %s", strerrordesc_np(-error));
         agent.socket = fd_close(agent.socket);
         if (agent.is_mapping) {
                 move_detach();

@@ -13,6 +13,7 @@
 
 #include "gate/child.h"
 #include "gate/quota.h"
+#include "gate/settings.h"
 
 static_assert(sizeof(struct caller) == CALLER_SIZE, "the stubs rely on it");
 static_assert(offsetof(struct caller, top) == CALLER_TOP, "the stubs rely on it");
@@ -77,6 +78,7 @@ static void thread_ends(void *value)
 static void start_once(void)
 {
         callers.has_key = pthread_key_create(&callers.key, thread_ends) == 0;
+        settings_read();
         entry_open();
         child_watch();
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "gate/log.h"
+#include "gate/settings.h"
 
 #define ENTRY_NAME_MAX 64
 
@@ -85,14 +86,14 @@ static void fill(void *library, entry_function missing)
 
 static void open_once(void)
 {
-        const char *path = getenv("OPENVGPU_DRIVER");
-        void *library = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+        bool is_told = settings.driver[0] != '\0';
+        void *library = is_told ? dlopen(settings.driver, RTLD_NOW | RTLD_LOCAL) : NULL;
 
         if (!library)
                 log_to_user("cannot open the CUDA driver: %s",
-                            path && *path ? dlerror()
-                                          : "OPENVGPU_DRIVER does not say where it is; start the "
-                                            "program with `vgpu run`");
+                            is_told ? dlerror()
+                                    : "OPENVGPU_DRIVER does not say where it is; start the program "
+                                      "with `vgpu run`");
         fill(library, (entry_function)(library ? not_supported : no_driver));
 }
 

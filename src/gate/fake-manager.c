@@ -31,6 +31,7 @@ static struct {
         pthread_t greeter;
         struct gate_join join;
         char refusal[GATE_TEXT_MAX];
+        char device_uuid[48];
 } manager = { .listener = -1, .socket = -1 };
 
 struct fake_memory fake_memory;
@@ -90,13 +91,18 @@ CUcontext fake_context(void)
         return context;
 }
 
+bool fake_is_simulated(void)
+{
+        return getenv("OPENVGPU_TEST_SIMHOST") != NULL;
+}
+
 void fake_host(const char *specification)
 {
         const char *simhost = getenv("OPENVGPU_TEST_SIMHOST");
         char path[PATHS_MAX], command[2 * PATHS_MAX];
 
-        if (!simhost)
-                return; /* real devices */
+        if (!fake_is_simulated())
+                return;
         check(paths_join(path, manager.directory, "host") == 0);
         snprintf(command, sizeof(command), "'%s' '%s' '%s'", simhost, path, specification);
         check(system(command) == 0);
@@ -173,7 +179,7 @@ static void *greet(void *argument)
                 return NULL;
         }
         header_fill(&welcome, GATE_WELCOME);
-        strcpy(welcome.device_uuid, "GPU-00000000-0000-0000-0000-000000000000");
+        memcpy(welcome.device_uuid, manager.device_uuid, sizeof(welcome.device_uuid));
         check(packet_send(socket, &welcome, sizeof(welcome), &manager.page_fd, 1) == 0);
         manager.socket = socket;
         return NULL;
@@ -197,6 +203,11 @@ struct instance_page *fake_manager_start(uint64_t quota)
 void fake_manager_refuse(const char *text)
 {
         snprintf(manager.refusal, sizeof(manager.refusal), "%s", text);
+}
+
+void fake_manager_name_device(const char *uuid)
+{
+        snprintf(manager.device_uuid, sizeof(manager.device_uuid), "%s", uuid);
 }
 
 void fake_manager_stop(void)
@@ -347,14 +358,18 @@ static void copy(size_t i, char *contents, bool is_out)
         uint64_t size = fake_memory.allocation[i].size;
         CUmemGenericAllocationHandle handle;
         CUdeviceptr address;
+        CUresult result;
 
         check(DRIVER(cuMemImportFromShareableHandle)(&handle, (void *)(intptr_t)fake_memory.fd[i],
                                                      1) == 0);
         check(DRIVER(cuMemAddressReserve)(&address, size, 0, 0, 0) == 0);
         check(DRIVER(cuMemMap)(address, size, 0, handle, 0) == 0);
         check(DRIVER(cuMemSetAccess)(address, size, &access, 1) == 0);
-        check((is_out ? DRIVER(cuMemcpyDtoH_v2)(contents, address, size)
-                      : DRIVER(cuMemcpyHtoD_v2)(address, contents, size)) == 0);
+        result = is_out ? DRIVER(cuMemcpyDtoH_v2)(contents, address, size)
+                        : DRIVER(cuMemcpyHtoD_v2)(address, contents, size);
+        if (result != CUDA_SUCCESS)
+                fprintf(stderr, "copy %s of %zu: %d\n", is_out ? "out" : "in", i, result);
+        check(result == CUDA_SUCCESS);
         check(DRIVER(cuMemUnmap)(address, size) == 0);
         check(DRIVER(cuMemRelease)(handle) == 0);
         check(DRIVER(cuMemAddressFree)(address, size) == 0);

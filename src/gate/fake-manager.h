@@ -42,6 +42,9 @@ _Noreturn void fake_fail(const char *file, int line, const char *condition);
 /* fake_context() - initialise CUDA; the primary context of device 0 is the thread's. */
 CUcontext fake_context(void);
 
+/* fake_is_simulated() - or a real device? There, calls cannot be told to fail. */
+bool fake_is_simulated(void);
+
 /* fake_host() - devices for this process, and no vGPU: the gate stands alone. */
 void fake_host(const char *specification);
 
@@ -52,6 +55,9 @@ struct instance_page *fake_manager_start(uint64_t quota);
 
 /* fake_manager_refuse() - the next process that joins is refused. */
 void fake_manager_refuse(const char *text);
+
+/* fake_manager_name_device() - in the next WELCOME; else it names none. */
+void fake_manager_name_device(const char *uuid);
 
 /* fake_manager_stop() - hang up and listen no more; fake_manager_restart() listens again. */
 void fake_manager_stop(void);

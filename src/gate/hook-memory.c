@@ -1,20 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocate, free, and how much there is: under the quota, out of memory that we can move. */
-#include <stdlib.h>
-
 #include "gate/entry.h"
 #include "gate/hook.h"
 #include "gate/log.h"
 #include "gate/mapping.h"
 #include "gate/memory.h"
 #include "gate/quota.h"
-
-bool hook_wants_native(void)
-{
-        const char *value = getenv("OPENVGPU_NATIVE_IPC");
-
-        return value && value[0] == '1';
-}
+#include "gate/settings.h"
 
 static bool is_movable_here(void)
 {
@@ -22,7 +14,7 @@ static bool is_movable_here(void)
 
         if (DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS)
                 return true; /* the allocation will fail, as it should */
-        return !hook_wants_native() && mapping_is_possible(device);
+        return !settings.is_native && mapping_is_possible(device);
 }
 
 CUresult our_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)

@@ -4,7 +4,6 @@
 
 /* What the wrappers of driver calls share; the wrappers themselves are declared by entry.h. */
 
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "abi/cuda.h"
@@ -12,9 +11,6 @@
 /* An ordinary allocation of the driver's, and its end: charged, not movable by us. */
 CUresult hook_allocate_of_driver(CUdeviceptr *pointer, size_t size);
 CUresult hook_free_of_driver(CUdeviceptr pointer);
-
-/* hook_wants_native() - shall all allocations be the driver's own? OPENVGPU_NATIVE_IPC=1 */
-bool hook_wants_native(void);
 
 /* hook_n_imported() - mapped or held memory of other processes, through the virtual-memory calls. */
 size_t hook_n_imported(void);

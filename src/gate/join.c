@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "gate/agent.h"
@@ -20,20 +20,29 @@ static struct {
 } join = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /*
- * The vGPU may have moved since the environment was made. The driver reads the variable in cuInit();
- * its text is changed where it is, as setenv() is not safe beside getenv() in other threads.
+ * The driver shall see the vGPU's device and no other, whatever the guest's scripts have put into
+ * the variable ("0" is usual), and wherever the vGPU has moved since the environment was made. Only
+ * a wish for no device at all is left alone.
+ *
+ * The entry of the environment is replaced by one of ours: one store, unlike setenv(), which is not
+ * safe beside getenv() in other threads.
  */
 static void show_device(const char *uuid)
 {
-        char *visible = getenv("CUDA_VISIBLE_DEVICES");
+        static char entry[sizeof("CUDA_VISIBLE_DEVICES=") +
+                          sizeof(((struct gate_welcome *)0)->device_uuid)];
+        static const char name[] = "CUDA_VISIBLE_DEVICES=";
+        size_t length = strlen(name);
 
-        if (!visible || strcmp(visible, uuid) == 0)
-                return;
-        if (strlen(visible) == strlen(uuid))
-                memcpy(visible, uuid, strlen(uuid));
-        else
-                log_to_user("this vGPU is on device %s, but CUDA_VISIBLE_DEVICES is %s", uuid,
-                            visible);
+        for (char **at = environ; at && *at && uuid[0]; at++) {
+                if (strncmp(*at, name, length) != 0)
+                        continue;
+                if ((*at)[length] == '\0' || (*at)[length] == '-')
+                        continue;
+                memcpy(entry, name, length);
+                memcpy(entry + length, uuid, strlen(uuid) + 1);
+                *at = entry;
+        }
 }
 
 static CUresult join_locked(void)
@@ -52,7 +61,7 @@ static CUresult join_locked(void)
         r = agent_start(TAKE_FD(socket));
         if (r < 0) {
                 log_to_user("this process cannot use its vGPU: no thread for it (%s)",
-                            strerror(-r));
+                            strerrordesc_np(-r));
                 return CUDA_ERROR_SYSTEM_NOT_READY;
         }
         join.is_member = true;

@@ -21,11 +21,16 @@
 /* A manager that is there answers at once; this one is for one that is stopped. */
 #define ANSWER_TIMEOUT_MS 30000
 
+/* As the environment said when it was first asked. */
+static char link_vgpu[GATE_VGPU_NAME_MAX];
+
 bool link_is_wanted(void)
 {
         const char *vgpu = getenv("OPENVGPU_VGPU");
 
-        return vgpu && *vgpu;
+        if (!link_vgpu[0] && vgpu)
+                strncpy(link_vgpu, vgpu, sizeof(link_vgpu) - 1);
+        return link_vgpu[0] != '\0';
 }
 
 /* Field 22 of /proc/self/stat, counted behind the name, which may contain anything. */
@@ -61,13 +66,13 @@ static int connect_to_manager(char *ret_text)
                 snprintf(ret_text, GATE_TEXT_MAX, "the run directory's name is too long");
                 return r;
         }
-        strcpy(address.sun_path, path);
+        memcpy(address.sun_path, path, strlen(path) + 1);
 
         socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         if (socket_fd < 0 || connect(socket_fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
                 r = -errno;
                 snprintf(ret_text, GATE_TEXT_MAX, "no manager answers at %.160s (%s); start vgpud",
-                         path, strerror(-r));
+                         path, strerrordesc_np(-r));
                 return r;
         }
         return TAKE_FD(socket_fd);
@@ -99,7 +104,7 @@ static int send_join(int socket, enum gate_state state)
                                   .driver_version = (uint32_t)driver_version(),
                                   .start_time = start_time() };
 
-        strncpy(join.vgpu, getenv("OPENVGPU_VGPU"), sizeof(join.vgpu) - 1);
+        memcpy(join.vgpu, link_vgpu, sizeof(join.vgpu));
         return link_send(socket, GATE_JOIN, &join, sizeof(join), NULL, 0);
 }
 
@@ -160,7 +165,7 @@ int link_join(enum gate_state state, struct gate_welcome *ret_welcome, char *ret
         CLEANUP(fd_closep) int socket = -1;
         int fds[PACKET_FDS_MAX];
         union answer answer;
-        size_t size, n_fds;
+        size_t size = 0, n_fds = 0;
         int r;
 
         socket = connect_to_manager(ret_text);
@@ -171,7 +176,7 @@ int link_join(enum gate_state state, struct gate_welcome *ret_welcome, char *ret
                 r = receive_answer(socket, &answer, &size, fds, &n_fds);
         if (r < 0) {
                 snprintf(ret_text, GATE_TEXT_MAX,
-                         "the manager does not answer (%s); is it stopped?", strerror(-r));
+                         "the manager does not answer (%s); is it stopped?", strerrordesc_np(-r));
                 return r;
         }
         r = understand(&answer, size, fds, n_fds, ret_text);

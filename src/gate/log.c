@@ -8,11 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "gate/settings.h"
 
 #define LINE_MAX_BYTES 512
 #define SAID_MAX       32
@@ -48,7 +47,8 @@ static bool is_new(const char *line)
         return is_new;
 }
 
-static size_t format_line(char *line, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static size_t format_line(char *line, const char *format,
+                                                                va_list args)
 {
         size_t n = (size_t)snprintf(line, LINE_MAX_BYTES, "openvgpu[%d]: ", getpid());
         int added = vsnprintf(line + n, LINE_MAX_BYTES - n - 1, format, args);
@@ -63,13 +63,12 @@ static size_t format_line(char *line, const char *format, va_list args)
 
 static void write_to_file(const char *line, size_t size)
 {
-        const char *path = getenv("OPENVGPU_GATE_LOG");
         CLEANUP(fd_closep) int fd = -1;
 
-        if (!path || !*path)
+        if (!settings.log[0])
                 return;
         /* Opened for each line: a descriptor kept open would be one more that the guest may close. */
-        fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
+        fd = open(settings.log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
         if (fd >= 0 && write(fd, line, size) < 0)
                 return;
 }

@@ -117,19 +117,13 @@
 #include "gate-entries.inc"
 #undef GATE_ENTRY
 
-.altmacro
-.macro spare n
-        .hidden stub_spare_\n
-        stub    stub_spare_\n, forward
-.endm
-.macro spares from, to
-        spare   %\from
-        .if     \to - \from
-        spares  %(\from + 1), \to
-        .endif
-.endm
-        spares  0, %(ENTRY_SPARES - 1)
-.noaltmacro
+/* Numbered in octal, which needs no macro that calls itself (clang's assembler allows 20 levels). */
+.irp eights, 0, 1, 2, 3, 4, 5, 6, 7
+.irp ones, 0, 1, 2, 3, 4, 5, 6, 7
+        .hidden stub_spare_\eights\ones
+        stub    stub_spare_\eights\ones, forward
+.endr
+.endr
 
 /* All registers that may hold arguments, and rax for the sake of variadic functions. */
         .type   stub_unusual, @function
@@ -190,18 +184,11 @@ stub_address:
 #define GATE_ENTRY(name, kind) .quad .Lstub_##name
 #include "gate-entries.inc"
 #undef GATE_ENTRY
-.altmacro
-.macro spare_address n
-        .quad   .Lstub_stub_spare_\n
-.endm
-.macro spare_addresses from, to
-        spare_address %\from
-        .if     \to - \from
-        spare_addresses %(\from + 1), \to
-        .endif
-.endm
-        spare_addresses 0, %(ENTRY_SPARES - 1)
-.noaltmacro
+.irp eights, 0, 1, 2, 3, 4, 5, 6, 7
+.irp ones, 0, 1, 2, 3, 4, 5, 6, 7
+        .quad   .Lstub_stub_spare_\eights\ones
+.endr
+.endr
         .size   stub_address, . - stub_address
 
         .section .note.GNU-stack, "", @progbits

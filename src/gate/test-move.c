@@ -366,6 +366,8 @@ static void fail_once(const char *failures, enum gate_message command, const cha
 {
         struct gate_result result;
 
+        if (!fake_is_simulated())
+                return;
         check(setenv("OPENVGPU_SIM_FAIL", failures, 1) == 0);
         start();
         fill_memory();
@@ -397,13 +399,13 @@ FAKE_TEST(test_a_create_that_fails_half_way_can_be_tried_again)
         struct gate_result result;
         void *contents;
 
+        check(setenv("OPENVGPU_FAULT", "gate-create=fail@7", 1) == 0);
         start();
         fill_memory();
         close_and_expect_success();
         command_and_expect_success(GATE_EXPORT);
         contents = fake_copy_out();
         command_and_expect_success(GATE_RELEASE);
-        check(setenv("OPENVGPU_FAULT", "gate-create=fail@7", 1) == 0);
         result = fake_command(GATE_CREATE);
         check(result.error == EIO);
         check(fake_command(GATE_OPEN).error == EBUSY);

@@ -32,23 +32,38 @@ FAKE_TEST(test_joining_tells_who_we_are)
 
         fake_host("1xH200:1G");
         fake_manager_start(GIB);
-        check(setenv("CUDA_VISIBLE_DEVICES", "0", 1) == 0); /* not a UUID: left alone */
         check(cuInit(0) == CUDA_SUCCESS);
         join = fake_manager_wait_for_join();
         check(join.state == GATE_STATE_OPEN);
         check(join.start_time > 0 && join.driver_version >= 12000);
         check(strcmp(join.vgpu, "11112222-3333-4444-5555-666677778888") == 0);
-        check(strcmp(getenv("CUDA_VISIBLE_DEVICES"), "0") == 0);
+}
+
+/* What the variable is after joining, if it was @before. */
+static const char *visible_after_joining(const char *before)
+{
+        fake_host("1xH200:1G");
+        check(setenv("CUDA_VISIBLE_DEVICES", before, 1) == 0);
+        fake_manager_start(GIB);
+        fake_manager_name_device("GPU-00000000-0000-0000-0000-000000000000");
+        (void)cuInit(0); /* there is no such device */
+        return getenv("CUDA_VISIBLE_DEVICES");
 }
 
 FAKE_TEST(test_a_vgpu_that_has_moved_is_found_on_its_new_device)
 {
-        fake_host("1xH200:1G");
-        fake_manager_start(GIB);
-        check(setenv("CUDA_VISIBLE_DEVICES", "GPU-ffffffff-ffff-ffff-ffff-ffffffffffff", 1) == 0);
-        (void)cuInit(0); /* the simulated host has no such device either */
-        check(strcmp(getenv("CUDA_VISIBLE_DEVICES"), "GPU-00000000-0000-0000-0000-000000000000") ==
-              0);
+        check(strcmp(visible_after_joining("GPU-ffffffff-ffff-ffff-ffff-ffffffffffff"),
+                     "GPU-00000000-0000-0000-0000-000000000000") == 0);
+}
+
+FAKE_TEST(test_device_0_is_the_device_of_the_vgpu)
+{
+        check(strcmp(visible_after_joining("0"), "GPU-00000000-0000-0000-0000-000000000000") == 0);
+}
+
+FAKE_TEST(test_a_guest_that_wants_no_device_gets_none)
+{
+        check(strcmp(visible_after_joining(""), "") == 0);
 }
 
 FAKE_TEST(test_a_refused_process_gets_an_error_and_lives_on)
@@ -370,6 +385,8 @@ int main(int argc, char **argv)
                 cmocka_unit_test(test_a_process_without_a_vgpu_works_without_a_manager),
                 cmocka_unit_test(test_joining_tells_who_we_are),
                 cmocka_unit_test(test_a_vgpu_that_has_moved_is_found_on_its_new_device),
+                cmocka_unit_test(test_device_0_is_the_device_of_the_vgpu),
+                cmocka_unit_test(test_a_guest_that_wants_no_device_gets_none),
                 cmocka_unit_test(test_a_refused_process_gets_an_error_and_lives_on),
                 cmocka_unit_test(
                         test_without_its_manager_a_process_gets_an_error_and_may_try_again),

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct settings settings;
+
+static void copy(char *to, const char *name)
+{
+        const char *value = getenv(name);
+
+        /* A path that does not fit names nothing. */
+        if (value && strlen(value) < PATHS_MAX)
+                memcpy(to, value, strlen(value) + 1);
+}
+
+void settings_read(void)
+{
+        const char *native = getenv("OPENVGPU_NATIVE_IPC");
+
+        copy(settings.driver, "OPENVGPU_DRIVER");
+        copy(settings.log, "OPENVGPU_GATE_LOG");
+        settings.is_native = native && native[0] == '1';
+}

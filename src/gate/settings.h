@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_SETTINGS_H
+#define GATE_SETTINGS_H
+
+/*
+ * What the environment says, read once, at the first CUDA call: the guest may change its
+ * environment at any time, and getenv() beside setenv() in another thread is not safe.
+ */
+
+#include <stdbool.h>
+
+#include "base/paths.h"
+
+struct settings {
+        char driver[PATHS_MAX]; /* OPENVGPU_DRIVER: the file; "" if it does not say */
+        char log[PATHS_MAX];    /* OPENVGPU_GATE_LOG: a file for the gate's log, or "" */
+        bool is_native;         /* OPENVGPU_NATIVE_IPC=1: all allocations are the driver's own */
+};
+
+extern struct settings settings;
+
+void settings_read(void);
+
+#endif
