@@ -256,24 +256,24 @@ FAKE_TEST(test_what_is_wrong_with_ordinary_memory_is_wrong_with_ours)
 
 FAKE_TEST(test_a_failing_driver_call_leaves_nothing_behind)
 {
-        static const char *const calls[] = { "cuMemCreate", "cuMemAddressReserve", "cuMemMap",
-                                             "cuMemSetAccess" };
         struct instance_page *page;
-        char failures[256] = "";
         CUdeviceptr pointer;
 
         if (!fake_is_simulated())
                 return;
-        for (int i = 0; i < 4; i++) /* each fails at its first call, one after the other */
-                snprintf(failures + strlen(failures), sizeof(failures) - strlen(failures),
-                         "%s@1=2,", calls[i]);
-        check(setenv("OPENVGPU_SIM_FAIL", failures, 1) == 0);
+        check(setenv("OPENVGPU_SIM_FAIL",
+                     "cuMemAddressReserve@1=2,cuMemAddressReserve@2=2," /* the arena's, and one */
+                     "cuMemCreate@1=2,cuMemMap@1=2,cuMemSetAccess@1=2",
+                     1) == 0);
         page = start(16 * MIB);
         for (int i = 0; i < 4; i++) {
                 check(cuMemAlloc_v2(&pointer, 16 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
                 check(used(page) == 0);
         }
         check(cuMemAlloc_v2(&pointer, 16 * MIB) == CUDA_SUCCESS);
+        check(cuMemsetD8_v2(pointer, 1, 16 * MIB) == CUDA_SUCCESS);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+        check(used(page) == 0);
 }
 
 FAKE_TEST(test_memory_is_kept_when_the_device_fails_before_it_can_be_freed)
