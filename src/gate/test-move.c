@@ -385,7 +385,7 @@ static void fail_once(const char *failures, enum gate_message command, const cha
 
 FAKE_TEST(test_an_export_that_fails_changes_nothing)
 {
-        fail_once("cuMemExportToShareableHandle@20=999", GATE_EXPORT,
+        fail_once("cuMemExportToShareableHandle@30=999", GATE_EXPORT,
                   "cuMemExportToShareableHandle");
 }
 
