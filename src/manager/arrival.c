@@ -48,8 +48,7 @@ static uint64_t needed_bytes(const struct operation *operation)
         uint64_t sum = 0;
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation)
-        {
+        operation_for_each_guest(guest, operation) {
                 struct page_use use;
 
                 page_read(&operation->instance->page, guest->slot,
@@ -131,9 +130,9 @@ void arrival_undo_create(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation) for (size_t i = 0; i < guest->n_memory; i++)
-                guest->memory[i]
-                        .target = fd_close(guest->memory[i].target);
+        operation_for_each_guest(guest, operation)
+                for (size_t i = 0; i < guest->n_memory; i++)
+                        guest->memory[i].target = fd_close(guest->memory[i].target);
         gates_release(operation);
 }
 
@@ -141,14 +140,16 @@ void arrival_copy(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation) copies_in(operation, guest);
+        operation_for_each_guest(guest, operation)
+                copies_in(operation, guest);
 }
 
 void arrival_undo_copy(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation) copies_abandon(operation, guest);
+        operation_for_each_guest(guest, operation)
+                copies_abandon(operation, guest);
 }
 
 static int record(struct operation *operation)
@@ -162,8 +163,9 @@ static int record(struct operation *operation)
 
         if (r == 0)
                 r = store_set_instance(store, instance->id, state, operation->target->uuid);
-        operation_for_each_guest(guest, operation) if (r == 0) r =
-                store_put_memory(store, instance->id, guest->pid, &nothing);
+        operation_for_each_guest(guest, operation)
+                if (r == 0)
+                        r = store_put_memory(store, instance->id, guest->pid, &nothing);
         if (r == 0)
                 r = store_remove_operation(store, instance->id);
         if (r == 0)
@@ -196,8 +198,7 @@ void arrival_drop(struct operation *operation)
         struct guest *guest;
 
         departure_drop(operation);
-        operation_for_each_guest(guest, operation)
-        {
+        operation_for_each_guest(guest, operation) {
                 guest_forget_memory(guest);
                 guest->reservation = pool_release(manager->pool, guest->reservation);
         }

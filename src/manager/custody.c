@@ -346,6 +346,8 @@ static int load_guest(struct instance *instance, const struct store_process *pro
         if (r < 0)
                 return r;
         guest->slot = process->slot;
+        guest->must_stay = true; /* as far as we know, until it connects */
+        guest->state = instance_is_off(instance) ? GATE_STATE_RELEASED : GATE_STATE_OPEN;
         guest->context = process->context;
         if (device)
                 guest->context_device = device;

@@ -29,7 +29,8 @@ void departure_undo_export(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation) guest_forget_memory(guest);
+        operation_for_each_guest(guest, operation)
+                guest_forget_memory(guest);
 }
 
 void departure_keep(struct operation *operation)
@@ -39,8 +40,7 @@ void departure_keep(struct operation *operation)
         int r = store_begin(store);
 
         operation->bytes = 0;
-        operation_for_each_guest(guest, operation)
-        {
+        operation_for_each_guest(guest, operation) {
                 operation->bytes += guest->memory_bytes;
                 if (r == 0)
                         r = custody_put_memory(guest);
@@ -58,8 +58,7 @@ void departure_undo_keep(struct operation *operation)
         const struct store_memory nothing = { 0 };
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation)
-        {
+        operation_for_each_guest(guest, operation) {
                 custody_drop_memory(guest);
                 (void)store_put_memory(operation->instance->manager->store, operation->instance->id,
                                        guest->pid, &nothing);
@@ -68,7 +67,8 @@ void departure_undo_keep(struct operation *operation)
 
 void departure_release(struct operation *operation)
 {
-        gates_release(operation);
+        if (gates_expect(operation, GATE_STATE_CLOSED))
+                gates_release(operation);
 }
 
 void departure_undo_release(struct operation *operation)
@@ -80,8 +80,7 @@ void departure_drop(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation)
-        {
+        operation_for_each_guest(guest, operation) {
                 custody_drop_memory(guest);
                 for (size_t i = 0; i < guest->n_memory; i++)
                         guest->memory[i].source = fd_close(guest->memory[i].source);

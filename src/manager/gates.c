@@ -11,6 +11,9 @@
 /* Creating or mapping thousands of pieces takes a second; more than this is a hang. */
 #define ANSWER_MS 30000
 
+/* Gates connect again within a second; one that is stopped or hangs must not hold up the others. */
+#define GATHER_MS 10000
+
 static void fail_close(struct operation *operation, struct guest *guest,
                        const struct guest_answer *answer)
 {
@@ -30,7 +33,7 @@ static void fail_close(struct operation *operation, struct guest *guest,
 static void fail(struct operation *operation, struct guest *guest,
                  const struct guest_answer *answer, bool is_close)
 {
-        if (is_close && guest->gate && (answer->error == -ETIMEDOUT || answer->error == -EBUSY))
+        if (is_close && (answer->error == -ETIMEDOUT || answer->error == -EBUSY))
                 fail_close(operation, guest, answer);
         else if (answer->driver_code)
                 operation_fail_driver(operation, guest, answer->call, answer->driver_code,
@@ -70,20 +73,35 @@ static void ask(struct operation *operation, struct guest *guest, enum gate_mess
                       is_close ? on_closed : on_done, operation);
 }
 
+bool gates_expect(struct operation *operation, enum gate_state state)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                if (guest->state != state) {
+                        operation_fail(operation, -ECONNRESET, "GuestLost",
+                                       "the log of vgpud has more; try again",
+                                       "the gate of process %d (%.40s) lost its connection",
+                                       (int)guest->pid, guest->name);
+                        return false;
+                }
+        return true;
+}
+
 void gates_close(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation) if (guest->state == GATE_STATE_OPEN)
-                ask(operation, guest, GATE_CLOSE);
+        operation_for_each_guest(guest, operation)
+                if (guest->state == GATE_STATE_OPEN)
+                        ask(operation, guest, GATE_CLOSE);
 }
 
 void gates_export(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation)
-        {
+        operation_for_each_guest(guest, operation) {
                 guest_forget_memory(guest);
                 ask(operation, guest, GATE_EXPORT);
         }
@@ -93,31 +111,55 @@ void gates_release(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation) if (guest->state == GATE_STATE_CLOSED)
-                ask(operation, guest, GATE_RELEASE);
+        operation_for_each_guest(guest, operation)
+                if (guest->state == GATE_STATE_CLOSED)
+                        ask(operation, guest, GATE_RELEASE);
 }
 
 void gates_create(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation) if (guest->state == GATE_STATE_RELEASED)
-                ask(operation, guest, GATE_CREATE);
+        operation_for_each_guest(guest, operation)
+                if (guest->state == GATE_STATE_RELEASED)
+                        ask(operation, guest, GATE_CREATE);
 }
 
 void gates_map(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation) if (guest->state == GATE_STATE_RELEASED &&
-                                                       guest->context == GUEST_CONTEXT_RUNNING)
-                ask(operation, guest, GATE_MAP);
+        operation_for_each_guest(guest, operation)
+                if (guest->state == GATE_STATE_RELEASED && guest->context == GUEST_CONTEXT_RUNNING)
+                        ask(operation, guest, GATE_MAP);
 }
 
 void gates_open(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation) if (guest->state == GATE_STATE_CLOSED)
-                ask(operation, guest, GATE_OPEN);
+        operation_for_each_guest(guest, operation)
+                if (guest->state == GATE_STATE_CLOSED)
+                        ask(operation, guest, GATE_OPEN);
+}
+
+static void on_gathered(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        struct operation *operation = userdata;
+
+        if (answer->error && answer->error != -ESRCH)
+                fail(operation, guest, answer, false);
+        operation_end_part(operation);
+}
+
+void gates_gather(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) {
+                if (guest->gate || !guest->must_stay)
+                        continue;
+                operation_begin_part(operation);
+                guest_request(guest, 0, GATHER_MS, on_gathered, operation);
+        }
 }

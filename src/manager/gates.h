@@ -9,6 +9,10 @@
  * A guest that dies meanwhile is no failure: its part is over.
  */
 
+#include <stdbool.h>
+
+#include "wire/gate.h"
+
 struct operation;
 
 void gates_close(struct operation *operation);   /* those that are open */
@@ -17,5 +21,14 @@ void gates_release(struct operation *operation); /* those that have their memory
 void gates_create(struct operation *operation);  /* those that have released it */
 void gates_map(struct operation *operation);     /* likewise, and whose context runs */
 void gates_open(struct operation *operation);    /* those that are closed with memory mapped */
+
+/*
+ * gates_expect() - are all in @state? If not, the operation fails: a gate that lost its connection
+ * has opened by itself meanwhile, and its memory is in use.
+ */
+bool gates_expect(struct operation *operation, enum gate_state state);
+
+/* gates_gather() - wait for those to come back that are away with their memory released. */
+void gates_gather(struct operation *operation);
 
 #endif

@@ -62,6 +62,13 @@ static void complete_with(struct guest *guest, int error)
                 complete(guest, &answer);
 }
 
+/* Alone, a gate opens unless it was told to let its memory go. */
+static void note_loss(struct guest *guest)
+{
+        if (!guest->must_stay)
+                guest->state = GATE_STATE_OPEN;
+}
+
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct guest *guest = userdata;
@@ -69,6 +76,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
         (void)source, (void)usec;
         if (guest->gate && guest->request.is_sent) { /* what it would answer later is out of turn */
                 guest->gate = gate_link_free(guest->gate);
+                note_loss(guest);
                 complete_with(guest, -ETIMEDOUT);
         } else {
                 complete_with(guest, -ENOTCONN);
@@ -262,6 +270,8 @@ static int send_map(struct guest *guest)
 static void send_request(struct guest *guest)
 {
         guest->request.is_sent = true;
+        if (guest->request.message == GATE_RELEASE)
+                guest->must_stay = true;
         if (guest->request.message == GATE_MAP)
                 (void)send_map(guest); /* a broken connection shows as a hang-up */
         else
@@ -301,18 +311,25 @@ void guest_flush(struct guest *guest)
                 (void)send_map(guest);
 }
 
+/* Waiting requests that the news of the gate's state answers. */
+static bool is_done_by(enum gate_message message, enum gate_state state)
+{
+        return message == 0 || (message == GATE_CLOSE && state == GATE_STATE_CLOSED) ||
+               (message == GATE_OPEN && state == GATE_STATE_OPEN);
+}
+
 void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state state)
 {
         if (guest->gate)
                 gate_link_free(guest->gate); /* it was faster than the news of its hang-up */
         guest->gate = gate;
         guest->state = state;
-        guest->has_joined = true;
+        guest->must_stay = state != GATE_STATE_OPEN;
         if (!guest->request.done)
                 return;
         if (guest->request.is_sent)
                 complete_with(guest, -ECONNRESET);
-        else if (guest->request.message == 0)
+        else if (is_done_by(guest->request.message, state))
                 complete_with(guest, 0);
         else
                 send_request(guest);
@@ -321,6 +338,7 @@ void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state s
 void guest_detach(struct guest *guest, int error)
 {
         guest->gate = NULL;
+        note_loss(guest);
         if (error == -EPROTO)
                 complete_with(guest, -EPROTO);
         else if (guest->request.done && guest->request.is_sent)
@@ -431,6 +449,8 @@ static int receive_result(struct guest *guest, enum gate_state state, const void
         memcpy(answer.call, result->call, sizeof(answer.call) - 1);
         if (result->error == 0)
                 guest->state = state;
+        if (guest->state == GATE_STATE_OPEN)
+                guest->must_stay = false;
         complete(guest, &answer);
         return 0;
 }
@@ -463,6 +483,13 @@ int guest_receive(struct guest *guest, const void *message, size_t size, int *fd
 }
 
 /* Memory. */
+
+void guest_drop_sources(struct guest *guest)
+{
+        custody_drop_memory(guest);
+        for (size_t i = 0; i < guest->n_memory; i++)
+                guest->memory[i].source = fd_close(guest->memory[i].source);
+}
 
 void guest_forget_memory(struct guest *guest)
 {

@@ -72,7 +72,7 @@ struct guest {
 
         struct gate_link *gate; /* NULL: not connected */
         enum gate_state state;
-        bool has_joined; /* since this manager runs: @state is known */
+        bool must_stay;  /* RELEASE was sent and no OPEN since: it does not open by itself */
         bool is_waiting; /* for WELCOME, until the instance is usable; no slot yet */
         bool is_dead;    /* kept until the operation that looks at it is over */
         bool is_stuck;   /* undoing has failed for it */
@@ -143,6 +143,9 @@ int guest_receive(struct guest *guest, const void *message, size_t size, int *fd
 
 /* guest_flush() - the connection can take more. */
 void guest_flush(struct guest *guest);
+
+/* guest_drop_sources() - let go of what it exported, in the keeper too; the list stays. */
+void guest_drop_sources(struct guest *guest);
 
 /* guest_forget_memory() - close all descriptors and forget the list. */
 void guest_forget_memory(struct guest *guest);

@@ -17,6 +17,7 @@
 #include "manager/custody.h"
 #include "manager/driver-path.h"
 #include "manager/gate.h"
+#include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/log.h"
 #include "manager/operation.h"
@@ -236,6 +237,15 @@ static int open_sockets(struct manager *manager)
         return r;
 }
 
+/* Of an operation that had happened: the next thing would have been to let go of the memory. */
+static void drop_leftovers(struct instance *instance)
+{
+        struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                guest_drop_sources(guest);
+}
+
 static int recover(struct manager *manager)
 {
         struct store_operation stored;
@@ -247,8 +257,8 @@ static int recover(struct manager *manager)
                 if (r == 0)
                         r = operation_recover(instance, &stored);
                 else if (r == -ENOENT)
-                        r = 0;
-                if (r < 0)
+                        drop_leftovers(instance);
+                if (r < 0 && r != -ENOENT)
                         return r;
                 instance_settle(instance);
         }

@@ -10,6 +10,7 @@
 #include "manager/contexts.h"
 #include "manager/copies.h"
 #include "manager/departure.h"
+#include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
@@ -30,8 +31,9 @@ static void move(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation)
-        {
+        if (!gates_expect(operation, GATE_STATE_RELEASED))
+                return;
+        operation_for_each_guest(guest, operation) {
                 copies_stage(operation, guest);
                 contexts_move(operation, guest, operation->target);
         }
@@ -41,8 +43,7 @@ static void move_back(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation)
-        {
+        operation_for_each_guest(guest, operation) {
                 copies_abandon(operation, guest);
                 contexts_move(operation, guest, operation->source);
         }

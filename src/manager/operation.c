@@ -13,15 +13,15 @@
 #include "manager/control.h"
 #include "manager/custody.h"
 #include "manager/describe.h"
+#include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/publisher.h"
 
-/* After a restart: gates connect again within a second; who is stopped or hangs must not hold up
- * everyone. */
-#define GATHER_MS 10000
+/* What a request gets that no client has set a time for. */
+#define RECOVERY_TIMEOUT_MS 10000
 
 #define PROGRESS_INTERVAL_NS 50000000
 
@@ -319,6 +319,13 @@ static void next_step(struct operation *operation)
         operation->step++;
 }
 
+static void start_undoing(struct operation *operation)
+{
+        operation->was_retried = false;
+        operation->is_undoing = true;
+        gates_gather(operation);
+}
+
 /* A step has run and none of its parts is left. */
 static void end_step(struct operation *operation)
 {
@@ -339,8 +346,7 @@ static void end_step(struct operation *operation)
                 next_step(operation);
         } else if (!wants_retry(operation)) {
                 clear_error(operation);
-                operation->was_retried = false;
-                operation->is_undoing = true;
+                start_undoing(operation);
         }
 }
 
@@ -389,11 +395,18 @@ static void start_step(struct operation *operation)
                 step->undo(operation);
 }
 
-/* A mover that is dying has not let go of the memory yet: nobody tries again before it is gone. */
+/*
+ * A mover that is dying has not let go of the memory yet: nobody tries again before it is gone. And
+ * a guest that has just come back may still be answering operation_guest_returned().
+ */
 static bool must_wait(const struct operation *operation)
 {
         const struct mover *mover = operation->target->mover;
+        struct guest *guest;
 
+        operation_for_each_guest(guest, operation)
+                if (guest->request.done)
+                        return true;
         return mover && mover_is_lost(mover);
 }
 
@@ -465,9 +478,9 @@ static struct operation *operation_new(struct instance *instance, const struct o
                 .former_state = instance->state,
                 .started_ns = operation_now(),
         };
-        list_for_each (guest, &instance->guests, link)
+        list_for_each(guest, &instance->guests, link)
                 guest->is_stuck = false;
-        operation_for_each_guest (guest, operation)
+        operation_for_each_guest(guest, operation)
                 operation->n_processes++;
         return operation;
 }
@@ -520,14 +533,6 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
 
 /* Recovering. */
 
-static void on_gathered(struct guest *guest, const struct guest_answer *answer_, void *userdata)
-{
-        if (answer_->error && answer_->error != -ESRCH)
-                log_event(LOG_LEVEL_WARNING, "a process has not come back", "vgpu=%s pid=%d",
-                          guest->instance->name, (int)guest->pid);
-        operation_end_part(userdata);
-}
-
 static const struct operation_kind *find_kind(const char *name)
 {
         for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
@@ -553,7 +558,6 @@ int operation_recover(struct instance *instance, const struct store_operation *s
         struct operation *operation = kind ? operation_new(instance, kind) : NULL;
         struct device *source = device_find_uuid(instance->manager, stored->source);
         struct device *target = device_find_uuid(instance->manager, stored->target);
-        struct guest *guest;
 
         if (!operation)
                 return kind ? -ENOMEM : -EPROTO;
@@ -562,18 +566,14 @@ int operation_recover(struct instance *instance, const struct store_operation *s
         operation->source = source ? source : instance->device;
         operation->target = target ? target : instance->device;
         operation->keep_context = stored->keep_context;
-        operation->timeout_ms = GATHER_MS;
-        operation->is_undoing = operation->is_recovery = true;
+        operation->timeout_ms = RECOVERY_TIMEOUT_MS;
+        operation->is_recovery = true;
         operation->step = first_to_undo(kind, stored->step);
         if (operation->former_state == BOARD_FAILED)
                 operation->former_state = kind->settled_state;
         instance->operation = operation;
         instance->state = kind->busy_state;
-        operation_for_each_guest(guest, operation)
-        {
-                operation_begin_part(operation);
-                guest_request(guest, 0, GATHER_MS, on_gathered, operation);
-        }
+        start_undoing(operation);
         schedule(operation);
         return 0;
 }
@@ -581,6 +581,8 @@ int operation_recover(struct instance *instance, const struct store_operation *s
 static void on_opened(struct guest *guest, const struct guest_answer *answer_, void *userdata)
 {
         (void)userdata;
+        if (guest->instance->operation)
+                schedule(guest->instance->operation);
         if (answer_->error && answer_->error != -ESRCH)
                 log_event(LOG_LEVEL_ERROR, "a process that returned could not go on",
                           "vgpu=%s pid=%d error=\"%s\"", guest->instance->name, (int)guest->pid,
@@ -598,7 +600,7 @@ void operation_guest_returned(struct guest *guest)
                 if (store_get_operation(instance->manager->store, instance->id, &stored) == 0)
                         (void)operation_recover(instance, &stored);
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_CLOSED) {
-                guest_request(guest, GATE_OPEN, GATHER_MS, on_opened, NULL);
+                guest_request(guest, GATE_OPEN, RECOVERY_TIMEOUT_MS, on_opened, NULL);
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_RELEASED) {
                 log_event(LOG_LEVEL_ERROR, "a process returned whose memory is not here any more",
                           "vgpu=%s pid=%d", instance->name, (int)guest->pid);

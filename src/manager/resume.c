@@ -9,6 +9,7 @@
 #include "manager/arrival.h"
 #include "manager/contexts.h"
 #include "manager/copies.h"
+#include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
@@ -24,7 +25,8 @@ static int check(struct operation *operation, struct failure *failure)
                                    "only a suspended vGPU can be resumed", "vGPU %s is %s",
                                    instance->name, instance_state_name(instance->state));
         operation->keep_context = instance->state == BOARD_EVICTED;
-        operation_for_each_guest(guest, operation) operation->bytes += guest->memory_bytes;
+        operation_for_each_guest(guest, operation)
+                operation->bytes += guest->memory_bytes;
         return arrival_check_promise(operation, failure);
 }
 
@@ -32,8 +34,9 @@ static void restore(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation)
-        {
+        if (!gates_expect(operation, GATE_STATE_RELEASED))
+                return;
+        operation_for_each_guest(guest, operation) {
                 copies_stage(operation, guest);
                 contexts_move(operation, guest, operation->target);
         }
@@ -43,8 +46,7 @@ static void undo_restore(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation)
-        {
+        operation_for_each_guest(guest, operation) {
                 copies_abandon(operation, guest);
                 contexts_move(operation, guest, operation->keep_context ? operation->source : NULL);
         }

@@ -11,6 +11,7 @@
 #include "manager/copies.h"
 #include "manager/custody.h"
 #include "manager/departure.h"
+#include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
@@ -90,13 +91,13 @@ static void reserve_claimed(struct operation *operation)
         uint64_t sum = 0;
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation) sum += movable_bytes(guest);
+        operation_for_each_guest(guest, operation)
+                sum += movable_bytes(guest);
         if (sum > pool_available(instance->manager->pool, instance->uuid)) {
                 fail_small(operation, sum);
                 return;
         }
-        operation_for_each_guest(guest, operation)
-        {
+        operation_for_each_guest(guest, operation) {
                 uint64_t bytes = movable_bytes(guest);
 
                 if (bytes > 0 && reserve(operation, guest, bytes) < 0)
@@ -109,8 +110,8 @@ static void give_back(struct operation *operation)
         struct manager *manager = operation->instance->manager;
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation) guest->reservation =
-                pool_release(manager->pool, guest->reservation);
+        operation_for_each_guest(guest, operation)
+                guest->reservation = pool_release(manager->pool, guest->reservation);
 }
 
 /* Now the sizes are exact. */
@@ -120,8 +121,7 @@ static void reserve_exported(struct operation *operation)
         struct guest *guest;
         int r = 0;
 
-        operation_for_each_guest(guest, operation)
-        {
+        operation_for_each_guest(guest, operation) {
                 if (guest->memory_bytes == 0) {
                         guest->reservation = pool_release(pool, guest->reservation);
                         continue;
@@ -143,8 +143,9 @@ static void move_out(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation)
-        {
+        if (!gates_expect(operation, GATE_STATE_RELEASED))
+                return;
+        operation_for_each_guest(guest, operation) {
                 copies_out(operation, guest);
                 if (!operation->keep_context)
                         contexts_move(operation, guest, NULL);
@@ -155,8 +156,7 @@ static void move_back(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation)
-        {
+        operation_for_each_guest(guest, operation) {
                 copies_abandon(operation, guest);
                 contexts_move(operation, guest, operation->source);
         }

@@ -115,6 +115,20 @@ class ManagerKilled(unittest.TestCase):
         scene.check_usable()
 
 
+class Leftovers(unittest.TestCase):
+    def test_a_manager_that_dies_after_the_end_leaves_no_device_memory_behind(self):
+        scene = Scene(self, "suspend", "suspend.recorded=kill")
+        with contextlib.suppress(ConnectionError, OSError):
+            scene.run()
+        scene.host.wait_killed()
+        self.assertEqual(scene.host.held_memory(), 4)
+        scene.host.start()
+        scene.host.kill_manager()
+        self.assertEqual(scene.host.held_memory(), 0)
+        scene.host.start()
+        scene.check_usable()
+
+
 class StepFails(unittest.TestCase):
     def check(self, kind, step):
         scene = Scene(self, kind, f"{kind}.{step}=fail")
