@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/device.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,13 +74,20 @@ struct device *device_find_uuid(struct manager *manager, const char *uuid)
         return NULL;
 }
 
+/* A number as short as this is an index, even if a UUID begins like it. */
+#define INDEX_DIGITS_MAX 3
+
+static bool is_index(const char *text)
+{
+        size_t length = strlen(text);
+
+        return length > 0 && length <= INDEX_DIGITS_MAX && strspn(text, "0123456789") == length;
+}
+
 static struct device *find_index(struct manager *manager, const char *text)
 {
-        char *end;
-        unsigned long index = strtoul(text, &end, 10);
+        unsigned long index = strtoul(text, NULL, 10);
 
-        if (!isdigit((unsigned char)*text) || *end || strlen(text) > 3)
-                return NULL;
         return index < manager->n_devices ? &manager->device[index] : NULL;
 }
 
@@ -100,10 +106,14 @@ static size_t find_prefix(struct manager *manager, const char *text, struct devi
 
 struct device *device_find(struct manager *manager, const char *text, struct failure *failure)
 {
-        struct device *device = find_index(manager, text);
-        size_t n = device ? 1 : find_prefix(manager, text, &device);
+        struct device *device = NULL;
+        size_t n = 0;
 
-        if (n == 1)
+        if (is_index(text))
+                device = find_index(manager, text);
+        else
+                n = find_prefix(manager, text, &device);
+        if (device && n <= 1)
                 return device;
         (void)failure_set(failure, -ENODEV, "NoSuchDevice",
                           "vgpu devices shows those that there are",

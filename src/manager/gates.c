@@ -46,12 +46,29 @@ static void fail(struct operation *operation, struct guest *guest,
         operation_leave_guest(operation, guest);
 }
 
+/* Closed it has; but the driver's checkpoint would fail, or lose the process. */
+static void check_holds(struct operation *operation, struct guest *guest, uint32_t holds)
+{
+        if (holds == 0 || operation->keep_context)
+                return;
+        operation_fail(operation, -EOPNOTSUPP, "NotMovable",
+                       operation->kind == &operation_suspend
+                               ? "it runs on; --keep-context evicts what can be moved"
+                               : "it runs on",
+                       "process %d (%.40s) holds %s, which the driver cannot checkpoint",
+                       (int)guest->pid, guest->name,
+                       holds & GATE_HOLDS_MANAGED ? "managed memory (cuMemAllocManaged)"
+                                                  : "memory of another process");
+}
+
 static void on_closed(struct guest *guest, const struct guest_answer *answer, void *userdata)
 {
         struct operation *operation = userdata;
 
         if (answer->error && answer->error != -ESRCH)
                 fail(operation, guest, answer, true);
+        else
+                check_holds(operation, guest, answer->holds);
         operation_end_part(operation);
 }
 

@@ -421,6 +421,7 @@ static int receive_closed(struct guest *guest, const void *message, size_t size)
         answer.error = -closed->error;
         answer.driver_code = closed->driver_code;
         answer.bytes = closed->movable_bytes;
+        answer.holds = closed->holds;
         memcpy(answer.call, closed->call, sizeof(answer.call) - 1);
         guest->state = closed->error ? GATE_STATE_OPEN : GATE_STATE_CLOSED;
         complete(guest, &answer);

@@ -53,6 +53,7 @@ struct guest_answer {
         int error;       /* 0 or a negative errno */
         int driver_code; /* CUresult or 0 */
         uint64_t bytes;
+        uint32_t holds; /* CLOSE: GATE_HOLDS_* */
         char call[64];
 };
 

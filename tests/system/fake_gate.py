@@ -13,6 +13,7 @@ input change how it behaves:
     refuse MESSAGE CODE   the next request MESSAGE fails with the CUresult CODE
     hang MESSAGE          the next request MESSAGE is never answered
     check                 print "intact" or "DAMAGED"
+    charge                write the memory that it holds into the instance page again
 """
 import os
 import select
@@ -39,7 +40,7 @@ class Gate:
     def __init__(self, vgpu, sizes):
         self.vgpu, self.state, self.must_stay = vgpu, STATE_OPEN, False
         self.sizes, self.fds, self.plan = sizes, [], {}
-        self.socket, self.slot = None, None
+        self.socket, self.slot, self.page = None, None, -1
         for i, size in enumerate(sizes):
             self.fds.append(self.create(size))
             self.fill(i)
@@ -90,6 +91,7 @@ class Gate:
 
     def charge(self, fd):
         """Say in the instance page what we hold, as a gate does."""
+        self.page = fd
         os.pwrite(fd, struct.pack("=QQ", sum(self.sizes), 0), 64 + 64 * self.slot)
 
     # requests
@@ -180,6 +182,8 @@ class Gate:
         codes = {name: message for message, name in NAMES.items()}
         if words[0] == "check":
             self.check()
+        elif words[0] == "charge":
+            self.charge(self.page)
         elif words[0] == "refuse-close":
             self.plan[CLOSE] = int(words[1])
         elif words[0] == "refuse":

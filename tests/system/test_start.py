@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Starting vgpud: what it needs, what it finds, and what it says when something is in the way."""
+import os
+import socket
+import sqlite3
+import subprocess
+import unittest
+
+from harness import DEADLINE, MIB, Host, wait_for
+
+
+class Start(unittest.TestCase):
+    def setUp(self):
+        self.host = self.enterContext(Host(fake=True))
+
+    def fails(self):
+        """The words of a vgpud that cannot start."""
+        self.host.start_only()
+        self.assertEqual(self.host.manager.wait(DEADLINE), 1)
+        return (self.host.root / "log").read_text()
+
+    def test_a_second_one_is_refused_and_told_of_the_first(self):
+        self.host.start()
+        first = self.host.manager
+        text = self.fails()
+        self.assertIn(f"process {first.pid}", text)
+        self.assertTrue(self.host.call("GetInfo"), "the first is not disturbed")
+        self.host.manager = first
+
+    def test_without_a_driver_it_says_what_to_do(self):
+        environment = dict(self.host.environment(), LD_LIBRARY_PATH="")
+        result = subprocess.run([os.environ["TEST_VGPUD"], "--run-dir", self.host.run,
+                                 "--state-dir", self.host.state], env=environment,
+                                capture_output=True, text=True, timeout=DEADLINE)
+        if "ready" in result.stderr:
+            self.skipTest("there is a driver here")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("vgpud --simulate 2xH200", result.stderr)
+
+    def test_without_a_device_it_says_what_to_do(self):
+        mover = self.host.lib / "vgpu-mover"
+        mover.unlink()
+        mover.write_text("#!/bin/sh\nexit 0\n")
+        mover.chmod(0o755)
+        self.assertIn("vgpud --simulate 2xH200", self.fails())
+
+    def test_bad_options_are_named(self):
+        for options, word in ((["--slab-size", "3M"], "3M"), (["--pool-limit", "much"], "much"),
+                              (["--log-level", "loud"], "loud"), (["--frobnicate"], "frobnicate"),
+                              (["extra"], "extra"), (["--simulate", "x", "--driver", "y"], "exclude")):
+            result = subprocess.run([os.environ["TEST_VGPUD"], *options], capture_output=True,
+                                    text=True, timeout=DEADLINE)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(word, result.stderr)
+
+    def test_a_damaged_database_stays_where_it_is(self):
+        self.host.start()
+        self.host.call("CreateVgpu", name="train", frame_buffer=MIB)
+        self.host.stop_manager()
+        database = self.host.state / "state.db"
+        data = bytearray(database.read_bytes())
+        data[4096:] = b"\x5a" * (len(data) - 4096)
+        database.write_bytes(data)
+        text = self.fails()
+        self.assertIn("damaged", text)
+        self.assertIn(str(database), text)
+        self.assertEqual(database.read_bytes(), bytes(data))
+
+    def test_what_is_no_database_stays_where_it_is(self):
+        self.host.state.mkdir()
+        (self.host.state / "state.db").write_text("precious")
+        self.assertIn("state.db", self.fails())
+        self.assertEqual((self.host.state / "state.db").read_text(), "precious")
+
+    def test_a_locked_database_is_named(self):
+        self.host.start()
+        self.host.stop_manager()
+        other = sqlite3.connect(self.host.state / "state.db")
+        other.execute("PRAGMA locking_mode=EXCLUSIVE")
+        other.execute("BEGIN EXCLUSIVE")
+        self.assertIn("locked", self.fails())
+        other.close()
+
+    def test_a_database_of_a_newer_version_is_refused(self):
+        self.host.start()
+        self.host.stop_manager()
+        with sqlite3.connect(self.host.state / "state.db") as database:
+            database.execute("PRAGMA user_version=99")
+        database.close()
+        self.assertIn("newer", self.fails())
+
+    def test_vgpus_last_over_a_restart_and_over_a_boot(self):
+        self.host.start()
+        kept = self.host.call("CreateVgpu", name="kept", frame_buffer=MIB, device="1")["vgpu"]
+        self.host.call("CreateVgpu", name="brief", frame_buffer=MIB, transient=True)
+        self.host.stop_manager()
+        self.host.start()
+        after = self.host.vgpu("kept")
+        self.assertEqual({k: after[k] for k in ("id", "uuid", "device", "frame_buffer", "owner")},
+                         {k: kept[k] for k in ("id", "uuid", "device", "frame_buffer", "owner")})
+        self.host.stop_manager()
+        database = sqlite3.connect(self.host.state / "state.db")
+        with database:
+            database.execute("UPDATE boot SET id = 'another'")
+            database.execute("UPDATE instance SET state = 3")
+        database.close()
+        self.host.start()
+        self.assertEqual([(v["name"], v["state"]) for v in self.host.call("ListVgpus")["vgpus"]],
+                         [("kept", "idle")])
+        new = self.host.call("CreateVgpu", frame_buffer=MIB)["vgpu"]
+        self.assertGreater(new["id"], kept["id"] + 1, "an id is never used again")
+
+    def test_readiness_is_told(self):
+        path = str(self.host.root / "notify")
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        listener.bind(path)
+        listener.settimeout(DEADLINE)
+        os.environ["NOTIFY_SOCKET"] = path
+        try:
+            self.host.start()
+        finally:
+            del os.environ["NOTIFY_SOCKET"]
+        self.assertIn(b"READY=1", listener.recv(4096))
+        listener.close()
+
+    def test_running_guests_go_on_without_and_with_a_new_one(self):
+        self.host.start()
+        self.host.call("CreateVgpu", name="train", frame_buffer=64 * MIB)
+        guest = self.host.fake_guest("train", 2 * MIB)
+        self.host.kill_manager()
+        guest.wait_for("lost")
+        self.host.start()
+        guest.wait_for("joined", 2)
+        self.assertTrue(guest.is_intact())
+        vgpu = self.host.vgpu("train")
+        self.assertEqual([p["pid"] for p in vgpu["processes"]], [guest.pid])
+        self.assertEqual(vgpu["frame_buffer_used"], 2 * MIB)
+
+    def test_a_guest_that_dies_while_no_manager_looks_is_forgotten(self):
+        self.host.start()
+        self.host.call("CreateVgpu", name="train", frame_buffer=64 * MIB)
+        dead, alive = [self.host.fake_guest("train", 2 * MIB) for _ in range(2)]
+        self.host.call("SuspendVgpu", name="train")
+        self.host.kill_manager()
+        dead.kill()
+        self.host.start()
+        wait_for("one process", lambda: len(self.host.vgpu("train")["processes"]) == 1)
+        self.assertEqual(self.host.call("GetInfo")["pool"]["used"], 2 * MIB)
+        self.host.call("ResumeVgpu", name="train")
+        alive.wait_for("opened")
+        self.assertTrue(alive.is_intact())
+        self.assertEqual(self.host.vgpu("train")["frame_buffer_used"], 2 * MIB)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
