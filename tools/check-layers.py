@@ -14,7 +14,7 @@ USES = {
     "gate": {"base", "abi", "board", "wire"},
     "keeper": {"base", "wire"},
     "mover": {"base", "abi", "wire"},
-    "manager": {"base", "board", "wire"},
+    "manager": {"base", "board", "wire", "sim"},
     "lib": {"base", "abi"},
     "nvml": {"base", "abi", "board"},
     "cli": {"base"},

@@ -217,8 +217,8 @@ static int on_client(sd_event_source *source, int fd, uint32_t events, void *use
 
         (void)source, (void)fd;
         client->is_due = false;
-        if (events & (EPOLLHUP | EPOLLERR))
-                r = -ECONNRESET;
+        if ((events & EPOLLERR) || ((events & EPOLLHUP) && client->pending))
+                r = -ECONNRESET; /* without a call under way, what it said before counts */
         if (r == 0 && (events & EPOLLOUT))
                 r = flush(client);
         if (r == 0 && (events & EPOLLIN))

@@ -151,10 +151,8 @@ static void rejoin(struct gate_link *link, struct guest *guest, enum gate_state 
         log_event(LOG_LEVEL_INFO, "process is back", "vgpu=%s pid=%d state=%d",
                   guest->instance->name, (int)guest->pid, (int)state);
         attach(link, guest, state);
-        if (guest->is_waiting)
-                return;
-        (void)guest_welcome(guest);
-        operation_guest_returned(guest);
+        if (!guest->is_waiting)
+                operation_guest_returned(guest);
 }
 
 static int join_new(struct gate_link *link, struct instance *instance, uint64_t start_time,

@@ -325,6 +325,8 @@ void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state s
         guest->gate = gate;
         guest->state = state;
         guest->must_stay = state != GATE_STATE_OPEN;
+        if (guest->slot != UINT32_MAX)
+                (void)guest_welcome(guest); /* before all else: the gate waits for that */
         if (!guest->request.done)
                 return;
         if (guest->request.is_sent)

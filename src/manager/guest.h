@@ -123,7 +123,7 @@ struct guest *guest_find(struct instance *instance, pid_t pid);
 /* guest_admit() - give it a slot and remember it; then it may be welcomed. Errors: -ENOSPC. */
 int guest_admit(struct guest *guest);
 
-/* guest_attach() - its gate is connected and in @state. */
+/* guest_attach() - its gate is connected and in @state; it is welcomed if it was before. */
 void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state state);
 
 /* guest_detach() - its gate is gone because of @error: -ENOTCONN (hung up) or -EPROTO. */

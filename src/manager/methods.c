@@ -171,9 +171,16 @@ static int resume_vgpu(struct control_pending *pending, struct failure *failure)
         return start_operation(pending, &operation_resume, failure);
 }
 
+/* What is off its device moves by coming back elsewhere. */
 static int migrate_vgpu(struct control_pending *pending, struct failure *failure)
 {
-        return start_operation(pending, &operation_migrate, failure);
+        struct instance *instance = find_own(pending, failure);
+
+        if (!instance)
+                return -ENOENT;
+        return start_operation(pending,
+                               instance_is_off(instance) ? &operation_resume : &operation_migrate,
+                               failure);
 }
 
 static const struct control_parameter no_parameters[] = { { 0 } };

@@ -2,9 +2,51 @@
 #include "manager/simulation.h"
 
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "manager/manager.h"
+#include "sim/host.h"
+
+/* What NVML clients are shown where a real driver has its version. */
+#define SIMULATED_DRIVER_VERSION "580.00-sim"
+
+static int refuse(const char *specification, int error, struct failure *failure)
+{
+        switch (error) {
+        case -EINVAL:
+                return failure_set(failure, error, "InvalidParameter",
+                                   "say it as 2xH200 or 2xH200:1G",
+                                   "'%.64s' is no simulated machine (kinds of devices: %.120s)",
+                                   specification, sim_host_kinds());
+        case -EBUSY:
+                return failure_set(failure, error, "Busy",
+                                   "end those programs, or choose another --run-dir",
+                                   "programs still use another simulated machine there");
+        case -EOPNOTSUPP:
+                return failure_set(failure, error, "Failed",
+                                   "mount a tmpfs at /dev/shm for the devices' memory",
+                                   "there is no file system in memory");
+        default:
+                return failure_from_errno(failure, error, "making the simulated machine");
+        }
+}
 
 int simulation_start(struct manager *manager, struct failure *failure)
 {
-        (void)manager;
-        return failure_set(failure, -ENOSYS, "Failed", "", "this vgpud has no simulated GPUs");
+        const struct options *options = manager->options;
+        int r = paths_join(manager->simulation, options->run_directory, PATHS_SIMULATION);
+
+        if (r == 0)
+                r = paths_join(manager->driver_path, options->private_directory, PATHS_SIM_DRIVER);
+        if (r < 0)
+                return r;
+        r = sim_host_create(manager->simulation, options->simulate);
+        if (r < 0)
+                return refuse(options->simulate, r, failure);
+        if (setenv(SIM_HOST_VARIABLE, manager->simulation, 1) < 0) /* for the movers */
+                return -errno;
+        strcpy(manager->driver_version, SIMULATED_DRIVER_VERSION);
+        return 0;
 }

@@ -78,6 +78,7 @@ class Gate:
             except OSError:
                 self.socket.close()
                 time.sleep(0.01)
+        self.is_welcome = False
         self.socket.send(HEADER.pack(MAGIC, VERSION, JOIN) +
                          struct.pack("=64sIIQ", self.vgpu.encode(), self.state, 13000, 0))
 
@@ -138,6 +139,8 @@ class Gate:
         say("closed" if not error else "kept-open")
 
     def handle(self, message, body, fds):
+        assert self.is_welcome or message in (WELCOME, REFUSED), "asked before we were welcome"
+        self.is_welcome = True
         behaviour = self.plan.pop(message, None)
         if behaviour == "hang":
             say("hangs")

@@ -155,6 +155,62 @@ class FakeGuest:
         self.process.stdout.close()
 
 
+class Guest:
+    """guest-train in a vGPU, through the gate: each step proves that its memory is right."""
+
+    def __init__(self, host, vgpu, *options):
+        answer = host.call("PrepareRun", name=vgpu)
+        environment = dict(os.environ)
+        for name, value in answer["environment"].items():
+            environment[name] = value
+        self.log = host.root / f"train-{len(host.guests)}"
+        self.process = subprocess.Popen(
+            [os.environ["TEST_GUESTS"] + "/guest-train", "--log", self.log, "--pause", "1",
+             *map(str, options)], stdout=subprocess.PIPE, stderr=host.log, env=environment)
+        self.lines = Lines(self.process.stdout)
+        self.pid = self.process.pid
+
+    def wait_ready(self):
+        def is_ready():
+            assert self.process.poll() is None, f"guest-train ended: {self.process.returncode}"
+            return self.lines.count("ready")
+
+        wait_for("guest-train to be ready", is_ready)
+        return self
+
+    def steps(self):
+        """How many steps it has made; none of them may be bad."""
+        lines = self.log.read_text().splitlines()
+        assert not any("BAD" in line for line in lines), [x for x in lines if "BAD" in x][:3]
+        return len(lines)
+
+    def goes_on(self):
+        """It makes two further steps: the one in which it was stopped, and one more."""
+        before = self.steps()
+
+        def has_gone_on():
+            assert self.process.poll() is None, f"guest-train died: {self.process.returncode}"
+            return self.steps() >= before + 2
+
+        wait_for("guest-train to go on", has_gone_on)
+
+    def finish(self):
+        """It ends, and has compared all of its memory."""
+        self.process.terminate()
+        assert self.process.wait(DEADLINE) == 0, self.process.returncode
+        last = [line for line in self.lines.read() if line.startswith("done")]
+        assert last and last[0].endswith(" ok"), self.lines.read()
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
 class Host:
     """Directories, programs and a manager."""
 
@@ -179,6 +235,7 @@ class Host:
         link("vgpu-mover", HERE / "fake_mover.py" if self.fake else os.environ["TEST_MOVER"])
         if not self.fake:
             link("gate/libcuda.so.1", os.environ["TEST_GATE"])
+            link("gate/libcuda.so", pathlib.Path(os.environ["TEST_GATE"]).with_name("libcuda.so"))
             link("sim/libcuda.so.1", os.environ["TEST_SIM"])
 
     def __enter__(self):
@@ -303,6 +360,11 @@ class Host:
         guest = FakeGuest(self, vgpu, *sizes)
         self.guests.append(guest)
         return guest.wait_for("joined")
+
+    def guest(self, vgpu, *options):
+        guest = Guest(self, vgpu, *options)
+        self.guests.append(guest)
+        return guest.wait_ready()
 
     def vgpu(self, name):
         return self.call("ListVgpus", name=name)["vgpus"][0]

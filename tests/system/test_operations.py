@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Suspend, resume and migrate: real guests, gates and movers on the simulated GPUs."""
+import os
+import signal
+import unittest
+
+from harness import MIB, Host, expect_error, wait_for
+
+
+class Operations(unittest.TestCase):
+    def setUp(self):
+        self.host = self.enterContext(Host())
+        self.host.start()
+        self.host.call("CreateVgpu", name="train", frame_buffer=256 * MIB, device="0")
+
+    def used(self):
+        return [device["memory_used"] for device in self.host.call("ListDevices")["devices"]]
+
+    def test_a_guest_is_suspended_resumed_and_moved(self):
+        host = self.host
+        guest = host.guest("train", "--size", "40M", "--piece", "6M", "--small", "1000")
+        used = host.vgpu("train")["frame_buffer_used"]
+        self.assertGreaterEqual(used, 40 * MIB)
+        client = host.client()
+        report, progress = client.call_more("SuspendVgpu", name="train")
+        self.assertGreaterEqual(report["bytes"], 40 * MIB)
+        self.assertEqual(report["vgpu"]["state"], "suspended")
+        self.assertTrue(progress)
+        self.assertEqual(self.used(), [0, 0])
+
+        report = host.call("ResumeVgpu", name="train", device="1")
+        self.assertEqual((report["from_device"], report["to_device"]), (0, 1))
+        guest.goes_on()
+        self.assertEqual(self.used(), [0, used])
+
+        report = host.call("MigrateVgpu", name="train", device="0")
+        self.assertEqual((report["from_device"], report["to_device"]), (1, 0))
+        guest.goes_on()
+        self.assertEqual(self.used(), [used, 0])
+        guest.finish()
+        host.wait_state("train", "idle")
+        self.assertEqual(self.used(), [0, 0])
+        self.assertEqual(host.call("GetInfo")["pool"]["used"], 0)
+
+    def test_several_processes_and_threads(self):
+        guests = [self.host.guest("train", "--size", "16M", "--threads", "3") for _ in range(3)]
+        for device in ("1", "0"):
+            self.host.call("SuspendVgpu", name="train")
+            self.host.call("ResumeVgpu", name="train", device=device)
+            self.host.call("MigrateVgpu", name="train", device="1" if device == "0" else "0")
+        for guest in guests:
+            guest.goes_on()
+            guest.finish()
+
+    def test_the_context_may_stay(self):
+        guest = self.host.guest("train", "--size", "16M")
+        report = self.host.call("SuspendVgpu", name="train", keep_context=True)
+        self.assertEqual(report["vgpu"]["state"], "evicted")
+        self.assertEqual(report["context_seconds"], 0)
+        self.host.call("ResumeVgpu", name="train")
+        guest.goes_on()
+        self.host.call("SuspendVgpu", name="train", keep_context=True)
+        self.host.call("ResumeVgpu", name="train", device="1")
+        guest.goes_on()
+        guest.finish()
+
+    def test_a_suspended_vgpu_moves(self):
+        guest = self.host.guest("train", "--size", "16M")
+        self.host.call("SuspendVgpu", name="train")
+        report = self.host.call("MigrateVgpu", name="train", device="1")
+        self.assertEqual(report["vgpu"]["state"], "running")
+        guest.goes_on()
+        guest.finish()
+
+    def test_what_is_suspended_makes_room(self):
+        self.host.guest("train", "--size", "16M")
+        expect_error("NoRoom", self.host.call, "CreateVgpu", name="big", frame_buffer=1024 * MIB,
+                     device="0")
+        self.host.call("SuspendVgpu", name="train")
+        self.host.call("CreateVgpu", name="big", frame_buffer=1024 * MIB, device="0")
+        expect_error("NoRoom", self.host.call, "ResumeVgpu", name="train")
+        self.assertEqual(self.host.vgpu("train")["state"], "suspended")
+        self.host.call("RemoveVgpu", name="big")
+        self.host.call("ResumeVgpu", name="train")
+
+    def test_managed_memory_is_named_and_the_guest_goes_on(self):
+        guest = self.host.guest("train", "--size", "16M", "--managed")
+        error = expect_error("NotMovable", self.host.call, "SuspendVgpu", name="train")
+        self.assertIn("managed", error.parameters["message"])
+        guest.goes_on()
+        expect_error("NotMovable", self.host.call, "MigrateVgpu", name="train", device="1")
+        guest.goes_on()
+        self.host.call("SuspendVgpu", name="train", keep_context=True)
+        self.host.call("ResumeVgpu", name="train")
+        guest.goes_on()
+        guest.finish()
+
+    def test_a_pool_that_is_too_small_is_said_before_anything_happens(self):
+        self.host.stop_manager()
+        self.host.start(options=["--pool-limit", "16M"])
+        guest = self.host.guest("train", "--size", "40M")
+        error = expect_error("PoolTooSmall", self.host.call, "SuspendVgpu", name="train")
+        self.assertIn("--pool-limit", error.parameters["hint"])
+        guest.goes_on()
+        self.host.call("MigrateVgpu", name="train", device="1")
+        guest.goes_on()
+        guest.finish()
+
+    def test_a_stopped_guest_is_a_time_out_and_goes_on_later(self):
+        guest = self.host.guest("train", "--size", "16M", "--pause", "500")
+        other = self.host.guest("train", "--size", "16M")
+        guest.goes_on()
+        os.kill(guest.pid, signal.SIGSTOP)  # in its pause: the simulated engine is not in its hands
+        expect_error("TimedOut", self.host.call, "SuspendVgpu", name="train", timeout=0.2)
+        other.goes_on()
+        os.kill(guest.pid, signal.SIGCONT)
+        guest.goes_on()
+        self.host.call("SuspendVgpu", name="train")
+        self.host.call("ResumeVgpu", name="train")
+        guest.goes_on()
+
+    def test_one_operation_at_a_time(self):
+        guest = self.host.guest("train", "--size", "16M")
+        self.host.stop_manager()
+        self.host.start("suspend.closed=pause")
+        client, other = self.host.client(), self.host.client()
+        client.send("SuspendVgpu", name="train")
+        self.host.wait_paused("suspend.closed")
+        other.send("ResumeVgpu", name="train")
+        self.host.go_on("suspend.closed")
+        self.assertEqual(client.result(client.receive())["vgpu"]["state"], "suspended")
+        other.receive()
+        if self.host.vgpu("train")["state"] == "suspended":
+            self.host.call("ResumeVgpu", name="train")
+        guest.goes_on()
+
+    def test_a_client_that_hangs_up_does_not_end_what_it_asked_for(self):
+        guest = self.host.guest("train", "--size", "16M")
+        client = self.host.client()
+        client.send("SuspendVgpu", more=True, name="train")
+        client.close()
+        self.host.wait_state("train", "suspended")
+        self.host.call("ResumeVgpu", name="train")
+        guest.goes_on()
+
+    def test_the_quota_goes_along(self):
+        guest = self.host.guest("train", "--size", "200M", "--piece", "10M")
+        self.host.call("MigrateVgpu", name="train", device="1")
+        vgpu = self.host.vgpu("train")
+        self.assertLessEqual(vgpu["frame_buffer_used"], vgpu["frame_buffer"])
+        self.assertGreaterEqual(vgpu["frame_buffer_used"], 200 * MIB)
+        guest.goes_on()
+        guest.kill()
+        self.host.wait_state("train", "idle")
+        self.assertEqual(self.used(), [0, 0])
+
+    def test_movers_go_when_they_are_not_needed(self):
+        guest = self.host.guest("train", "--size", "16M")
+        wait_for("a mover", lambda: self.host.movers())
+        guest.finish()
+        wait_for("no mover", lambda: not self.host.movers())
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
