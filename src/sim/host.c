@@ -168,7 +168,7 @@ static void remove_folder(const char *path)
         if (!folder)
                 return;
         while ((entry = readdir(folder))) {
-                if (entry->d_name[0] != '.' || strcmp(entry->d_name, ".host") == 0)
+                if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
                         (void)unlinkat(dirfd(folder), entry->d_name, 0);
         }
         (void)closedir(folder);
@@ -329,19 +329,60 @@ static int create_in_locked(const char *directory, const char *specification)
         return r < 0 ? r : write_host(path, host);
 }
 
-int sim_host_create(const char *directory, const char *specification)
+static int lock_host(int *ret_lock, const char *directory)
 {
         CLEANUP(fd_closep) int lock = -1;
         char path[PATHS_MAX];
-        int r;
+        int r = paths_join(path, directory, "lock");
 
-        if (mkdir(directory, 0700) < 0 && errno != EEXIST)
-                return -errno;
-        r = paths_join(path, directory, "lock");
         if (r < 0)
                 return r;
         lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
         if (lock < 0 || flock(lock, LOCK_EX) < 0)
                 return -errno;
-        return create_in_locked(directory, specification);
+        *ret_lock = TAKE_FD(lock);
+        return 0;
+}
+
+int sim_host_create(const char *directory, const char *specification)
+{
+        CLEANUP(fd_closep) int lock = -1;
+        int r;
+
+        if (mkdir(directory, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        r = lock_host(&lock, directory);
+        return r < 0 ? r : create_in_locked(directory, specification);
+}
+
+static int remove_locked(const char *directory)
+{
+        CLEANUP(freep) struct host *host = malloc(sizeof(*host));
+        CLEANUP(fd_closep) int fd = -1;
+        char path[PATHS_MAX];
+        int r;
+
+        if (!host)
+                return -ENOMEM;
+        r = paths_join(path, directory, "host");
+        if (r < 0)
+                return r;
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        if (fd < 0)
+                return -errno;
+        if (has_live_process(fd))
+                return -EBUSY;
+        if (pread(fd, host, sizeof(*host), 0) == (ssize_t)sizeof(*host) &&
+            host->magic == HOST_MAGIC)
+                remove_folder(host->memory);
+        remove_folder(directory);
+        return 0;
+}
+
+int sim_host_remove(const char *directory)
+{
+        CLEANUP(fd_closep) int lock = -1;
+        int r = lock_host(&lock, directory);
+
+        return r < 0 ? r : remove_locked(directory);
 }

@@ -28,6 +28,13 @@
  */
 int sim_host_create(const char *directory, const char *specification);
 
+/*
+ * sim_host_remove() - remove the host in @directory and its devices' memory. Without it nothing
+ * lasts but a few files: who creates the next host sweeps up after removed directories.
+ * Errors: -EBUSY (a process uses it), -ENOENT.
+ */
+int sim_host_remove(const char *directory);
+
 /* sim_host_kinds() - the names of all kinds of devices, separated by ", ". */
 const char *sim_host_kinds(void);
 

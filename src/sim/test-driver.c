@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The driver itself: what works before cuInit(), entry points by name, failures on demand. */
+
+#include "sim/test-guest.h"
+
+static void call_before_init(int socket)
+{
+        CUprocessState process_state;
+        CUdeviceptr pointer;
+        CUcontext context;
+        const char *text;
+        const void *table;
+        void *function;
+        int number;
+
+        (void)socket;
+        must(cuDriverGetVersion(&number));
+        must_equal(number, 13000);
+        must(cuGetErrorName(CUDA_ERROR_OUT_OF_MEMORY, &text));
+        must_equal(strcmp(text, "CUDA_ERROR_OUT_OF_MEMORY"), 0);
+        must_equal(cuGetErrorName(12345, &text), CUDA_ERROR_INVALID_VALUE);
+        must(cuGetProcAddress_v2("cuInit", &function, 2000, 0, NULL));
+        must_equal(cuGetExportTable(&table, NULL), CUDA_ERROR_INVALID_VALUE);
+        must_equal(cuDeviceGetCount(&number), CUDA_ERROR_NOT_INITIALIZED);
+        must_equal(cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_NOT_INITIALIZED);
+        must_equal(cuCtxGetCurrent(&context), CUDA_ERROR_NOT_INITIALIZED);
+        must_equal(cuCheckpointProcessGetState(getpid(), &process_state),
+                   CUDA_ERROR_NOT_INITIALIZED);
+        must_equal(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+        must(cuInit(0));
+        must(cuInit(0));
+        must(cuDeviceGetCount(&number));
+        must(cuCtxGetCurrent(&context));
+        must_equal(context == NULL, 1);
+        must_equal(cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static void test_before_init_only_a_few_calls_work(void **state)
+{
+        (void)state;
+        guest_run(call_before_init);
+}
+
+CUDA_API CUresult cuMemFree(unsigned int pointer);
+CUDA_API CUresult cuMemcpyHtoD_v2_ptds(CUdeviceptr to, const void *from, size_t size);
+CUDA_API CUresult cuLaunchKernel_ptsz(void);
+CUDA_API CUresult cuTexRefCreate(void **reference);
+
+#define ADDRESS(name) ((void *)(uintptr_t) & (name))
+
+static void test_names_give_the_entry_point_of_the_version(void **state)
+{
+        const struct {
+                const char *name;
+                int version;
+                uint64_t flags;
+                void *function;
+                int status; /* CUdriverProcAddressQueryResult */
+        } cases[] = {
+                { "cuMemAlloc", 3020, 0, ADDRESS(cuMemAlloc_v2), 0 },
+                { "cuMemAlloc", 13000, 2, ADDRESS(cuMemAlloc_v2), 0 },
+                { "cuMemFree", 2000, 0, ADDRESS(cuMemFree), 0 },
+                { "cuCtxCreate", 3020, 0, ADDRESS(cuCtxCreate_v2), 0 },
+                { "cuCtxCreate", 13000, 0, ADDRESS(cuCtxCreate_v4), 0 },
+                { "cuCtxDestroy", 3020, 0, ADDRESS(cuCtxDestroy), 0 },
+                { "cuCtxDestroy", 13000, 0, ADDRESS(cuCtxDestroy_v2), 0 },
+                { "cuCtxSynchronize", 3020, 0, ADDRESS(cuCtxSynchronize), 0 },
+                { "cuCtxSynchronize", 13000, 0, ADDRESS(cuCtxSynchronize_v2), 0 },
+                { "cuGetProcAddress", 11030, 0, ADDRESS(cuGetProcAddress), 0 },
+                { "cuGetProcAddress", 12000, 2, ADDRESS(cuGetProcAddress_v2), 0 },
+                { "cuStreamBeginCapture", 10000, 0, ADDRESS(cuStreamBeginCapture), 0 },
+                { "cuStreamBeginCapture", 10010, 0, ADDRESS(cuStreamBeginCapture_v2), 0 },
+                { "cuStreamGetCaptureInfo", 13000, 0, ADDRESS(cuStreamGetCaptureInfo_v3), 0 },
+                { "cuMemPrefetchAsync", 13000, 0, ADDRESS(cuMemPrefetchAsync_v2), 0 },
+                { "cuDeviceGetUuid", 13000, 0, ADDRESS(cuDeviceGetUuid_v2), 0 },
+                { "cuIpcOpenMemHandle", 13000, 0, ADDRESS(cuIpcOpenMemHandle_v2), 0 },
+                { "cuMemHostRegister", 13000, 0, ADDRESS(cuMemHostRegister_v2), 0 },
+                { "cuMemcpyHtoD", 13000, 2, ADDRESS(cuMemcpyHtoD_v2_ptds), 0 },
+                { "cuMemcpyHtoD", 13000, 0, ADDRESS(cuMemcpyHtoD_v2), 0 },
+                { "cuLaunchKernel", 13000, 2, ADDRESS(cuLaunchKernel_ptsz), 0 },
+                { "cuTexRefCreate", 13000, 0, ADDRESS(cuTexRefCreate), 0 },
+                { "cuMemCreate", 3020, 0, NULL, 2 },
+                { "cuMemAlloc_v2", 13000, 0, NULL, 1 },
+                { "cuNoSuchThing", 13000, 0, NULL, 1 },
+                { "", 13000, 0, NULL, 1 },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                void *function = &function;
+                int status = -1;
+                CUresult result = cuGetProcAddress_v2(cases[i].name, &function, cases[i].version,
+                                                      cases[i].flags, &status);
+
+                if (result || function != cases[i].function || status != cases[i].status)
+                        fail_msg("%s at %d: result %d, status %d, %s function", cases[i].name,
+                                 cases[i].version, (int)result, status,
+                                 function == cases[i].function ? "right" : "wrong");
+        }
+        assert_int_equal(cuGetProcAddress_v2("cuInit", &(void *){ NULL }, 14000, 0, NULL),
+                         CUDA_ERROR_INVALID_VALUE);
+        assert_int_equal(cuGetProcAddress("cuNoSuchThing", &(void *){ NULL }, 13000, 0),
+                         CUDA_ERROR_NOT_FOUND);
+}
+
+static void test_what_is_not_simulated_says_so(void **state)
+{
+        (void)state;
+        assert_int_equal(cuTexRefCreate(&(void *){ NULL }), CUDA_ERROR_NOT_SUPPORTED);
+}
+
+static void fail_on_demand(int socket)
+{
+        CUdeviceptr pointer;
+        CUstream stream;
+
+        (void)socket;
+        (void)setenv("OPENVGPU_SIM_FAIL", "cuMemAlloc_v2@2=2,cuStreamCreate@1=999,nothing,cuX@1=1",
+                     1);
+        (void)guest_init(0);
+        must(cuMemAlloc_v2(&pointer, 100));
+        must_equal(cuMemAlloc_v2(&pointer, 100), CUDA_ERROR_OUT_OF_MEMORY);
+        must(cuMemAlloc_v2(&pointer, 100));
+        must_equal(cuStreamCreate(&stream, 0), CUDA_ERROR_UNKNOWN);
+        must(cuStreamCreate(&stream, 0));
+}
+
+static void test_the_nth_call_of_a_name_fails_on_demand(void **state)
+{
+        (void)state;
+        guest_run(fail_on_demand);
+}
+
+static void fork_a_child(int socket)
+{
+        size_t before;
+        CUdeviceptr pointer;
+        int status, count;
+        pid_t child;
+
+        (void)guest_init(0);
+        must(cuMemAlloc_v2(&pointer, 64 * MIB));
+        before = guest_get_free();
+        child = fork();
+        if (child == 0) {
+                if (cuDeviceGetCount(&count) != CUDA_ERROR_NOT_INITIALIZED ||
+                    cuMemAlloc_v2(&pointer, 1) != CUDA_ERROR_NOT_INITIALIZED)
+                        _exit(1);
+                (void)guest_hear(socket, NULL); /* stays until the parent has freed */
+                _exit(0);
+        }
+        must(cuMemFree_v2(pointer));
+        must_equal(guest_get_free(), before + 64 * MIB);
+        guest_tell(socket, 0, -1);
+        must_equal(waitpid(child, &status, 0), child);
+        must_equal(status, 0);
+        must(cuMemAlloc_v2(&pointer, 64 * MIB));
+}
+
+static void test_a_forked_child_has_no_driver_and_holds_no_memory(void **state)
+{
+        struct guest guest = guest_start(fork_a_child);
+
+        (void)state;
+        (void)guest_hear(guest.socket, NULL);
+        guest_tell(guest.socket, 0, -1);
+        assert_int_equal(guest_end(&guest), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_before_init_only_a_few_calls_work),
+                cmocka_unit_test(test_the_nth_call_of_a_name_fails_on_demand),
+                cmocka_unit_test(test_a_forked_child_has_no_driver_and_holds_no_memory),
+                /* These call in this process, so they come after those that fork. */
+                cmocka_unit_test(test_names_give_the_entry_point_of_the_version),
+                cmocka_unit_test(test_what_is_not_simulated_says_so),
+        };
+        int failed;
+
+        test_host_create("2xH200:1G");
+        failed = cmocka_run_group_tests(tests, NULL, NULL);
+        test_host_remove();
+        return failed;
+}

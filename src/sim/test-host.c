@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The simulated host: a directory that stands for a machine with GPUs. */
+
+#include <errno.h>
+
+#include "sim/test-guest.h"
+
+static int create_new(const char *specification)
+{
+        char directory[] = "/tmp/sim-test-XXXXXX";
+        int r;
+
+        assert_non_null(mkdtemp(directory));
+        r = sim_host_create(directory, specification);
+        if (sim_host_remove(directory) < 0) {
+                char lock[64];
+
+                (void)snprintf(lock, sizeof(lock), "%s/lock", directory);
+                (void)unlink(lock);
+                (void)rmdir(directory);
+        }
+        return r;
+}
+
+static void test_specifications_are_counts_kinds_and_sizes(void **state)
+{
+        static const struct {
+                const char *text;
+                int result;
+        } cases[] = {
+                { "H200", 0 },          { "2xH200", 0 },       { "2xH200:2G", 0 },
+                { "1xH200,1xL4", 0 },   { "32xT4:64M", 0 },    { "1xA100:512M,2xB200", 0 },
+                { "", -EINVAL },        { "H300", -EINVAL },   { "0xH200", -EINVAL },
+                { "33xH200", -EINVAL }, { "xH200", -EINVAL },  { "2xH200:", -EINVAL },
+                { "2x", -EINVAL },      { "H200:1", -EINVAL }, { "H200:two", -EINVAL },
+                { "-1xH200", -EINVAL },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                int r = create_new(cases[i].text);
+
+                if (r != cases[i].result)
+                        fail_msg("\"%s\" gives %d, not %d", cases[i].text, r, cases[i].result);
+        }
+}
+
+static void see_devices(int socket)
+{
+        char name[64], bus[32];
+        CUuuid uuid[2];
+        size_t size;
+        int count;
+
+        (void)socket;
+        must(cuInit(0));
+        must(cuDeviceGetCount(&count));
+        must_equal(count, 2);
+        must(cuDeviceGetName(name, sizeof(name), 1));
+        must_equal(strcmp(name, "NVIDIA H200"), 0);
+        must(cuDeviceTotalMem_v2(&size, 0));
+        must_equal(size, 1 * GIB);
+        must(cuDeviceGetUuid(&uuid[0], 0));
+        must(cuDeviceGetUuid(&uuid[1], 1));
+        must_equal(memcmp(&uuid[0], &uuid[1], sizeof(uuid[0])) != 0, 1);
+        must(cuDeviceGetPCIBusId(bus, sizeof(bus), 1));
+        must_equal(strcmp(bus, "0000:07:00.0"), 0);
+        must(cuDeviceGetByPCIBusId(&count, "0000:07:00.0"));
+        must_equal(count, 1);
+        must_equal(cuDeviceGet(&count, 2), CUDA_ERROR_INVALID_DEVICE);
+}
+
+static void test_a_process_sees_the_devices(void **state)
+{
+        (void)state;
+        guest_run(see_devices);
+}
+
+static void stay(int socket)
+{
+        (void)guest_init(0);
+        guest_tell(socket, 0, -1);
+        (void)guest_hear(socket, NULL);
+}
+
+static void test_a_host_with_processes_is_kept_or_refused(void **state)
+{
+        struct guest guest = guest_start(stay);
+
+        (void)state;
+        (void)guest_hear(guest.socket, NULL);
+        assert_int_equal(sim_host_create(test_directory, "2xH200:1G"), 0);
+        assert_int_equal(sim_host_create(test_directory, "4xH200:1G"), -EBUSY);
+        assert_int_equal(sim_host_remove(test_directory), -EBUSY);
+        guest_tell(guest.socket, 0, -1);
+        assert_int_equal(guest_end(&guest), 0);
+        guest_run(see_devices);
+}
+
+static const char *visible;
+static int visible_count, visible_first;
+
+static void see_visible(int socket)
+{
+        CUuuid uuid;
+        int count;
+
+        (void)socket;
+        (void)setenv("CUDA_VISIBLE_DEVICES", visible, 1);
+        if (visible_count == 0) {
+                must_equal(cuInit(0), CUDA_ERROR_NO_DEVICE);
+                return;
+        }
+        must(cuInit(0));
+        must(cuDeviceGetCount(&count));
+        must_equal(count, visible_count);
+        must(cuDeviceGetAttribute(&count, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID, 0));
+        must_equal(count, 6 + visible_first);
+        must(cuDeviceGetUuid(&uuid, 0));
+}
+
+static char uuid_text[48];
+
+static void tell_uuid(int socket)
+{
+        CUuuid uuid;
+        uint64_t half[2];
+
+        must(cuInit(0));
+        must(cuDeviceGetUuid(&uuid, 1));
+        memcpy(half, uuid.bytes, sizeof(half));
+        guest_tell(socket, half[0], -1);
+        guest_tell(socket, half[1], -1);
+}
+
+static void format_uuid_of_device_1(void)
+{
+        struct guest guest = guest_start(tell_uuid);
+        uint64_t half[2] = { guest_hear(guest.socket, NULL), guest_hear(guest.socket, NULL) };
+        uint8_t b[16];
+
+        memcpy(b, half, sizeof(b));
+        (void)snprintf(uuid_text, sizeof(uuid_text),
+                       "GPU-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
+                       b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11],
+                       b[12], b[13], b[14], b[15]);
+        assert_int_equal(guest_end(&guest), 0);
+}
+
+static void test_visible_devices_are_indices_or_uuids_or_prefixes(void **state)
+{
+        char prefix[13];
+        const struct {
+                const char *text;
+                int count, first;
+        } cases[] = {
+                { "0", 1, 0 },   { "1", 1, 1 },    { "1,0", 2, 1 },     { "0,1", 2, 0 },
+                { "", 0, 0 },    { "2", 0, 0 },    { "0,7,1", 1, 0 },   { "-1", 0, 0 },
+                { "x", 0, 0 },   { "GPU-", 0, 0 }, { uuid_text, 1, 1 }, { prefix, 1, 1 },
+                { "1,1", 1, 1 },
+        };
+
+        (void)state;
+        format_uuid_of_device_1();
+        memcpy(prefix, uuid_text, sizeof(prefix) - 1);
+        prefix[sizeof(prefix) - 1] = '\0';
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                visible = cases[i].text;
+                visible_count = cases[i].count;
+                visible_first = cases[i].first;
+                guest_run(see_visible);
+        }
+}
+
+static void find_no_host(int socket)
+{
+        (void)socket;
+        (void)setenv(SIM_HOST_VARIABLE, "/nonexistent", 1);
+        must_equal(cuInit(0), CUDA_ERROR_NO_DEVICE);
+        must_equal(cuInit(0), CUDA_ERROR_NO_DEVICE);
+}
+
+static void test_without_a_host_there_is_no_device(void **state)
+{
+        (void)state;
+        guest_run(find_no_host);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_specifications_are_counts_kinds_and_sizes),
+                cmocka_unit_test(test_a_process_sees_the_devices),
+                cmocka_unit_test(test_a_host_with_processes_is_kept_or_refused),
+                cmocka_unit_test(test_visible_devices_are_indices_or_uuids_or_prefixes),
+                cmocka_unit_test(test_without_a_host_there_is_no_device),
+        };
+        int failed;
+
+        test_host_create("2xH200:1G");
+        failed = cmocka_run_group_tests(tests, NULL, NULL);
+        test_host_remove();
+        return failed;
+}
