@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -23,11 +24,39 @@ static struct {
         atomic_uint in_flight;
         atomic_bool is_closed;
         atomic_bool is_disabled;
-        atomic_uint waiting[CALL_COUNT];
-        int progress; /* eventfd */
+        atomic_uint synchronizing;     /* threads that wait in it for the lock to end */
+        _Atomic uint64_t last_loop_ms; /* when a thread was last seen in a loop of it */
+        int progress;                  /* eventfd */
 } calls = { .progress = -1 };
 
+/* So many calls of cuCtxSynchronize() with nothing in between are a loop. */
+#define LOOP_CALLS 8
+
+/* How long a thread of a loop may take from one call to the next. */
+#define LOOP_MS 1000
+
 static _Thread_local bool is_per_thread;
+static _Thread_local unsigned int synchronize_calls;
+
+static uint64_t now_ms(void)
+{
+        struct timespec time;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &time);
+        return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
+static bool is_synchronize(enum call_name name)
+{
+        return name == CALL_cuCtxSynchronize || name == CALL_cuCtxSynchronize_v2;
+}
+
+static void note_loop(enum call_name name)
+{
+        synchronize_calls = is_synchronize(name) ? synchronize_calls + 1 : 0;
+        if (synchronize_calls >= LOOP_CALLS)
+                atomic_store(&calls.last_loop_ms, now_ms());
+}
 
 static void leave(void)
 {
@@ -39,10 +68,14 @@ static void wait_until_open(enum call_name name)
 {
         PROCESS_LOCKED();
 
-        atomic_fetch_add(&calls.waiting[name], 1);
+        if (is_synchronize(name)) {
+                atomic_fetch_add(&calls.synchronizing, 1);
+                process_tell_locked();
+        }
         while (atomic_load(&calls.is_closed))
                 process_wait_locked();
-        atomic_fetch_sub(&calls.waiting[name], 1);
+        if (is_synchronize(name))
+                atomic_fetch_sub(&calls.synchronizing, 1);
 }
 
 static void get_inside(struct call *call)
@@ -55,6 +88,7 @@ static void get_inside(struct call *call)
                 wait_until_open(call->name);
         }
         call->is_inside = true;
+        note_loop(call->name);
 }
 
 CUresult call_enter(struct call *call)
@@ -121,9 +155,14 @@ void call_tell_progress(void)
         errno = saved_errno;
 }
 
-unsigned int call_count_waiting(enum call_name name)
+bool call_is_synchronizing(void)
 {
-        return atomic_load(&calls.waiting[name]);
+        uint64_t deadline = atomic_load(&calls.last_loop_ms) + LOOP_MS;
+        PROCESS_LOCKED();
+
+        while (atomic_load(&calls.synchronizing) == 0 && now_ms() < deadline)
+                process_wait_for_locked(LOOP_MS);
+        return atomic_load(&calls.synchronizing) > 0;
 }
 
 int call_start(void)

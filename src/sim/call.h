@@ -60,8 +60,11 @@ bool call_is_drained(void);
 int call_drain_fd(void);
 void call_tell_progress(void);
 
-/* call_count_waiting() - threads that the lock keeps in a call of @name. */
-unsigned int call_count_waiting(enum call_name name);
+/*
+ * call_is_synchronizing() - while locked: is a thread kept in cuCtxSynchronize()? One that was in a
+ * loop of it when the lock came is given a second to arrive.
+ */
+bool call_is_synchronizing(void);
 
 /* call_start() - make what is above, in cuInit(). */
 int call_start(void);

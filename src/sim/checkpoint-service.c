@@ -83,7 +83,7 @@ static CUresult lock(const struct checkpoint_request *request, int caller)
 
 /*
  * Measured: the real driver crashes the process when one of its threads sits in a synchronize
- * loop. Here it is one whose thread the lock keeps in that call.
+ * loop. Here it is one with a thread that the lock keeps in that call.
  */
 static void die_like_the_real_driver(void)
 {
@@ -99,8 +99,7 @@ static CUresult checkpoint(const struct checkpoint_request *request, int caller)
 
         (void)request;
         (void)caller;
-        if (call_count_waiting(CALL_cuCtxSynchronize) ||
-            call_count_waiting(CALL_cuCtxSynchronize_v2))
+        if (call_is_synchronizing())
                 die_like_the_real_driver();
         result = image_save();
         if (result == CUDA_SUCCESS)

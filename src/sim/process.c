@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "sim/call.h"
 #include "sim/checkpoint-service.h"
@@ -34,6 +35,20 @@ bool process_is_started(void)
 struct device *process_device(CUdevice device)
 {
         return device >= 0 && device < process.n_devices ? &process.device[device] : NULL;
+}
+
+void process_wait_for_locked(unsigned int milliseconds)
+{
+        struct timespec until;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += milliseconds / 1000;
+        until.tv_nsec += (long)(milliseconds % 1000) * 1000000;
+        if (until.tv_nsec >= 1000000000) {
+                until.tv_sec++;
+                until.tv_nsec -= 1000000000;
+        }
+        (void)pthread_cond_clockwait(&process.changed, &process.lock, CLOCK_MONOTONIC, &until);
 }
 
 static void before_fork(void)

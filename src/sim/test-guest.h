@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -69,6 +70,7 @@ static inline struct guest guest_start(void (*run)(int socket))
         (void)fflush(NULL);
         guest.pid = fork();
         if (guest.pid == 0) {
+                (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
                 (void)close(pair[0]);
                 run(pair[1]);
                 exit(0);
