@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nvml/answer.h"
 
-#include <stdio.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -34,10 +34,4 @@ nvmlReturn_t answer_room_or_count(unsigned int *count, unsigned int n)
 nvmlReturn_t answer_change(void)
 {
         return geteuid() == 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NO_PERMISSION;
-}
-
-void answer_bus_id(char *text, const struct board_device *device)
-{
-        snprintf(text, ANSWER_BUS_ID_MAX, "%08X:%02X:%02X.0", device->pci_domain, device->pci_bus,
-                 device->pci_device);
 }

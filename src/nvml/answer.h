@@ -5,10 +5,6 @@
 /* The parts that many answers have in common: texts, lists, and who may change something. */
 
 #include "abi/nvml-vgpu.h"
-#include "board/board.h"
-
-/* Size of a PCI bus id as text, with its NUL. */
-#define ANSWER_BUS_ID_MAX NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE
 
 /* answer_text() - @text into the caller's @size bytes at @to, or INSUFFICIENT_SIZE. */
 nvmlReturn_t answer_text(char *to, unsigned int size, const char *text);
@@ -24,8 +20,5 @@ nvmlReturn_t answer_room_or_count(unsigned int *count, unsigned int n);
 
 /* answer_change() - to a change that is right but that we can't take to the manager yet. */
 nvmlReturn_t answer_change(void);
-
-/* answer_bus_id() - "00000000:17:00.0" into @text of ANSWER_BUS_ID_MAX bytes. */
-void answer_bus_id(char *text, const struct board_device *device);
 
 #endif

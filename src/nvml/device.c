@@ -5,6 +5,7 @@
 #include <strings.h>
 
 #include "nvml/answer.h"
+#include "nvml/bus-id.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
@@ -107,48 +108,23 @@ nvmlReturn_t our_nvmlDeviceGetHandleByUUIDV(const nvmlUUID_v1_t *uuid, nvmlDevic
         return find_by(has_uuid, text, device);
 }
 
-struct address {
-        unsigned int domain, bus, device;
-};
-
-/* domain:bus:device.function, domain:bus:device or bus:device.function, all hexadecimal. */
-static bool parse_bus_id(struct address *ret_address, const char *text)
-{
-        struct address address = { 0 };
-        unsigned int function;
-        int end = 0;
-
-        if (sscanf(text, "%x:%x:%x%n", &address.domain, &address.bus, &address.device, &end) == 3) {
-                if (text[end] != '\0' && text[end] != '.')
-                        return false;
-        } else {
-                address.domain = 0;
-                if (sscanf(text, "%x:%x.%x%n", &address.bus, &address.device, &function, &end) !=
-                            3 ||
-                    text[end] != '\0')
-                        return false;
-        }
-        *ret_address = address;
-        return true;
-}
-
 static bool has_address(const struct board_device *device, const void *wanted)
 {
-        const struct address *address = wanted;
+        const struct bus_id *id = wanted;
 
-        return device->pci_domain == address->domain && device->pci_bus == address->bus &&
-               device->pci_device == address->device;
+        return device->pci_domain == id->domain && device->pci_bus == id->bus &&
+               device->pci_device == id->device;
 }
 
 nvmlReturn_t our_nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device)
 {
-        struct address address;
+        struct bus_id id;
 
         if (!view_is_substitute())
                 return NVML_REAL(nvmlDeviceGetHandleByPciBusId_v2)(bus_id, device);
-        if (!bus_id || !device || !parse_bus_id(&address, bus_id))
+        if (!bus_id || !device || !bus_id_parse(&id, bus_id))
                 return NVML_ERROR_INVALID_ARGUMENT;
-        return find_by(has_address, &address, device);
+        return find_by(has_address, &id, device);
 }
 
 nvmlReturn_t our_nvmlDeviceGetHandleByPciBusId(const char *bus_id, nvmlDevice_t *device)
@@ -232,12 +208,6 @@ nvmlReturn_t our_nvmlDeviceGetMultiGpuBoard(nvmlDevice_t handle, unsigned int *f
         return NVML_SUCCESS;
 }
 
-static void format_legacy_bus_id(char *text, const struct board_device *device)
-{
-        snprintf(text, NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE, "%04X:%02X:%02X.0",
-                 device->pci_domain & 0xffff, device->pci_bus & 0xff, device->pci_device & 0xff);
-}
-
 nvmlReturn_t our_nvmlDeviceGetPciInfo(nvmlDevice_t handle, nvmlPciInfo_v1_t *pci)
 {
         struct board_device device;
@@ -248,7 +218,7 @@ nvmlReturn_t our_nvmlDeviceGetPciInfo(nvmlDevice_t handle, nvmlPciInfo_v1_t *pci
                                    .bus = device.pci_bus,
                                    .device = device.pci_device,
                                    .pciDeviceId = device.pci_device_id };
-        format_legacy_bus_id(pci->busId, &device);
+        bus_id_format_legacy(pci->busId, &device);
         return NVML_SUCCESS;
 }
 
@@ -263,7 +233,7 @@ nvmlReturn_t our_nvmlDeviceGetPciInfo_v2(nvmlDevice_t handle, nvmlPciInfo_v2_t *
                                    .device = device.pci_device,
                                    .pciDeviceId = device.pci_device_id,
                                    .pciSubSystemId = device.pci_subsystem_id };
-        format_legacy_bus_id(pci->busId, &device);
+        bus_id_format_legacy(pci->busId, &device);
         return NVML_SUCCESS;
 }
 
@@ -278,8 +248,8 @@ nvmlReturn_t our_nvmlDeviceGetPciInfo_v3(nvmlDevice_t handle, nvmlPciInfo_t *pci
                                 .device = device.pci_device,
                                 .pciDeviceId = device.pci_device_id,
                                 .pciSubSystemId = device.pci_subsystem_id };
-        format_legacy_bus_id(pci->busIdLegacy, &device);
-        answer_bus_id(pci->busId, &device);
+        bus_id_format_legacy(pci->busIdLegacy, &device);
+        bus_id_format(pci->busId, &device);
         return NVML_SUCCESS;
 }
 
@@ -301,7 +271,7 @@ nvmlReturn_t our_nvmlDeviceGetPciInfoExt(nvmlDevice_t handle, nvmlPciInfoExt_v1_
                                       .pciSubSystemId = device.pci_subsystem_id,
                                       .baseClass = 3, /* display controller */
                                       .subClass = 2 /* 3D */ };
-        answer_bus_id(pci->busId, &device);
+        bus_id_format(pci->busId, &device);
         return NVML_SUCCESS;
 }
 

@@ -3,9 +3,9 @@
  * The table of unnamed functions that nvidia-smi asks for.
  *
  * No document describes it. What is here was found by watching nvidia-smi 470, 535 and
- * 550 call a table of our own: word 0 is the size in bytes, the others are functions
- * or NULL, and the numbers below mean the same in all three. Without the table
- * nvidia-smi gives up at once, and without slot 72 it lists no vGPU.
+ * 550 call a table of our own, and holds for 580: word 0 is the size in bytes, the others
+ * are functions or NULL, and the numbers below mean the same in all four. Without the
+ * table nvidia-smi gives up at once, and without slot 72 it lists no vGPU.
  *
  * With NVIDIA's library, its own table is copied and only what we know better is
  * replaced. A slot that we don't know must stay empty: nvidia-smi believes a success.
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "nvml/answer.h"
+#include "nvml/bus-id.h"
 #include "nvml/library.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
@@ -56,14 +56,17 @@ _Static_assert(sizeof(struct listed_process) == 4128, "stride of nvidia-smi's li
 static nvmlReturn_t parse_bus_id(const char *bus_id, unsigned int *domain, unsigned int *bus,
                                  unsigned int *device, unsigned int *function)
 {
+        struct bus_id id;
+
         if (!bus_id || !domain || !bus || !device || !function)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        *function = 0;
-        if (sscanf(bus_id, "%x:%x:%x.%x", domain, bus, device, function) >= 3)
-                return NVML_SUCCESS;
-        *domain = 0;
-        return sscanf(bus_id, "%x:%x.%x", bus, device, function) == 3 ? NVML_SUCCESS
-                                                                      : NVML_ERROR_INVALID_ARGUMENT;
+        if (!bus_id_parse(&id, bus_id))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *domain = id.domain;
+        *bus = id.bus;
+        *device = id.device;
+        *function = id.function;
+        return NVML_SUCCESS;
 }
 
 static nvmlReturn_t get_topology(const nvmlPciInfo_t *a, const nvmlPciInfo_t *b,

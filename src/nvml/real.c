@@ -4,6 +4,10 @@
  * path, so the name alone would find ourselves. Hence full paths only, and a file is
  * not opened when it is the one that we were loaded from: compared by device and
  * inode, since a path can be written in many ways.
+ *
+ * NVIDIA's library reaches some of its own functions by name, nvmlInit_v2() among them.
+ * In a program that is linked with us, our names stand before its own, and it would call us from
+ * inside of its initialisation. RTLD_DEEPBIND lets it find its own names first.
  */
 #include "nvml/real.h"
 
@@ -34,6 +38,9 @@ static const char *const directories[] = {
         "/usr/lib/wsl/lib",
 };
 
+/* Every sanitizer's runtime has this function, and refuses RTLD_DEEPBIND by ending the program. */
+extern void __sanitizer_print_stack_trace(void) __attribute__((weak));
+
 static bool is_ourselves(const char *path)
 {
         struct stat theirs, ours;
@@ -46,9 +53,11 @@ static bool is_ourselves(const char *path)
 
 static void *load(const char *path)
 {
+        int own_names_first = __sanitizer_print_stack_trace ? 0 : RTLD_DEEPBIND;
+
         if (access(path, R_OK) != 0 || is_ourselves(path))
                 return NULL;
-        return dlopen(path, RTLD_LAZY | RTLD_LOCAL);
+        return dlopen(path, RTLD_LAZY | RTLD_LOCAL | own_names_first);
 }
 
 static void *load_from(const char *directory)

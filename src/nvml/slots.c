@@ -9,18 +9,18 @@ enum how { ALWAYS, OWN, STAND_IN, FORWARD, REFUSE };
 
 struct entry {
         const char *name;
+        nvml_function ours; /* NULL: we have none */
         enum how how;
-        nvml_function ours;   /* NULL: we have none */
         nvmlReturn_t refusal; /* REFUSE only */
 };
 
 static const struct entry entries[NVML_SLOT_COUNT] = {
-#define NVML_ENTRY(name, how)   { #name, how, (nvml_function)our_##name, NVML_SUCCESS },
+#define NVML_ENTRY(name, how)   { #name, (nvml_function)our_##name, how, NVML_SUCCESS },
 #define NVML_ALWAYS(name)       NVML_ENTRY(name, ALWAYS)
 #define NVML_OWN(name)          NVML_ENTRY(name, OWN)
 #define NVML_STAND_IN(name)     NVML_ENTRY(name, STAND_IN)
-#define NVML_FORWARD(name)      { #name, FORWARD, NULL, NVML_SUCCESS },
-#define NVML_REFUSE(name, code) { #name, REFUSE, NULL, code },
+#define NVML_FORWARD(name)      { #name, NULL, FORWARD, NVML_SUCCESS },
+#define NVML_REFUSE(name, code) { #name, NULL, REFUSE, code },
 #include "nvml-slots.inc"
 };
 

@@ -88,7 +88,8 @@ static void test_types_carry_the_frame_buffer_and_nvidias_names(void **state)
                                              "NVIDIA H200-17C",  "NVIDIA H200-14C",
                                              "NVIDIA H200-8C",   "NVIDIA H200-7C",
                                              "NVIDIA H200-4C" };
-        unsigned int count = 16, most, size;
+        unsigned int count = 16, size, n;
+        uint64_t most;
         nvmlVgpuTypeId_t types[16];
         unsigned long long bytes;
         char text[64];
@@ -101,7 +102,8 @@ static void test_types_carry_the_frame_buffer_and_nvidias_names(void **state)
                 assert_int_equal(nvmlVgpuTypeGetName(types[i], text, &size), NVML_SUCCESS);
                 assert_string_equal(text, names[i]);
                 assert_int_equal(nvmlVgpuTypeGetFramebufferSize(types[i], &bytes), NVML_SUCCESS);
-                assert_int_equal(nvmlVgpuTypeGetMaxInstances(device_at(1), types[i], &most), 0);
+                assert_int_equal(nvmlVgpuTypeGetMaxInstances(device_at(1), types[i], &n), 0);
+                most = n;
                 assert_true(most * bytes <= FIXTURE_MEMORY);
                 assert_true((most + 1) * bytes > FIXTURE_MEMORY - most * 512 * MIB);
         }

@@ -101,6 +101,11 @@ static void test_devices_are_found_by_index_uuid_and_address(void **state)
 
 static void test_devices_that_do_not_exist_are_not_found(void **state)
 {
+        static const char *const garbage[] = {
+                "",         "garbage", "17",          "17:00",
+                ":17:00.0", "17:00.",  "0:17:00.0.0", "0:0:17:00.0",
+                "0:17:00 ", "-1:17:0", "0x0:17:0",    "100000000:17:00.0"
+        };
         nvmlUUID_v1_t uuid = { .version = 2 };
         nvmlDevice_t device;
 
@@ -115,8 +120,9 @@ static void test_devices_that_do_not_exist_are_not_found(void **state)
         assert_int_equal(nvmlDeviceGetHandleByUUIDV(&uuid, &device), NVML_ERROR_INVALID_ARGUMENT);
         assert_int_equal(nvmlDeviceGetHandleByPciBusId_v2("99:00.0", &device),
                          NVML_ERROR_NOT_FOUND);
-        assert_int_equal(nvmlDeviceGetHandleByPciBusId_v2("garbage", &device),
-                         NVML_ERROR_INVALID_ARGUMENT);
+        for (size_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++)
+                assert_int_equal(nvmlDeviceGetHandleByPciBusId_v2(garbage[i], &device),
+                                 NVML_ERROR_INVALID_ARGUMENT);
         assert_int_equal(nvmlDeviceGetHandleBySerial("1", &device), NVML_ERROR_NOT_FOUND);
 }
 

@@ -22,12 +22,14 @@ static void init_with(struct fixture *fixture, const char *path)
 static void test_we_do_not_forward_to_ourselves(void **state)
 {
         struct fixture *fixture = fixture_new();
+        const char *library = getenv("TEST_NVML");
         char path[128];
 
         (void)state;
-        init_with(fixture, getenv("TEST_NVML"));
+        assert_non_null(library);
+        init_with(fixture, library);
         snprintf(path, sizeof(path), "%s/alias", fixture->directory);
-        assert_int_equal(symlink(getenv("TEST_NVML"), path), 0);
+        assert_int_equal(symlink(library, path), 0);
         init_with(fixture, path);
         unlink(path);
         fixture_free(fixture);

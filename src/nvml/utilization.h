@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 
+#include "board/board.h"
 #include "nvml/answer.h"
 
 /*

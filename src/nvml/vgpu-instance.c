@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "nvml/answer.h"
+#include "nvml/bus-id.h"
 #include "nvml/slots.h"
 #include "nvml/vgpu-type.h"
 #include "nvml/view.h"
@@ -127,7 +128,7 @@ nvmlReturn_t our_nvmlVgpuInstanceGetGpuInstanceId(nvmlVgpuInstance_t id,
 /* A guest sees the device at the place where the host sees it. */
 nvmlReturn_t our_nvmlVgpuInstanceGetGpuPciId(nvmlVgpuInstance_t id, char *text, unsigned int *size)
 {
-        char bus_id[ANSWER_BUS_ID_MAX];
+        char bus_id[BUS_ID_MAX];
         struct board_instance instance;
         struct board_device device;
         nvmlReturn_t r = find(&instance, id, text && size);
@@ -136,7 +137,7 @@ nvmlReturn_t our_nvmlVgpuInstanceGetGpuPciId(nvmlVgpuInstance_t id, char *text, 
                 return r;
         if (!view_physical(&device, instance.device))
                 return NVML_ERROR_GPU_IS_LOST;
-        answer_bus_id(bus_id, &device);
+        bus_id_format(bus_id, &device);
         r = answer_text(text, *size, bus_id);
         if (r == NVML_ERROR_INSUFFICIENT_SIZE)
                 *size = sizeof("00000000:00:00.0");

@@ -116,10 +116,11 @@ nvmlVgpuTypeId_t vgpu_type_of_quota(const struct board_device *device, uint64_t 
 {
         struct vgpu_type types[VGPU_TYPES_MAX];
         uint32_t n = vgpu_type_list(types, device);
+        nvmlVgpuTypeId_t id = 0;
 
-        while (n > 1 && types[n - 1].frame_buffer < quota)
-                n--;
-        return types[n - 1].id;
+        for (uint32_t i = 0; i < n && (i == 0 || types[i].frame_buffer >= quota); i++)
+                id = types[i].id;
+        return id;
 }
 
 void vgpu_type_format_name(char *text, const struct vgpu_type *type,
