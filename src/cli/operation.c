@@ -16,8 +16,8 @@
 #include "base/text.h"
 
 static struct {
-        bool has_bar;
         char title[80];        /* "suspend train" */
+        char drawn[256];       /* what the terminal shows; "": nothing */
         char interrupted[256]; /* what the handler writes */
         size_t interrupted_size;
 } operation;
@@ -70,9 +70,11 @@ static void draw(const struct vgpu_operation_progress *progress, void *userdata)
                          size_format(total, progress->bytes_total), stage);
         }
         /* A line that wraps could not be wiped away. */
-        fprintf(stderr, "\r%s\033[K",
-                text_clean(line, sizeof(line) < terminal_width() ? sizeof(line) : terminal_width(),
-                           text));
+        text_clean(line, sizeof(line) < terminal_width() ? sizeof(line) : terminal_width(), text);
+        if (strcmp(line, operation.drawn) == 0)
+                return;
+        fprintf(stderr, "\r%s\033[K", line);
+        memcpy(operation.drawn, line, strlen(line) + 1);
 }
 
 static bool can_draw(const struct arguments *arguments)
@@ -103,8 +105,7 @@ int operation_begin(const struct arguments *arguments, struct vgpu_operation_opt
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
 
-        operation.has_bar = can_draw(arguments);
-        if (operation.has_bar)
+        if (can_draw(arguments))
                 options->progress = draw;
         return 0;
 }
@@ -113,7 +114,7 @@ void operation_end(void)
 {
         signal(SIGINT, SIG_DFL);
         signal(SIGTERM, SIG_DFL);
-        if (operation.has_bar)
+        if (operation.drawn[0])
                 fputs("\r\033[K", stderr);
 }
 
