@@ -78,6 +78,8 @@ static void count_time(struct operation *operation, const struct mover_done *don
 {
         uint64_t ns = done->lock_ns + done->checkpoint_ns;
 
+        log_event(LOG_LEVEL_DEBUG, "the driver moved a context", "vgpu=%s ms=%.1f",
+                  operation->instance->name, (double)ns / 1e6);
         if (ns > operation->context_ns)
                 operation->context_ns = ns;
 }

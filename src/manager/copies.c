@@ -8,6 +8,7 @@
 #include "base/size.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
+#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
 
@@ -156,6 +157,9 @@ static void on_run(struct mover *mover, const struct mover_done *done, void *use
                 fail(guest, done->error, done);
                 return;
         }
+        log_event(LOG_LEVEL_DEBUG, "copied", "vgpu=%s pid=%d prepare_ms=%.1f copy_ms=%.1f",
+                  operation->instance->name, (int)guest->pid, (double)done->prepare_ns / 1e6,
+                  (double)done->copy_ns / 1e6);
         if (done->copy_ns > operation->copy_ns)
                 operation->copy_ns = done->copy_ns;
         if (operation->kind == &operation_suspend)

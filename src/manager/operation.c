@@ -326,10 +326,18 @@ static void start_undoing(struct operation *operation)
         gates_gather(operation);
 }
 
+/* Where the time goes, for who tunes it. */
+static void log_moment(const struct operation *operation, const char *moment)
+{
+        log_event(LOG_LEVEL_DEBUG, moment, "vgpu=%s after_ms=%.1f", operation->instance->name,
+                  (double)(operation_now() - operation->started_ns) / 1e6);
+}
+
 /* A step has run and none of its parts is left. */
 static void end_step(struct operation *operation)
 {
         operation->is_running = false;
+        log_moment(operation, operation->kind->steps[operation->step].name);
         if (!is_reversible(operation)) {
                 if (operation->error)
                         log_event(LOG_LEVEL_ERROR, "the rest of an operation failed",
