@@ -517,7 +517,8 @@ static void import_after_move(int socket)
         (void)guest_hear(socket, &fd);
         guest_tell(socket,
                    (uint64_t)cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd, 1), -1);
-        (void)map(handle = create_shareable());
+        handle = create_shareable();
+        (void)map(handle);
         must(cuMemExportToShareableHandle(&fd, handle, 1, 0));
         guest_tell(socket, 0, fd);
         (void)guest_hear(socket, NULL);

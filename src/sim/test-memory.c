@@ -109,10 +109,12 @@ static void test_ordinary_memory_is_counted_exactly(void **state)
 static void hold(int socket)
 {
         CUdeviceptr pointer;
+        int fd;
 
         (void)guest_init(0);
         must(cuMemAlloc_v2(&pointer, 256 * MIB));
-        guest_tell(socket, guest_get_free(), export(create(128 * MIB)));
+        fd = export(create(128 * MIB));
+        guest_tell(socket, guest_get_free(), fd);
         (void)guest_hear(socket, NULL);
 }
 
