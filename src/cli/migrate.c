@@ -45,6 +45,7 @@ const struct command command_migrate = {
         .summary = "move a running vGPU to another GPU",
         .description = "Moves a vGPU and its programs to another GPU of this machine, from GPU to "
                        "GPU.\n"
+                       "A suspended one is resumed there.\n"
                        "\n"
                        "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
         .options = options,
