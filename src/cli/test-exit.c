@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How vgpu ends: exit codes, what it says to errors, and as the program of `vgpu run`. */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/test.h"
+#include "fake/answers.h"
+#include "fake/command.h"
+
+DEFINE_CLEANUP(struct fake_manager *, fake_manager_free);
+
+static void test_every_refusal_has_its_exit_code(void **state)
+{
+        static const struct {
+                const char *answer;
+                int code;
+        } cases[] = {
+                { REFUSAL("NoSuchVgpu", "why", "do"), 3 },
+                { REFUSAL("NoSuchDevice", "why", "do"), 3 },
+                { REFUSAL("VgpuExists", "why", "do"), 1 },
+                { REFUSAL("InvalidParameter", "why", "do"), 2 },
+                { REFUSAL("NoRoom", "why", "do"), 1 },
+                { REFUSAL("PoolTooSmall", "why", "do"), 1 },
+                { REFUSAL("WrongState", "why", "do"), 7 },
+                { REFUSAL("Busy", "why", "do"), 7 },
+                { REFUSAL("TimedOut", "why", "do"), 4 },
+                { REFUSAL("NotMovable", "why", "do"), 1 },
+                { REFUSAL("DriverFailed", "why", "do"), 1 },
+                { REFUSAL("GuestLost", "why", "do"), 1 },
+                { REFUSAL("PermissionDenied", "why", "do"), 6 },
+                { REFUSAL("Failed", "why", "do"), 1 },
+                { REFUSAL("NotInventedYet", "why", "do"), 1 },
+        };
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                const struct fake_step step = { .method = "SuspendVgpu",
+                                                .answers = { cases[i].answer } };
+
+                command_expect(vgpu(&step, 1, WORDS("suspend", "train")), cases[i].code, "",
+                               "vgpu: suspend: why\nhint: do\n");
+        }
+}
+
+static void test_an_old_manager_exits_with_1_and_says_so(void **state)
+{
+        const struct fake_step step = { .method = "GetInfo",
+                                        .answers = { REFUSAL("MethodNotFound", "", "") } };
+        (void)state;
+
+        command_expect(vgpu(&step, 1, WORDS("info")), 1, "",
+                       "vgpu: info: vgpud does not know GetInfo: it is older than this program "
+                       "(" OPENVGPU_VERSION ")\nhint: upgrade vgpud and restart it\n");
+}
+
+static void test_errors_are_json_when_json_is_asked_for(void **state)
+{
+        const struct fake_step step = { .method = "RemoveVgpu",
+                                        .answers = { REFUSAL("Busy", "why", "do") } };
+        (void)state;
+
+        command_expect(vgpu(&step, 1, WORDS("rm", "train", "--json")), 7, "",
+                       "{\n  \"error\": {\n    \"name\": \"Busy\",\n    \"message\": \"why\",\n"
+                       "    \"hint\": \"do\",\n    \"exit_code\": 7\n  }\n}\n");
+        command_expect(vgpu(NULL, 0, WORDS("rm", "--wrong", "--json")), 2, "",
+                       "{\n  \"error\": {\n    \"name\": \"Usage\",\n"
+                       "    \"message\": \"unknown option '--wrong'\",\n"
+                       "    \"hint\": \"see 'vgpu help rm'\",\n    \"exit_code\": 2\n  }\n}\n");
+}
+
+static void test_without_vgpud_the_exit_code_is_5(void **state)
+{
+        const struct fake_step gone = { .method = "SuspendVgpu", .hang_up = 1 };
+        (void)state;
+
+        command_expect(
+                vgpu(NULL, 0, WORDS("ls")), 5, "",
+                "vgpu: ls: no vgpud answers at /nonexistent/control.sock\n"
+                "hint: start vgpud (to try it without a GPU: vgpud --simulate 2xH200), or set "
+                "OPENVGPU_RUN to the run directory of a running one\n");
+        command_expect(
+                vgpu(&gone, 1, WORDS("suspend", "train")), 5, "",
+                "vgpu: suspend: vgpud went away before it answered SuspendVgpu: the outcome is "
+                "unknown\nhint: when vgpud runs again, look with 'vgpu ls'\n");
+}
+
+static void test_a_wrong_command_line_exits_with_2_and_names_the_word(void **state)
+{
+        static const struct {
+                const char *words[COMMAND_WORDS_MAX + 1], *err;
+        } cases[] = {
+                { { "suspned", "train" },
+                  "vgpu: unknown command 'suspned'\nhint: did you mean 'vgpu suspend'?\n" },
+                { { "list" }, "vgpu: unknown command 'list'\nhint: did you mean 'vgpu ls'?\n" },
+                { { "susp", "a" },
+                  "vgpu: unknown command 'susp'\nhint: 'vgpu --help' lists the commands\n" },
+                { { "--json", "ls" },
+                  "vgpu: the command comes first, then '--json'\nhint: vgpu ls --json\n" },
+                { { "help", "flurb" },
+                  "vgpu: unknown command 'flurb'\nhint: 'vgpu --help' lists the commands\n" },
+                { { "create", "a", "--fb", "40X" },
+                  "vgpu: create: --fb: '40X' is not a size\nhint: write it as 40G, 1.5G or 512M\n" },
+                { { "create", "a", "--fb", "99999999T" },
+                  "vgpu: create: --fb: '99999999T' is more than there can be\n" },
+                { { "create", "a", "--fb", "0" },
+                  "vgpu: create: --fb: '0' is nothing at all\n"
+                  "hint: write it as 40G, 1.5G or 512M\n" },
+                { { "create", "a" },
+                  "vgpu: create: --fb SIZE is missing\n"
+                  "hint: how much memory may it hold? for example --fb 40G\n" },
+                { { "create", "a", "--fb" },
+                  "vgpu: create: --fb needs SIZE\nhint: see 'vgpu help create'\n" },
+                { { "create", "a", "--fb", "1G", "--fb=2G" },
+                  "vgpu: create: --fb is given twice\nhint: see 'vgpu help create'\n" },
+                { { "create", "a", "b", "--fb", "1G" },
+                  "vgpu: create: unexpected 'b'\nhint: one at a time, please\n" },
+                { { "create", "a", "--devcie", "1" },
+                  "vgpu: create: unknown option '--devcie'\nhint: did you mean '--device'?\n" },
+                { { "create", "a", "--dev", "1" },
+                  "vgpu: create: unknown option '--dev'\nhint: see 'vgpu help create'\n" },
+                { { "suspend" },
+                  "vgpu: suspend: the name of the vGPU is missing\n"
+                  "hint: see 'vgpu help suspend'\n" },
+                { { "suspend", "a", "--keep-context=yes" },
+                  "vgpu: suspend: --keep-context takes no value\nhint: see 'vgpu help suspend'\n" },
+                { { "suspend", "a", "--timeout", "soon" },
+                  "vgpu: suspend: --timeout: 'soon' is not a time\n"
+                  "hint: write seconds, as 30 or 0.5\n" },
+                { { "suspend", "a", "--timeout", "-1" },
+                  "vgpu: suspend: --timeout: '-1' is not a time\n"
+                  "hint: write seconds, as 30 or 0.5\n" },
+                { { "migrate", "a" },
+                  "vgpu: migrate: --device DEVICE is missing\n"
+                  "hint: 'vgpu devices' lists the GPUs\n" },
+                { { "run", "true" },
+                  "vgpu: run: in which vGPU?\nhint: --vgpu NAME runs it in a vGPU of 'vgpu ls', "
+                  "--fb 20G in one of its own\n" },
+                { { "run", "--vgpu", "a" },
+                  "vgpu: run: the program is missing\nhint: see 'vgpu help run'\n" },
+                { { "run", "--vgpu", "a", "--fb", "1G", "true" },
+                  "vgpu: run: --vgpu and --fb exclude each other\n"
+                  "hint: --vgpu is for one that exists, --fb makes a new one\n" },
+                { { "ls", "-x" },
+                  "vgpu: ls: unknown option '-x'\nhint: names cannot begin with '-'\n" },
+                { { "rm", "\377a" }, "vgpu: rm: the name '?a' is not UTF-8\n" },
+        };
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+                command_expect(vgpu(NULL, 0, cases[i].words), 2, "", cases[i].err);
+}
+
+#define PREPARED                                                                                   \
+        {                                                                                          \
+                .method = "PrepareRun", .answers = {                                               \
+                        ANSWER("'vgpu':" TRAIN_IDLE ",'environment':{'OPENVGPU_VGPU':'the-uuid'}") \
+                }                                                                                  \
+        }
+
+static void test_run_becomes_the_program(void **state)
+{
+        static const struct fake_step steps[] = { PREPARED };
+        const struct outcome *outcome;
+        (void)state;
+
+        outcome = vgpu(steps, 1,
+                       WORDS("run", "--vgpu", "train", "--", "sh", "-c",
+                             "echo $OPENVGPU_VGPU \"$@\"; exit 42", "sh", "--json", "--"));
+        command_expect(outcome, 42, "the-uuid --json --\n", "");
+        outcome = vgpu(steps, 1, WORDS("run", "--vgpu", "train", "sh", "-c", "kill -9 $$"));
+        command_expect(outcome, 128 + SIGKILL, "", "");
+}
+
+static void test_run_makes_a_vgpu_that_lives_as_long_as_the_program(void **state)
+{
+        static const struct fake_step steps[] = {
+                { .method = "CreateVgpu", .answers = { ANSWER("'vgpu':" TRAIN_IDLE) } },
+                PREPARED,
+                { .method = "RemoveVgpu", .answers = { ANSWER("'vgpu':" TRAIN_IDLE) } },
+        };
+        CLEANUP(fake_manager_freep) struct fake_manager *fake = fake_manager_new(steps, 3);
+        CLEANUP(fd_closep) int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        (void)state;
+
+        /* A program that cannot be executed leaves nothing behind. */
+        assert_int_equal(
+                command_wait(command_start(fake_manager_get_directory(fake),
+                                           WORDS("run", "--fb", "1G", "--name", "train", "--device",
+                                                 "1", "--", "/nonexistent/program"),
+                                           -1, null)),
+                127);
+        assert_string_equal(fake_manager_get_call(fake, 0),
+                            "{'method':'org.openvgpu.CreateVgpu','parameters':{'name':'train',"
+                            "'device':'1','frame_buffer':1073741824,'transient':true},"
+                            "'more':false}");
+        assert_non_null(strstr(fake_manager_get_call(fake, 2), "RemoveVgpu"));
+}
+
+static void test_run_tells_not_found_from_not_executable(void **state)
+{
+        static const struct fake_step steps[] = { PREPARED };
+        (void)state;
+
+        command_expect(vgpu(steps, 1, WORDS("run", "--vgpu", "train", "no-such-program")), 127, "",
+                       "vgpu: run: cannot execute 'no-such-program': No such file or directory\n");
+        command_expect(vgpu(steps, 1, WORDS("run", "--vgpu", "train", "/dev/null")), 126, "",
+                       "vgpu: run: cannot execute '/dev/null': Permission denied\n");
+}
+
+static void test_a_full_disk_is_an_error(void **state)
+{
+        static const struct fake_step step = { .method = "ListDevices",
+                                               .answers = { ANSWER("'devices':[" DEVICE_0 "]") } };
+        CLEANUP(fake_manager_freep) struct fake_manager *fake = fake_manager_new(&step, 1);
+        CLEANUP(fd_closep) int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+        FILE *err = tmpfile();
+        char text[256];
+        (void)state;
+
+        assert_non_null(err);
+        assert_int_equal(command_wait(command_start(fake_manager_get_directory(fake),
+                                                    WORDS("devices"), full, fileno(err))),
+                         1);
+        command_read(text, sizeof(text), err);
+        assert_string_equal(text, "vgpu: cannot write to standard output: "
+                                  "No space left on device\n");
+}
+
+static atomic_int to_interrupt;
+
+/* In the fake's thread: the call is there, so the command waits for its answer. */
+static void interrupt_the_command(void)
+{
+        pid_t pid;
+
+        while ((pid = atomic_load(&to_interrupt)) == 0)
+                usleep(1000);
+        kill(pid, SIGINT);
+}
+
+static void test_an_interrupt_says_that_the_operation_goes_on(void **state)
+{
+        static const struct fake_step step = { .method = "SuspendVgpu",
+                                               .before = interrupt_the_command };
+        CLEANUP(fake_manager_freep) struct fake_manager *fake = fake_manager_new(&step, 1);
+        FILE *err = tmpfile();
+        char text[256];
+        pid_t pid;
+        (void)state;
+
+        assert_non_null(err);
+        pid = command_start(fake_manager_get_directory(fake), WORDS("suspend", "train"), -1,
+                            fileno(err));
+        atomic_store(&to_interrupt, pid);
+        assert_int_equal(command_wait(pid), 128 + SIGINT);
+        command_read(text, sizeof(text), err);
+        assert_string_equal(text, "\nvgpu: suspend: interrupted, but vgpud goes on with it\n"
+                                  "hint: look with 'vgpu ls'\n");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_every_refusal_has_its_exit_code),
+                cmocka_unit_test(test_an_old_manager_exits_with_1_and_says_so),
+                cmocka_unit_test(test_errors_are_json_when_json_is_asked_for),
+                cmocka_unit_test(test_without_vgpud_the_exit_code_is_5),
+                cmocka_unit_test(test_a_wrong_command_line_exits_with_2_and_names_the_word),
+                cmocka_unit_test(test_run_becomes_the_program),
+                cmocka_unit_test(test_run_makes_a_vgpu_that_lives_as_long_as_the_program),
+                cmocka_unit_test(test_run_tells_not_found_from_not_executable),
+                cmocka_unit_test(test_a_full_disk_is_an_error),
+                cmocka_unit_test(test_an_interrupt_says_that_the_operation_goes_on),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
