@@ -26,6 +26,8 @@ static void fail(struct guest *guest, int error, const struct mover_done *done)
 
         if (error == -ECONNRESET)
                 operation_lost_mover(operation);
+        else if (guest->is_dead)
+                (void)0; /* nobody needs it any more */
         else if (done && done->driver_code == DRIVER_OUT_OF_MEMORY)
                 operation_fail(operation, -ENOSPC, "NoRoom", "free memory there or choose another",
                                "device %u has too little free memory", operation->target->index);

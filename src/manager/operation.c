@@ -11,6 +11,7 @@
 
 #include "base/fault.h"
 #include "manager/control.h"
+#include "manager/copies.h"
 #include "manager/custody.h"
 #include "manager/describe.h"
 #include "manager/gates.h"
@@ -418,6 +419,17 @@ static bool must_wait(const struct operation *operation)
         return mover && mover_is_lost(mover);
 }
 
+/* Jobs that nobody will run any more hold slabs of the pool. True: wait for their end. */
+static bool end_jobs_of_dead(struct operation *operation)
+{
+        struct guest *guest;
+
+        list_for_each(guest, &operation->instance->guests, link)
+                if (guest->is_dead)
+                        copies_abandon(operation, guest);
+        return operation->n_parts > 0;
+}
+
 static int on_advance(sd_event_source *source, void *userdata)
 {
         struct operation *operation = userdata;
@@ -431,6 +443,8 @@ static int on_advance(sd_event_source *source, void *userdata)
                         else
                                 end_step(operation);
                 }
+                if (is_over(operation) && end_jobs_of_dead(operation))
+                        return 0;
                 if (is_over(operation)) {
                         finish(operation, !operation->is_undone);
                         return 0;

@@ -19,6 +19,14 @@ import sys
 import tempfile
 import time
 
+# A fault for the next mover of one device only: the one that comes after it shall live.
+MOVER_SCRIPT = """#!/bin/sh
+unset OPENVGPU_FAULT
+fault=$OPENVGPU_FAULT_DIR/mover-$1
+[ -f "$fault" ] && { OPENVGPU_FAULT=$(cat "$fault"); export OPENVGPU_FAULT; rm "$fault"; }
+exec "$TEST_MOVER" "$@"
+"""
+
 HERE = pathlib.Path(__file__).parent
 DEADLINE = 30.0
 MIB = 1 << 20
@@ -144,6 +152,9 @@ class FakeGuest:
                  lambda: self.lines.count("intact") + self.lines.count("DAMAGED") > before)
         return self.lines.count("DAMAGED") == 0
 
+    def check(self):
+        assert self.is_intact() and not self.lines.count("DAMAGED"), self.lines.read()
+
     def kill(self):
         self.process.kill()
         self.process.wait()
@@ -194,6 +205,8 @@ class Guest:
 
         wait_for("guest-train to go on", has_gone_on)
 
+    check = goes_on
+
     def finish(self):
         """It ends, and has compared all of its memory."""
         self.process.terminate()
@@ -232,8 +245,11 @@ class Host:
             path.symlink_to(target)
 
         link("vgpu-keeper", os.environ["TEST_KEEPER"])
-        link("vgpu-mover", HERE / "fake_mover.py" if self.fake else os.environ["TEST_MOVER"])
-        if not self.fake:
+        if self.fake:
+            link("vgpu-mover", HERE / "fake_mover.py")
+        else:
+            (self.lib / "vgpu-mover").write_text(MOVER_SCRIPT)
+            (self.lib / "vgpu-mover").chmod(0o755)
             link("gate/libcuda.so.1", os.environ["TEST_GATE"])
             link("gate/libcuda.so", pathlib.Path(os.environ["TEST_GATE"]).with_name("libcuda.so"))
             link("sim/libcuda.so.1", os.environ["TEST_SIM"])
@@ -323,10 +339,22 @@ class Host:
             if not entry.name.isdigit():
                 continue
             with contextlib.suppress(OSError):
-                arguments = (entry / "cmdline").read_bytes().split(b"\0")
-                if any(os.fsencode(self.lib / name) == one for one in arguments[:3]):
+                arguments = (entry / "cmdline").read_bytes().split(b"\0")[:3]
+                environment = (entry / "environ").read_bytes().split(b"\0")
+                if any(one.endswith(name.encode()) for one in arguments) and \
+                        b"OPENVGPU_LIB=" + os.fsencode(self.lib) in environment:
                     found.append(int(entry.name))
         return found
+
+    def fail_mover(self, device, fault):
+        """The next mover of @device has @fault; one that is there is killed, and its end noticed."""
+        uuid = self.call("ListDevices")["devices"][device]["uuid"]
+        (self.faults / f"mover-{uuid}").write_text(fault)
+        for pid in self.movers():
+            path = pathlib.Path(f"/proc/{pid}")
+            if uuid.encode() in (path / "cmdline").read_bytes():
+                os.kill(pid, signal.SIGKILL)
+                wait_for("vgpud to reap the mover", lambda path=path: not path.exists())
 
     def keepers(self):
         return self.children("vgpu-keeper")
