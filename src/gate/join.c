@@ -74,10 +74,8 @@ static CUresult ensure_member(void)
 {
         CUresult result = CUDA_SUCCESS;
 
-        if (!link_is_wanted())
-                return CUDA_SUCCESS;
         pthread_mutex_lock(&join.lock);
-        if (!join.is_member && !join.is_initialized)
+        if (!join.is_member && !join.is_initialized && link_is_wanted())
                 result = join_locked();
         pthread_mutex_unlock(&join.lock);
         return result;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gate in its process: joining, children, threads, how functions are found, and manners. */
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -233,6 +234,7 @@ FAKE_TEST(test_errno_is_as_it_was)
         fake_host("1xH200:1G");
         fake_manager_start(GIB);
         fake_context();
+        check(cuMemAlloc_v2(&pointer, 256) == CUDA_SUCCESS); /* the driver reserves the arena */
         errno = 4711;
         check(cuMemAlloc_v2(&pointer, 256) == CUDA_SUCCESS);
         check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
@@ -362,6 +364,32 @@ FAKE_TEST(test_a_program_without_cuda_has_no_thread_and_no_descriptor_of_ours)
         check(run_preloaded("/proc/self/exe", "--count") == 0);
 }
 
+FAKE_TEST(test_every_name_of_the_driver_opens_the_gate)
+{
+        if (!getenv("OPENVGPU_TEST_GATE"))
+                return;
+        check(run_preloaded("/proc/self/exe", "libcuda.so.1") == 0);
+        check(run_preloaded("/proc/self/exe", "libcuda.so") == 0);
+}
+
+/* As a program that opens the driver by @name: is it the gate, and does it work? */
+static int open_driver(const char *name)
+{
+        void *library = dlopen(name, RTLD_NOW);
+        void *symbol = library ? dlsym(library, "cuDriverGetVersion") : NULL;
+        __typeof__(&cuDriverGetVersion) get_version;
+        Dl_info info;
+        int version;
+
+        if (!symbol || !dladdr(symbol, &info))
+                return 1;
+        memcpy(&get_version, &symbol, sizeof(get_version));
+        return strcmp(info.dli_fname, getenv("LD_PRELOAD")) == 0 &&
+                               get_version(&version) == CUDA_SUCCESS
+                       ? 0
+                       : 1;
+}
+
 static unsigned int count_entries(const char *directory)
 {
         DIR *listing = opendir(directory);
@@ -405,9 +433,12 @@ int main(int argc, char **argv)
                 cmocka_unit_test(test_a_child_joins_by_itself_when_its_parent_had_not),
                 cmocka_unit_test(
                         test_a_program_without_cuda_has_no_thread_and_no_descriptor_of_ours),
+                cmocka_unit_test(test_every_name_of_the_driver_opens_the_gate),
         };
 
         if (argc == 2 && strcmp(argv[1], "--count") == 0)
                 return count_threads_and_descriptors();
+        if (argc == 2 && strncmp(argv[1], "libcuda.so", 10) == 0)
+                return open_driver(argv[1]);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
