@@ -383,6 +383,7 @@ static void copy(size_t i, char *contents, bool is_out)
         if (result != CUDA_SUCCESS)
                 fprintf(stderr, "copy %s of %zu: %d\n", is_out ? "out" : "in", i, result);
         check(result == CUDA_SUCCESS);
+        check(DRIVER(cuCtxSynchronize)() == CUDA_SUCCESS); /* a copy in may still be on its way */
         check(DRIVER(cuMemUnmap)(address, size) == 0);
         check(DRIVER(cuMemRelease)(handle) == 0);
         check(DRIVER(cuMemAddressFree)(address, size) == 0);
