@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,7 @@ static struct {
         atomic_uint calls[CALL_COUNT];
 } failures = { .once = PTHREAD_ONCE_INIT };
 
-static void add(const char *name, unsigned int at, int result)
+static void add(const char *name, unsigned int at, CUresult result)
 {
         for (unsigned int i = 0; i < CALL_COUNT && failures.n < FAILURES_MAX; i++) {
                 if (strcmp(call_entries[i].name, name) != 0)
@@ -40,25 +41,36 @@ static void add(const char *name, unsigned int at, int result)
                       FAILURE_VARIABLE, name);
 }
 
+/* NAME@N=CODE, which is cut to pieces; false: it is something else. */
+static bool add_entry(char *entry)
+{
+        char *at = strchr(entry, '@'), *is = at ? strchr(at, '=') : NULL, *end, *result_end;
+        unsigned long number, result;
+
+        if (!is)
+                return false;
+        *at++ = '\0';
+        *is++ = '\0';
+        number = strtoul(at, &end, 10);
+        result = strtoul(is, &result_end, 10);
+        if (end == at || *end || result_end == is || *result_end)
+                return false;
+        add(entry, (unsigned int)number, (CUresult)result);
+        return true;
+}
+
 static void read_variable(void)
 {
-        const char *text = getenv(FAILURE_VARIABLE);
+        const char *text = getenv(FAILURE_VARIABLE); /* NOLINT(concurrency-mt-unsafe) */
         CLEANUP(freep) char *copy = text ? strdup(text) : NULL;
         char *rest = NULL;
 
         for (char *entry = copy ? strtok_r(copy, ",", &rest) : NULL; entry;
-             entry = strtok_r(NULL, ",", &rest)) {
-                char name[64];
-                unsigned int at;
-                int result;
-
-                if (sscanf(entry, "%63[^@]@%u=%d", name, &at, &result) == 3)
-                        add(name, at, result);
-                else
+             entry = strtok_r(NULL, ",", &rest))
+                if (!add_entry(entry))
                         (void)fprintf(stderr,
                                       "simulated CUDA driver: %s: \"%s\" is not NAME@N=CODE\n",
                                       FAILURE_VARIABLE, entry);
-        }
 }
 
 CUresult failure_next(enum call_name name)

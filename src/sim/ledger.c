@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -74,6 +75,19 @@ static bool remove_unheld(struct ledger *ledger, const char *name)
         return true;
 }
 
+/* DEVICE-SIZE-INODE */
+static bool read_name(const char *name, unsigned long *ret_device, uint64_t *ret_size)
+{
+        char *end;
+        unsigned long device = strtoul(name, &end, 10);
+
+        if (end == name || *end != '-' || device >= HOST_DEVICES_MAX)
+                return false;
+        *ret_size = strtoull(end + 1, NULL, 10);
+        *ret_device = device;
+        return true;
+}
+
 static void count_shared(struct ledger *ledger)
 {
         int fd = openat(ledger->memory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -85,12 +99,12 @@ static void count_shared(struct ledger *ledger)
                 (void)fd_close(fd);
                 return;
         }
-        while ((entry = readdir(folder))) {
-                unsigned int device;
+        while ((entry = readdir(folder))) { /* NOLINT(concurrency-mt-unsafe): ours alone */
+                unsigned long device;
                 uint64_t size;
 
-                if (sscanf(entry->d_name, "%u-%lu-", &device, &size) == 2 &&
-                    device < HOST_DEVICES_MAX && !remove_unheld(ledger, entry->d_name))
+                if (read_name(entry->d_name, &device, &size) &&
+                    !remove_unheld(ledger, entry->d_name))
                         sum[device] += size;
         }
         (void)closedir(folder);

@@ -72,12 +72,13 @@ static void after_fork_in_child(void)
 
 static CUresult start_locked(void)
 {
-        const char *directory = getenv(SIM_HOST_VARIABLE);
+        const char *directory = getenv(SIM_HOST_VARIABLE);    /* NOLINT(concurrency-mt-unsafe) */
+        const char *visible = getenv("CUDA_VISIBLE_DEVICES"); /* NOLINT(concurrency-mt-unsafe) */
 
         if (!directory || ledger_open(&process.ledger, directory) < 0)
                 return CUDA_ERROR_NO_DEVICE;
         process.host_device = process.ledger.host->device;
-        process.n_devices = device_select(getenv("CUDA_VISIBLE_DEVICES"));
+        process.n_devices = device_select(visible);
         if (process.n_devices == 0)
                 return CUDA_ERROR_NO_DEVICE;
         if (call_start() < 0 || checkpoint_service_start() < 0)

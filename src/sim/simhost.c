@@ -26,6 +26,6 @@ int main(int argc, char **argv)
                         argv[2], sim_host_kinds());
         else if (r < 0)
                 (void)fprintf(stderr, "vgpu-simhost: cannot create a host in %s: %s\n", argv[1],
-                              strerror(-r));
+                              strerrordesc_np(-r));
         return r < 0 ? 1 : 0;
 }
