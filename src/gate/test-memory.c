@@ -347,6 +347,57 @@ FAKE_TEST(test_memory_that_only_the_driver_can_move_counts_as_fixed)
         check(used(page) == 0);
 }
 
+FAKE_TEST(test_arrays_count_with_all_their_levels)
+{
+        const CUDA_ARRAY_DESCRIPTOR flat = { 1024, 512, CU_AD_FORMAT_FLOAT, 4 };
+        const CUDA_ARRAY3D_DESCRIPTOR deep = { 256, 256, 0, CU_AD_FORMAT_HALF, 2, 0 };
+        struct instance_page *page = start(64 * MIB);
+        _Atomic uint64_t *fixed = &page->slot[FAKE_SLOT].used[INSTANCE_PAGE_FIXED];
+        CUmipmappedArray levels;
+        CUarray array;
+
+        check(cuArrayCreate_v2(&array, &flat) == CUDA_SUCCESS);
+        check(*fixed == 1024 * 512 * 4 * 4);
+        check(cuMipmappedArrayCreate(&levels, &deep, 3) == CUDA_SUCCESS);
+        check(*fixed == 8 * MIB + (256 * 256 + 128 * 128 + 64 * 64) * 4);
+        check(cuMipmappedArrayDestroy(levels) == CUDA_SUCCESS);
+        check(cuArrayDestroy(array) == CUDA_SUCCESS);
+        check(*fixed == 0);
+        page->quota = MIB;
+        check(cuArrayCreate_v2(&array, &flat) == CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void *allocate_and_free_relaxed(void *argument)
+{
+        int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+        CUdeviceptr pointer;
+
+        check(cuCtxSetCurrent(argument) == CUDA_SUCCESS);
+        check(cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS);
+        for (int i = 0; i < 2; i++) {
+                check(cuMemAlloc_v2(&pointer, i ? 1000 : 4 * MIB) == CUDA_SUCCESS);
+                check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+        }
+        return NULL;
+}
+
+FAKE_TEST(test_memory_may_be_freed_while_another_thread_captures)
+{
+        CUcontext context;
+        pthread_t thread;
+        CUstream stream;
+        CUgraph graph;
+
+        start(GIB);
+        check(cuCtxGetCurrent(&context) == CUDA_SUCCESS);
+        check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+        check(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
+        check(pthread_create(&thread, NULL, allocate_and_free_relaxed, context) == 0);
+        check(pthread_join(thread, NULL) == 0);
+        check(cuStreamEndCapture(stream, &graph) == CUDA_SUCCESS);
+        check(graph);
+}
+
 static CUmemGenericAllocationHandle create(uint64_t size, CUresult expected)
 {
         CUmemAllocationProp prop;
@@ -460,6 +511,8 @@ int main(void)
                 cmocka_unit_test(test_memory_that_only_the_driver_can_move_counts_as_fixed),
                 cmocka_unit_test(
                         test_memory_of_the_virtual_memory_calls_counts_until_handle_and_mapping_are_gone),
+                cmocka_unit_test(test_arrays_count_with_all_their_levels),
+                cmocka_unit_test(test_memory_may_be_freed_while_another_thread_captures),
                 cmocka_unit_test(test_legacy_ipc_is_refused_at_once),
                 cmocka_unit_test(
                         test_the_variable_for_legacy_ipc_makes_memory_native_and_counts_it),
