@@ -148,3 +148,19 @@ char *operation_describe_copy(char *text, const struct vgpu_operation_report *re
                          operation_describe_time(time, report->context_seconds));
         return text;
 }
+
+/* What is worth telling apart: a quarter more than the longer of the two, which overlap. */
+#define WAITED_LONGER 1.25
+
+char *operation_describe_whole(char *text, const struct vgpu_operation_report *report)
+{
+        double longer = report->copy_seconds > report->context_seconds ? report->copy_seconds
+                                                                       : report->context_seconds;
+        char time[OPERATION_TIME_MAX];
+
+        text[0] = '\0';
+        if (report->n_processes > 0 && report->seconds > WAITED_LONGER * longer)
+                snprintf(text, OPERATION_WHOLE_MAX, ", %s in all",
+                         operation_describe_time(time, report->seconds));
+        return text;
+}

@@ -36,4 +36,11 @@ char *operation_describe_time(char *text, double seconds);
 char *operation_describe_copy(char *text, const struct vgpu_operation_report *report,
                               const char *how);
 
+/*
+ * operation_describe_whole() - ", 2.61 s in all" into @text of OPERATION_WHOLE_MAX bytes when
+ * the person waited much longer than copy and context took (the pool was not ready yet), else "".
+ */
+#define OPERATION_WHOLE_MAX (OPERATION_TIME_MAX + 16)
+char *operation_describe_whole(char *text, const struct vgpu_operation_report *report);
+
 #endif

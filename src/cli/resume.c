@@ -9,7 +9,7 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 {
         struct vgpu_operation_options options = VGPU_OPERATION_OPTIONS_INIT;
         CLEANUP(vgpu_operation_report_freep) struct vgpu_operation_report *report = NULL;
-        char copy[OPERATION_TEXT_MAX];
+        char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX];
         int r;
 
         r = operation_begin(arguments, &options);
@@ -23,8 +23,9 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
         if (arguments->is_json)
                 return document_print(arguments, document_from_report(report));
 
-        printf("resumed %s: %s, on GPU %u\n", report->instance->name,
-               operation_describe_copy(copy, report, "back"), report->to_device);
+        printf("resumed %s: %s%s, on GPU %u\n", report->instance->name,
+               operation_describe_copy(copy, report, "back"),
+               operation_describe_whole(whole, report), report->to_device);
         return 0;
 }
 

@@ -8,15 +8,15 @@
 static void print(const struct vgpu_operation_report *report)
 {
         const struct vgpu_instance *instance = report->instance;
-        char copy[OPERATION_TEXT_MAX];
+        char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX];
 
         operation_describe_copy(copy, report, "out");
         if (instance->state == VGPU_INSTANCE_EVICTED)
                 printf("evicted %s: %s, its context stays on GPU %u\n", instance->name, copy,
                        report->from_device);
         else
-                printf("suspended %s: %s, GPU %u is free of it\n", instance->name, copy,
-                       report->from_device);
+                printf("suspended %s: %s%s, GPU %u is free of it\n", instance->name, copy,
+                       operation_describe_whole(whole, report), report->from_device);
 }
 
 static int run(const struct arguments *arguments, struct vgpu_client *client)

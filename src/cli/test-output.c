@@ -97,6 +97,15 @@ static void test_what_was_done_is_one_line(void **state)
                                  "'drain_seconds':0,'processes':1,'from_device':0,'to_device':0"),
                 WORDS("suspend", "train", "--keep-context"),
                 "evicted train: 31.8 GiB out in 0.66 s (52.1 GB/s), its context stays on GPU 0\n");
+        expect_out("SuspendVgpu",
+                   ANSWER("'vgpu':" VGPU(
+                           "train", "suspended", 0,
+                           "") ",'bytes':34145055539,'seconds':2.61,"
+                               "'copy_seconds':0.655,'context_seconds':0.35,'drain_seconds':0,"
+                               "'processes':1,'from_device':0,'to_device':0"),
+                   WORDS("suspend", "train"),
+                   "suspended train: 31.8 GiB out in 0.66 s (52.1 GB/s), context 0.35 s, 2.61 s in "
+                   "all, GPU 0 is free of it\n");
         expect_out(
                 "SuspendVgpu",
                 ANSWER("'vgpu':" VGPU(

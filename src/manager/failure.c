@@ -14,8 +14,8 @@ static void keep_ascii(char *text)
                         *text = '?';
 }
 
-static void fill(struct failure *failure, const char *name, const char *hint, const char *message,
-                 va_list args)
+__attribute__((format(printf, 4, 0))) static void
+fill(struct failure *failure, const char *name, const char *hint, const char *message, va_list args)
 {
         failure->name = name;
         vsnprintf(failure->message, sizeof(failure->message), message, args);
