@@ -282,7 +282,7 @@ int main(int argc, char **argv)
 {
         struct library ours = { .label = "ours" }, theirs = { .label = "NVIDIA's" };
         char directory[] = "/tmp/bench-nvml-XXXXXX", path[PATHS_MAX];
-        struct board *board;
+        struct board *board = NULL;
 
         if (argc < 2 || argc > 3)
                 die("usage", "bench-nvml OUR-LIBRARY [NVIDIA'S-LIBRARY]");
