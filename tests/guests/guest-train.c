@@ -124,18 +124,25 @@ static void allocate_all(struct training *training)
         must(DRIVER(cuCtxSynchronize)());
 }
 
-/* The words of @allocation that differ from what they must be after @step, of those looked at. */
-static size_t count_wrong(const struct allocation *allocation, uint32_t expected, size_t stride)
-{
-        size_t wrong = 0;
+/* How many of the words looked at are wrong; an example for who has to find out why. */
+struct wrong {
+        size_t n;
+        uint32_t word, expected;
+};
 
+static void compare(struct wrong *wrong, const struct allocation *allocation, uint32_t expected,
+                    size_t stride)
+{
         for (size_t at = 0; at < allocation->size; at += stride) {
                 uint32_t word;
 
                 must(DRIVER(cuMemcpyDtoH_v2)(&word, allocation->pointer + at, sizeof(word)));
-                wrong += word != expected;
+                if (word == expected)
+                        continue;
+                wrong->n++;
+                wrong->word = word;
+                wrong->expected = expected;
         }
-        return wrong;
 }
 
 static size_t count_wrong_everywhere(struct training *training)
@@ -156,9 +163,9 @@ static size_t count_wrong_everywhere(struct training *training)
         return wrong;
 }
 
-static size_t sample_all(struct training *training)
+static struct wrong sample_all(struct training *training)
 {
-        size_t wrong = 0;
+        struct wrong wrong = { 0 };
 
         for (size_t i = 0; i < training->n_allocations; i++) {
                 const struct allocation *allocation = &training->allocation[i];
@@ -167,7 +174,7 @@ static size_t sample_all(struct training *training)
                 /* Of the many small ones only some in each step: a sample is a driver call. */
                 if (allocation->size == SMALL_SIZE && (i + training->step) % 64 != 0)
                         continue;
-                wrong += count_wrong(allocation, (uint32_t)(i + training->step), stride);
+                compare(&wrong, allocation, (uint32_t)(i + training->step), stride);
         }
         return wrong;
 }
@@ -209,7 +216,7 @@ static void pause_between_steps(unsigned int milliseconds)
 
 static bool one_step(struct training *training)
 {
-        size_t wrong;
+        struct wrong wrong;
 
         pthread_barrier_wait(&training->begin);
         pthread_barrier_wait(&training->end);
@@ -217,12 +224,13 @@ static bool one_step(struct training *training)
         training->step++;
 
         wrong = sample_all(training);
-        if (wrong)
-                fprintf(training->log, "%lu BAD %zu words\n", training->step, wrong);
+        if (wrong.n)
+                fprintf(training->log, "%lu BAD %zu words, %u instead of %u\n", training->step,
+                        wrong.n, wrong.word, wrong.expected);
         else
                 fprintf(training->log, "%lu ok\n", training->step);
         fflush(training->log);
-        return wrong == 0;
+        return wrong.n == 0;
 }
 
 static int train(struct training *training)
