@@ -246,6 +246,21 @@ static void let_mover_go(struct device *device)
         device->wanted = 0;
 }
 
+/*
+ * A mover that is let go in the middle of an errand works on for a moment: it would zero a slab
+ * that somebody else has been given meanwhile. So it ends what it does first, and gets no more;
+ * the next device_settle() looks again.
+ */
+static void retire_mover(struct device *device)
+{
+        if (device->mover && !list_is_empty(&device->errands)) {
+                pool_rest(device->manager->pool, device->index);
+                device->wanted = UINT64_MAX; /* nobody's wish: pool_want() will be told anew */
+                return;
+        }
+        let_mover_go(device);
+}
+
 /* Does anything on @device need its mover, and how much of the pool would evicting all take? */
 static bool is_wanted(const struct device *device, uint64_t *ret_bytes)
 {
@@ -298,7 +313,7 @@ void device_settle(struct device *device)
         uint64_t bytes;
 
         if (!is_wanted(device, &bytes)) {
-                let_mover_go(device);
+                retire_mover(device);
                 return;
         }
         if (!device->mover && (is_resting(device) || device_get_mover(device, &mover) < 0))

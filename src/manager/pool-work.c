@@ -295,6 +295,12 @@ void pool_want(struct pool *pool, uint32_t device, uint64_t bytes)
         pool_work_ahead(pool);
 }
 
+void pool_rest(struct pool *pool, uint32_t device)
+{
+        if (device < POOL_DEVICES_MAX)
+                pool->is_resting[device] = true;
+}
+
 /* The end of an action. */
 
 static void apply(struct slab *slab, enum pool_action action, uint32_t device)

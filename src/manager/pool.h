@@ -143,6 +143,9 @@ int pool_get_slab(const struct pool *pool, uint32_t slab);
  */
 void pool_want(struct pool *pool, uint32_t device, uint64_t bytes);
 
+/* pool_rest() - start nothing more ahead of demand on @device, until the next pool_want(). */
+void pool_rest(struct pool *pool, uint32_t device);
+
 /* pool_work_done() - the worker's answer: @error is 0 or a negative errno. */
 void pool_work_done(struct pool *pool, enum pool_action action, uint32_t device, uint32_t slab,
                     int error);

@@ -119,8 +119,9 @@ static int run_slab_add(struct request *request, struct mover_done *done)
 
 static int run_slab_zero(struct request *request, struct mover_done *done)
 {
-        (void)done;
-        return slab_zero(&request->mover->slabs, request->packet.slab.slab);
+        int r = driver_fault_point(done, "mover.slab-zeroing");
+
+        return r < 0 ? r : slab_zero(&request->mover->slabs, request->packet.slab.slab);
 }
 
 static int run_slab_remove(struct request *request, struct mover_done *done)
