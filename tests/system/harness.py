@@ -420,7 +420,7 @@ class Host:
                 message, label = packet.unpack_from(data)[2], packet.unpack_from(data)[5]
                 if message != 5:
                     return sorted(labels)
-                labels.append(label.rstrip(b"\0").decode())
+                labels.append(label.split(b"\0")[0].decode())
         return []  # it ends when it holds nothing
 
     def held_memory(self):

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/test.h"
+#include "board/board.h"
+#include "manager/log.h"
+#include "manager/store.h"
+
+struct fixture {
+        char path[64];
+        struct store *store;
+};
+
+static int set_up(void **state)
+{
+        struct fixture *fixture = calloc(1, sizeof(*fixture));
+
+        snprintf(fixture->path, sizeof(fixture->path), "/tmp/test-store-XXXXXX");
+        fd_close(mkstemp(fixture->path));
+        *state = fixture;
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        struct fixture *fixture = *state;
+        char other[80];
+
+        store_close(fixture->store);
+        unlink(fixture->path);
+        for (const char **suffix = (const char *[]){ "-wal", "-shm", "-journal", NULL }; *suffix;
+             suffix++) {
+                snprintf(other, sizeof(other), "%s%s", fixture->path, *suffix);
+                unlink(other);
+        }
+        free(fixture);
+        return 0;
+}
+
+static void reopen(struct fixture *fixture, const char *boot)
+{
+        struct failure failure = { 0 };
+
+        fixture->store = store_close(fixture->store);
+        assert_int_equal(store_open(&fixture->store, fixture->path, boot, &failure), 0);
+}
+
+static struct store_instance make_instance(struct fixture *fixture, const char *name)
+{
+        struct store_instance instance = { .frame_buffer = 1ull << 40,
+                                           .created_ns = UINT64_MAX / 2,
+                                           .state = BOARD_SUSPENDED,
+                                           .owner = 1000,
+                                           .device_uuid = "GPU-1" };
+
+        snprintf(instance.name, sizeof(instance.name), "%s", name);
+        snprintf(instance.uuid, sizeof(instance.uuid), "uuid-of-%s", name);
+        assert_int_equal(store_add_instance(fixture->store, &instance), 0);
+        return instance;
+}
+
+static int copy_instance(const struct store_instance *instance, void *userdata)
+{
+        *(struct store_instance *)userdata = *instance;
+        return 0;
+}
+
+static int count_instance(const struct store_instance *instance, void *userdata)
+{
+        (void)instance;
+        ++*(int *)userdata;
+        return 0;
+}
+
+static int count_process(const struct store_process *process, void *userdata)
+{
+        (void)process;
+        ++*(int *)userdata;
+        return 0;
+}
+
+static void test_an_instance_is_read_as_it_was_written(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_instance written, read = { 0 };
+
+        reopen(fixture, "boot");
+        written = make_instance(fixture, "train");
+        assert_int_equal(store_set_instance(fixture->store, written.id, BOARD_EVICTED, "GPU-2"), 0);
+        reopen(fixture, "boot");
+        assert_int_equal(store_each_instance(fixture->store, copy_instance, &read), 0);
+        assert_int_equal(read.id, written.id);
+        assert_string_equal(read.name, "train");
+        assert_string_equal(read.device_uuid, "GPU-2");
+        assert_int_equal(read.frame_buffer, written.frame_buffer);
+        assert_int_equal(read.created_ns, written.created_ns);
+        assert_int_equal(read.state, BOARD_EVICTED);
+        assert_int_equal(read.owner, 1000);
+}
+
+static void test_an_id_is_never_used_again(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_instance first, second;
+
+        reopen(fixture, "boot");
+        first = make_instance(fixture, "one");
+        assert_int_equal(store_remove_instance(fixture->store, first.id), 0);
+        second = make_instance(fixture, "two");
+        assert_true(second.id > first.id);
+}
+
+static void test_addresses_and_extents_keep_their_order(void **state)
+{
+        const struct gate_allocation allocations[] = { { UINT64_MAX - 4095, 4096 },
+                                                       { 4096, 1 },
+                                                       { 1ull << 63, 2 } };
+        const struct store_extent extents[] = { { UINT32_MAX, 5, 6 }, { 1, 2, 3 } };
+        const struct store_memory memory = { allocations, 3, extents, 2 };
+        struct fixture *fixture = *state;
+        struct gate_allocation *got_allocations;
+        struct store_extent *got_extents;
+        struct store_process process = { .pid = 7, .start_time = 8, .slot = 9 };
+        size_t n_allocations, n_extents;
+
+        reopen(fixture, "boot");
+        process.instance = make_instance(fixture, "train").id;
+        assert_int_equal(store_put_process(fixture->store, &process), 0);
+        assert_int_equal(store_put_memory(fixture->store, process.instance, 7, &memory), 0);
+        assert_int_equal(store_put_memory(fixture->store, process.instance, 7, &memory), 0);
+        reopen(fixture, "boot");
+        assert_int_equal(store_get_memory(fixture->store, process.instance, 7, &got_allocations,
+                                          &n_allocations, &got_extents, &n_extents),
+                         0);
+        assert_int_equal(n_allocations, 3);
+        assert_int_equal(n_extents, 2);
+        assert_memory_equal(got_allocations, allocations, sizeof(allocations));
+        for (size_t i = 0; i < n_extents; i++) {
+                assert_int_equal(got_extents[i].slab, extents[i].slab);
+                assert_int_equal(got_extents[i].length, extents[i].length);
+        }
+        free(got_allocations);
+        free(got_extents);
+}
+
+static void test_what_belongs_to_an_instance_goes_with_it(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_process process = { .pid = 7 };
+        struct store_operation operation = { .kind = "suspend" };
+        int n = 0;
+
+        reopen(fixture, "boot");
+        process.instance = operation.instance = make_instance(fixture, "train").id;
+        assert_int_equal(store_put_process(fixture->store, &process), 0);
+        assert_int_equal(store_put_operation(fixture->store, &operation), 0);
+        assert_int_equal(store_remove_instance(fixture->store, process.instance), 0);
+        assert_int_equal(store_each_process(fixture->store, process.instance, count_process, &n),
+                         0);
+        assert_int_equal(n, 0);
+        assert_int_equal(store_get_operation(fixture->store, process.instance, &operation),
+                         -ENOENT);
+}
+
+static void test_another_boot_forgets_processes_and_transient_instances(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_process process = { .pid = 7 };
+        struct store_instance brief = { .name = "brief", .uuid = "b", .is_transient = true }, read;
+        int n = 0;
+
+        reopen(fixture, "boot");
+        process.instance = make_instance(fixture, "kept").id;
+        assert_int_equal(store_put_process(fixture->store, &process), 0);
+        assert_int_equal(store_add_instance(fixture->store, &brief), 0);
+        reopen(fixture, "another boot");
+        assert_int_equal(store_each_process(fixture->store, process.instance, count_process, &n),
+                         0);
+        assert_int_equal(n, 0);
+        assert_int_equal(store_each_instance(fixture->store, count_instance, &n), 0);
+        assert_int_equal(n, 1);
+        assert_int_equal(store_each_instance(fixture->store, copy_instance, &read), 0);
+        assert_int_equal(read.state, BOARD_IDLE);
+}
+
+static void test_what_was_not_committed_has_not_happened(void **state)
+{
+        struct fixture *fixture = *state;
+        int n = 0;
+
+        reopen(fixture, "boot");
+        assert_int_equal(store_begin(fixture->store), 0);
+        make_instance(fixture, "train");
+        reopen(fixture, "boot");
+        assert_int_equal(store_each_instance(fixture->store, count_instance, &n), 0);
+        assert_int_equal(n, 0);
+}
+
+static void test_a_second_store_is_refused(void **state)
+{
+        struct fixture *fixture = *state;
+        struct failure failure = { 0 };
+        struct store *second;
+
+        reopen(fixture, "boot");
+        assert_int_equal(store_open(&second, fixture->path, "boot", &failure), -EBUSY);
+        assert_non_null(strstr(failure.message, "locked"));
+}
+
+static void test_a_file_that_is_no_database_is_refused_and_kept(void **state)
+{
+        struct fixture *fixture = *state;
+        struct failure failure = { 0 };
+        char text[16] = "";
+        int fd = open(fixture->path, O_RDWR | O_CLOEXEC);
+
+        assert_int_equal(write(fd, "precious things", 15), 15);
+        assert_true(store_open(&fixture->store, fixture->path, "boot", &failure) < 0);
+        assert_int_equal(pread(fd, text, 15, 0), 15);
+        assert_string_equal(text, "precious things");
+        fd_close(fd);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                TEST(test_an_instance_is_read_as_it_was_written),
+                TEST(test_an_id_is_never_used_again),
+                TEST(test_addresses_and_extents_keep_their_order),
+                TEST(test_what_belongs_to_an_instance_goes_with_it),
+                TEST(test_another_boot_forgets_processes_and_transient_instances),
+                TEST(test_what_was_not_committed_has_not_happened),
+                TEST(test_a_second_store_is_refused),
+                TEST(test_a_file_that_is_no_database_is_refused_and_kept),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
