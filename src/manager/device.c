@@ -232,14 +232,14 @@ int device_get_mover(struct device *device, struct mover **ret_mover)
         return r;
 }
 
+/*
+ * Not while it works for the pool: what it still does after we hang up, zeroing a slab, it would do
+ * to whatever the slab has been given to by then.
+ */
 static void let_mover_go(struct device *device)
 {
-        struct errand *errand, *after;
-
-        if (!device->mover)
+        if (!device->mover || !list_is_empty(&device->errands))
                 return;
-        list_for_each_safe(errand, after, &device->errands, link)
-                errand_free(errand); /* they will not be answered */
         (void)store_remove_mover(device->manager->store, mover_get_pid(device->mover));
         device->mover = mover_free(device->mover);
         pool_device_lost(device->manager->pool, device->index);
@@ -301,9 +301,14 @@ static bool is_resting(const struct device *device)
         return now < device->rest_until_us;
 }
 
+/* The store still has it: the next manager waits for its end. */
 void device_deinit(struct device *device)
 {
-        let_mover_go(device);
+        struct errand *errand, *after;
+
+        list_for_each_safe(errand, after, &device->errands, link)
+                errand_free(errand);
+        device->mover = mover_free(device->mover);
 }
 
 void device_settle(struct device *device)

@@ -7,17 +7,19 @@ FAKE_MOVER is a directory; what is in it is the driver's state and survives this
 
     context-PID   the state of a process (cuCheckpoint*), and the device that it is on
     fail-NAME     a CUresult: the next request NAME (CHECKPOINT, JOB_RUN, ...) fails with it
+    pause-NAME    while it is there, a request NAME is not begun
     free          free memory of each device, in bytes
 """
 import os
 import socket
 import struct
 import sys
+import time
 
 MAGIC, VERSION = 0x45564F4D, 1
 INFO, SLAB_ADD, SLAB_ZERO, SLAB_REMOVE, JOB_BEGIN, JOB_MEMORY, JOB_SEGMENTS, JOB_RUN, JOB_END, \
     CHECKPOINT, CONTEXT, JOB_SOURCE, JOB_STAGE = range(1, 14)
-NAMES = {CHECKPOINT: "CHECKPOINT", JOB_RUN: "JOB_RUN", SLAB_ADD: "SLAB_ADD", CONTEXT: "CONTEXT",
+NAMES = {CHECKPOINT: "CHECKPOINT", JOB_RUN: "JOB_RUN", SLAB_ADD: "SLAB_ADD", SLAB_ZERO: "SLAB_ZERO", CONTEXT: "CONTEXT",
          INFO: "INFO"}
 INFO_IS, PROGRESS, DONE = 64, 65, 66
 OUT, IN, PEER = 1, 2, 3
@@ -117,6 +119,8 @@ class Mover:
 
     def handle(self, message, request, job_id, body, fds):
         header = (request, job_id)
+        while os.path.exists(self.path("pause-" + NAMES.get(message, "?"))):
+            time.sleep(0.005)
         code = self.take_failure(message)
         if code:
             state = self.context(struct.unpack_from("=i", body)[0])[0] if message == CHECKPOINT \

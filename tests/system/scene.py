@@ -96,10 +96,20 @@ class Scene:
         self.test.assertEqual(host.labels(), [])
 
 
+def is_dead(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
 def kill_all(pids):
+    """And their sockets are closed."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+        wait_for(f"process {pid} to be dead", lambda pid=pid: is_dead(pid))
 
 
 def steps(*kinds):

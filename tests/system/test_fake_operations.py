@@ -37,6 +37,23 @@ class Operations(unittest.TestCase):
             self.assertTrue(guest.is_intact())
         self.assertEqual(host.vgpu("train")["state"], "running")
 
+    def test_a_mover_that_still_zeroes_a_slab_is_waited_for(self):
+        """Else it would zero what the slab is used for by then."""
+        host = self.host
+        guest = host.fake_guest("train", 6 * MIB)
+        host.call("SuspendVgpu", name="train")
+        (host.driver / "pause-SLAB_ZERO").touch()
+        host.call("ResumeVgpu", name="train", device="1")  # device 0's mover shall zero the slabs
+        client = host.client()
+        client.send("SuspendVgpu", name="train")
+        guest.wait_for("released", 2)
+        (host.driver / "pause-SLAB_ZERO").unlink()
+        self.assertEqual(client.result(client.receive())["vgpu"]["state"], "suspended")
+        wait_for("device 0's mover to go", lambda: len(host.movers()) == 1)
+        host.call("ResumeVgpu", name="train")
+        guest.wait_for("opened", 2)
+        self.assertTrue(guest.is_intact())
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

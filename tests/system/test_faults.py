@@ -100,7 +100,7 @@ class KeeperKilled(unittest.TestCase):
         scene.go_on(step)
         client.result(client.receive())
         scene.host.call("GetInfo")  # by now it has seen the loss, if not before
-        self.assertTrue(scene.host.keepers())
+        wait_for("a new keeper", scene.host.keepers)
         scene.host.kill_manager()
         scene.host.start()
         scene.check_state(True)
