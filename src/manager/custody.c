@@ -371,7 +371,7 @@ static int load_guests(struct instance *instance)
                 r = load_guest(instance, &list.processes[i]);
         free(list.processes);
         if (r == 0)
-                page_sweep(&instance->page);
+                page_mend(&instance->page);
         return r;
 }
 

@@ -232,13 +232,9 @@ int device_get_mover(struct device *device, struct mover **ret_mover)
         return r;
 }
 
-/*
- * Not while it works for the pool: what it still does after we hang up, zeroing a slab, it would do
- * to whatever the slab has been given to by then.
- */
 static void let_mover_go(struct device *device)
 {
-        if (!device->mover || !list_is_empty(&device->errands))
+        if (!device->mover)
                 return;
         (void)store_remove_mover(device->manager->store, mover_get_pid(device->mover));
         device->mover = mover_free(device->mover);

@@ -112,6 +112,7 @@ static int on_death(sd_event_source *source, int fd, uint32_t events, void *user
                 return 0;
         }
         guest_free(guest);
+        operation_try_again(instance);
         instance_settle(instance);
         return 0;
 }

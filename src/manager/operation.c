@@ -169,7 +169,7 @@ static void log_end(const struct operation *operation, bool has_succeeded)
                           operation->n_processes, operation->source->index,
                           operation->target->index);
         else if (operation->is_recovery && !operation->has_failed_undo)
-                log_event(LOG_LEVEL_NOTICE, "undid what a former manager had begun",
+                log_event(LOG_LEVEL_NOTICE, "undid what was half done",
                           "vgpu=%s operation=%s state=%s", instance->name, operation->kind->name,
                           instance_state_name(instance->state));
         else
@@ -220,8 +220,11 @@ static void finish(struct operation *operation, bool has_succeeded)
         struct manager *manager = instance->manager;
         enum board_instance_state state = operation->former_state;
 
-        if (operation->has_failed_undo)
+        if (operation->has_failed_undo) {
                 state = BOARD_FAILED;
+                snprintf(operation->failure.hint, sizeof(operation->failure.hint),
+                         "it could not be undone for that process: end it, and the others go on");
+        }
         if (!has_succeeded) {
                 (void)instance_set_state(instance, state);
                 if (state != BOARD_FAILED) /* else it is tried again when a gate comes back */
@@ -583,8 +586,8 @@ int operation_recover(struct instance *instance, const struct store_operation *s
 
         if (!operation)
                 return kind ? -ENOMEM : -EPROTO;
-        log_event(LOG_LEVEL_NOTICE, "a former manager was in the middle of something",
-                  "vgpu=%s operation=%s step=%s", instance->name, stored->kind, stored->step);
+        log_event(LOG_LEVEL_NOTICE, "undoing what is half done", "vgpu=%s operation=%s step=%s",
+                  instance->name, stored->kind, stored->step);
         operation->source = source ? source : instance->device;
         operation->target = target ? target : instance->device;
         operation->keep_context = stored->keep_context;
@@ -611,16 +614,25 @@ static void on_opened(struct guest *guest, const struct guest_answer *answer_, v
                           strerror(-answer_->error));
 }
 
+void operation_try_again(struct instance *instance)
+{
+        struct store_operation stored;
+
+        if (instance->operation || instance->state != BOARD_FAILED ||
+            instance_count_guests(instance) == 0)
+                return;
+        if (store_get_operation(instance->manager->store, instance->id, &stored) == 0)
+                (void)operation_recover(instance, &stored);
+}
+
 void operation_guest_returned(struct guest *guest)
 {
         struct instance *instance = guest->instance;
-        struct store_operation stored;
 
         if (instance->operation || guest->request.done)
                 return;
         if (instance->state == BOARD_FAILED) {
-                if (store_get_operation(instance->manager->store, instance->id, &stored) == 0)
-                        (void)operation_recover(instance, &stored);
+                operation_try_again(instance);
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_CLOSED) {
                 guest_request(guest, GATE_OPEN, RECOVERY_TIMEOUT_MS, on_opened, NULL);
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_RELEASED) {

@@ -24,12 +24,25 @@ static int map_page(struct page *page, int fd)
         return 0;
 }
 
-static void write_header(struct page *page, uint64_t quota)
+static void clear_slot(struct instance_page_slot *slot)
+{
+        for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
+                atomic_store(&slot->used[kind], 0);
+        atomic_store(&slot->peak, 0);
+        atomic_store(&slot->n_allocations, 0);
+        atomic_store(&slot->n_refused, 0);
+        atomic_store(&slot->n_launches, 0);
+}
+
+void page_mend(struct page *page)
 {
         page->map->magic = INSTANCE_PAGE_MAGIC;
         page->map->version = INSTANCE_PAGE_VERSION;
         page->map->n_slots = INSTANCE_PAGE_SLOTS;
-        page_write_quota(page, quota);
+        page_write_quota(page, page->quota);
+        for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++)
+                if (!page->taken[i])
+                        clear_slot(&page->map->slot[i]);
 }
 
 int page_create(struct page *page, uint64_t quota)
@@ -43,7 +56,8 @@ int page_create(struct page *page, uint64_t quota)
         r = map_page(page, fd);
         if (r < 0)
                 return r;
-        write_header(page, quota);
+        page->quota = quota;
+        page_mend(page);
         fd = -1;
         return 0;
 }
@@ -61,7 +75,7 @@ int page_adopt(struct page *page, int fd, uint64_t quota)
         r = map_page(page, own);
         if (r < 0)
                 return r;
-        write_header(page, quota);
+        page->quota = quota;
         own = -1;
         return 0;
 }
@@ -74,22 +88,12 @@ void page_deinit(struct page *page)
         page->fd = fd_close(page->fd);
 }
 
-static void clear_slot(struct instance_page_slot *slot)
-{
-        for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
-                atomic_store(&slot->used[kind], 0);
-        atomic_store(&slot->peak, 0);
-        atomic_store(&slot->n_allocations, 0);
-        atomic_store(&slot->n_refused, 0);
-        atomic_store(&slot->n_launches, 0);
-}
-
 int page_take_slot(struct page *page, uint32_t *ret_slot)
 {
+        page_mend(page);
         for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++)
                 if (!page->taken[i]) {
                         page->taken[i] = 1;
-                        clear_slot(&page->map->slot[i]);
                         *ret_slot = i;
                         return 0;
                 }
@@ -106,15 +110,8 @@ int page_claim_slot(struct page *page, uint32_t slot)
 
 void page_give_slot(struct page *page, uint32_t slot)
 {
-        clear_slot(&page->map->slot[slot]);
         page->taken[slot] = 0;
-}
-
-void page_sweep(struct page *page)
-{
-        for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++)
-                if (!page->taken[i])
-                        clear_slot(&page->map->slot[i]);
+        page_mend(page);
 }
 
 void page_write_quota(struct page *page, uint64_t quota)
@@ -133,10 +130,11 @@ static uint64_t read_limited(const _Atomic uint64_t *value, uint64_t limit)
 void page_read(const struct page *page, uint32_t slot, uint64_t limit, struct page_use *ret_use)
 {
         const struct instance_page_slot *from = &page->map->slot[slot];
+        uint64_t movable = read_limited(&from->used[INSTANCE_PAGE_MOVABLE], limit);
 
         *ret_use = (struct page_use){
-                .movable = read_limited(&from->used[INSTANCE_PAGE_MOVABLE], limit),
-                .fixed = read_limited(&from->used[INSTANCE_PAGE_FIXED], limit),
+                .movable = movable,
+                .fixed = read_limited(&from->used[INSTANCE_PAGE_FIXED], limit - movable),
                 .launches = read_limited(&from->n_launches, INT64_MAX),
         };
 }

@@ -17,6 +17,7 @@
 struct page {
         int fd; /* memfd; -1: empty */
         struct instance_page *map;
+        uint64_t quota;
         uint8_t taken[INSTANCE_PAGE_SLOTS];
 };
 
@@ -33,19 +34,22 @@ int page_take_slot(struct page *page, uint32_t *ret_slot);
 int page_claim_slot(struct page *page, uint32_t slot);
 void page_give_slot(struct page *page, uint32_t slot);
 
-/* page_sweep() - zero every slot that is not taken: their owners died while nobody looked. */
-void page_sweep(struct page *page);
+/*
+ * page_mend() - write anew what is ours, and zero every slot that is not taken: somebody may have
+ * written there, or died while nobody looked. Done whenever a slot is taken or given back.
+ */
+void page_mend(struct page *page);
 
 /* page_write_quota() - again and again, for a guest may have written there. */
 void page_write_quota(struct page *page, uint64_t quota);
 
 struct page_use {
-        uint64_t movable; /* bytes, at most the limit that was given */
+        uint64_t movable; /* bytes; with the fixed ones at most the limit that was given */
         uint64_t fixed;
         uint64_t launches;
 };
 
-/* page_read() - what the process in @slot says it holds, each number cut off at @limit. */
+/* page_read() - what the process in @slot says it holds, cut off at @limit. */
 void page_read(const struct page *page, uint32_t slot, uint64_t limit, struct page_use *ret_use);
 
 #endif

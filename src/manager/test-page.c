@@ -76,6 +76,7 @@ static void test_a_new_manager_finds_the_numbers_of_those_that_live(void **state
         assert_int_equal(page_claim_slot(&adopted, INSTANCE_PAGE_SLOTS), -EBUSY);
         page_read(&adopted, 1, GIB, &use);
         assert_int_equal(use.movable, MIB);
+        page_mend(&adopted);
         assert_int_equal(page.map->quota, 2 * GIB);
         page_deinit(&adopted);
         page_deinit(&page);

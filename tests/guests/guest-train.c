@@ -124,43 +124,54 @@ static void allocate_all(struct training *training)
         must(DRIVER(cuCtxSynchronize)());
 }
 
-/* How many of the words looked at are wrong; an example for who has to find out why. */
+/* What differs from what it must be after a step, of what was looked at. */
 struct wrong {
-        size_t n;
-        uint32_t word, expected;
+        size_t words;
+        char first[96]; /* where, and what is there */
 };
 
-static void compare(struct wrong *wrong, const struct allocation *allocation, uint32_t expected,
-                    size_t stride)
+static void compare(struct wrong *wrong, size_t allocation, size_t at, uint32_t word,
+                    uint32_t expected)
 {
+        if (word == expected)
+                return;
+        if (wrong->words == 0)
+                snprintf(wrong->first, sizeof(wrong->first), "allocation %zu at %zu: %u is not %u",
+                         allocation, at, word, expected);
+        wrong->words++;
+}
+
+static void compare_samples(struct training *training, size_t i, size_t stride, struct wrong *wrong)
+{
+        const struct allocation *allocation = &training->allocation[i];
+
         for (size_t at = 0; at < allocation->size; at += stride) {
                 uint32_t word;
 
                 must(DRIVER(cuMemcpyDtoH_v2)(&word, allocation->pointer + at, sizeof(word)));
-                if (word == expected)
-                        continue;
-                wrong->n++;
-                wrong->word = word;
-                wrong->expected = expected;
+                compare(wrong, i, at, word, (uint32_t)(i + training->step));
         }
 }
 
-static size_t count_wrong_everywhere(struct training *training)
+static bool compare_everywhere(struct training *training)
 {
-        size_t wrong = 0;
+        struct wrong wrong = { 0 };
 
         for (size_t i = 0; i < training->n_allocations; i++) {
                 const struct allocation *allocation = &training->allocation[i];
                 uint32_t *words = malloc(allocation->size);
 
                 if (!words)
-                        return 1;
+                        return false;
                 must(DRIVER(cuMemcpyDtoH_v2)(words, allocation->pointer, allocation->size));
                 for (size_t word = 0; word < allocation->size / sizeof(*words); word++)
-                        wrong += words[word] != (uint32_t)(i + training->step);
+                        compare(&wrong, i, word * sizeof(*words), words[word],
+                                (uint32_t)(i + training->step));
                 free(words);
         }
-        return wrong;
+        if (wrong.words)
+                fprintf(stderr, "guest-train: %zu words are wrong: %s\n", wrong.words, wrong.first);
+        return wrong.words == 0;
 }
 
 static struct wrong sample_all(struct training *training)
@@ -174,7 +185,7 @@ static struct wrong sample_all(struct training *training)
                 /* Of the many small ones only some in each step: a sample is a driver call. */
                 if (allocation->size == SMALL_SIZE && (i + training->step) % 64 != 0)
                         continue;
-                compare(&wrong, allocation, (uint32_t)(i + training->step), stride);
+                compare_samples(training, i, stride, &wrong);
         }
         return wrong;
 }
@@ -224,20 +235,20 @@ static bool one_step(struct training *training)
         training->step++;
 
         wrong = sample_all(training);
-        if (wrong.n)
-                fprintf(training->log, "%lu BAD %zu words, %u instead of %u\n", training->step,
-                        wrong.n, wrong.word, wrong.expected);
+        if (wrong.words)
+                fprintf(training->log, "%lu BAD %zu words, %s\n", training->step, wrong.words,
+                        wrong.first);
         else
                 fprintf(training->log, "%lu ok\n", training->step);
         fflush(training->log);
-        return wrong.n == 0;
+        return wrong.words == 0;
 }
 
 static int train(struct training *training)
 {
         struct worker workers[64];
         pthread_t synchronizer;
-        size_t wrong = 0;
+        bool right = true;
 
         pthread_barrier_init(&training->begin, NULL, training->options.threads + 1);
         pthread_barrier_init(&training->end, NULL, training->options.threads + 1);
@@ -250,7 +261,7 @@ static int train(struct training *training)
 
         while (!terminated &&
                (training->options.steps == 0 || training->step < training->options.steps)) {
-                wrong += !one_step(training);
+                right = one_step(training) && right;
                 if (training->step == 1) {
                         puts("ready");
                         fflush(stdout);
@@ -265,9 +276,9 @@ static int train(struct training *training)
         if (training->options.sync_loop)
                 pthread_join(synchronizer, NULL);
 
-        wrong += count_wrong_everywhere(training);
-        printf("done %lu %s\n", training->step, wrong ? "BAD" : "ok");
-        return wrong ? 1 : 0;
+        right = compare_everywhere(training) && right;
+        printf("done %lu %s\n", training->step, right ? "ok" : "BAD");
+        return right ? 0 : 1;
 }
 
 static void start_on_device(struct training *training)

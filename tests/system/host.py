@@ -159,7 +159,11 @@ class Host:
         return [vgpu["name"] for vgpu in self.call("ListVgpus")["vgpus"]]
 
     def wait_for(self, name, condition, what):
-        return until(lambda: condition(self.get(name)), f"vGPU {name} {what}", context=self.log)
+        """The vGPU, once it is as wanted."""
+        def look():
+            vgpu = self.get(name)
+            return vgpu if condition(vgpu) else None
+        return until(look, f"vGPU {name} {what}", context=self.log)
 
     def wait_state(self, name, state):
         self.wait_for(name, lambda vgpu: vgpu["state"] == state, f"to be {state}")
@@ -180,11 +184,27 @@ class Host:
         self.guests.append(guest)
         return guest
 
+    def spawn_guest(self, command, environment):
+        """The same, by a variable for each thing that `vgpu run` would have set."""
+        program, *arguments = command
+        guest = Guest([stage.GUESTS / program, *arguments], self.environment(**environment))
+        self.guests.append(guest)
+        return guest
+
     def train(self, name, *arguments, options=(), **environment):
         """A guest-train whose first step is done."""
         log = os.path.join(self.directory, f"steps-{self.n_guests}")
         return self.run(name, "guest-train", "--log", log, *arguments, log=log, options=options,
                         **environment).wait_ready()
+
+    # Fault points.
+
+    def remove_pause(self, point):
+        """Let whoever waits at the point go on."""
+        try:
+            os.unlink(os.path.join(self.fault_directory, point))
+        except FileNotFoundError:
+            pass
 
     # What is left.
 
@@ -212,6 +232,10 @@ class Host:
 
     def movers(self):
         return [pid for pid, _ in self.processes("vgpu-mover")]
+
+    def kill_movers(self):
+        for mover in self.movers():
+            os.kill(mover, signal.SIGKILL)
 
     def keeper_labels(self):
         """Only while no manager runs: the keeper serves one at a time."""
@@ -246,9 +270,12 @@ class Host:
             self.left = left
             return not left
         until(look, "everything to be given back", context=lambda: f"{self.left}\n{self.log()}")
-        free = self.driver_memory()
-        assert free == self.free_at_first, \
-            f"device memory is lost: {free} bytes are free, not {self.free_at_first}\n{self.log()}"
+        self.wait_driver_memory(self.free_at_first)
+
+    def wait_driver_memory(self, expected):
+        """A process that has ended may still be giving back what it held."""
+        until(lambda: self.driver_memory() == expected, f"the devices to have {expected} bytes free",
+              context=lambda: f"they have {self.driver_memory()}\n{self.log()}")
 
     def close(self, expect_clean=True):
         """End everything; nothing may be left of it."""

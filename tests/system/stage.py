@@ -20,6 +20,7 @@ GUESTS = BUILD / "tests" / "guests"
 
 VGPU = ROOT / "bin" / "vgpu"
 VGPUD = ROOT / "bin" / "vgpud"
+SYSTEM_PYTHON = pathlib.Path("/usr/bin/python3")
 GATE = PRIVATE / "gate" / "libcuda.so.1"
 DRIVER = PRIVATE / "sim" / "libcuda.so.1"
 
@@ -43,6 +44,16 @@ def make():
         subprocess.run(["meson", "install", "-C", str(BUILD), "--no-rebuild", "--quiet",
                         "--destdir", str(DESTDIR)], check=True, stdout=subprocess.DEVNULL)
         stamp.touch()
+
+
+def can_be_used_by(user):
+    """Can we become that user, and may it then run the programs?"""
+    if os.geteuid() != 0:
+        return False
+    make()
+    done = subprocess.run(["test", "-x", str(VGPU), "-a", "-x", str(SYSTEM_PYTHON), "-a",
+                           "-r", __file__], user=user, check=False)
+    return done.returncode == 0
 
 
 def missing():

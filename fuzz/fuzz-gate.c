@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a guest process says on the gate socket, to a whole manager in this process: its sockets, its
+ * state, its keeper; only the mover is a script that knows one device. This process is the guest.
+ *
+ * The input is a series of commands of one byte and what belongs to it:
+ *
+ *     raw       n_fds, length, bytes       a packet as it is
+ *     message   which, n_fds, length, bytes  a packet with a good header and of the right size
+ *     join      state                      a good JOIN
+ *     request   which                      the manager asks the guest
+ *     hang-up
+ */
+#include <assert.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include "base/packet.h"
+#include "fuzz/target.h"
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/log.h"
+#include "manager/manager.h"
+#include "wire/gate.h"
+
+#define FRAME_BUFFER ((uint64_t)64 << 20)
+
+static const char mover_script[] =
+        "#!/bin/sh\n"
+        "[ \"$1\" = --probe ] || exit 1\n"
+        "printf 'GPU-00000000-0000-0000-0000-000000000001\\t0000:01:00.0\\t1073741824\\t13000\\tA\\n'\n";
+
+static struct {
+        char directory[64];
+        struct options options;
+        struct manager *manager;
+        struct instance *instance;
+        int client;
+        int memory;
+} fuzz = { .client = -1, .memory = -1 };
+
+/* Setting up, once. */
+
+static void write_mover(const char *private)
+{
+        char path[PATHS_MAX];
+        int fd;
+
+        assert(paths_join(path, private, PATHS_MOVER) == 0);
+        fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
+        assert(write(fd, mover_script, strlen(mover_script)) == (ssize_t)strlen(mover_script));
+        fd_close(fd);
+        assert(paths_join(path, private, PATHS_KEEPER) == 0);
+        assert(symlink(FUZZ_KEEPER, path) == 0);
+}
+
+static void remove_all(void)
+{
+        char command[128];
+
+        snprintf(command, sizeof(command), "rm -rf %s", fuzz.directory);
+        (void)!system(command);
+}
+
+static void set_up(void)
+{
+        const struct instance_request request = { .name = "fuzz", .frame_buffer = FRAME_BUFFER };
+        struct failure failure = { 0 };
+
+        strcpy(fuzz.directory, "/tmp/vgfuzz-XXXXXX");
+        assert(mkdtemp(fuzz.directory));
+        atexit(remove_all);
+        snprintf(fuzz.options.run_directory, PATHS_MAX, "%s/run", fuzz.directory);
+        snprintf(fuzz.options.state_directory, PATHS_MAX, "%s/state", fuzz.directory);
+        snprintf(fuzz.options.private_directory, PATHS_MAX, "%s", fuzz.directory);
+        strcpy(fuzz.options.driver_path, "/nonexistent");
+        write_mover(fuzz.directory);
+        log_init(LOG_LEVEL_ERROR);
+
+        assert(manager_new(&fuzz.manager, &fuzz.options, &failure) == 0);
+        assert(instance_create(fuzz.manager, &request, &fuzz.instance, &failure) == 0);
+        fuzz.memory = memfd_create("fuzz", MFD_CLOEXEC);
+}
+
+/* The guest. */
+
+static void drain(void)
+{
+        char bytes[PACKET_SIZE_MAX];
+        int fds[PACKET_FDS_MAX];
+        size_t size, n_fds;
+
+        while (fuzz.client >= 0 && packet_receive(fuzz.client, bytes, &size, fds, &n_fds) == 0)
+                packet_close_fds(fds, n_fds);
+}
+
+static void run_manager(void)
+{
+        for (int i = 0; i < 64 && sd_event_run(fuzz.manager->event, 0) > 0; i++)
+                drain();
+        drain();
+}
+
+static void connect_to_manager(void)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s/run/" PATHS_GATE_SOCKET,
+                 fuzz.directory);
+        fuzz.client = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (connect(fuzz.client, (struct sockaddr *)&address, sizeof(address)) < 0)
+                fuzz.client = fd_close(fuzz.client);
+        run_manager();
+}
+
+static void hang_up(void)
+{
+        fuzz.client = fd_close(fuzz.client);
+        run_manager();
+}
+
+static void send_to_manager(const void *bytes, size_t size, size_t n_fds)
+{
+        int fds[4] = { fuzz.memory, fuzz.memory, fuzz.memory, fuzz.memory };
+
+        if (fuzz.client < 0)
+                connect_to_manager();
+        if (packet_send(fuzz.client, bytes, size, fds, n_fds % 5) < 0)
+                hang_up();
+        run_manager();
+}
+
+static const struct {
+        uint16_t message;
+        size_t size;
+} messages[] = {
+        { GATE_JOIN, sizeof(struct gate_join) },
+        { GATE_CLOSED, sizeof(struct gate_closed) },
+        { GATE_ALLOCATIONS, sizeof(struct gate_allocations) },
+        { GATE_EXPORTED, sizeof(struct gate_result) },
+        { GATE_RELEASED, sizeof(struct gate_result) },
+        { GATE_MAPPED, sizeof(struct gate_result) },
+        { GATE_OPENED, sizeof(struct gate_result) },
+        { GATE_CREATED, sizeof(struct gate_result) },
+};
+
+static void send_message(uint8_t which, size_t n_fds, const uint8_t *bytes, size_t size)
+{
+        size_t n = sizeof(messages) / sizeof(messages[0]);
+        uint8_t packet[PACKET_SIZE_MAX] = { 0 };
+        struct gate_header header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION,
+                                      messages[which % n].message };
+
+        memcpy(packet, &header, sizeof(header));
+        memcpy(packet + sizeof(header), bytes, size);
+        send_to_manager(packet, messages[which % n].size, n_fds);
+}
+
+static void send_join(uint8_t state)
+{
+        struct gate_join join = { { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_JOIN },
+                                  .state = state };
+
+        snprintf(join.vgpu, sizeof(join.vgpu), "%s", fuzz.instance->uuid);
+        send_to_manager(&join, sizeof(join), 0);
+}
+
+/* The manager. */
+
+static void on_done(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        (void)userdata;
+        assert(answer->error <= 0);
+        assert(memchr(answer->call, '\0', sizeof(answer->call)));
+        assert(guest->memory_bytes <= guest->instance->device->memory_total);
+}
+
+static void request(uint8_t which)
+{
+        static const enum gate_message requests[] = { GATE_CLOSE,  GATE_EXPORT, GATE_RELEASE,
+                                                      GATE_CREATE, GATE_MAP,    GATE_OPEN };
+        size_t n = sizeof(requests) / sizeof(requests[0]);
+        struct guest *guest;
+
+        list_for_each(guest, &fuzz.instance->guests, link)
+                if (!guest->request.done)
+                        guest_request(guest, requests[which % n], 60000, on_done, NULL);
+        run_manager();
+}
+
+static void forget_guests(void)
+{
+        struct guest *guest, *after;
+
+        list_for_each_safe(guest, after, &fuzz.instance->guests, link)
+                guest_free(guest);
+        instance_settle(fuzz.instance);
+        run_manager();
+        assert(instance_get_used(fuzz.instance) == 0);
+}
+
+/* The input. */
+
+struct input {
+        const uint8_t *data;
+        size_t size;
+};
+
+static uint8_t take_byte(struct input *input)
+{
+        if (input->size == 0)
+                return 0;
+        input->size--;
+        return *input->data++;
+}
+
+static const uint8_t *take_bytes(struct input *input, size_t *n)
+{
+        const uint8_t *bytes = input->data;
+
+        if (*n > input->size)
+                *n = input->size;
+        input->data += *n;
+        input->size -= *n;
+        return bytes;
+}
+
+static void one_command(struct input *input)
+{
+        uint8_t command = take_byte(input) % 5, which = 0, n_fds;
+        const uint8_t *bytes;
+        size_t n;
+
+        switch (command) {
+        case 1:
+                which = take_byte(input);
+                __attribute__((fallthrough));
+        case 0:
+                n_fds = take_byte(input);
+                n = take_byte(input);
+                bytes = take_bytes(input, &n);
+                if (command == 0)
+                        send_to_manager(bytes, n, n_fds);
+                else
+                        send_message(which, n_fds, bytes, n);
+                break;
+        case 2:
+                send_join(take_byte(input));
+                break;
+        case 3:
+                request(take_byte(input));
+                break;
+        case 4:
+                hang_up();
+                break;
+        }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+        struct input input = { data, size };
+
+        if (!fuzz.manager)
+                set_up();
+        while (input.size > 0)
+                one_command(&input);
+        hang_up();
+        forget_guests();
+        return 0;
+}

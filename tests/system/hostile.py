@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A process that joins a vGPU and then behaves badly: hostile.py RUN_DIRECTORY VGPU BEHAVIOUR
+
+Prints "joined" and "ready", or what became of it: "refused ERRNO TEXT", "hung up". It then waits
+for the end of standard input, so that it is its connection and not its death that is looked at.
+"""
+import mmap
+import os
+import random
+import struct
+import sys
+
+from wire import Gate
+
+PAGE_SIZE = 64 + 64 * 128
+MIB = 1 << 20
+
+random.seed(0)
+
+
+def say(text):
+    print(text, flush=True)
+
+
+def memory(size=2 * MIB):
+    fd = os.memfd_create("hostile")
+    os.truncate(fd, size)
+    return fd
+
+
+class Hostile:
+    def __init__(self, run_directory, vgpu):
+        self.path = os.path.join(run_directory, "gate.sock")
+        self.vgpu = vgpu
+        self.gate = Gate(self.path)
+        self.gate.socket.settimeout(None)
+
+    # What becomes of us.
+
+    def join(self, **how):
+        self.gate.join(self.vgpu, **how)
+        message, body, fds = self.gate.receive_message()
+        if message == Gate.WELCOME:
+            say("joined")
+            self.page = mmap.mmap(fds[0], PAGE_SIZE)
+            self.page_fd = fds[0]
+            self.slot = struct.unpack_from("<I", body)[0]
+            return True
+        self.tell(message, body)
+        return False
+
+    def tell(self, message, body):
+        if message is None:
+            say("hung up")
+        elif message == Gate.REFUSED:
+            say("refused %d %s" % Gate.refusal(body))
+        else:
+            say(f"answered {message}")
+
+    def await_hang_up(self):
+        while True:
+            message, body, _ = self.gate.receive_message()
+            if message is None:
+                break
+        say("hung up")
+
+    def send_until_hung_up(self, data, fds=()):
+        try:
+            while True:
+                self.gate.send(data, fds)
+        except (BrokenPipeError, ConnectionResetError):
+            say("hung up")
+
+    def expect(self, wanted):
+        message, body, _ = self.gate.receive_message()
+        if message != wanted:
+            say(f"expected {wanted}, got {message}")
+            sys.exit(1)
+        return body
+
+    # Before and instead of joining.
+
+    def other_version(self):
+        self.join(version=Gate.VERSION + 1)
+
+    def older_version(self):
+        self.join(version=0)
+
+    def claims_suspended_memory(self):
+        self.join(state=Gate.RELEASED_STATE)
+
+    def impossible_state(self):
+        self.join(state=77)
+
+    def garbage_for_join(self):
+        self.gate.send(random.randbytes(88))
+        self.await_hang_up()
+
+    def empty_packet(self):
+        self.gate.send(b"")
+        self.await_hang_up()
+
+    def short_join(self):
+        self.gate.send(self.gate.header(Gate.JOIN))
+        self.await_hang_up()
+
+    def name_without_end(self):
+        self.gate.send(self.gate.header(Gate.JOIN) + struct.pack("<64sIIQ", b"x" * 64, 0, 0, 0))
+        self.await_hang_up()
+
+    def join_with_descriptors(self):
+        fds = [memory() for _ in range(64)]
+        self.gate.send(self.gate.header(Gate.JOIN) +
+                       struct.pack("<64sIIQ", self.vgpu.encode(), 0, 0, 0), fds)
+        self.await_hang_up()
+
+    def great_packet(self):
+        try:
+            self.gate.send(b"x" * 100000)
+        except OSError:
+            pass
+        self.await_hang_up()
+
+    def silent_strangers(self):
+        """Connections that never say who they are; more than the manager lets in."""
+        self.strangers = []
+        for _ in range(300):
+            stranger = Gate(self.path)
+            self.strangers.append(stranger)
+
+    # As a guest.
+
+    def joined(self):
+        self.join()
+
+    def crowd(self):
+        """128 processes that end when this one does."""
+        end, keep = os.pipe()
+        told, tell = os.pipe()
+        for _ in range(128):
+            if os.fork() == 0:
+                os.close(keep)
+                self.gate = Gate(self.path)
+                self.gate.socket.settimeout(None)
+                self.gate.join(self.vgpu)
+                message, _, _ = self.gate.receive_message()
+                os.write(tell, b"+" if message == Gate.WELCOME else b"-")
+                os.read(end, 1)
+                os._exit(0)
+        answers = b""
+        while len(answers) < 128:
+            answers += os.read(told, 128)
+        say(f"welcome {answers.count(b'+')}")
+
+    def joins_twice(self):
+        self.join()
+        self.gate.join(self.vgpu)
+        self.await_hang_up()
+
+    def floods(self):
+        self.join()
+        self.send_until_hung_up(self.gate.header(Gate.OPENED) + bytes(80))
+
+    def floods_with_descriptors(self):
+        self.join()
+        fds = [memory() for _ in range(64)]
+        self.send_until_hung_up(self.gate.header(Gate.ALLOCATIONS) +
+                                struct.pack("<II", 64, 0) + bytes(1024), fds)
+
+    def speaks_garbage(self):
+        self.join()
+        self.send_until_hung_up(random.randbytes(200))
+
+    def scribbles(self):
+        """Garbage all over the instance page, then the greatest numbers in its own slot."""
+        self.join()
+        self.page[:] = random.randbytes(PAGE_SIZE)
+        self.page[64 + 64 * self.slot:128 + 64 * self.slot] = b"\xff" * 64
+
+    def scribbles_and_hangs_up(self):
+        self.scribbles()
+        self.gate.close()
+
+    def resizes_page(self):
+        self.join()
+        for size in (0, 1 << 30):
+            try:
+                os.ftruncate(self.page_fd, size)
+                say("resized")
+            except OSError:
+                pass
+
+    def rejoins_for_ever(self):
+        self.join()
+        for _ in range(500):
+            self.gate.close()
+            self.gate = Gate(self.path)
+            self.gate.socket.settimeout(None)
+            self.gate.join(self.vgpu)
+            self.gate.receive_message()
+
+    # In the middle of a suspend: each answers some steps, then does its worst.
+
+    def close(self):
+        self.expect(Gate.CLOSE)
+
+    def silent_at_close(self):
+        self.close()
+
+    def hangs_up_at_close(self):
+        self.close()
+        self.gate.close()
+
+    def lies_about_size(self):
+        self.close()
+        self.gate.send_closed(movable=(1 << 63) + 1, allocations=0xFFFFFFFF)
+
+    def closes_with_strange_error(self):
+        self.close()
+        self.gate.send_closed(error=-2 ** 31)
+        self.await_hang_up()
+
+    def out_of_turn(self):
+        self.close()
+        self.gate.send_result(Gate.RELEASED)
+        self.await_hang_up()
+
+    def export(self, movable=4 * MIB, allocations=2):
+        self.close()
+        self.gate.send_closed(movable=movable, allocations=allocations)
+        self.expect(Gate.EXPORT)
+
+    def exports_what_is_no_memory(self):
+        self.export()
+        null = os.open("/dev/null", os.O_RDWR)
+        self.gate.send_allocations([(0x1000000, 2 * MIB), (0x2000000, 2 * MIB)], [null, null])
+        self.gate.send_result(Gate.EXPORTED, size=4 * MIB)
+        self.expect(Gate.RELEASE)
+        self.gate.send_result(Gate.RELEASED)
+
+    def exports_plain_memory(self):
+        self.export()
+        self.gate.send_allocations([(0x1000000, 2 * MIB), (0x2000000, 2 * MIB)], [memory(), memory()])
+        self.gate.send_result(Gate.EXPORTED, size=4 * MIB)
+        self.expect(Gate.RELEASE)
+        self.gate.send_result(Gate.RELEASED)
+
+    def exports_the_same_address_twice(self):
+        self.export()
+        self.gate.send_allocations([(0x1000000, 2 * MIB)] * 2, [memory(), memory()])
+        self.gate.send_result(Gate.EXPORTED, size=4 * MIB)
+
+    def exports_great_sizes(self):
+        self.export()
+        self.gate.send_allocations([(0x1000000, (1 << 64) - 4096)], [memory()])
+        self.await_hang_up()
+
+    def exports_odd_sizes(self):
+        self.export()
+        self.gate.send_allocations([(0x1000000, 4097)], [memory()])
+        self.await_hang_up()
+
+    def exports_without_descriptors(self):
+        self.export()
+        self.gate.send_allocations([(0x1000000, 2 * MIB)], [])
+        self.await_hang_up()
+
+    def exports_great_count(self):
+        self.export()
+        self.gate.send_allocations([(0x1000000, 2 * MIB)], [memory()], count=0xFFFFFFFF)
+        self.await_hang_up()
+
+    def exports_without_end(self):
+        self.export()
+        fds = [memory(4096) for _ in range(64)]
+        batch = self.gate.header(Gate.ALLOCATIONS) + struct.pack("<II", 64, 0)
+        address = 0x1000000
+        try:
+            while True:
+                sizes = b"".join(struct.pack("<QQ", address + i * 4096, 4096) for i in range(64))
+                self.gate.send(batch + sizes, fds)
+                address += 64 * 4096
+        except (BrokenPipeError, ConnectionResetError):
+            say("hung up")
+
+    def exports_less_than_it_said(self):
+        self.export(movable=64 * MIB, allocations=32)
+        self.gate.send_result(Gate.EXPORTED, size=64 * MIB)
+
+    def dies_at_release(self):
+        self.export(movable=2 * MIB, allocations=1)
+        self.gate.send_allocations([(0x1000000, 2 * MIB)], [memory()])
+        self.gate.send_result(Gate.EXPORTED, size=2 * MIB)
+        self.expect(Gate.RELEASE)
+        sys.exit(0)
+
+
+def main():
+    run_directory, vgpu, behaviour = sys.argv[1:]
+    hostile = Hostile(run_directory, vgpu)
+    begin = Hostile.joined if behaviour.startswith(SUSPENDED) else None
+    if begin:
+        begin(hostile)
+        say("ready")
+    getattr(hostile, behaviour)()
+    if not begin:
+        say("ready")
+    elif behaviour.startswith(("exports", "lies")):
+        hostile.gate.receive_message()  # the manager has gone on; now it dies
+        return
+    sys.stdin.read()
+
+
+SUSPENDED = ("silent_at", "hangs_up_at", "dies_at", "lies", "closes", "out_of_turn", "exports")
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whatever a user gets wrong: one clear line, the documented exit code, and nothing changed."""
+import os
+import unittest
+
+import case
+import stage
+from host import Host
+
+FAILED, USAGE, NOT_FOUND, TIMED_OUT, NO_MANAGER, PERMISSION, WRONG_STATE = 1, 2, 3, 4, 5, 6, 7
+
+BAD_SIZES = ["", "abc", "-1", "-5G", "0", "1X", "1.5.2G", "G", "1 2G", "inf", "nan", "0x10", "1e9",
+             "99999999999999999999", "9999999999T", "1G\n", "1Gx"]
+
+BAD_NAMES = ["", "a b", "a/b", "..", ".hidden", "_x", "x" * 64, "ä", "a\nb", "a\x1b[31m", "%s%n"]
+
+# (arguments, exit code, what the message must name); `idle`, `busy` and `off` are vGPUs of that kind.
+REFUSED = [
+    (["frobnicate"], USAGE, "frobnicate"),
+    (["create"], USAGE, ""),
+    (["create", "new"], USAGE, "fb"),
+    (["create", "new", "--fb"], USAGE, "fb"),
+    (["create", "new", "--fb", "1M", "extra"], USAGE, "extra"),
+    (["create", "new", "--fb", "1M", "--colour", "red"], USAGE, "colour"),
+    (["create", "new", "--fb", "1M", "--device", "7"], NOT_FOUND, "7"),
+    (["create", "new", "--fb", "1M", "--device", "GPU-ffffffff"], NOT_FOUND, "GPU-ffffffff"),
+    (["create", "new", "--fb", "1M", "--device", "-1"], NOT_FOUND, "-1"),
+    (["create", "idle", "--fb", "1M"], FAILED, "idle"),
+    (["create", "new", "--fb", "2G"], FAILED, "2 GiB"),
+    (["create", "new", "--fb", "1000M", "--device", "0"], FAILED, "1000 MiB"),
+    (["suspend"], USAGE, ""),
+    (["suspend", "nobody"], NOT_FOUND, "nobody"),
+    (["suspend", "off"], WRONG_STATE, "off"),
+    (["suspend", "busy", "--timeout", "0"], USAGE, "timeout"),
+    (["suspend", "busy", "--timeout", "-1"], USAGE, "timeout"),
+    (["suspend", "busy", "--timeout", "soon"], USAGE, "soon"),
+    (["suspend", "busy", "--timeout", "nan"], USAGE, "timeout"),
+    (["resume", "nobody"], NOT_FOUND, "nobody"),
+    (["resume", "idle"], WRONG_STATE, "idle"),
+    (["resume", "busy"], WRONG_STATE, "busy"),
+    (["resume", "off", "--device", "9"], NOT_FOUND, "9"),
+    (["migrate", "nobody", "--device", "1"], NOT_FOUND, "nobody"),
+    (["migrate", "busy"], USAGE, "device"),
+    (["migrate", "busy", "--device", "9"], NOT_FOUND, "9"),
+    (["migrate", "off", "--device", "9"], NOT_FOUND, "9"),
+    (["rm"], USAGE, ""),
+    (["rm", "nobody"], NOT_FOUND, "nobody"),
+    (["rm", "busy"], WRONG_STATE, "busy"),
+    (["rm", "off"], WRONG_STATE, "off"),
+    (["run"], USAGE, ""),
+    (["run", "--vgpu", "nobody", "--", "true"], NOT_FOUND, "nobody"),
+    (["run", "--vgpu", "off", "--", "true"], WRONG_STATE, "off"),
+    (["run", "--vgpu", "idle", "--fb", "1M", "--", "true"], USAGE, ""),
+    (["run", "--vgpu", "idle"], USAGE, ""),
+    (["run", "--vgpu", "idle", "--", "/nonexistent/program"], None, "/nonexistent/program"),
+    (["run", "--fb", "much", "--", "true"], USAGE, "much"),
+    (["run", "--fb", "2G", "--", "true"], FAILED, "2 GiB"),
+]
+
+
+def described(host):
+    """Everything that a refused command must leave as it was."""
+    vgpus = host.call("ListVgpus")["vgpus"]
+    for vgpu in vgpus:
+        for process in vgpu["processes"]:
+            del process["launches"]
+    return vgpus, host.call("ListDevices")["devices"], host.info()["pool"]["used"]
+
+
+class BadInput(case.Case):
+    def setUp(self):
+        self.host.create("idle", "64M")
+        self.host.create("busy", "64M")
+        self.host.create("off", "64M")
+        self.guests = [self.host.train("busy", "--size", "4M"),
+                       self.host.train("off", "--size", "4M")]
+        self.host.vgpu("suspend", "off")
+
+    def tearDown(self):
+        try:
+            self.guests[0].wait_steps()
+            self.host.vgpu("resume", "off")
+            for guest in self.guests:
+                guest.finish()
+        finally:
+            super().tearDown()
+
+    def refuse(self, arguments, code, word):
+        before = described(self.host)
+        result = self.host.vgpu(*arguments, code=None)
+        with self.subTest(vgpu=arguments):
+            if code is None:
+                self.assertNotEqual(result.code, 0, result)
+            else:
+                self.assertEqual(result.code, code, result)
+            self.assertEqual(result.output, "", result)
+            self.assertIn(word, result.errors)
+            lines = result.errors.splitlines()
+            self.assertTrue(1 <= len(lines) <= 2, f"not one line and at most a hint: {result}")
+            self.assertRegex(lines[0], r"^vgpu: \S", result)
+            self.assertFalse(set(result.errors) & set("\x1b\r"), "control characters pass through")
+            self.assertEqual(described(self.host), before, "something has changed")
+
+    def test_a_refused_command_says_why_and_changes_nothing(self):
+        for arguments, code, word in REFUSED:
+            self.refuse(arguments, code, word)
+
+    def test_what_is_not_a_size_is_refused(self):
+        for size in BAD_SIZES:
+            self.refuse(["create", "new", "--fb", size], USAGE, "")
+
+    def test_what_cannot_be_a_name_is_refused(self):
+        for name in BAD_NAMES:
+            self.refuse(["create", "--fb", "1M", "--", name], USAGE, "")
+
+    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+    def test_who_is_not_the_owner_is_refused(self):
+        before = described(self.host)
+        for arguments in (["suspend", "busy"], ["resume", "off"], ["rm", "idle"],
+                          ["migrate", "busy", "--device", "1"], ["run", "--vgpu", "idle", "--", "true"]):
+            with self.subTest(vgpu=arguments):
+                result = self.host.vgpu(*arguments, code=PERMISSION, user="nobody")
+                self.assertRegex(result.errors, r"belongs to user 0")
+                self.assertEqual(described(self.host), before)
+
+    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+    def test_somebody_else_may_look_and_have_vgpus_of_their_own(self):
+        self.host.vgpu("ls", user="nobody")
+        self.host.vgpu("create", "theirs", "--fb", "1M", user="nobody")
+        self.host.vgpu("rm", "theirs", user="nobody")
+
+
+class NoManager(unittest.TestCase):
+    def test_without_vgpud_every_command_says_so(self):
+        host = Host()
+        self.addCleanup(host.close)
+        for arguments in (["ls"], ["devices"], ["info"], ["create", "new", "--fb", "1M"],
+                          ["suspend", "x"], ["resume", "x"], ["migrate", "x", "--device", "0"],
+                          ["rm", "x"], ["run", "--vgpu", "x", "--", "true"]):
+            with self.subTest(vgpu=arguments):
+                result = host.vgpu(*arguments, code=NO_MANAGER)
+                self.assertRegex(result.errors, r"vgpud")
+                self.assertIn(host.run_directory, result.errors)
+
+    def test_a_vgpud_that_was_killed_is_not_there_either(self):
+        host = Host().start()
+        self.addCleanup(host.close)
+        host.kill()
+        host.vgpu("ls", code=NO_MANAGER)
+
+    def test_help_needs_no_vgpud(self):
+        host = Host()
+        self.addCleanup(host.close)
+        self.assertIn("suspend", host.vgpu("help").output)
+        self.assertIn("--keep-context", host.vgpu("help", "suspend").output)
+
+
+class Starting(unittest.TestCase):
+    """vgpud itself is given nonsense."""
+
+    def start(self, *options):
+        host = Host()
+        self.addCleanup(host.close)
+        host.options = list(options)
+        host.spawn()
+        return host.wait_manager(), host.log()
+
+    def test_bad_options_are_named(self):
+        for options, word in ((["--simulate", "nonsense"], "nonsense"),
+                              (["--simulate", "0xH200"], "0xH200"),
+                              (["--simulate", "2xH200:1Q"], "1Q"),
+                              (["--simulate", "99xH200"], "99"),
+                              (["--simulate", "2xH200", "--slab-size", "3"], "slab-size"),
+                              (["--simulate", "2xH200", "--pool-limit", "-1"], "pool-limit"),
+                              (["--frobnicate"], "frobnicate"),
+                              (["--driver", "/nonexistent.so"], "/nonexistent.so")):
+            with self.subTest(options=options):
+                code, log = self.start(*options)
+                self.assertIn(code, (1, 2), log)
+                self.assertIn(word, log)
+
+    def test_a_second_vgpud_for_the_same_directory_is_refused(self):
+        host = Host().start()
+        self.addCleanup(host.close)
+        first = host.manager
+        host.manager = None
+        host.spawn()
+        code = host.wait_manager()
+        log = host.log()
+        host.manager = first
+        self.assertEqual(code, 1, log)
+        host.vgpu("ls")
+
+    def test_a_state_file_that_is_garbage_is_neither_used_nor_lost(self):
+        host = Host()
+        self.addCleanup(host.close)
+        os.mkdir(host.state_directory)
+        path = os.path.join(host.state_directory, "state.db")
+        with open(path, "wb") as file:
+            file.write(b"garbage" * 1000)
+        host.spawn()
+        self.assertEqual(host.wait_manager(), 1)
+        self.assertIn(path, host.log())
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(), b"garbage" * 1000)
+
+
+if __name__ == "__main__":
+    case.main()

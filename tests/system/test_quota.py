@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The quota: out of memory at exactly the limit, and exact numbers whatever happened before."""
+import case
+from wait import until
+
+MIB = 1 << 20
+
+
+class Quota(case.Case):
+    def alloc(self, vgpu="small", threads=8, rounds=400, largest="8M", seed=1):
+        return self.host.run(vgpu, "guest-alloc", threads, rounds, largest, seed)
+
+    @staticmethod
+    def held(guest):
+        return int(guest.wait_line("held ").split()[1])
+
+    @staticmethod
+    def refused(guest):
+        return int(guest.wait_line("refused ").split()[1])
+
+    def used(self, vgpu="small"):
+        return self.host.get(vgpu)["frame_buffer_used"]
+
+    def test_the_number_is_exact_after_thousands_of_allocations_from_many_threads(self):
+        self.host.create("small", "64M")
+        guest = self.alloc()
+        guest.wait_ready()
+        self.assertGreater(self.refused(guest), 0, "the quota was never met")
+        vgpu = self.host.get("small")
+        self.assertEqual(vgpu["frame_buffer_used"], self.held(guest))
+        self.assertEqual(vgpu["processes"][0]["memory_used"], self.held(guest))
+        self.assertEqual(self.host.device(0)["memory_used"], self.held(guest))
+        self.assertLessEqual(self.held(guest), 64 * MIB)
+        self.assertEqual(guest.end_input(), 0)
+        self.assertEqual(guest.lines[-1], "freed")
+        self.host.wait_for("small", lambda v: v["frame_buffer_used"] == 0, "to be empty")
+
+    def test_several_processes_share_one_quota(self):
+        self.host.create("small", "64M")
+        guests = [self.alloc(threads=4, rounds=200, seed=seed) for seed in (1, 2, 3)]
+        while not all("ready" in guest.lines for guest in guests):
+            self.assertLessEqual(self.used(), 64 * MIB)
+        self.assertGreater(sum(map(self.refused, guests)), 0, "the quota was never met")
+        self.assertEqual(self.used(), sum(map(self.held, guests)))
+
+        guests[0].kill()
+        left = sum(map(self.held, guests[1:]))
+        self.host.wait_for("small", lambda v: v["frame_buffer_used"] == left,
+                           f"to use the {left} bytes of those who live")
+        for guest in guests[1:]:
+            self.assertEqual(guest.end_input(), 0)
+        self.host.wait_for("small", lambda v: v["frame_buffer_used"] == 0, "to be empty")
+
+    def test_out_of_memory_is_an_answer_and_the_program_goes_on(self):
+        self.host.create("small", "16M")
+        guest = self.alloc(threads=1, rounds=300, largest="16M")
+        guest.wait_ready()
+        self.assertGreater(self.refused(guest), 0)
+        self.assertEqual(guest.end_input(), 0)
+
+    def test_a_program_that_needs_more_than_its_quota_is_told_so_by_the_driver(self):
+        self.host.create("small", "16M")
+        guest = self.host.run("small", "guest-train", "--size", "32M")
+        self.assertEqual(guest.join(), 1)
+        self.assertIn("CUDA_ERROR_OUT_OF_MEMORY", "".join(guest.errors))
+
+    def test_the_quota_is_all_the_memory_that_a_program_sees(self):
+        self.host.create("small", "48M")
+        guest = self.host.run("small", "guest-memory")
+        self.assertEqual(guest.join(), 0, guest.context())
+        [line] = guest.lines
+        free, total = map(int, line.split())
+        self.assertEqual(total, 48 * MIB)
+        self.assertLessEqual(free, total)
+
+    def test_ten_thousand_small_allocations_share_a_few_blocks(self):
+        self.host.create("small", "32M")
+        guest = self.host.train("small", "--size", "4M", "--small", "10000", "--pause", "50")
+        self.assertLessEqual(self.used(), 4 * MIB + 10000 * 256 + 2 * MIB)
+        self.host.vgpu("suspend", "small")
+        self.host.vgpu("resume", "small", "--device", "1")
+        guest.wait_steps()
+        self.assertLessEqual(self.used(), 4 * MIB + 10000 * 256 + 2 * MIB)
+        guest.finish()
+
+    def test_numbers_stay_exact_across_suspend_resume_and_migrate(self):
+        self.host.create("small", "64M")
+        guest = self.alloc(threads=2, rounds=200, largest="4M")
+        guest.wait_ready()
+        held = self.held(guest)
+        self.host.vgpu("suspend", "small")
+        self.host.vgpu("resume", "small", "--device", "1")
+        self.assertEqual(self.used(), held)
+        self.host.vgpu("migrate", "small", "--device", "0")
+        self.assertEqual(self.used(), held)
+        self.assertEqual(guest.end_input(), 0)
+        self.host.wait_state("small", "idle")
+
+    def test_a_crowded_device_keeps_its_promises(self):
+        for i in range(4):
+            self.host.create(f"quarter-{i}", "256M", device=1)
+        self.host.vgpu("create", "more", "--fb", "1M", "--device", "1", code=1)
+        guests = [self.alloc(f"quarter-{i}", threads=2, rounds=100, largest="32M", seed=i)
+                  for i in range(4)]
+        for guest in guests:
+            guest.wait_ready()
+        for i, guest in enumerate(guests):
+            self.assertEqual(self.used(f"quarter-{i}"), self.held(guest))
+            self.assertEqual(guest.end_input(), 0)
+        until(lambda: self.host.device(1)["memory_used"] == 0, "the device to be empty")
+
+
+if __name__ == "__main__":
+    case.main()
