@@ -10,6 +10,7 @@
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
+#include "manager/process.h"
 
 /* CUresult and CUprocessState, as far as they change what we do. */
 #define DRIVER_NOT_INITIALIZED 3
@@ -49,13 +50,22 @@ static bool has_no_context(const struct guest *guest, const struct mover_done *d
         return done->driver_code == DRIVER_NOT_INITIALIZED && guest->n_memory == 0;
 }
 
+/* To the mover a process that was killed is there until it is reaped; the driver fails on it. */
+static bool has_died(const struct guest *guest, const struct mover_done *done)
+{
+        uint64_t start_time;
+
+        return done->error == -ESRCH || process_get_start_time(guest->pid, &start_time) == -ESRCH;
+}
+
 static void fail(struct guest *guest, const struct mover_done *done)
 {
         struct operation *operation = guest->instance->operation;
+        bool is_dead = has_died(guest, done);
 
         if (done->error == -ECONNRESET)
                 operation_lost_mover(operation);
-        else if (done->error == -ESRCH)
+        else if (is_dead)
                 (void)0; /* it died; what is left of it is buried at the end */
         else if (done->error == -ETIMEDOUT)
                 operation_fail(operation, -ETIMEDOUT, "TimedOut",
@@ -69,7 +79,7 @@ static void fail(struct guest *guest, const struct mover_done *done)
                                (int)guest->pid, guest->name);
         else
                 operation_fail_driver(operation, guest, done->call, done->driver_code, done->error);
-        if (done->error != -ESRCH)
+        if (!is_dead)
                 operation_leave_guest(operation, guest);
         end(guest);
 }
