@@ -4,7 +4,8 @@
  *
  * One thread serves one request at a time. A lock that waits for work looks at
  * three things: that the work may be done, that the time is over, and that the
- * caller is still there; when the caller dies, the lock is undone.
+ * caller is still there; when the caller dies, the lock is undone, also when the
+ * work has ended before anybody looked.
  */
 
 #include "sim/checkpoint-service.h"
@@ -66,16 +67,30 @@ static bool wait_for_progress(int caller, uint64_t deadline)
         return true;
 }
 
+static bool is_gone(int caller)
+{
+        struct pollfd fd = { .fd = caller, .events = POLLRDHUP };
+
+        return poll(&fd, 1, 0) > 0;
+}
+
+/* False: the time is over, or the caller is gone. @deadline 0: for ever. */
+static bool wait_until_drained(int caller, uint64_t deadline)
+{
+        while (!call_is_drained())
+                if (!wait_for_progress(caller, deadline) && !call_is_drained())
+                        return false;
+        return !is_gone(caller);
+}
+
 static CUresult lock(const struct checkpoint_request *request, int caller)
 {
         uint64_t deadline = request->timeout_ms ? now_ms() + request->timeout_ms : 0;
 
         call_close();
-        while (!call_is_drained()) {
-                if (!wait_for_progress(caller, deadline) && !call_is_drained()) {
-                        call_open();
-                        return CUDA_ERROR_NOT_READY;
-                }
+        if (!wait_until_drained(caller, deadline)) {
+                call_open();
+                return CUDA_ERROR_NOT_READY;
         }
         set_state(CU_PROCESS_STATE_LOCKED);
         return CUDA_SUCCESS;

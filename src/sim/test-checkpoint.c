@@ -2,7 +2,9 @@
 /* The checkpoint calls: states, locks, and what becomes of those who call and are called. */
 
 #include <errno.h>
+#include <sys/un.h>
 
+#include "sim/checkpoint-service.h"
 #include "sim/test-target.h"
 
 static void control_states(int socket)
@@ -150,6 +152,45 @@ static void test_a_lock_whose_caller_dies_is_undone(void **state)
         assert_int_equal(guest_end(&busy), 0);
 }
 
+/* The service of the only guest there is; those of dead guests refuse. */
+static int connect_to_service(void)
+{
+        int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+        for (unsigned int slot = 0; slot < HOST_SLOTS; slot++) {
+                (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s/service-%u",
+                               test_directory, slot);
+                if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0)
+                        return fd;
+        }
+        fail_msg("no guest serves");
+        return -1;
+}
+
+static void test_a_lock_whose_caller_died_before_anybody_looked_is_undone(void **state)
+{
+        const struct checkpoint_request request = { .step = CHECKPOINT_LOCK };
+        struct guest guest = guest_start(work);
+        int fd;
+
+        (void)state;
+        (void)guest_hear(guest.socket, NULL);
+        assert_int_equal(kill(guest.pid, SIGSTOP), 0);
+        fd = connect_to_service();
+        assert_int_equal(send(fd, &request, sizeof(request), 0), sizeof(request));
+        (void)close(fd);
+        assert_int_equal(kill(guest.pid, SIGCONT), 0);
+        fd = connect_to_service(); /* is served after the other one */
+        assert_int_equal(send(fd, &request, 1, 0), 1);
+        (void)recv(fd, &(char){ 0 }, 1, 0);
+        (void)close(fd);
+        guest_tell(guest.socket, 1, -1);
+        (void)guest_hear(guest.socket, NULL);
+        guest_tell(guest.socket, 0, -1);
+        assert_int_equal(guest_end(&guest), 0);
+}
+
 static void synchronize_for_ever(int socket)
 {
         (void)guest_init(0);
@@ -187,6 +228,7 @@ int main(void)
                 cmocka_unit_test(test_each_state_allows_what_the_real_driver_allows),
                 cmocka_unit_test(test_a_lock_waits_for_work_and_then_calls_wait_for_it),
                 cmocka_unit_test(test_a_lock_whose_caller_dies_is_undone),
+                cmocka_unit_test(test_a_lock_whose_caller_died_before_anybody_looked_is_undone),
                 cmocka_unit_test(test_a_synchronize_loop_kills_the_process_at_its_checkpoint),
         };
         int failed;
