@@ -36,6 +36,7 @@ struct device {
         struct list errands;    /* what the pool waits for */
         uint64_t rest_until_us; /* CLOCK_MONOTONIC: after a loss no mover is started ahead */
         uint64_t wanted;        /* bytes of the pool that were asked to be ready here */
+        bool has_turns;         /* its GPU time is what the scheduler measures (meter.h) */
 };
 
 /* device_probe_all() - fill @manager's devices, by asking a mover. */

@@ -25,6 +25,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/list.h"
+#include "manager/meter.h"
 #include "manager/process.h"
 #include "wire/gate.h"
 
@@ -83,6 +84,8 @@ struct guest {
         struct device *context_device; /* that it runs on or ran on last */
         struct device *context_target; /* RESUMING: that it is restored to */
         struct device *context_wanted; /* where an operation wants it; NULL: suspended */
+
+        struct meter_guest meter;
 
         struct guest_memory *memory;
         size_t n_memory;

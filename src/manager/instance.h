@@ -19,6 +19,7 @@
 #include "base/list.h"
 #include "board/board.h"
 #include "manager/failure.h"
+#include "manager/meter.h"
 #include "manager/page.h"
 #include "manager/store.h"
 
@@ -40,6 +41,7 @@ struct instance {
         struct page page;
         struct list guests;
         struct operation *operation; /* under way, or NULL */
+        struct meter_instance meter;
 
         bool is_transient;
         pid_t creator; /* transient: goes when this process and all guests are gone */
