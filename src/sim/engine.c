@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/file.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "sim/process.h"
@@ -38,6 +39,14 @@ static int lock(int fd)
         return 0;
 }
 
+uint64_t engine_now(void)
+{
+        struct timespec time;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &time);
+        return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
 int engine_take(struct engine *engine, int device)
 {
         int r = engine->device == device ? 0 : open_engine(engine, device);
@@ -48,12 +57,17 @@ int engine_take(struct engine *engine, int device)
                 return r;
         r = lock(engine->engine);
         (void)flock(engine->turn, LOCK_UN);
+        engine->taken_ns = engine_now();
         return r;
 }
 
-void engine_give(struct engine *engine)
+uint64_t engine_give(struct engine *engine)
 {
+        uint64_t held_ns = engine_now() - engine->taken_ns;
+
         (void)flock(engine->engine, LOCK_UN);
+        ledger_note_busy(&process.ledger, engine->device, HOST_BUSY_KERNEL, held_ns);
+        return held_ns;
 }
 
 void engine_close(struct engine *engine)

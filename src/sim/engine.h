@@ -10,20 +10,27 @@
  * has the turn waits for the engine, and nobody else does.
  */
 
+#include <stdint.h>
+
 /* A stream's place in the queue; descriptors are opened when first needed. */
 struct engine {
         int device; /* the host's, of the descriptors; -1: none */
         int turn, engine;
+        uint64_t taken_ns; /* CLOCK_MONOTONIC */
 };
 
-#define ENGINE_INIT        \
-        {                  \
-                -1, -1, -1 \
+#define ENGINE_INIT           \
+        {                     \
+                -1, -1, -1, 0 \
         }
 
 /* engine_take() - wait for host device @device. Errors: a file of the host is gone. */
 int engine_take(struct engine *engine, int device);
-void engine_give(struct engine *engine);
+
+/* engine_give() - what it was held for is noted in the ledger. Returns that time, in nanoseconds. */
+uint64_t engine_give(struct engine *engine);
+/* engine_now() - nanoseconds of CLOCK_MONOTONIC. */
+uint64_t engine_now(void);
 void engine_close(struct engine *engine);
 
 #endif

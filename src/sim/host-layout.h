@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define HOST_MAGIC           0x54534f48u /* "HOST" */
-#define HOST_VERSION         1u
+#define HOST_VERSION         2u
 #define HOST_DEVICES_MAX     32
 #define HOST_SLOTS           512
 #define HOST_DEVICE_NAME_MAX 96
@@ -39,12 +39,21 @@ struct host_device {
         _Atomic uint64_t shared; /* bytes in exported files; can be too much, never too little */
 };
 
+/* What of a device is busy. */
+enum host_busy {
+        HOST_BUSY_KERNEL, /* the engine ran a kernel */
+        HOST_BUSY_MEMORY, /* its memory was read or written, by a kernel, a copy or a set */
+        HOST_BUSY_KINDS,
+};
+
 struct host_slot {
         _Atomic int32_t pid; /* 0: free */
         _Atomic int32_t service_thread;
-        _Atomic uint32_t state; /* CUprocessState */
-        uint32_t reserved;
+        _Atomic uint32_t state;                  /* CUprocessState */
+        _Atomic int32_t last_pid;                /* whose it was before it was free */
         _Atomic uint64_t used[HOST_DEVICES_MAX]; /* bytes, without what is exported */
+        /* Nanoseconds since the slot was claimed; kept when the process dies, until the next claim. */
+        _Atomic uint64_t busy[HOST_DEVICES_MAX][HOST_BUSY_KINDS];
 };
 
 struct host {

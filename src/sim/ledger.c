@@ -49,7 +49,15 @@ static void clear(struct host_slot *slot)
                 slot->used[i] = 0;
         slot->state = 0;
         slot->service_thread = 0;
+        slot->last_pid = slot->pid;
         slot->pid = 0;
+}
+
+static void clear_busy(struct host_slot *slot)
+{
+        for (uint32_t i = 0; i < HOST_DEVICES_MAX; i++)
+                for (uint32_t kind = 0; kind < HOST_BUSY_KINDS; kind++)
+                        slot->busy[i][kind] = 0;
 }
 
 static void clear_dead_slots(struct ledger *ledger)
@@ -189,6 +197,12 @@ int ledger_share(struct ledger *ledger, int fd, int device, uint64_t size)
         return r;
 }
 
+void ledger_note_busy(struct ledger *ledger, int device, enum host_busy kind, uint64_t ns)
+{
+        if (ledger->slot)
+                ledger->slot->busy[device][kind] += ns;
+}
+
 struct host_slot *ledger_find(struct ledger *ledger, int pid)
 {
         for (uint32_t i = 0; pid > 0 && i < HOST_SLOTS; i++) {
@@ -220,6 +234,8 @@ static int claim_slot(struct ledger *ledger)
                 if (slot->pid || fcntl(ledger->file, F_SETLK, &record) < 0)
                         continue;
                 clear(slot);
+                clear_busy(slot);
+                slot->last_pid = 0;
                 slot->pid = getpid();
                 ledger->slot = slot;
                 r = 0;

@@ -41,6 +41,9 @@ uint64_t ledger_get_free(struct ledger *ledger, int device);
 /* ledger_share() - give the nameless file @fd a name, and take its @size out of our slot. */
 int ledger_share(struct ledger *ledger, int fd, int device, uint64_t size);
 
+/* ledger_note_busy() - our work kept @device busy for @ns more; needs no lock. */
+void ledger_note_busy(struct ledger *ledger, int device, enum host_busy kind, uint64_t ns);
+
 /* ledger_find() - the slot of process @pid; NULL: there is none, or it is dead. */
 struct host_slot *ledger_find(struct ledger *ledger, int pid);
 uint32_t ledger_slot_number(const struct ledger *ledger, const struct host_slot *slot);

@@ -79,16 +79,28 @@ static CUresult do_nothing(struct work *work, CUstream stream)
         return CUDA_SUCCESS;
 }
 
-static CUresult copy(struct work *work, CUstream stream)
+static void note_memory_busy(CUstream stream, uint64_t ns)
 {
-        (void)stream;
-        if (work->copy.height == 1) {
-                memmove(pointer(work->copy.to), pointer(work->copy.from), work->copy.width);
-                return CUDA_SUCCESS;
-        }
+        ledger_note_busy(&process.ledger, process_device(stream->context->device)->at,
+                         HOST_BUSY_MEMORY, ns);
+}
+
+static void copy_rows(struct work *work)
+{
         for (size_t row = 0; row < work->copy.height; row++)
                 memmove(pointer(work->copy.to + row * work->copy.to_pitch),
                         pointer(work->copy.from + row * work->copy.from_pitch), work->copy.width);
+}
+
+static CUresult copy(struct work *work, CUstream stream)
+{
+        uint64_t begin = engine_now();
+
+        if (work->copy.height == 1)
+                memmove(pointer(work->copy.to), pointer(work->copy.from), work->copy.width);
+        else
+                copy_rows(work);
+        note_memory_busy(stream, engine_now() - begin);
         return CUDA_SUCCESS;
 }
 
@@ -107,10 +119,12 @@ static void set_row(uint64_t to, uint32_t element, uint32_t value, size_t n)
 
 static CUresult set(struct work *work, CUstream stream)
 {
-        (void)stream;
+        uint64_t begin = engine_now();
+
         for (size_t row = 0; row < work->set.height; row++)
                 set_row(work->set.to + row * work->set.pitch, work->set.element, work->set.value,
                         work->set.width);
+        note_memory_busy(stream, engine_now() - begin);
         return CUDA_SUCCESS;
 }
 
@@ -134,10 +148,14 @@ static CUresult run_kernel(struct work *work, CUstream stream)
         if (!may_run(work, device))
                 return CUDA_ERROR_ILLEGAL_ADDRESS;
         for (uint64_t done = 0; done < end;) {
+                uint64_t ns;
+
                 if (engine_take(&stream->engine, process_device(device)->at) < 0)
                         return CUDA_ERROR_UNKNOWN;
                 done = kernel->run(arguments, done);
-                engine_give(&stream->engine);
+                ns = engine_give(&stream->engine);
+                if (kernel->has_array)
+                        note_memory_busy(stream, ns);
         }
         return CUDA_SUCCESS;
 }

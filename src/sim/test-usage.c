@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the processes of a simulated host have used, seen from outside. */
+
+#include <errno.h>
+
+#include "sim/test-guest.h"
+#include "sim/usage.h"
+
+#define BUSY_US 30000u
+
+static void launch(const char *name, void **parameters)
+{
+        CUfunction function;
+        CUmodule module;
+
+        must(cuModuleLoadData(&module, "image"));
+        must(cuModuleGetFunction(&function, module, name));
+        must(cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
+        must(cuCtxSynchronize());
+}
+
+/* Kernels for the time it is told, then one that writes memory. */
+static void be_busy(int socket)
+{
+        uint64_t microseconds = BUSY_US, n = 1 << 20;
+        uint32_t value = 7;
+        CUdeviceptr pointer;
+        void *busy[] = { &microseconds };
+        void *fill[] = { &pointer, &value, &n };
+
+        (void)guest_init(0);
+        guest_tell(socket, 0, -1);
+        (void)guest_hear(socket, NULL);
+        launch("busy", busy);
+        guest_tell(socket, 1, -1);
+        (void)guest_hear(socket, NULL);
+        must(cuMemAlloc_v2(&pointer, n * sizeof(value)));
+        launch("fill", fill);
+        guest_tell(socket, 2, -1);
+        (void)guest_hear(socket, NULL);
+}
+
+static void begin_only(int socket)
+{
+        (void)guest_init(0);
+        guest_tell(socket, 0, -1);
+        (void)guest_hear(socket, NULL);
+}
+
+static void test_kernels_and_memory_are_counted(void **state)
+{
+        CLEANUP(sim_usage_closep) struct sim_usage *usage = NULL;
+        struct guest guest = guest_start(be_busy);
+        struct sim_busy busy, after;
+
+        (void)state;
+        assert_int_equal(sim_usage_open(&usage, test_directory), 0);
+        (void)guest_hear(guest.socket, NULL);
+        assert_true(sim_usage_read(usage, guest.pid, &busy));
+        assert_int_equal(busy.kernel_ns, 0);
+        assert_int_equal(busy.memory_ns, 0);
+        assert_false(sim_usage_read(usage, getpid(), &busy));
+
+        guest_tell(guest.socket, 0, -1);
+        (void)guest_hear(guest.socket, NULL);
+        assert_true(sim_usage_read(usage, guest.pid, &busy));
+        assert_true(busy.kernel_ns >= BUSY_US * 1000ull);
+        assert_int_equal(busy.memory_ns, 0);
+
+        guest_tell(guest.socket, 0, -1);
+        (void)guest_hear(guest.socket, NULL);
+        assert_true(sim_usage_read(usage, guest.pid, &after));
+        assert_true(after.memory_ns > 0);
+        assert_int_equal(after.kernel_ns - busy.kernel_ns, after.memory_ns);
+        guest_tell(guest.socket, 0, -1);
+        assert_int_equal(guest_end(&guest), 0);
+}
+
+static void test_the_dead_are_remembered_until_the_next_begins(void **state)
+{
+        CLEANUP(sim_usage_closep) struct sim_usage *usage = NULL;
+        struct guest guest = guest_start(be_busy), next;
+        struct sim_busy busy;
+
+        (void)state;
+        assert_int_equal(sim_usage_open(&usage, test_directory), 0);
+        (void)guest_hear(guest.socket, NULL);
+        guest_tell(guest.socket, 0, -1);
+        (void)guest_hear(guest.socket, NULL);
+        (void)guest_kill(&guest);
+        assert_true(sim_usage_read(usage, guest.pid, &busy));
+        assert_true(busy.kernel_ns >= BUSY_US * 1000ull);
+
+        next = guest_start(begin_only);
+        (void)guest_hear(next.socket, NULL);
+        assert_false(sim_usage_read(usage, guest.pid, &busy));
+        assert_true(sim_usage_read(usage, next.pid, &busy));
+        assert_int_equal(busy.kernel_ns, 0);
+        guest_tell(next.socket, 0, -1);
+        assert_int_equal(guest_end(&next), 0);
+}
+
+static void test_a_directory_without_a_host_is_refused(void **state)
+{
+        struct sim_usage *usage = NULL;
+
+        (void)state;
+        assert_int_equal(sim_usage_open(&usage, "/nonexistent"), -EPROTO);
+        assert_null(usage);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_kernels_and_memory_are_counted),
+                cmocka_unit_test(test_the_dead_are_remembered_until_the_next_begins),
+                cmocka_unit_test(test_a_directory_without_a_host_is_refused),
+        };
+        int failed;
+
+        test_host_create("2xH200:1G");
+        failed = cmocka_run_group_tests(tests, NULL, NULL);
+        test_host_remove();
+        return failed;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sim/usage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/paths.h"
+#include "sim/host-layout.h"
+
+struct sim_usage {
+        const struct host *host;
+};
+
+static int map_host(const struct host **ret_host, int fd)
+{
+        struct stat status;
+        void *map;
+
+        if (fstat(fd, &status) < 0)
+                return -errno;
+        if (status.st_size != (off_t)sizeof(struct host))
+                return -EPROTO;
+        map = mmap(NULL, sizeof(struct host), PROT_READ, MAP_SHARED, fd, 0);
+        if (map == MAP_FAILED)
+                return -errno;
+        *ret_host = map;
+        return 0;
+}
+
+int sim_usage_open(struct sim_usage **ret_usage, const char *directory)
+{
+        CLEANUP(sim_usage_closep) struct sim_usage *usage = calloc(1, sizeof(*usage));
+        CLEANUP(fd_closep) int fd = -1;
+        char path[PATHS_MAX];
+        int r = paths_join(path, directory, "host");
+
+        if (!usage)
+                return -ENOMEM;
+        if (r < 0)
+                return r;
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        if (fd < 0)
+                return errno == ENOENT ? -EPROTO : -errno;
+        r = map_host(&usage->host, fd);
+        if (r < 0)
+                return r;
+        if (usage->host->magic != HOST_MAGIC || usage->host->version != HOST_VERSION)
+                return -EPROTO;
+        *ret_usage = TAKE(usage);
+        return 0;
+}
+
+struct sim_usage *sim_usage_close(struct sim_usage *usage)
+{
+        if (!usage)
+                return NULL;
+        if (usage->host)
+                (void)munmap((void *)(uintptr_t)usage->host, sizeof(struct host));
+        free(usage);
+        return NULL;
+}
+
+bool sim_usage_read(const struct sim_usage *usage, pid_t pid, struct sim_busy *ret_busy)
+{
+        const struct host *host = usage->host;
+        struct sim_busy busy = { 0 };
+
+        for (uint32_t i = 0; i < HOST_SLOTS; i++) {
+                const struct host_slot *slot = &host->slot[i];
+
+                if (slot->pid != pid && slot->last_pid != pid)
+                        continue;
+                for (uint32_t device = 0; device < host->n_devices; device++) {
+                        busy.kernel_ns += slot->busy[device][HOST_BUSY_KERNEL];
+                        busy.memory_ns += slot->busy[device][HOST_BUSY_MEMORY];
+                }
+                *ret_busy = busy;
+                return true;
+        }
+        return false;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SIM_USAGE_H
+#define SIM_USAGE_H
+
+/*
+ * What the processes of a simulated host have used of its devices, for whoever looks from outside
+ * (a manager): the host's own count of when its engines ran, exact to the slice of about a
+ * millisecond that runs just now.
+ *
+ * One thread at a time. Reading makes no system call.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+
+struct sim_usage;
+
+/* sim_usage_open() - map the host in @directory. Errors: -EPROTO (no host). */
+int sim_usage_open(struct sim_usage **ret_usage, const char *directory);
+struct sim_usage *sim_usage_close(struct sim_usage *usage);
+DEFINE_CLEANUP(struct sim_usage *, sim_usage_close);
+
+/* Nanoseconds on all devices together, since the process called cuInit(). */
+struct sim_busy {
+        uint64_t kernel_ns;
+        uint64_t memory_ns; /* reading and writing device memory */
+};
+
+/*
+ * sim_usage_read() - of process @pid; false: it has not called cuInit(), or has died and been
+ * forgotten. A process that has died can be read until another one begins.
+ */
+bool sim_usage_read(const struct sim_usage *usage, pid_t pid, struct sim_busy *ret_busy);
+
+#endif
