@@ -144,12 +144,17 @@ void arrival_copy(struct operation *operation)
                 copies_in(operation, guest);
 }
 
-void arrival_undo_copy(struct operation *operation)
+static void end_copies(struct operation *operation)
 {
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
-                copies_abandon(operation, guest);
+                copies_end(operation, guest);
+}
+
+void arrival_undo_copy(struct operation *operation)
+{
+        end_copies(operation);
 }
 
 static int record(struct operation *operation)
@@ -190,6 +195,11 @@ void arrival_record(struct operation *operation)
 void arrival_open(struct operation *operation)
 {
         gates_open(operation);
+}
+
+void arrival_let_go(struct operation *operation)
+{
+        end_copies(operation);
 }
 
 void arrival_drop(struct operation *operation)

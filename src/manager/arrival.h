@@ -22,6 +22,9 @@ void arrival_undo_copy(struct operation *operation);
 void arrival_record(struct operation *operation);
 void arrival_open(struct operation *operation);
 
+/* arrival_let_go() - the mover lets go of the guests' memory, and of what it staged. */
+void arrival_let_go(struct operation *operation);
+
 /* arrival_drop() - give back what the memory was copied from. */
 void arrival_drop(struct operation *operation);
 

@@ -164,9 +164,12 @@ static void on_run(struct mover *mover, const struct mover_done *done, void *use
                   (double)done->copy_ns / 1e6);
         if (done->copy_ns > operation->copy_ns)
                 operation->copy_ns = done->copy_ns;
-        if (operation->kind == &operation_suspend)
+        if (operation->kind == &operation_suspend) {
                 operation_pass(operation, "copied");
-        end_job(guest);
+                end_job(guest); /* what the mover maps is not off the device */
+        } else {
+                end(guest); /* copies_end() once nobody waits for it */
+        }
 }
 
 static int run_job(struct guest *guest, const struct lists *lists, const int *fds)
@@ -308,7 +311,7 @@ void copies_in(struct operation *operation, struct guest *guest)
                 then_in(guest);
 }
 
-void copies_abandon(struct operation *operation, struct guest *guest)
+void copies_end(struct operation *operation, struct guest *guest)
 {
         if (guest->job.generation == 0)
                 return;

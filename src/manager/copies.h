@@ -25,7 +25,7 @@ void copies_stage(struct operation *operation, struct guest *guest);
 /* copies_in() - all of it to the memory that the guest has created. */
 void copies_in(struct operation *operation, struct guest *guest);
 
-/* copies_abandon() - end the guest's job, if it has one. */
-void copies_abandon(struct operation *operation, struct guest *guest);
+/* copies_end() - end the guest's job, if it has one. */
+void copies_end(struct operation *operation, struct guest *guest);
 
 #endif

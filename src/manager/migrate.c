@@ -44,7 +44,7 @@ static void move_back(struct operation *operation)
         struct guest *guest;
 
         operation_for_each_guest(guest, operation) {
-                copies_abandon(operation, guest);
+                copies_end(operation, guest);
                 contexts_move(operation, guest, operation->source);
         }
 }
@@ -60,6 +60,7 @@ static const struct operation_step steps[] = {
         { "copied", "copying", arrival_copy, arrival_undo_copy },
         { "recorded", "finishing", arrival_record, NULL },
         { "opened", "finishing", arrival_open, NULL },
+        { "let-go", "finishing", arrival_let_go, NULL },
         { "dropped", "finishing", arrival_drop, NULL },
 };
 
@@ -69,6 +70,7 @@ const struct operation_kind operation_migrate = {
         .steps = steps,
         .n_steps = sizeof(steps) / sizeof(steps[0]),
         .final_step = 8,
+        .answer_step = 9,
         .busy_state = BOARD_MIGRATING,
         .settled_state = BOARD_RUNNING,
         .check = check,

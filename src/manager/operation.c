@@ -154,6 +154,12 @@ static json_t *make_report(const struct operation *operation)
                          (int)operation->source->index, "to_device", (int)operation->target->index);
 }
 
+/* Its caller has been answered: what is left concerns nobody but us. */
+static bool is_tidying(const struct operation *operation)
+{
+        return !operation->is_undoing && operation->step > operation->kind->answer_step;
+}
+
 static void log_end(const struct operation *operation, bool has_succeeded)
 {
         const struct instance *instance = operation->instance;
@@ -200,10 +206,12 @@ static void bury_dead(struct instance *instance)
                         guest_free(guest);
 }
 
-static void answer(struct operation *operation, bool has_succeeded)
+/* The end, to the log and to the caller. */
+static void tell(struct operation *operation, bool has_succeeded)
 {
         struct failure *failure = &operation->failure;
 
+        log_end(operation, has_succeeded);
         if (!operation->pending)
                 return;
         if (has_succeeded)
@@ -213,12 +221,29 @@ static void answer(struct operation *operation, bool has_succeeded)
         operation->pending = NULL;
 }
 
+static void wake_all(struct manager *manager);
+
+static void start_next(struct instance *instance, const struct operation_next *next)
+{
+        struct failure failure = { 0 };
+        int r;
+
+        if (!next->kind)
+                return;
+        r = operation_start(instance, next->kind, &next->request, &failure);
+        if (r == 0)
+                return;
+        (void)failure_from_errno(&failure, r, next->kind->name);
+        control_fail(next->request.pending, &failure);
+}
+
 /* Nothing of it is left to do; @has_succeeded: it was done, else it was undone as far as possible. */
 static void finish(struct operation *operation, bool has_succeeded)
 {
         struct instance *instance = operation->instance;
         struct manager *manager = instance->manager;
         enum board_instance_state state = operation->former_state;
+        struct operation_next next = operation->next;
 
         if (operation->has_failed_undo) {
                 state = BOARD_FAILED;
@@ -230,12 +255,15 @@ static void finish(struct operation *operation, bool has_succeeded)
                 if (state != BOARD_FAILED) /* else it is tried again when a gate comes back */
                         (void)store_remove_operation(manager->store, instance->id);
         }
-        log_end(operation, has_succeeded);
+        if (!has_succeeded)
+                tell(operation, false);
         instance->operation = NULL;
         bury_dead(instance);
         custody_sync_slabs(manager);
-        answer(operation, has_succeeded);
+        pool_unpause(manager->pool);
         operation_free(operation);
+        start_next(instance, &next);
+        wake_all(manager);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_settle(&manager->device[i]);
         instance_settle(instance);
@@ -349,6 +377,8 @@ static void end_step(struct operation *operation)
                                   operation->kind->steps[operation->step].name,
                                   strerror(-operation->error));
                 operation_pass(operation, operation->kind->steps[operation->step].name);
+                if (operation->step == operation->kind->answer_step)
+                        tell(operation, true);
                 next_step(operation);
                 return;
         }
@@ -407,6 +437,19 @@ static void start_step(struct operation *operation)
                 step->undo(operation);
 }
 
+/* Memory that will be free in a moment must not count as taken. */
+static bool is_being_tidied(const struct device *device)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance->operation && is_tidying(instance->operation) &&
+                    (instance->operation->source == device ||
+                     instance->operation->target == device))
+                        return true;
+        return false;
+}
+
 /*
  * A mover that is dying has not let go of the memory yet: nobody tries again before it is gone. And
  * a guest that has just come back may still be answering operation_guest_returned().
@@ -415,6 +458,9 @@ static bool must_wait(const struct operation *operation)
 {
         const struct mover *mover = operation->target->mover;
         struct guest *guest;
+
+        if (operation->step == 0 && !operation->is_undoing && is_being_tidied(operation->target))
+                return true;
 
         operation_for_each_guest(guest, operation)
                 if (guest->request.done)
@@ -429,7 +475,7 @@ static bool end_jobs_of_dead(struct operation *operation)
 
         list_for_each(guest, &operation->instance->guests, link)
                 if (guest->is_dead)
-                        copies_abandon(operation, guest);
+                        copies_end(operation, guest);
         return operation->n_parts > 0;
 }
 
@@ -477,13 +523,18 @@ void operation_end_part(struct operation *operation)
         schedule(operation);
 }
 
-void operation_mover_gone(struct manager *manager)
+static void wake_all(struct manager *manager)
 {
         struct instance *instance;
 
         list_for_each(instance, &manager->instances, link)
                 if (instance->operation)
                         schedule(instance->operation);
+}
+
+void operation_mover_gone(struct manager *manager)
+{
+        wake_all(manager);
 }
 
 /* Starting. */
@@ -526,9 +577,14 @@ static int check_idle(const struct instance *instance, struct failure *failure)
 int operation_start(struct instance *instance, const struct operation_kind *kind,
                     const struct operation_request *request, struct failure *failure)
 {
-        struct operation *operation;
-        int r = check_idle(instance, failure);
+        struct operation *operation = instance->operation;
+        int r;
 
+        if (operation && is_tidying(operation) && !operation->next.kind) {
+                operation->next = (struct operation_next){ kind, *request };
+                return 0;
+        }
+        r = check_idle(instance, failure);
         if (r < 0)
                 return r;
         operation = operation_new(instance, kind);
@@ -548,6 +604,7 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
         operation->pending = request->pending;
         instance->operation = operation;
         instance->state = kind->busy_state;
+        pool_pause(instance->manager->pool);
         publisher_touch(instance->manager->publisher);
         log_event(LOG_LEVEL_INFO, kind->name, "vgpu=%s processes=%zu from=%u to=%u timeout_ms=%u",
                   instance->name, operation->n_processes, operation->source->index,
@@ -598,6 +655,7 @@ int operation_recover(struct instance *instance, const struct store_operation *s
                 operation->former_state = kind->settled_state;
         instance->operation = operation;
         instance->state = kind->busy_state;
+        pool_pause(instance->manager->pool);
         start_undoing(operation);
         schedule(operation);
         return 0;

@@ -47,8 +47,9 @@ struct operation_kind {
         const char *name, *past; /* "suspend", "suspended" */
         const struct operation_step *steps;
         size_t n_steps;
-        size_t final_step;      /* the point of no return: from here on nothing is undone */
-        uint32_t busy_state;    /* enum board_instance_state while it runs */
+        size_t final_step;   /* the point of no return: from here on nothing is undone */
+        size_t answer_step;  /* with this one the caller has what he asked for; then we tidy up */
+        uint32_t busy_state; /* enum board_instance_state while it runs */
         uint32_t settled_state; /* that of an instance for which it was undone */
         /* Is the instance in the right state for it? Sets the target. */
         int (*check)(struct operation *operation, struct failure *failure);
@@ -61,6 +62,12 @@ struct operation_request {
         bool keep_context;
         uint32_t timeout_ms;
         struct control_pending *pending; /* is answered at the end */
+};
+
+/* The next one, asked for while this one tidies up. */
+struct operation_next {
+        const struct operation_kind *kind; /* or NULL */
+        struct operation_request request;
 };
 
 struct operation {
@@ -78,6 +85,7 @@ struct operation {
         bool was_retried; /* this step, with a new mover */
         size_t n_parts;   /* of the step, that are under way */
         sd_event_source *advance;
+        struct operation_next next;
 
         struct failure failure; /* the first */
         int error;              /* of the step */
@@ -91,7 +99,10 @@ struct operation {
         size_t n_processes;
 };
 
-/* operation_start() - 0: @request->pending will be answered. */
+/*
+ * operation_start() - 0: @request->pending will be answered. An operation that only tidies up does
+ * not stand in the way: the new one begins after it.
+ */
 int operation_start(struct instance *instance, const struct operation_kind *kind,
                     const struct operation_request *request, struct failure *failure);
 

@@ -30,6 +30,7 @@ struct pool {
         struct pool_reservation *reservations;
         uint64_t wanted[POOL_DEVICES_MAX]; /* ready ahead of demand */
         bool is_resting[POOL_DEVICES_MAX]; /* after a failure */
+        unsigned int n_pauses;
 };
 
 static inline uint32_t pool_bit(uint32_t device)

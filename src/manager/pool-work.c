@@ -275,7 +275,7 @@ void pool_work_ahead(struct pool *pool)
 {
         struct slab *dirty;
 
-        if (has_background_work(pool))
+        if (pool->n_pauses > 0 || has_background_work(pool))
                 return;
 
         dirty = find_idle_dirty(pool);
@@ -292,6 +292,17 @@ void pool_want(struct pool *pool, uint32_t device, uint64_t bytes)
                 return;
         pool->wanted[device] = bytes;
         pool->is_resting[device] = false;
+        pool_work_ahead(pool);
+}
+
+void pool_pause(struct pool *pool)
+{
+        pool->n_pauses++;
+}
+
+void pool_unpause(struct pool *pool)
+{
+        pool->n_pauses--;
         pool_work_ahead(pool);
 }
 

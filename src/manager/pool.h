@@ -146,6 +146,13 @@ void pool_want(struct pool *pool, uint32_t device, uint64_t bytes);
 /* pool_rest() - start nothing more ahead of demand on @device, until the next pool_want(). */
 void pool_rest(struct pool *pool, uint32_t device);
 
+/*
+ * pool_pause() - start nothing ahead of demand, on any device, until pool_unpause() was called as
+ * often: the driver's own steps wait for each slab that it pins.
+ */
+void pool_pause(struct pool *pool);
+void pool_unpause(struct pool *pool);
+
 /* pool_work_done() - the worker's answer: @error is 0 or a negative errno. */
 void pool_work_done(struct pool *pool, enum pool_action action, uint32_t device, uint32_t slab,
                     int error);

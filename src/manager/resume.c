@@ -47,7 +47,7 @@ static void undo_restore(struct operation *operation)
         struct guest *guest;
 
         operation_for_each_guest(guest, operation) {
-                copies_abandon(operation, guest);
+                copies_end(operation, guest);
                 contexts_move(operation, guest, operation->keep_context ? operation->source : NULL);
         }
 }
@@ -59,6 +59,7 @@ static const struct operation_step steps[] = {
         { "copied", "copying", arrival_copy, arrival_undo_copy },
         { "recorded", "finishing", arrival_record, NULL },
         { "opened", "finishing", arrival_open, NULL },
+        { "let-go", "finishing", arrival_let_go, NULL },
         { "dropped", "finishing", arrival_drop, NULL },
 };
 
@@ -68,6 +69,7 @@ const struct operation_kind operation_resume = {
         .steps = steps,
         .n_steps = sizeof(steps) / sizeof(steps[0]),
         .final_step = 4,
+        .answer_step = 5,
         .busy_state = BOARD_RESUMING,
         .settled_state = BOARD_SUSPENDED,
         .check = check,

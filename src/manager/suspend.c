@@ -157,7 +157,7 @@ static void move_back(struct operation *operation)
         struct guest *guest;
 
         operation_for_each_guest(guest, operation) {
-                copies_abandon(operation, guest);
+                copies_end(operation, guest);
                 contexts_move(operation, guest, operation->source);
         }
 }
@@ -207,6 +207,7 @@ const struct operation_kind operation_suspend = {
         .steps = steps,
         .n_steps = sizeof(steps) / sizeof(steps[0]),
         .final_step = 6,
+        .answer_step = 7,
         .busy_state = BOARD_SUSPENDING,
         .settled_state = BOARD_RUNNING,
         .check = check,

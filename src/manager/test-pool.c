@@ -318,6 +318,23 @@ static void test_the_pool_grows_ahead_up_to_its_limit_one_slab_at_a_time(void **
         assert_true(info_of(fixture).size == 8 * SLAB);
 }
 
+static void test_nothing_is_begun_ahead_in_a_pause(void **state)
+{
+        struct fixture *fixture = *state;
+        struct pool_reservation *reservation;
+
+        pool_want(fixture->pool, 0, 3 * SLAB);
+        pool_pause(fixture->pool);
+        pool_pause(fixture->pool);
+        assert_int_equal(end_all(fixture, POOL_ADD), 1); /* the one that was under way */
+        reservation = reserve(fixture, ALICE, 2 * SLAB);
+        assert_int_equal(prepare(fixture, reservation, 0), 0); /* somebody waits for this */
+        pool_unpause(fixture->pool);
+        assert_int_equal(fixture->n_works, 0);
+        pool_unpause(fixture->pool);
+        assert_int_equal(end_all(fixture, POOL_ADD), 3);
+}
+
 static void test_growing_ahead_rests_after_a_failure(void **state)
 {
         struct fixture *fixture = *state;
@@ -774,6 +791,7 @@ int main(void)
                 TEST(test_a_slab_given_back_before_it_was_zeroed_is_zeroed_for_anyone),
                 TEST(test_what_is_ready_is_taken_before_what_has_to_be_made),
                 TEST(test_the_pool_grows_ahead_up_to_its_limit_one_slab_at_a_time),
+                TEST(test_nothing_is_begun_ahead_in_a_pause),
                 TEST(test_growing_ahead_rests_after_a_failure),
                 TEST(test_a_failed_pinning_fails_the_preparation_and_can_be_tried_again),
                 TEST(test_a_worker_that_refuses_fails_the_call_and_not_the_callback),

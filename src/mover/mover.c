@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "base/packet.h"
 #include "mover/answer.h"
 #include "mover/checkpoint.h"
@@ -146,6 +147,7 @@ static int run_job(struct request *request, struct mover_done *done)
 static int run_job_end(struct request *request, struct mover_done *done)
 {
         (void)done;
+        (void)fault_point("mover.job-ending"); /* to kill or to wait; it cannot fail */
         job_end(request->job);
         request->mover->n_jobs--;
         return 0;

@@ -9,9 +9,9 @@ from harness import MIB, Host, wait_for
 STEPS = {
     "suspend": ["reserved", "closed", "exported", "kept", "released", "copied", "checkpointed",
                 "moved", "recorded", "dropped"],
-    "resume": ["checked", "restored", "created", "copied", "recorded", "opened", "dropped"],
+    "resume": ["checked", "restored", "created", "copied", "recorded", "opened", "let-go", "dropped"],
     "migrate": ["checked", "closed", "exported", "kept", "released", "checkpointed", "restored",
-                "created", "copied", "recorded", "opened", "dropped"],
+                "created", "copied", "recorded", "opened", "let-go", "dropped"],
 }
 TARGETS = {"suspend": 0, "resume": 1, "migrate": 1}
 METHODS = {"suspend": ("SuspendVgpu", {}), "resume": ("ResumeVgpu", {"device": "1"}),

@@ -161,6 +161,45 @@ class Operations(unittest.TestCase):
         guest.finish()
         wait_for("no mover", lambda: not self.host.movers())
 
+    def test_who_asked_does_not_wait_until_all_is_tidied_up(self):
+        host = self.host
+        guest = host.guest("train", "--size", "16M")
+        host.fail_mover(1, "mover.job-ending=pause")
+        report = host.call("MigrateVgpu", name="train", device="1")
+        self.assertEqual(report["vgpu"]["state"], "running")
+        guest.goes_on()
+        host.wait_paused("mover.job-ending")
+
+        next_one, one_too_many = host.client(), host.client()
+        next_one.send("SuspendVgpu", name="train")
+        host.call("GetInfo")  # it has been read by now
+        one_too_many.send("ResumeVgpu", name="train")
+        self.assertEqual(one_too_many.receive()["error"], "org.openvgpu.Busy")
+        self.assertEqual(host.vgpu("train")["state"], "running")
+        host.go_on("mover.job-ending")
+        self.assertEqual(next_one.result(next_one.receive())["vgpu"]["state"], "suspended")
+        host.call("ResumeVgpu", name="train")
+        guest.goes_on()
+        guest.finish()
+
+    def test_memory_that_is_about_to_be_free_is_waited_for(self):
+        host = self.host
+        guest = host.guest("train", "--size", "16M")
+        host.call("CreateVgpu", name="other", frame_buffer=64 * MIB, device="1")
+        other = host.guest("other", "--size", "16M")
+        host.fail_mover(1, "mover.job-ending=pause")
+        host.call("MigrateVgpu", name="train", device="1")
+        host.wait_paused("mover.job-ending")
+        client = host.client()
+        client.send("MigrateVgpu", name="other", device="0")
+        host.call("GetInfo")
+        self.assertEqual(host.vgpu("other")["state"], "migrating")
+        host.go_on("mover.job-ending")
+        self.assertEqual(client.result(client.receive())["to_device"], 0)
+        for each in (guest, other):
+            each.goes_on()
+            each.finish()
+
 
 class Zeroing(unittest.TestCase):
     def test_a_mover_that_still_zeroes_a_slab_does_not_zero_what_comes_after(self):
