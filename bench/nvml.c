@@ -21,6 +21,7 @@
 #include "base/paths.h"
 #include "base/size.h"
 #include "board/board.h"
+#include "catalog/catalog.h"
 
 #define N_DEVICES   2
 #define N_INSTANCES 32
@@ -61,6 +62,7 @@ static void publish(struct board *board)
 
                 snprintf(device.uuid, sizeof(device.uuid), "GPU-%u", i);
                 board_write_device(board, i, &device);
+                catalog_publish(board, &device);
         }
         for (uint32_t i = 0; i < N_INSTANCES; i++) {
                 struct board_instance instance = { .id = FIRST_ID + i,
@@ -72,6 +74,8 @@ static void publish(struct board *board)
                                                    .uuid = "e5c1b1a0-0000-4000-8000-000000000000",
                                                    .name = "vgpu" };
 
+                instance.type_id =
+                        catalog_type_of_quota(board, instance.device, instance.frame_buffer_quota);
                 board_write_instance(board, i, &instance);
         }
         for (uint32_t i = 0; i < N_INSTANCES * N_PROCESSES; i++) {

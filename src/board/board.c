@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sequence-locked records. The payload is copied word by word with relaxed
- * atomics: a plain memcpy() beside a concurrent writer would be a data race in
- * C, and a compiler (or ThreadSanitizer) may act on that.
+ * Sequence-locked records. The payload is copied word by word with atomics: a
+ * plain memcpy() beside a concurrent writer would be a data race in C, and a
+ * compiler (or ThreadSanitizer) may act on that. Each load of a word acquires, each
+ * store releases, instead of a fence around them: on x86 neither costs anything, and
+ * ThreadSanitizer does not know fences.
  */
 #include "board/board.h"
 
@@ -17,93 +19,176 @@
 #include "base/cleanup.h"
 #include "base/paths.h"
 
-#define WORDS(type) (sizeof(type) / sizeof(uint64_t))
+/* Records are copied as words: a struct of any type is read and written through this one. */
+typedef uint64_t __attribute__((may_alias)) word;
 
-static void words_load(uint64_t *to, const void *from, size_t n)
+static void words_load(word *to, const word *from, size_t n)
 {
-        const uint64_t *words = from;
-
         for (size_t i = 0; i < n; i++)
-                to[i] = __atomic_load_n(&words[i], __ATOMIC_RELAXED);
+                to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
 }
 
-static void words_store(void *to, const uint64_t *from, size_t n)
+static void words_store(word *to, const word *from, size_t n)
 {
-        uint64_t *words = to;
-
         for (size_t i = 0; i < n; i++)
-                __atomic_store_n(&words[i], from[i], __ATOMIC_RELAXED);
+                __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
 }
 
-static bool record_read(const _Atomic uint32_t *sequence, const _Atomic uint32_t *in_use,
-                        const void *value, uint64_t *copy, size_t n)
+/* @number: of a ring's record, before the value; NULL: there is none. @n words of the value. */
+static inline bool record_read(const struct board_head *head, uint64_t *ret_number, void *ret_value,
+                               size_t n)
 {
         for (;;) {
-                uint32_t before = atomic_load_explicit(sequence, memory_order_acquire);
+                const word *payload = (const word *)(head + 1);
+                uint32_t before = atomic_load_explicit(&head->sequence, memory_order_acquire);
                 uint32_t used;
 
                 if (before & 1)
                         continue;
-                used = atomic_load_explicit(in_use, memory_order_relaxed);
-                words_load(copy, value, n);
-                atomic_thread_fence(memory_order_acquire);
-                if (atomic_load_explicit(sequence, memory_order_relaxed) == before)
+                used = atomic_load_explicit(&head->in_use, memory_order_acquire);
+                if (ret_number)
+                        words_load(ret_number, payload++, 1);
+                words_load(ret_value, payload, n);
+                if (atomic_load_explicit(&head->sequence, memory_order_relaxed) == before)
                         return used;
         }
 }
 
-static void record_write(_Atomic uint32_t *sequence, _Atomic uint32_t *in_use, void *value,
-                         const uint64_t *copy, size_t n)
+static inline void record_write(struct board_head *head, const uint64_t *number, const void *value,
+                                size_t n)
 {
-        uint32_t before = atomic_load_explicit(sequence, memory_order_relaxed);
+        uint32_t before = atomic_load_explicit(&head->sequence, memory_order_relaxed);
+        word *payload = (word *)(head + 1);
 
-        atomic_store_explicit(sequence, before + 1, memory_order_relaxed);
-        atomic_thread_fence(memory_order_release);
-        atomic_store_explicit(in_use, copy != NULL, memory_order_relaxed);
-        if (copy)
-                words_store(value, copy, n);
-        atomic_store_explicit(sequence, before + 2, memory_order_release);
+        atomic_store_explicit(&head->sequence, before + 1, memory_order_relaxed);
+        atomic_store_explicit(&head->in_use, value != NULL, memory_order_release);
+        if (number)
+                words_store(payload++, number, 1);
+        if (value)
+                words_store(payload, value, n);
+        atomic_store_explicit(&head->sequence, before + 2, memory_order_release);
 }
 
-#define DEFINE_RECORD(noun, max)                                                                 \
-        _Static_assert(sizeof(struct board_##noun) % sizeof(uint64_t) == 0, "copied as words");  \
-        _Static_assert(offsetof(struct board_##noun##_record, value) % sizeof(uint64_t) == 0,    \
-                       "copied as words");                                                       \
-        bool board_read_##noun(const struct board *board, uint32_t slot,                         \
-                               struct board_##noun *ret_value)                                   \
+static void grow(_Atomic uint32_t *end, uint32_t slot)
+{
+        if (slot >= atomic_load_explicit(end, memory_order_relaxed))
+                atomic_store_explicit(end, slot + 1, memory_order_release);
+}
+
+static void bump(struct board *board)
+{
+        atomic_fetch_add_explicit(&board->generation, 1, memory_order_release);
+}
+
+#define WORDS(type) (sizeof(struct type) / sizeof(word))
+
+#define CHECK_LAYOUT(type, record)                                                  \
+        _Static_assert(sizeof(struct type) % sizeof(word) == 0, "copied as words"); \
+        _Static_assert(_Alignof(struct type) == sizeof(word), "copied as words");   \
+        _Static_assert(offsetof(struct record, head) == 0, "the payload follows the head");
+
+#define DEFINE_TABLE(noun, type, slots)                                                          \
+        CHECK_LAYOUT(type, board_##noun##_record)                                                \
+        bool board_read_##noun(const struct board *board, uint32_t slot, struct type *ret_value) \
         {                                                                                        \
-                const struct board_##noun##_record *record = &board->noun[slot];                 \
-                union {                                                                          \
-                        struct board_##noun value;                                               \
-                        uint64_t words[WORDS(struct board_##noun)];                              \
-                } copy;                                                                          \
-                                                                                                 \
-                if (slot >= (max) ||                                                             \
-                    !record_read(&record->sequence, &record->in_use, &record->value, copy.words, \
-                                 WORDS(struct board_##noun)))                                    \
-                        return false;                                                            \
-                *ret_value = copy.value;                                                         \
-                return true;                                                                     \
+                return slot < (slots) && /* beyond the end, the file has no pages yet */         \
+                       slot < atomic_load_explicit(&board->end.noun, memory_order_acquire) &&    \
+                       record_read(&board->noun[slot].head, NULL, ret_value, WORDS(type));       \
         }                                                                                        \
-        void board_write_##noun(struct board *board, uint32_t slot,                              \
-                                const struct board_##noun *value)                                \
+        void board_write_##noun(struct board *board, uint32_t slot, const struct type *value)    \
         {                                                                                        \
-                struct board_##noun##_record *record = &board->noun[slot];                       \
-                union {                                                                          \
-                        struct board_##noun value;                                               \
-                        uint64_t words[WORDS(struct board_##noun)];                              \
-                } copy;                                                                          \
-                                                                                                 \
-                if (value)                                                                       \
-                        copy.value = *value;                                                     \
-                record_write(&record->sequence, &record->in_use, &record->value,                 \
-                             value ? copy.words : NULL, WORDS(struct board_##noun));             \
-                atomic_fetch_add_explicit(&board->generation, 1, memory_order_release);          \
+                record_write(&board->noun[slot].head, NULL, value, WORDS(type));                 \
+                grow(&board->end.noun, slot);                                                    \
+                bump(board);                                                                     \
         }
 
-DEFINE_RECORD(device, BOARD_DEVICES_MAX)
-DEFINE_RECORD(instance, BOARD_INSTANCES_MAX)
-DEFINE_RECORD(process, BOARD_PROCESSES_MAX)
+#define DEFINE_RING(noun, type, slots, length)                                                     \
+        CHECK_LAYOUT(type, board_##noun##_entry)                                                   \
+        uint64_t board_count_##noun(const struct board *board, uint32_t slot)                      \
+        {                                                                                          \
+                return slot < (slots) ? atomic_load_explicit(&board->count.noun[slot],             \
+                                                             memory_order_acquire)                 \
+                                      : 0;                                                         \
+        }                                                                                          \
+        uint64_t board_first_##noun(const struct board *board, uint32_t slot)                      \
+        {                                                                                          \
+                uint64_t count = board_count_##noun(board, slot);                                  \
+                                                                                                   \
+                return count > (length) ? count - (length) : 0;                                    \
+        }                                                                                          \
+        bool board_read_##noun(const struct board *board, uint32_t slot, uint64_t number,          \
+                               struct type *ret_value)                                             \
+        {                                                                                          \
+                uint64_t found;                                                                    \
+                                                                                                   \
+                return number < board_count_##noun(board, slot) &&                                 \
+                       record_read(&board->noun[slot][number % (length)].head, &found, ret_value,  \
+                                   WORDS(type)) &&                                                 \
+                       found == number;                                                            \
+        }                                                                                          \
+        uint64_t board_append_##noun(struct board *board, uint32_t slot, const struct type *value) \
+        {                                                                                          \
+                uint64_t number =                                                                  \
+                        atomic_load_explicit(&board->count.noun[slot], memory_order_relaxed);      \
+                                                                                                   \
+                record_write(&board->noun[slot][number % (length)].head, &number, value,           \
+                             WORDS(type));                                                         \
+                atomic_store_explicit(&board->count.noun[slot], number + 1, memory_order_release); \
+                bump(board);                                                                       \
+                return number;                                                                     \
+        }                                                                                          \
+        void board_write_##noun(struct board *board, uint32_t slot, uint64_t number,               \
+                                const struct type *value)                                          \
+        {                                                                                          \
+                if (number < board_first_##noun(board, slot) ||                                    \
+                    number >= board_count_##noun(board, slot))                                     \
+                        return;                                                                    \
+                record_write(&board->noun[slot][number % (length)].head, &number, value,           \
+                             WORDS(type));                                                         \
+                bump(board);                                                                       \
+        }
+
+BOARD_TABLES(DEFINE_TABLE)
+BOARD_RINGS(DEFINE_RING)
+
+/* Ids count up from a multiple of 256: neighbours get neighbouring slots, boards spread. */
+static uint32_t hash_type(uint32_t id)
+{
+        return (id + (id >> 8) * 61) % BOARD_TYPES_MAX;
+}
+
+/* The slot of the type, or the free one where it belongs. */
+static bool probe(const struct board *board, uint32_t id, uint32_t *ret_slot, bool *ret_is_free)
+{
+        for (uint32_t i = 0; i < BOARD_TYPES_MAX; i++) {
+                uint32_t slot = (hash_type(id) + i) % BOARD_TYPES_MAX;
+                const struct board_type_record *record = &board->type[slot];
+
+                *ret_slot = slot;
+                *ret_is_free = !atomic_load_explicit(&record->head.in_use, memory_order_acquire);
+                if (*ret_is_free || __atomic_load_n(&record->value.id, __ATOMIC_RELAXED) == id)
+                        return true;
+        }
+        return false;
+}
+
+bool board_find_type(const struct board *board, uint32_t id, uint32_t *ret_slot)
+{
+        bool is_free;
+
+        return probe(board, id, ret_slot, &is_free) && !is_free;
+}
+
+int board_add_type(struct board *board, const struct board_type *type)
+{
+        uint32_t slot;
+        bool is_free;
+
+        if (!probe(board, type->id, &slot, &is_free))
+                return -ENOSPC;
+        board_write_type(board, slot, type);
+        return (int)slot;
+}
 
 int board_create(struct board **ret_board, const char *path)
 {

@@ -20,81 +20,69 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define BOARD_MAGIC   0x44524f42u /* "BORD" */
-#define BOARD_VERSION 1u
+#include "board/device.h"
+#include "board/instance.h"
+#include "board/type.h"
+#include "board/usage.h"
 
-#define BOARD_DEVICES_MAX   32
-#define BOARD_INSTANCES_MAX 256
-#define BOARD_PROCESSES_MAX 2048
+#define BOARD_MAGIC   0x44524f42u /* "BORD" */
+#define BOARD_VERSION 2u
 
 #define BOARD_STALE_NS 3000000000ull
 
-#define BOARD_UUID_MAX 48
-#define BOARD_NAME_MAX 96
+/*
+ * The tables: T(noun, struct, slots). The slots of a table, and how to find one:
+ *
+ *     host                                0
+ *     device, device_detail, sensors,     the device's index
+ *     features
+ *     profile                             board_slot_of_profile()
+ *     gpu_instance                        any; read them all
+ *     offers                              a site: board_site_of_device(), .._of_gpu_instance()
+ *     scheduler                           board_slot_of_scheduler()
+ *     type, type_text, placements         board_find_type()
+ *     instance, vm                        any, and the same while the instance lives
+ *     process, encoder_session,           any; read them all
+ *     capture_session
+ */
+#define BOARD_PROFILE_SLOTS   (BOARD_DEVICES_MAX * BOARD_PROFILES_MAX)
+#define BOARD_SCHEDULER_SLOTS (BOARD_SITES_MAX * BOARD_ENGINES)
 
-struct board_device {
-        uint32_t index;
-        uint32_t pci_domain, pci_bus, pci_device;
-        uint32_t pci_device_id; /* device and vendor as NVML shows them, 0x233510de */
-        uint32_t pci_subsystem_id;
-        uint32_t n_instances;
-        uint32_t utilization_gpu;    /* percent; of what runs in vGPUs */
-        uint32_t utilization_memory; /* percent */
-        uint32_t driver_version;     /* CUDA, e.g. 13000 */
-        uint64_t memory_total;       /* bytes */
-        uint64_t memory_used;        /* bytes, by vGPUs */
-        char uuid[BOARD_UUID_MAX];   /* "GPU-..." */
-        char name[BOARD_NAME_MAX];   /* "NVIDIA H200" */
+#define BOARD_TABLES(T)                                                       \
+        T(host, board_host, 1)                                                \
+        T(device, board_device, BOARD_DEVICES_MAX)                            \
+        T(device_detail, board_device_detail, BOARD_DEVICES_MAX)              \
+        T(sensors, board_sensors, BOARD_DEVICES_MAX)                          \
+        T(features, board_features, BOARD_DEVICES_MAX)                        \
+        T(profile, board_profile, BOARD_PROFILE_SLOTS)                        \
+        T(gpu_instance, board_gpu_instance, BOARD_GPU_INSTANCES_MAX)          \
+        T(offers, board_offers, BOARD_SITES_MAX)                              \
+        T(scheduler, board_scheduler, BOARD_SCHEDULER_SLOTS)                  \
+        T(type, board_type, BOARD_TYPES_MAX)                                  \
+        T(type_text, board_type_text, BOARD_TYPES_MAX)                        \
+        T(placements, board_placements, BOARD_TYPES_MAX)                      \
+        T(instance, board_instance, BOARD_INSTANCES_MAX)                      \
+        T(vm, board_vm, BOARD_INSTANCES_MAX)                                  \
+        T(process, board_process, BOARD_PROCESSES_MAX)                        \
+        T(encoder_session, board_encoder_session, BOARD_ENCODER_SESSIONS_MAX) \
+        T(capture_session, board_capture_session, BOARD_CAPTURE_SESSIONS_MAX)
+
+/*
+ * The rings: R(noun, struct, slots, length). A ring belongs to the slot of an instance, of a process or
+ * of a scheduler. Its records are numbered from 0 for ever; the last @length can be read.
+ */
+#define BOARD_RINGS(R)                                                          \
+        R(turn, board_turn, BOARD_SCHEDULER_SLOTS, BOARD_SCHEDULER_LOG)         \
+        R(sample, board_sample, BOARD_INSTANCES_MAX, BOARD_SAMPLES_MAX)         \
+        R(process_sample, board_sample, BOARD_PROCESSES_MAX, BOARD_SAMPLES_MAX) \
+        R(account, board_account, BOARD_INSTANCES_MAX, BOARD_ACCOUNTS_MAX)
+
+struct board_head {
+        _Atomic uint32_t sequence; /* odd: being written */
+        _Atomic uint32_t in_use;
 };
 
-enum board_instance_state {
-        BOARD_IDLE = 0, /* no process */
-        BOARD_RUNNING,
-        BOARD_SUSPENDING,
-        BOARD_SUSPENDED, /* off the GPU entirely */
-        BOARD_EVICTED,   /* memory is out, the context stays (--keep-context) */
-        BOARD_RESUMING,
-        BOARD_MIGRATING,
-        BOARD_FAILED, /* a process cannot be saved; see the manager's log */
-};
-
-struct board_instance {
-        uint32_t id; /* NVML's vGPU instance id, never 0, unique while the manager's state lives */
-        uint32_t device; /* index */
-        uint32_t state;  /* enum board_instance_state */
-        uint32_t type_id;
-        uint32_t n_processes;
-        uint32_t tenant_uid;
-        uint32_t utilization_gpu;
-        uint32_t utilization_memory;
-        uint64_t frame_buffer_quota; /* bytes */
-        uint64_t frame_buffer_used;
-        uint64_t created_ns;       /* CLOCK_REALTIME */
-        char uuid[BOARD_UUID_MAX]; /* plain 8-4-4-4-12 */
-        char name[BOARD_NAME_MAX]; /* shown as NVML's VM name */
-};
-
-struct board_process {
-        uint32_t pid;
-        uint32_t instance; /* id */
-        uint32_t device;
-        uint32_t utilization_gpu;
-        uint64_t memory_used; /* bytes */
-        uint64_t start_ns;    /* CLOCK_REALTIME */
-        char name[BOARD_NAME_MAX];
-};
-
-#define BOARD_RECORD(type)                                          \
-        struct type##_record {                                      \
-                _Atomic uint32_t sequence; /* odd: being written */ \
-                _Atomic uint32_t in_use;                            \
-                struct type value;                                  \
-        }
-
-BOARD_RECORD(board_device);
-BOARD_RECORD(board_instance);
-BOARD_RECORD(board_process);
-
+/* The file is sparse: readers must not look beyond @end of a table and @count of a ring. */
 struct board {
         uint32_t magic;
         uint32_t version;
@@ -107,24 +95,101 @@ struct board {
         char real_nvml[256];              /* NVIDIA's library to forward to, or "" */
         _Atomic uint32_t n_devices;       /* records in use are not contiguous, except devices */
         uint32_t reserved[15];
-        struct board_device_record device[BOARD_DEVICES_MAX];
-        struct board_instance_record instance[BOARD_INSTANCES_MAX];
-        struct board_process_record process[BOARD_PROCESSES_MAX];
+
+        struct { /* no slot from here on was ever in use */
+#define BOARD_TABLE(noun, type, slots) _Atomic uint32_t noun;
+                BOARD_TABLES(BOARD_TABLE)
+#undef BOARD_TABLE
+        } end;
+        struct { /* how many were ever written */
+#define BOARD_RING(noun, type, slots, length) _Atomic uint64_t noun[slots];
+                BOARD_RINGS(BOARD_RING)
+#undef BOARD_RING
+        } count;
+
+#define BOARD_TABLE(noun, type, slots)  \
+        struct board_##noun##_record {  \
+                struct board_head head; \
+                struct type value;      \
+        } noun[slots];
+        BOARD_TABLES(BOARD_TABLE)
+#undef BOARD_TABLE
+
+#define BOARD_RING(noun, type, slots, length) \
+        struct board_##noun##_entry {         \
+                struct board_head head;       \
+                uint64_t number;              \
+                struct type value;            \
+        } noun[slots][length];
+        BOARD_RINGS(BOARD_RING)
+#undef BOARD_RING
 };
 
-/*
- * Readers. @ret_value is set when the record was in use; false otherwise. They never block for
- * longer than a write of one record takes.
- */
-bool board_read_device(const struct board *board, uint32_t slot, struct board_device *ret_value);
-bool board_read_instance(const struct board *board, uint32_t slot,
-                         struct board_instance *ret_value);
-bool board_read_process(const struct board *board, uint32_t slot, struct board_process *ret_value);
+static inline uint32_t board_site_of_device(uint32_t device)
+{
+        return device;
+}
 
-/* The writer: one thread of the manager. NULL takes the record out of use. */
-void board_write_device(struct board *board, uint32_t slot, const struct board_device *value);
-void board_write_instance(struct board *board, uint32_t slot, const struct board_instance *value);
-void board_write_process(struct board *board, uint32_t slot, const struct board_process *value);
+static inline uint32_t board_site_of_gpu_instance(uint32_t slot)
+{
+        return BOARD_DEVICES_MAX + slot;
+}
+
+static inline uint32_t board_slot_of_scheduler(uint32_t site, uint32_t engine)
+{
+        return site * BOARD_ENGINES + engine - BOARD_ENGINE_GRAPHICS;
+}
+
+static inline uint32_t board_slot_of_profile(uint32_t device, uint32_t profile)
+{
+        return device * BOARD_PROFILES_MAX + profile;
+}
+
+/*
+ * Tables. For each noun:
+ *
+ *     bool board_read_NOUN(board, slot, ret_value)   false: not in use, or no such slot; @ret_value
+ *                                                    has no meaning then
+ *     void board_write_NOUN(board, slot, value)      NULL takes the record out of use
+ *
+ * Readers never block for longer than a write of one record takes. There is one writer: one
+ * thread of the manager.
+ */
+#define BOARD_TABLE(noun, type, slots)                                                            \
+        bool board_read_##noun(const struct board *board, uint32_t slot, struct type *ret_value); \
+        void board_write_##noun(struct board *board, uint32_t slot, const struct type *value);
+BOARD_TABLES(BOARD_TABLE)
+#undef BOARD_TABLE
+
+/*
+ * Rings. For each noun:
+ *
+ *     uint64_t board_count_NOUN(board, slot)                   the next number to be written
+ *     uint64_t board_first_NOUN(board, slot)                   the oldest that can be read
+ *     bool board_read_NOUN(board, slot, number, ret_value)     false: overwritten or taken out
+ *     uint64_t board_append_NOUN(board, slot, value)           returns its number
+ *     void board_write_NOUN(board, slot, number, value)        anew; NULL takes it out. Nothing
+ *                                                              happens when it was overwritten.
+ */
+#define BOARD_RING(noun, type, slots, length)                                             \
+        uint64_t board_count_##noun(const struct board *board, uint32_t slot);            \
+        uint64_t board_first_##noun(const struct board *board, uint32_t slot);            \
+        bool board_read_##noun(const struct board *board, uint32_t slot, uint64_t number, \
+                               struct type *ret_value);                                   \
+        uint64_t board_append_##noun(struct board *board, uint32_t slot,                  \
+                                     const struct type *value);                           \
+        void board_write_##noun(struct board *board, uint32_t slot, uint64_t number,      \
+                                const struct type *value);
+BOARD_RINGS(BOARD_RING)
+#undef BOARD_RING
+
+/*
+ * The table of types is a hash table by id, to which is only added. board_find_type() sets
+ * @ret_slot, at which there are its texts and placements too. board_add_type() returns the slot that the
+ * type has or gets; -ENOSPC.
+ */
+bool board_find_type(const struct board *board, uint32_t id, uint32_t *ret_slot);
+int board_add_type(struct board *board, const struct board_type *type);
 
 /*
  * board_create() - make a new board at @path (written beside it, renamed over it) and map it.

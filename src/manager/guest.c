@@ -134,6 +134,7 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         guest->joined_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
         guest->pidfd = -1;
         guest->slot = UINT32_MAX;
+        guest->board_slot = UINT32_MAX;
         guest->context_device = instance->device;
         list_init(&guest->link);
         process_get_name(pid, guest->name);

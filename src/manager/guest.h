@@ -79,6 +79,7 @@ struct guest {
         bool is_dead;    /* kept until the operation that looks at it is over */
         bool is_stuck;   /* undoing has failed for it */
         uint32_t slot;
+        uint32_t board_slot; /* UINT32_MAX: not published yet */
 
         enum guest_context context;
         struct device *context_device; /* that it runs on or ran on last */

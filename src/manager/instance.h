@@ -42,6 +42,7 @@ struct instance {
         struct list guests;
         struct operation *operation; /* under way, or NULL */
         struct meter_instance meter;
+        uint32_t board_slot;         /* UINT32_MAX: not published yet */
 
         bool is_transient;
         pid_t creator; /* transient: goes when this process and all guests are gone */

@@ -2,15 +2,17 @@
 #include "manager/publisher.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "catalog/catalog.h"
+#include "manager/facts.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
+#include "manager/log.h"
 #include "manager/manager.h"
 
 #define BUSY_INTERVAL_US  100000
@@ -23,7 +25,11 @@ struct publisher {
         struct manager *manager;
         struct board *board;
         sd_event_source *timer;
-        uint32_t n_instances, n_processes; /* records that were written last time */
+        uint64_t round;       /* of publishing, from 1 on */
+        uint32_t n_processes; /* that were published in the last one */
+        /* By slot: the last round in which it was taken; 0: it is free. */
+        uint64_t instance_round[BOARD_INSTANCES_MAX];
+        uint64_t process_round[BOARD_PROCESSES_MAX];
 };
 
 static uint64_t now_ns(void)
@@ -34,51 +40,26 @@ static uint64_t now_ns(void)
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* PCI ids of the simulated device: an H200. */
-#define SIMULATED_DEVICE_ID    0x233510deu
-#define SIMULATED_SUBSYSTEM_ID 0x18be10deu
-
-static uint32_t read_pci_id(const char *pci_bus_id, const char *device, const char *vendor)
+/* What stays as it is. Types whose table is full are left out: 512 of other devices come first. */
+static void write_fixed(struct publisher *publisher, const struct device *device)
 {
-        unsigned int domain, bus, slot, value[2] = { 0 };
-        const char *const names[2] = { device, vendor };
+        struct board *board = publisher->board;
+        struct board_device_detail detail;
+        struct board_scheduler scheduler;
+        struct board_device record;
 
-        if (sscanf(pci_bus_id, "%x:%x:%x", &domain, &bus, &slot) != 3)
-                return 0;
-        for (int i = 0; i < 2; i++) {
-                char path[128];
-                FILE *file;
-
-                snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.0/%s", domain,
-                         bus, slot, names[i]);
-                file = fopen(path, "re");
-                if (!file || fscanf(file, "%x", &value[i]) != 1)
-                        value[i] = 0;
-                if (file)
-                        fclose(file);
-        }
-        return value[0] << 16 | value[1];
-}
-
-static void fill_device(const struct device *device, struct board_device *record)
-{
-        bool is_simulated = device->manager->simulation[0] != '\0';
-
-        *record = (struct board_device){
-                .index = device->index,
-                .driver_version = device->driver_version,
-                .memory_total = device->memory_total,
-        };
-        (void)sscanf(device->pci_bus_id, "%x:%x:%x", &record->pci_domain, &record->pci_bus,
-                     &record->pci_device);
-        record->pci_device_id = is_simulated ? SIMULATED_DEVICE_ID
-                                             : read_pci_id(device->pci_bus_id, "device", "vendor");
-        record->pci_subsystem_id =
-                is_simulated
-                        ? SIMULATED_SUBSYSTEM_ID
-                        : read_pci_id(device->pci_bus_id, "subsystem_device", "subsystem_vendor");
-        snprintf(record->uuid, sizeof(record->uuid), "%s", device->uuid);
-        snprintf(record->name, sizeof(record->name), "%s", device->name);
+        facts_of_device(&record, device);
+        board_write_device(board, device->index, &record);
+        facts_of_device_detail(&detail, device, &record);
+        board_write_device_detail(board, device->index, &detail);
+        facts_of_scheduler(&scheduler);
+        for (uint32_t engine = BOARD_ENGINE_GRAPHICS; engine <= BOARD_ENGINES; engine++)
+                board_write_scheduler(
+                        board, board_slot_of_scheduler(board_site_of_device(device->index), engine),
+                        &scheduler);
+        if (catalog_publish(board, &record) < 0)
+                log_event(LOG_LEVEL_WARNING, "no room for the types of a device", "device=%u",
+                          device->index);
 }
 
 static void write_device(struct publisher *publisher, const struct device *device)
@@ -87,7 +68,7 @@ static void write_device(struct publisher *publisher, const struct device *devic
         struct board_device record;
 
         if (!board_read_device(publisher->board, device->index, &record))
-                fill_device(device, &record);
+                return;
         record.memory_used = device_get_used(device);
         record.n_instances = 0;
         list_for_each(instance, &publisher->manager->instances, link)
@@ -95,70 +76,104 @@ static void write_device(struct publisher *publisher, const struct device *devic
         board_write_device(publisher->board, device->index, &record);
 }
 
-static void write_instance(struct publisher *publisher, const struct instance *instance,
-                           uint32_t slot)
+/*
+ * The slot of what is published in this round: the one that it has, or the lowest free one. A slot
+ * that is not taken again in a round is free after it. UINT32_MAX: all are taken.
+ */
+static uint32_t take_slot(const struct publisher *publisher, uint64_t *rounds, uint32_t n,
+                          uint32_t slot)
 {
-        struct board_instance record = {
-                .id = instance->id,
-                .device = instance->device->index,
-                .state = instance->state,
-                .n_processes = (uint32_t)instance_count_guests(instance),
-                .tenant_uid = instance->owner,
-                .frame_buffer_quota = instance->frame_buffer,
-                .frame_buffer_used = instance_get_used(instance),
-                .created_ns = instance->created_ns,
-        };
-
-        snprintf(record.uuid, sizeof(record.uuid), "%s", instance->uuid);
-        snprintf(record.name, sizeof(record.name), "%s", instance->name);
-        board_write_instance(publisher->board, slot, &record);
-}
-
-static void write_guest(struct publisher *publisher, const struct guest *guest, uint32_t slot)
-{
-        const struct instance *instance = guest->instance;
-        struct board_process record = {
-                .pid = (uint32_t)guest->pid,
-                .instance = instance->id,
-                .device = instance->device->index,
-                .start_ns = guest->joined_ns,
-        };
-        struct page_use use = { 0 };
-
-        if (guest->slot != UINT32_MAX)
-                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
-        record.memory_used = use.movable + use.fixed;
-        snprintf(record.name, sizeof(record.name), "%s", guest->name);
-        board_write_process(publisher->board, slot, &record);
-}
-
-static uint32_t write_guests(struct publisher *publisher, struct instance *instance, uint32_t slot)
-{
-        const struct guest *guest;
-
-        list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && slot < BOARD_PROCESSES_MAX)
-                        write_guest(publisher, guest, slot++);
+        for (uint32_t i = 0; slot == UINT32_MAX && i < n; i++)
+                if (rounds[i] == 0)
+                        slot = i;
+        if (slot != UINT32_MAX)
+                rounds[slot] = publisher->round;
         return slot;
+}
+
+/* Was it taken in an earlier round, and not in this one? Then it is free from now on. */
+static bool give_back(const struct publisher *publisher, uint64_t *round)
+{
+        bool is_left = *round != 0 && *round != publisher->round;
+
+        if (is_left)
+                *round = 0;
+        return is_left;
+}
+
+/* The next vGPU in that slot has accounts of its own. */
+static void drop_accounts(struct board *board, uint32_t slot)
+{
+        uint64_t count = board_count_account(board, slot);
+
+        for (uint64_t i = board_first_account(board, slot); i < count; i++)
+                board_write_account(board, slot, i, NULL);
+}
+
+static void write_instance(struct publisher *publisher, struct instance *instance)
+{
+        struct board *board = publisher->board;
+        struct board_instance record;
+        struct board_vm vm;
+
+        instance->board_slot = take_slot(publisher, publisher->instance_round, BOARD_INSTANCES_MAX,
+                                         instance->board_slot);
+        if (instance->board_slot == UINT32_MAX)
+                return;
+        facts_of_instance(&record, instance);
+        record.type_id = catalog_type_of_quota(board, board_site_of_device(record.device),
+                                               record.frame_buffer_quota);
+        board_write_instance(board, instance->board_slot, &record);
+        facts_of_vm(&vm, instance);
+        board_write_vm(board, instance->board_slot, &vm);
+}
+
+static void write_guests(struct publisher *publisher, struct instance *instance)
+{
+        struct board_process record;
+        struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link) {
+                if (guest->is_dead)
+                        continue;
+                guest->board_slot = take_slot(publisher, publisher->process_round,
+                                              BOARD_PROCESSES_MAX, guest->board_slot);
+                if (guest->board_slot == UINT32_MAX)
+                        continue;
+                facts_of_guest(&record, guest);
+                board_write_process(publisher->board, guest->board_slot, &record);
+                publisher->n_processes++;
+        }
+}
+
+static void drop_gone(struct publisher *publisher)
+{
+        struct board *board = publisher->board;
+
+        for (uint32_t i = 0; i < BOARD_INSTANCES_MAX; i++)
+                if (give_back(publisher, &publisher->instance_round[i])) {
+                        board_write_instance(board, i, NULL);
+                        board_write_vm(board, i, NULL);
+                        drop_accounts(board, i);
+                }
+        for (uint32_t i = 0; i < BOARD_PROCESSES_MAX; i++)
+                if (give_back(publisher, &publisher->process_round[i]))
+                        board_write_process(board, i, NULL);
 }
 
 static void publish(struct publisher *publisher)
 {
         struct manager *manager = publisher->manager;
-        uint32_t n_instances = 0, n_processes = 0;
         struct instance *instance;
 
+        publisher->round++;
+        publisher->n_processes = 0;
         list_for_each(instance, &manager->instances, link) {
                 page_write_quota(&instance->page, instance->frame_buffer);
-                write_instance(publisher, instance, n_instances++);
-                n_processes = write_guests(publisher, instance, n_processes);
+                write_instance(publisher, instance);
+                write_guests(publisher, instance);
         }
-        for (uint32_t i = n_instances; i < publisher->n_instances; i++)
-                board_write_instance(publisher->board, i, NULL);
-        for (uint32_t i = n_processes; i < publisher->n_processes; i++)
-                board_write_process(publisher->board, i, NULL);
-        publisher->n_instances = n_instances;
-        publisher->n_processes = n_processes;
+        drop_gone(publisher);
         for (size_t i = 0; i < manager->n_devices; i++)
                 write_device(publisher, &manager->device[i]);
         atomic_store(&publisher->board->heartbeat_ns, now_ns());
@@ -186,12 +201,20 @@ void publisher_touch(struct publisher *publisher)
         (void)sd_event_source_set_enabled(publisher->timer, SD_EVENT_ONESHOT);
 }
 
-static void fill_board(const struct manager *manager, struct board *board)
+static void fill_board(struct publisher *publisher)
 {
+        const struct manager *manager = publisher->manager;
+        struct board *board = publisher->board;
+        struct board_host host;
+
         board->simulated = manager->simulation[0] != '\0';
         snprintf(board->driver_name, sizeof(board->driver_name), "%s", manager->driver_version);
         if (strlen(manager->real_nvml) < sizeof(board->real_nvml))
                 strcpy(board->real_nvml, manager->real_nvml);
+        facts_of_host(&host, manager);
+        board_write_host(board, 0, &host);
+        for (size_t i = 0; i < manager->n_devices; i++)
+                write_fixed(publisher, &manager->device[i]);
         atomic_store(&board->n_devices, (uint32_t)manager->n_devices);
 }
 
@@ -207,7 +230,7 @@ int publisher_new(struct publisher **ret_publisher, struct manager *manager)
         if (r == 0)
                 r = board_create(&publisher->board, path);
         if (r == 0) {
-                fill_board(manager, publisher->board);
+                fill_board(publisher);
                 publish(publisher);
                 r = sd_event_add_time_relative(manager->event, &publisher->timer, CLOCK_MONOTONIC,
                                                QUIET_INTERVAL_US, TOUCH_DELAY_US, on_timer,

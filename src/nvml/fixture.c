@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/test.h"
+#include "catalog/catalog.h"
 
 static void add_device(struct board *board, uint32_t index)
 {
@@ -25,6 +26,7 @@ static void add_device(struct board *board, uint32_t index)
         snprintf(device.uuid, sizeof(device.uuid), "%s",
                  index == 0 ? FIXTURE_GPU_0_UUID : FIXTURE_GPU_1_UUID);
         board_write_device(board, index, &device);
+        assert_int_equal(catalog_publish(board, &device), 0);
 }
 
 static const struct board_instance instances[] = {
@@ -64,6 +66,14 @@ static const struct board_process processes[] = {
         { .pid = 4343, .instance = FIXTURE_INFER, .memory_used = 3 * GIB, .name = "server" },
 };
 
+static void add_instance(struct board *board, uint32_t slot, const struct board_instance *like)
+{
+        struct board_instance instance = *like;
+
+        instance.type_id = catalog_type_of_quota(board, 0, instance.frame_buffer_quota);
+        board_write_instance(board, slot, &instance);
+}
+
 void fixture_beat(struct fixture *fixture, uint64_t ago_ns)
 {
         struct timespec now;
@@ -84,7 +94,7 @@ void fixture_publish(struct fixture *fixture)
                 add_device(fixture->board, i);
         fixture->board->n_devices = 2;
         for (uint32_t i = 0; i < 3; i++)
-                board_write_instance(fixture->board, 5 + i, &instances[i]);
+                add_instance(fixture->board, 5 + i, &instances[i]);
         for (uint32_t i = 0; i < 2; i++)
                 board_write_process(fixture->board, 7 + i, &processes[i]);
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/test.h"
+#include "catalog/catalog.h"
 #include "nvml/fixture.h"
 
 static nvmlDevice_t device_at(unsigned int index)
@@ -128,6 +129,7 @@ static void test_the_type_of_a_vgpu_is_the_smallest_that_holds_its_quota(void **
                 unsigned int size = sizeof(text);
 
                 instance.frame_buffer_quota = cases[i].quota;
+                instance.type_id = catalog_type_of_quota(fixture->board, 0, cases[i].quota);
                 board_write_instance(fixture->board, 5, &instance);
                 assert_int_equal(nvmlVgpuTypeGetName(type_of(FIXTURE_TRAIN), text, &size), 0);
                 assert_string_equal(text, cases[i].name);
@@ -165,6 +167,7 @@ static void test_a_board_that_we_do_not_know_has_types_too(void **state)
         device.memory_total = 24 * GIB;
         strcpy(device.name, "NVIDIA Test Board");
         board_write_device(fixture->board, 1, &device);
+        assert_int_equal(catalog_publish(fixture->board, &device), 0);
         assert_int_equal(nvmlDeviceGetSupportedVgpus(device_at(1), &count, types), NVML_SUCCESS);
         assert_int_equal(count, 5); /* 24, 12, 6, 3, 1.5; a 32nd would be below 1 GiB */
         assert_int_equal(nvmlVgpuTypeGetName(types[1], text, &size), NVML_SUCCESS);

@@ -11,7 +11,6 @@
 #include "nvml/answer.h"
 #include "nvml/bus-id.h"
 #include "nvml/slots.h"
-#include "nvml/vgpu-type.h"
 #include "nvml/view.h"
 
 static nvmlReturn_t find(struct board_instance *ret_instance, nvmlVgpuInstance_t id,
@@ -79,15 +78,11 @@ nvmlReturn_t our_nvmlVgpuInstanceGetFbUsage(nvmlVgpuInstance_t id, unsigned long
 nvmlReturn_t our_nvmlVgpuInstanceGetType(nvmlVgpuInstance_t id, nvmlVgpuTypeId_t *type)
 {
         struct board_instance instance;
-        struct board_device device;
         nvmlReturn_t r = find(&instance, id, type);
 
-        if (r != NVML_SUCCESS)
-                return r;
-        if (!view_physical(&device, instance.device))
-                return NVML_ERROR_GPU_IS_LOST;
-        *type = vgpu_type_of_quota(&device, instance.frame_buffer_quota);
-        return NVML_SUCCESS;
+        if (r == NVML_SUCCESS)
+                *type = instance.type_id;
+        return r;
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetFrameRateLimit(nvmlVgpuInstance_t id, unsigned int *fps)

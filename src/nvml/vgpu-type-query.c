@@ -2,8 +2,7 @@
 /*
  * Questions about a vGPU type.
  *
- * A type is looked for on the devices of the board: there is no type without a device
- * that offers it. The order of checks is that of NVIDIA's library where it was seen.
+ * Types are on the board. The order of checks is that of NVIDIA's library where it was seen.
  */
 #include <string.h>
 
@@ -13,18 +12,22 @@
 #include "nvml/view.h"
 
 struct found_type {
-        struct vgpu_type type;
-        struct board_device device;
+        struct board_type type;
+        uint32_t slot;
 };
 
 static nvmlReturn_t find_type(struct found_type *ret_found, nvmlVgpuTypeId_t id, bool has_pointers)
 {
-        if (!has_pointers || id == 0)
+        if (!has_pointers || id == 0 || !board_find_type(view_board(), id, &ret_found->slot) ||
+            !board_read_type(view_board(), ret_found->slot, &ret_found->type))
                 return NVML_ERROR_INVALID_ARGUMENT;
-        for (uint32_t i = 0; view_physical(&ret_found->device, i); i++)
-                if (vgpu_type_find(&ret_found->type, &ret_found->device, id))
-                        return NVML_SUCCESS;
-        return NVML_ERROR_INVALID_ARGUMENT;
+        return NVML_SUCCESS;
+}
+
+static nvmlReturn_t read_text(struct board_type_text *ret_text, const struct found_type *found)
+{
+        return board_read_type_text(view_board(), found->slot, ret_text) ? NVML_SUCCESS
+                                                                         : NVML_ERROR_UNKNOWN;
 }
 
 /* Type 0, then the size, of which @least must be there, then the buffer, then the type. */
@@ -43,25 +46,34 @@ static nvmlReturn_t find_named(struct found_type *ret_found, nvmlVgpuTypeId_t id
 /* nvidia-smi gives 16 bytes for the class, so we insist on no more than it needs. */
 nvmlReturn_t our_nvmlVgpuTypeGetClass(nvmlVgpuTypeId_t id, char *text, unsigned int *size)
 {
-        static const char class[] = "Compute";
+        struct board_type_text found_text;
         struct found_type found;
-        nvmlReturn_t r = find_named(&found, id, text, size, sizeof(class));
+        nvmlReturn_t r = find_named(&found, id, text, size, 1);
 
-        return r == NVML_SUCCESS ? answer_text(text, *size, class) : r;
+        if (r == NVML_SUCCESS)
+                r = read_text(&found_text, &found);
+        if (r != NVML_SUCCESS)
+                return r;
+        r = answer_text(text, *size, found_text.class);
+        if (r == NVML_ERROR_INSUFFICIENT_SIZE)
+                *size = NVML_VGPU_NAME_BUFFER_SIZE;
+        return r;
 }
 
 nvmlReturn_t our_nvmlVgpuTypeGetName(nvmlVgpuTypeId_t id, char *text, unsigned int *size)
 {
+        struct board_type_text found_text;
         struct found_type found;
         nvmlReturn_t r = find_named(&found, id, text, size, NVML_VGPU_NAME_BUFFER_SIZE);
 
         if (r == NVML_SUCCESS)
-                vgpu_type_format_name(text, &found.type, &found.device);
-        return r;
+                r = read_text(&found_text, &found);
+        return r == NVML_SUCCESS ? answer_text(text, *size, found_text.name) : r;
 }
 
 nvmlReturn_t our_nvmlVgpuTypeGetLicense(nvmlVgpuTypeId_t id, char *text, unsigned int size)
 {
+        struct board_type_text found_text;
         struct found_type found;
         nvmlReturn_t r;
 
@@ -70,7 +82,9 @@ nvmlReturn_t our_nvmlVgpuTypeGetLicense(nvmlVgpuTypeId_t id, char *text, unsigne
         if (size < NVML_GRID_LICENSE_BUFFER_SIZE)
                 return NVML_ERROR_INSUFFICIENT_SIZE;
         r = find_type(&found, id, true);
-        return r == NVML_SUCCESS ? answer_text(text, size, "OpenVGPU," OPENVGPU_VERSION) : r;
+        if (r == NVML_SUCCESS)
+                r = read_text(&found_text, &found);
+        return r == NVML_SUCCESS ? answer_text(text, size, found_text.licence) : r;
 }
 
 nvmlReturn_t our_nvmlVgpuTypeGetGpuInstanceProfileId(nvmlVgpuTypeId_t id, unsigned int *profile)
@@ -79,7 +93,7 @@ nvmlReturn_t our_nvmlVgpuTypeGetGpuInstanceProfileId(nvmlVgpuTypeId_t id, unsign
         nvmlReturn_t r = find_type(&found, id, profile);
 
         if (r == NVML_SUCCESS)
-                *profile = NVML_INVALID_GPU_INSTANCE_PROFILE_ID; /* shares time, not slices */
+                *profile = found.type.profile_id;
         return r;
 }
 
@@ -92,8 +106,8 @@ nvmlReturn_t our_nvmlVgpuTypeGetDeviceID(nvmlVgpuTypeId_t id, unsigned long long
 
         if (r != NVML_SUCCESS)
                 return r;
-        *device_id = found.device.pci_device_id >> 16;
-        *subsystem_id = found.device.pci_subsystem_id;
+        *device_id = found.type.pci_device_id >> 16;
+        *subsystem_id = found.type.pci_subsystem_id;
         return NVML_SUCCESS;
 }
 
@@ -107,30 +121,33 @@ nvmlReturn_t our_nvmlVgpuTypeGetFramebufferSize(nvmlVgpuTypeId_t id, unsigned lo
         return r;
 }
 
-/* Nothing is set aside beside the frame buffer. */
 nvmlReturn_t our_nvmlVgpuTypeGetGspHeapSize(nvmlVgpuTypeId_t id, unsigned long long *bytes)
 {
         struct found_type found;
         nvmlReturn_t r = find_type(&found, id, bytes);
 
         if (r == NVML_SUCCESS)
-                *bytes = 0;
+                *bytes = found.type.gsp_heap;
         return r;
 }
 
 nvmlReturn_t our_nvmlVgpuTypeGetFbReservation(nvmlVgpuTypeId_t id, unsigned long long *bytes)
 {
-        return our_nvmlVgpuTypeGetGspHeapSize(id, bytes);
+        struct found_type found;
+        nvmlReturn_t r = find_type(&found, id, bytes);
+
+        if (r == NVML_SUCCESS)
+                *bytes = found.type.reservation;
+        return r;
 }
 
-/* One head, as NVIDIA's types for compute: a client that loops over heads finds one. */
 nvmlReturn_t our_nvmlVgpuTypeGetNumDisplayHeads(nvmlVgpuTypeId_t id, unsigned int *heads)
 {
         struct found_type found;
         nvmlReturn_t r = find_type(&found, id, heads);
 
         if (r == NVML_SUCCESS)
-                *heads = 1;
+                *heads = found.type.n_heads;
         return r;
 }
 
@@ -138,12 +155,14 @@ nvmlReturn_t our_nvmlVgpuTypeGetResolution(nvmlVgpuTypeId_t id, unsigned int hea
                                            unsigned int *y)
 {
         struct found_type found;
-        nvmlReturn_t r = find_type(&found, id, x && y && head == 0);
+        nvmlReturn_t r = find_type(&found, id, x && y);
 
         if (r != NVML_SUCCESS)
                 return r;
-        *x = 3840;
-        *y = 2400;
+        if (head >= found.type.n_heads)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *x = found.type.width;
+        *y = found.type.height;
         return NVML_SUCCESS;
 }
 
@@ -152,7 +171,12 @@ nvmlReturn_t our_nvmlVgpuTypeGetFrameRateLimit(nvmlVgpuTypeId_t id, unsigned int
         struct found_type found;
         nvmlReturn_t r = find_type(&found, id, fps);
 
-        return r == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : r; /* there is no limiter */
+        if (r != NVML_SUCCESS)
+                return r;
+        if (found.type.frame_rate_limit == 0)
+                return NVML_ERROR_NOT_SUPPORTED;
+        *fps = found.type.frame_rate_limit;
+        return NVML_SUCCESS;
 }
 
 nvmlReturn_t our_nvmlVgpuTypeGetMaxInstances(nvmlDevice_t handle, nvmlVgpuTypeId_t id,
@@ -176,7 +200,7 @@ nvmlReturn_t our_nvmlVgpuTypeGetMaxInstancesPerVm(nvmlVgpuTypeId_t id, unsigned 
         nvmlReturn_t r = find_type(&found, id, count);
 
         if (r == NVML_SUCCESS)
-                *count = found.type.max_instances; /* a tenant may hold all of them */
+                *count = found.type.max_instances_vm;
         return r;
 }
 
@@ -190,11 +214,14 @@ nvmlReturn_t our_nvmlVgpuTypeGetMaxInstancesPerGpuInstance(nvmlVgpuTypeMaxInstan
         if (maximum->version != NVML_VERSION(nvmlVgpuTypeMaxInstance_v1_t, 1))
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         r = find_type(&found, maximum->vgpuTypeId, true);
-        return r == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED
-                                 : r; /* no type of ours is backed by MIG */
+        if (r != NVML_SUCCESS)
+                return r;
+        if (found.type.max_instances_gpu_instance == 0)
+                return NVML_ERROR_NOT_SUPPORTED; /* not backed by MIG */
+        maximum->maxInstancePerGI = found.type.max_instances_gpu_instance;
+        return NVML_SUCCESS;
 }
 
-/* A vGPU's window is as large as its frame buffer, as on NVIDIA's boards with a resizable one. */
 nvmlReturn_t our_nvmlVgpuTypeGetBAR1Info(nvmlVgpuTypeId_t id, nvmlVgpuTypeBar1Info_v1_t *info)
 {
         struct found_type found;
@@ -206,7 +233,7 @@ nvmlReturn_t our_nvmlVgpuTypeGetBAR1Info(nvmlVgpuTypeId_t id, nvmlVgpuTypeBar1In
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         r = find_type(&found, id, true);
         if (r == NVML_SUCCESS)
-                info->bar1Size = found.type.frame_buffer >> 20;
+                info->bar1Size = found.type.bar1 >> 20;
         return r;
 }
 
@@ -217,6 +244,6 @@ nvmlReturn_t our_nvmlVgpuTypeGetCapabilities(nvmlVgpuTypeId_t id, nvmlVgpuCapabi
         nvmlReturn_t r = find_type(&found, id, flag && capability < NVML_VGPU_CAP_COUNT);
 
         if (r == NVML_SUCCESS)
-                *flag = 0; /* peer and direct access cross vGPUs; no type excludes another */
+                *flag = found.type.capabilities >> capability & 1;
         return r;
 }

@@ -1,99 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "nvml/vgpu-type.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/size.h"
-
-#define FRAME_BUFFER_STEP (512 * MIB)
-#define FRAME_BUFFER_MIN  (1 * GIB)
-
-struct cut {
-        uint8_t instances;
-        uint8_t gigabytes; /* in the name; 0: the frame buffer in GiB */
-};
-
-/* NVIDIA's virtual GPU types for compute, from its documentation, by size of the board's memory. */
-static const struct cut cuts_141[] = { { 1, 141 }, { 2, 70 }, { 4, 35 }, { 5, 28 }, { 8, 17 },
-                                       { 10, 14 }, { 16, 8 }, { 20, 7 }, { 32, 4 }, { 0, 0 } };
-static const struct cut cuts_94[] = { { 1, 94 }, { 2, 47 }, { 4, 23 }, { 6, 15 },
-                                      { 8, 11 }, { 15, 6 }, { 23, 4 }, { 0, 0 } };
-static const struct cut cuts_80[] = { { 1, 80 }, { 2, 40 }, { 4, 20 }, { 5, 16 },
-                                      { 8, 10 }, { 10, 8 }, { 20, 4 }, { 0, 0 } };
-static const struct cut cuts_48[] = { { 1, 48 }, { 2, 24 }, { 3, 16 }, { 4, 12 },
-                                      { 6, 8 },  { 8, 6 },  { 12, 4 }, { 0, 0 } };
-static const struct cut cuts_40[] = { { 1, 40 }, { 2, 20 }, { 4, 10 }, { 5, 8 },
-                                      { 8, 5 },  { 10, 4 }, { 0, 0 } };
-static const struct cut cuts_24[] = {
-        { 1, 24 }, { 2, 12 }, { 3, 8 }, { 4, 6 }, { 6, 4 }, { 0, 0 }
-};
-static const struct cut cuts_16[] = { { 1, 16 }, { 2, 8 }, { 4, 4 }, { 0, 0 } };
-static const struct cut cuts_other[] = { { 1, 0 },  { 2, 0 },  { 4, 0 }, { 8, 0 },
-                                         { 16, 0 }, { 32, 0 }, { 0, 0 } };
-
-static const struct known_board {
-        uint16_t pci_device;
-        const char *name; /* in the names of its types */
-        const struct cut *cuts;
-} known_boards[] = {
-        { 0x2335, "H200", cuts_141 },  /* SXM5 */
-        { 0x233b, "H200", cuts_141 },  /* NVL */
-        { 0x2321, "H100L", cuts_94 },  /* NVL */
-        { 0x2330, "H100XM", cuts_80 }, /* SXM5 */
-        { 0x2331, "H100", cuts_80 },   /* PCIe */
-        { 0x20b2, "A100DX", cuts_80 }, /* SXM4, 80 GB */
-        { 0x20b5, "A100D", cuts_80 },  /* PCIe, 80 GB */
-        { 0x20b0, "A100X", cuts_40 },  /* SXM4, 40 GB */
-        { 0x20f1, "A100", cuts_40 },   /* PCIe, 40 GB */
-        { 0x20b7, "A30", cuts_24 },    { 0x2235, "A40", cuts_48 },  { 0x2236, "A10", cuts_24 },
-        { 0x26b5, "L40", cuts_48 },    { 0x26b9, "L40S", cuts_48 }, { 0x27b8, "L4", cuts_24 },
-        { 0x1eb8, "T4", cuts_16 },
-};
-
-static uint16_t pci_device(const struct board_device *device)
-{
-        return (uint16_t)(device->pci_device_id >> 16);
-}
-
-/* A board of which we see less than nine tenths is a part of one (or a simulated small one). */
-static const struct known_board *find_board(const struct board_device *device)
-{
-        for (size_t i = 0; i < sizeof(known_boards) / sizeof(known_boards[0]); i++) {
-                const struct known_board *board = &known_boards[i];
-
-                if (board->pci_device == pci_device(device))
-                        return device->memory_total >= board->cuts[0].gigabytes * GIB / 10 * 9
-                                       ? board
-                                       : NULL;
-        }
-        return NULL;
-}
-
-static struct vgpu_type cut_device(const struct board_device *device, const struct cut *cut)
-{
-        uint64_t share = device->memory_total / cut->instances;
-        uint64_t rounded = cut->instances == 1 ? share : share - share % FRAME_BUFFER_STEP;
-
-        return (struct vgpu_type){
-                .id = (nvmlVgpuTypeId_t)pci_device(device) << 8 | cut->instances,
-                .max_instances = cut->instances,
-                .gigabytes = cut->gigabytes ? cut->gigabytes : (uint32_t)(rounded / GIB),
-                .frame_buffer = rounded,
-        };
-}
+#include "nvml/view.h"
 
 uint32_t vgpu_type_list(struct vgpu_type *types, const struct board_device *device)
 {
-        const struct known_board *board = find_board(device);
-        const struct cut *cut = board ? board->cuts : cuts_other;
+        const struct board *board = view_board();
+        struct board_offers offers;
+        struct board_type type;
         uint32_t n = 0;
 
-        for (; cut->instances > 0 && n < VGPU_TYPES_MAX; cut++) {
-                types[n] = cut_device(device, cut);
-                if (cut->instances == 1 || types[n].frame_buffer >= FRAME_BUFFER_MIN)
-                        n++;
-        }
+        if (!board_read_offers(board, board_site_of_device(device->index), &offers))
+                return 0;
+        for (uint32_t i = 0; i < offers.n && i < VGPU_TYPES_MAX; i++)
+                if (board_read_type(board, offers.offer[i].type, &type))
+                        types[n++] =
+                                (struct vgpu_type){ .id = type.id,
+                                                    .max_instances = offers.offer[i].max_instances,
+                                                    .frame_buffer = type.frame_buffer };
         return n;
 }
 
@@ -101,7 +25,7 @@ bool vgpu_type_find(struct vgpu_type *ret_type, const struct board_device *devic
                     nvmlVgpuTypeId_t id)
 {
         struct vgpu_type types[VGPU_TYPES_MAX];
-        uint32_t n = id >> 8 == pci_device(device) ? vgpu_type_list(types, device) : 0;
+        uint32_t n = vgpu_type_list(types, device);
 
         for (uint32_t i = 0; i < n; i++) {
                 if (types[i].id != id)
@@ -110,26 +34,4 @@ bool vgpu_type_find(struct vgpu_type *ret_type, const struct board_device *devic
                 return true;
         }
         return false;
-}
-
-nvmlVgpuTypeId_t vgpu_type_of_quota(const struct board_device *device, uint64_t quota)
-{
-        struct vgpu_type types[VGPU_TYPES_MAX];
-        uint32_t n = vgpu_type_list(types, device);
-        nvmlVgpuTypeId_t id = 0;
-
-        for (uint32_t i = 0; i < n && (i == 0 || types[i].frame_buffer >= quota); i++)
-                id = types[i].id;
-        return id;
-}
-
-void vgpu_type_format_name(char *text, const struct vgpu_type *type,
-                           const struct board_device *device)
-{
-        const struct known_board *board = find_board(device);
-        const char *name = board ? board->name : device->name;
-
-        if (strncmp(name, "NVIDIA ", strlen("NVIDIA ")) == 0)
-                name += strlen("NVIDIA ");
-        snprintf(text, NVML_VGPU_NAME_BUFFER_SIZE, "NVIDIA %.40s-%uC", name, type->gigabytes);
 }

@@ -64,8 +64,8 @@ static void match_handles(const struct board *board)
 
 /*
  * Makes a new board the current one. The old one stays mapped: a reader in another thread may be
- * inside, and half a megabyte of address space for each start of the manager is cheaper than a
- * lock in each query.
+ * inside, and some address space for each start of the manager (the file is large, but most of it
+ * is holes) is cheaper than a lock in each query.
  */
 static void reopen(const struct board *current)
 {
@@ -99,7 +99,7 @@ static void try_reopen(const struct board *current)
 }
 
 /* The current board. One that its manager has left is looked up anew, once a second. */
-static const struct board *get_board(void)
+const struct board *view_board(void)
 {
         const struct board *board = atomic_load_explicit(&view.board, memory_order_acquire);
         uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
@@ -190,12 +190,12 @@ bool view_find_real(char *path, size_t size, bool *ret_simulated)
 
 const char *view_driver_name(void)
 {
-        return get_board()->driver_name;
+        return view_board()->driver_name;
 }
 
 uint32_t view_count_devices(void)
 {
-        return view.is_guest ? 1 : atomic_load(&get_board()->n_devices);
+        return view.is_guest ? 1 : atomic_load(&view_board()->n_devices);
 }
 
 nvmlDevice_t view_get_handle(uint32_t device)
@@ -237,7 +237,7 @@ static bool find_handle(nvmlDevice_t handle, uint32_t *ret_device)
 
 bool view_device(struct board_device *ret_device, nvmlDevice_t handle)
 {
-        const struct board *board = get_board();
+        const struct board *board = view_board();
         uint32_t i;
 
         if (!find_handle(handle, &i))
@@ -249,7 +249,7 @@ bool view_device(struct board_device *ret_device, nvmlDevice_t handle)
 
 bool view_physical(struct board_device *ret_device, uint32_t device)
 {
-        return device < BOARD_DEVICES_MAX && board_read_device(get_board(), device, ret_device);
+        return device < BOARD_DEVICES_MAX && board_read_device(view_board(), device, ret_device);
 }
 
 nvmlReturn_t view_host_device(struct board_device *ret_device, nvmlDevice_t handle)
@@ -261,7 +261,7 @@ nvmlReturn_t view_host_device(struct board_device *ret_device, nvmlDevice_t hand
 
 bool view_device_at(struct board_device *ret_device, uint32_t position)
 {
-        const struct board *board = get_board();
+        const struct board *board = view_board();
 
         if (view.is_guest)
                 return position == 0 && read_guest_device(board, ret_device);
@@ -286,7 +286,7 @@ static bool read_instance(const struct board *board, uint32_t slot, nvmlVgpuInst
 
 bool view_instance(struct board_instance *ret_instance, nvmlVgpuInstance_t id)
 {
-        const struct board *board = get_board();
+        const struct board *board = view_board();
         _Atomic uint8_t *hint = &view.slot_hint[id % BOARD_INSTANCES_MAX];
         uint32_t slot = atomic_load_explicit(hint, memory_order_relaxed);
 
@@ -303,18 +303,17 @@ bool view_instance(struct board_instance *ret_instance, nvmlVgpuInstance_t id)
 
 bool view_own_instance(struct board_instance *ret_instance)
 {
-        return view.is_guest && find_guest(get_board(), ret_instance);
+        return view.is_guest && find_guest(view_board(), ret_instance);
 }
 
 bool view_next_instance(struct board_instance *ret_instance, uint32_t *cursor, uint32_t device)
 {
-        const struct board *board = get_board();
+        const struct board *board = view_board();
 
-        while (*cursor < BOARD_INSTANCES_MAX) {
+        while (*cursor < atomic_load(&board->end.instance)) {
                 uint32_t slot = (*cursor)++;
 
-                if (atomic_load_explicit(&board->instance[slot].in_use, memory_order_relaxed) &&
-                    board_read_instance(board, slot, ret_instance) &&
+                if (board_read_instance(board, slot, ret_instance) &&
                     ret_instance->device == device && is_visible(ret_instance))
                         return true;
         }
@@ -323,13 +322,12 @@ bool view_next_instance(struct board_instance *ret_instance, uint32_t *cursor, u
 
 static bool next_process(struct board_process *ret_process, uint32_t *cursor)
 {
-        const struct board *board = get_board();
+        const struct board *board = view_board();
 
-        while (*cursor < BOARD_PROCESSES_MAX) {
+        while (*cursor < atomic_load(&board->end.process)) {
                 uint32_t slot = (*cursor)++;
 
-                if (atomic_load_explicit(&board->process[slot].in_use, memory_order_relaxed) &&
-                    board_read_process(board, slot, ret_process))
+                if (board_read_process(board, slot, ret_process))
                         return true;
         }
         return false;
@@ -357,7 +355,7 @@ bool view_next_process(struct board_process *ret_process, uint32_t *cursor, uint
 
 uint64_t view_sample_us(void)
 {
-        uint64_t heartbeat = atomic_load(&get_board()->heartbeat_ns);
+        uint64_t heartbeat = atomic_load(&view_board()->heartbeat_ns);
 
         return (uint64_t)((int64_t)heartbeat + view.realtime_offset_ns) / 1000;
 }

@@ -38,6 +38,9 @@ bool view_open(bool has_real);
 /* view_is_open() - has the board been opened since the library was loaded? */
 bool view_is_open(void);
 
+/* view_board() - the current one, for what it says of the host and of types. */
+const struct board *view_board(void);
+
 /* view_is_guest() - do we show one vGPU only? */
 bool view_is_guest(void);
 

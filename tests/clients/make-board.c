@@ -11,6 +11,7 @@
 
 #include "base/size.h"
 #include "board/board.h"
+#include "catalog/catalog.h"
 
 static void make_device(struct board *board, uint32_t index)
 {
@@ -29,6 +30,7 @@ static void make_device(struct board *board, uint32_t index)
                  index);
         snprintf(device.name, sizeof(device.name), "NVIDIA H200");
         board_write_device(board, index, &device);
+        catalog_publish(board, &device);
 }
 
 static void make_instance(struct board *board, uint32_t slot, const char *name, uint64_t quota,
@@ -46,6 +48,7 @@ static void make_instance(struct board *board, uint32_t slot, const char *name, 
         snprintf(instance.name, sizeof(instance.name), "%s", name);
         snprintf(instance.uuid, sizeof(instance.uuid), "e5c1b1a0-0000-4000-8000-00000000000%u",
                  slot);
+        instance.type_id = catalog_type_of_quota(board, 0, quota);
         board_write_instance(board, slot, &instance);
 }
 

@@ -218,17 +218,22 @@ class Control(unittest.TestCase):
 
 
 class Board(unittest.TestCase):
+    @staticmethod
+    def read_board(host):
+        """Its tables: what follows are rings, of which most is holes."""
+        with open(host.run / "board", "rb") as board:
+            return board.read(4 << 20)
+
     def test_the_board_says_that_vgpud_lives_and_when_it_ends(self):
         with Host(fake=True) as host:
             host.start()
             host.call("CreateVgpu", name="train", frame_buffer=MIB)
             closed = struct.Struct("=I").unpack_from
-            self.assertEqual(closed((host.run / "board").read_bytes(), 20)[0], 0)
-            wait_for("the vGPU on the board",
-                     lambda: b"train" in (host.run / "board").read_bytes())
+            self.assertEqual(closed(self.read_board(host), 20)[0], 0)
+            wait_for("the vGPU on the board", lambda: b"train" in self.read_board(host))
             host.manager.send_signal(signal.SIGTERM)
             self.assertEqual(host.manager.wait(DEADLINE), 0)
-            self.assertEqual(closed((host.run / "board").read_bytes(), 20)[0], 1)
+            self.assertEqual(closed(self.read_board(host), 20)[0], 1)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BOARD_DEVICE_H
+#define BOARD_DEVICE_H
+
+/*
+ * What the board says of the host, of a device and of its GPU instances (MIG).
+ *
+ * struct board_device is read by most queries and stays small; what few ask for is in
+ * records of its own at the same index.
+ *
+ * A site is what vGPUs are placed on: a device as a whole, or one of its GPU instances. Types
+ * on offer and schedulers belong to a site.
+ */
+
+#include <stdint.h>
+
+#define BOARD_DEVICES_MAX       32
+#define BOARD_GPU_INSTANCES_MAX 256 /* of all devices */
+#define BOARD_SITES_MAX         (BOARD_DEVICES_MAX + BOARD_GPU_INSTANCES_MAX)
+#define BOARD_PROFILES_MAX      18  /* of a device */
+#define BOARD_OFFERS_MAX        128 /* types of a site */
+#define BOARD_ENGINES           3   /* with a scheduler of their own */
+#define BOARD_SCHEDULER_LOG     200
+
+#define BOARD_UUID_MAX  48
+#define BOARD_NAME_MAX  96
+#define BOARD_TEXT_MAX  128 /* what NVML has 64, 80 or 128 bytes for */
+#define BOARD_LABEL_MAX 32
+
+/* A number that there is not or that is not known: NVML says "not supported" or "none". */
+#define BOARD_NONE UINT32_MAX
+
+/* 0, 1, or BOARD_NONE: the device has no such thing. */
+typedef uint32_t board_switch;
+
+/* A date in GMT; it counts only with status BOARD_EXPIRY_VALID. Numbers are NVML's. */
+enum board_expiry_status {
+        BOARD_EXPIRY_NOT_AVAILABLE = 0,
+        BOARD_EXPIRY_INVALID,
+        BOARD_EXPIRY_VALID,
+        BOARD_EXPIRY_NOT_APPLICABLE,
+        BOARD_EXPIRY_PERMANENT,
+};
+
+struct board_expiry {
+        uint32_t status; /* enum board_expiry_status */
+        uint16_t year, month, day, hour, minute, second;
+};
+
+struct board_host {
+        /* Versions of what vGPUs move: major << 16 | minor. */
+        uint32_t supported_min, supported_max;
+        uint32_t current_min, current_max; /* in force; a part of what is supported */
+        uint32_t can_mix_sizes;            /* driver capability: heterogeneous vGPUs */
+        uint32_t can_warm_update;          /* driver capability */
+        uint32_t reserved[2];
+        uint64_t changed_ns; /* CLOCK_REALTIME: the last change of a setting */
+};
+
+/* Numbers are NVML's. */
+enum board_virtualization {
+        BOARD_VIRTUALIZATION_NONE = 0,
+        BOARD_VIRTUALIZATION_PASSTHROUGH,
+        BOARD_VIRTUALIZATION_VGPU,
+        BOARD_VIRTUALIZATION_HOST_VGPU,
+        BOARD_VIRTUALIZATION_HOST_VSGA,
+};
+
+struct board_device {
+        uint32_t index;
+        uint32_t pci_domain, pci_bus, pci_device;
+        uint32_t pci_device_id; /* device and vendor as NVML shows them, 0x233510de */
+        uint32_t pci_subsystem_id;
+        uint32_t n_instances;
+        uint32_t utilization_gpu;    /* percent; of what runs in vGPUs */
+        uint32_t utilization_memory; /* percent */
+        uint32_t utilization_encoder, utilization_decoder, utilization_jpeg, utilization_ofa;
+        uint32_t driver_version;  /* CUDA, e.g. 13000 */
+        uint32_t is_lost;         /* fell off the bus: every question answers GPU_IS_LOST */
+        uint32_t virtualization;  /* enum board_virtualization */
+        uint32_t is_sriov;        /* host vGPU mode */
+        board_switch mixes_sizes; /* heterogeneous mode; NONE: not supported */
+        board_switch mig, mig_pending;
+        board_switch ecc, ecc_pending;
+        board_switch accounting;
+        uint32_t can_migrate;      /* metadata capability */
+        uint64_t memory_total;     /* bytes */
+        uint64_t memory_used;      /* bytes, by vGPUs */
+        uint64_t memory_reserved;  /* bytes, part of the total that no vGPU can have */
+        char uuid[BOARD_UUID_MAX]; /* "GPU-..." */
+        char name[BOARD_NAME_MAX]; /* "NVIDIA H200" */
+};
+
+/* Which capability is at which place of board_device_detail.capability: NVML's numbers. */
+enum board_capability {
+        BOARD_CAN_FRACTIONAL = 0,
+        BOARD_CAN_MIX_PROFILES,
+        BOARD_CAN_MIX_SIZES,
+        BOARD_CAN_READ_BANDWIDTH,  /* MB/s */
+        BOARD_CAN_WRITE_BANDWIDTH, /* MB/s */
+        BOARD_CAN_STREAM,
+        BOARD_CAN_MINI_QUARTER,         /* can be set */
+        BOARD_CAN_COMPUTE_MEDIA_ENGINE, /* can be set */
+        BOARD_CAN_WARM_UPDATE,
+        BOARD_CAN_HOMOGENEOUS_PLACEMENTS,
+        BOARD_CAN_MIG_TIME_SLICING,
+        BOARD_CAN_MIG_TIME_SLICING_ENABLED, /* can be set */
+        BOARD_CAPABILITIES,
+        BOARD_CAPABILITIES_MAX = 16,
+};
+
+struct board_scheduler_limits {
+        uint32_t policy[3];                      /* that the graphics engine can have; 0: none */
+        uint32_t time_slice_min, time_slice_max; /* ns */
+        uint32_t can_arr;
+        uint32_t frequency_min, frequency_max; /* Hz */
+        uint32_t averaging_min, averaging_max;
+};
+
+/* What hardly anybody asks, and what changes at most when a setting does. */
+struct board_device_detail {
+        uint32_t capability[BOARD_CAPABILITIES_MAX]; /* 0: no; else yes, or a number */
+        struct board_scheduler_limits scheduler;
+        uint32_t brand, architecture; /* NVML's numbers; NONE: by the PCI id */
+        uint32_t compute_major, compute_minor;
+        uint32_t n_cores, memory_bus_width, minor_number, max_mig_devices;
+        uint64_t bar1_total;
+        char metadata_text[2 *
+                           BOARD_TEXT_MAX]; /* equal on two hosts: vGPUs can move between them */
+        char serial[BOARD_LABEL_MAX];
+        char vbios[BOARD_LABEL_MAX];
+        char part_number[BOARD_LABEL_MAX];
+};
+
+/* Sensors; only of devices that a scenario made: a real one is asked itself. */
+struct board_sensors {
+        uint32_t temperature, temperature_slowdown, temperature_shutdown; /* Celsius */
+        uint32_t fan;                                                     /* percent */
+        uint32_t power, power_limit, power_limit_min, power_limit_max;    /* mW */
+        uint32_t clock_graphics, clock_sm, clock_memory, clock_video;     /* MHz */
+        uint32_t clock_graphics_max, clock_sm_max, clock_memory_max, clock_video_max;
+        uint32_t performance_state;
+        uint32_t pcie_generation, pcie_generation_max, pcie_width, pcie_width_max;
+        uint32_t pcie_tx, pcie_rx; /* KB/s */
+        uint32_t reserved;
+        uint64_t energy;                                          /* mJ since the start */
+        uint64_t ecc_corrected_volatile, ecc_corrected_aggregate; /* errors */
+        uint64_t ecc_uncorrected_volatile, ecc_uncorrected_aggregate;
+};
+
+/* Licensable features of a device. */
+#define BOARD_FEATURES_MAX 3
+
+struct board_feature {
+        uint32_t code;        /* NVML's NVML_GRID_LICENSE_FEATURE_CODE_* */
+        uint32_t is_licensed; /* now */
+        uint32_t is_enabled;
+        struct board_expiry expiry;
+        char product[BOARD_TEXT_MAX];
+        char licence[BOARD_TEXT_MAX];
+};
+
+struct board_features {
+        uint32_t is_supported;
+        uint32_t n;
+        struct board_feature feature[BOARD_FEATURES_MAX];
+        uint64_t reserved;
+};
+
+/* GPU instances. */
+struct board_gpu_instance {
+        uint32_t device;
+        uint32_t id; /* NVML's, unique on its device */
+        uint32_t profile_id;
+        uint32_t placement_start, placement_size; /* slices of memory */
+        board_switch mixes_sizes;
+        uint32_t n_instances;
+        uint32_t reserved;
+        uint64_t memory_total; /* bytes */
+};
+
+/* By the number of the profile (NVML_GPU_INSTANCE_PROFILE_*), which is not its id. */
+struct board_profile {
+        uint32_t id;
+        uint32_t slices;
+        uint32_t max_instances;
+        uint32_t n_multiprocessors, n_copy_engines, n_decoders, n_encoders, n_jpegs, n_ofas;
+        uint32_t can_p2p, can_graphics;
+        uint32_t n_left;            /* that could be created now */
+        uint64_t memory_size;       /* bytes */
+        char name[BOARD_LABEL_MAX]; /* "1g.18gb" */
+};
+
+/* The types that a site can host, largest first. @type is a slot of the table of types. */
+struct board_offer {
+        uint16_t type;
+        uint16_t max_instances; /* on this site, of this type alone */
+        uint16_t n_creatable;   /* that could be created now; 0: none */
+        uint16_t reserved;
+};
+
+struct board_offers {
+        _Alignas(uint64_t) uint32_t n;
+        uint32_t reserved;
+        struct board_offer offer[BOARD_OFFERS_MAX];
+};
+
+/* Schedulers. Engine numbers, policies and modes are NVML's. */
+enum board_engine { BOARD_ENGINE_GRAPHICS = 1, BOARD_ENGINE_NVENC1, BOARD_ENGINE_NVENC0 };
+enum board_policy {
+        BOARD_POLICY_BEST_EFFORT = 1,
+        BOARD_POLICY_EQUAL_SHARE,
+        BOARD_POLICY_FIXED_SHARE
+};
+enum board_arr { BOARD_ARR_DEFAULT = 0, BOARD_ARR_DISABLED, BOARD_ARR_ENABLED };
+
+struct board_scheduler {
+        uint32_t policy;           /* enum board_policy */
+        uint32_t arr;              /* enum board_arr: adaptive round robin */
+        uint32_t averaging_factor; /* in force: never 0 under equal and fixed share with ARR */
+        uint32_t frequency;        /* Hz */
+        uint32_t time_slice;       /* ns */
+        uint32_t reserved;
+        uint64_t changed_ns; /* CLOCK_REALTIME */
+};
+
+/* One turn of one vGPU; times are ns. */
+struct board_turn {
+        uint64_t timestamp; /* of its end, CLOCK_REALTIME */
+        uint64_t run;       /* the turn */
+        uint64_t run_total; /* of this vGPU */
+        uint64_t target;    /* its time slice after deductions */
+        uint64_t preempted; /* sum of all that it ran over */
+        uint32_t run_list;  /* the vGPU's id */
+        uint32_t weight;
+};
+
+#endif

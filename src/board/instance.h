@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BOARD_INSTANCE_H
+#define BOARD_INSTANCE_H
+
+/*
+ * vGPU instances, and the virtual machine that NVML takes each of them to be in.
+ *
+ * An instance keeps its slot as long as it lives; what belongs to it (struct board_vm,
+ * its samples, its accounting) is at the same slot.
+ */
+
+#include "board/device.h"
+
+#define BOARD_INSTANCES_MAX 256
+
+#define BOARD_PLACEMENT_NONE 0xffffu
+
+enum board_instance_state {
+        BOARD_IDLE = 0, /* no process */
+        BOARD_RUNNING,
+        BOARD_SUSPENDING,
+        BOARD_SUSPENDED, /* off the GPU entirely */
+        BOARD_EVICTED,   /* memory is out, the context stays (--keep-context) */
+        BOARD_RESUMING,
+        BOARD_MIGRATING,
+        BOARD_FAILED, /* a process cannot be saved; see the manager's log */
+};
+
+/* Of the driver in the virtual machine. What only it knows is DRIVER_NOT_LOADED until it runs. */
+enum board_guest_driver {
+        BOARD_GUEST_DRIVER_NONE = 0, /* not installed */
+        BOARD_GUEST_DRIVER_STOPPED,  /* installed, not loaded */
+        BOARD_GUEST_DRIVER_RUNNING,
+};
+
+/* Numbers are NVML's. */
+enum board_licence {
+        BOARD_LICENCE_UNKNOWN = 0,
+        BOARD_LICENCE_UNINITIALIZED,
+        BOARD_LICENCE_UNLICENSED_UNRESTRICTED,
+        BOARD_LICENCE_UNLICENSED_RESTRICTED,
+        BOARD_LICENCE_UNLICENSED,
+        BOARD_LICENCE_LICENSED,
+};
+
+struct board_instance {
+        uint32_t id; /* NVML's vGPU instance id, never 0, unique while the manager's state lives */
+        uint32_t device; /* index */
+        uint32_t state;  /* enum board_instance_state */
+        uint32_t type_id;
+        uint32_t n_processes;
+        uint32_t tenant_uid;
+        uint32_t utilization_gpu; /* percent of the device */
+        uint32_t utilization_memory;
+        uint32_t utilization_encoder, utilization_decoder, utilization_jpeg, utilization_ofa;
+        uint32_t guest_driver;     /* enum board_guest_driver */
+        uint32_t licence;          /* enum board_licence; is licensed: BOARD_LICENCE_LICENSED */
+        uint32_t gpu_instance;     /* id; NONE: shares the time of the device */
+        uint32_t placement;        /* first slot; BOARD_PLACEMENT_NONE */
+        uint32_t placement_size;   /* slots */
+        uint32_t frame_rate_limit; /* frames a second; 0: no limit */
+        board_switch ecc;
+        board_switch accounting;
+        uint32_t encoder_capacity;                                 /* percent */
+        uint32_t n_encoder_sessions, encoder_fps, encoder_latency; /* averages; us */
+        uint32_t n_capture_sessions, capture_fps, capture_latency;
+        uint32_t vgpu_version; /* that the guest's driver speaks; 0: none runs */
+        uint32_t can_migrate;
+        uint32_t reserved;
+        uint64_t frame_buffer_quota; /* bytes */
+        uint64_t frame_buffer_used;
+        uint64_t runtime_state_size; /* bytes, at most, beside the frame buffer */
+        uint64_t created_ns;         /* CLOCK_REALTIME */
+        char uuid[BOARD_UUID_MAX];   /* plain 8-4-4-4-12 */
+        char name[BOARD_NAME_MAX];   /* of the vGPU */
+};
+
+enum board_vm_id { BOARD_VM_DOMAIN = 0, BOARD_VM_UUID };
+
+struct board_vm {
+        uint32_t id_kind; /* enum board_vm_id */
+        uint32_t reserved;
+        struct board_expiry licence_expiry;
+        char id[BOARD_TEXT_MAX]; /* a number, or a UUID */
+        char name[BOARD_TEXT_MAX];
+        char driver_version[BOARD_TEXT_MAX]; /* "": none is installed */
+        char mdev_uuid[BOARD_UUID_MAX];      /* "": no mediated device */
+        char pci_bus_id[BOARD_LABEL_MAX];    /* in the machine, "00000000:02:04.0"; "": unknown */
+        uint64_t uses; /* bits of what stands in the way of a move elsewhere; 0: nothing */
+};
+
+#endif

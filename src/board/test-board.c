@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/test.h"
+#include "board/board.h"
+
+#define READERS 2
+#define READS   500000
+
+struct fixture {
+        char directory[32];
+        char path[64];
+        struct board *board;
+};
+
+static int set_up(void **state)
+{
+        struct fixture *fixture = calloc(1, sizeof(*fixture));
+
+        assert_non_null(fixture);
+        strcpy(fixture->directory, "/tmp/vg-board-XXXXXX");
+        assert_non_null(mkdtemp(fixture->directory));
+        snprintf(fixture->path, sizeof(fixture->path), "%s/board", fixture->directory);
+        assert_int_equal(board_create(&fixture->board, fixture->path), 0);
+        *state = fixture;
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        struct fixture *fixture = *state;
+
+        board_close(fixture->board);
+        unlink(fixture->path);
+        rmdir(fixture->directory);
+        free(fixture);
+        return 0;
+}
+
+/* Every word of a record that is written says the same number: a mixed one shows. */
+
+#define WORDS_MAX 512
+
+union words {
+        uint64_t word[WORDS_MAX];
+        struct board_device device;
+        struct board_instance instance;
+        struct board_vm vm;
+        struct board_scheduler scheduler;
+        struct board_type type;
+        struct board_sample sample;
+        struct board_account account;
+        struct board_turn turn;
+};
+
+static void fill(union words *words, uint64_t number)
+{
+        for (size_t i = 0; i < WORDS_MAX; i++)
+                words->word[i] = number;
+}
+
+static bool is_mixed(const union words *words, size_t size)
+{
+        for (size_t i = 1; i < size / sizeof(uint64_t); i++)
+                if (words->word[i] != words->word[0])
+                        return true;
+        return false;
+}
+
+struct race {
+        struct board *board;
+        _Atomic bool stop;
+        _Atomic uint64_t n_read, n_mixed, n_misplaced;
+};
+
+static void write_all(struct board *board, uint64_t number)
+{
+        union words words;
+
+        fill(&words, number);
+        board_write_device(board, 0, &words.device);
+        board_write_instance(board, 3, &words.instance);
+        board_write_vm(board, 3, &words.vm);
+        board_write_scheduler(board, 1, &words.scheduler);
+        board_write_type(board, 7, &words.type);
+        board_append_turn(board, 1, &words.turn);
+        board_append_sample(board, 3, &words.sample);
+        board_append_account(board, 3, &words.account);
+}
+
+static void *write_for_ever(void *context)
+{
+        struct race *race = context;
+
+        for (uint64_t i = 2; !atomic_load(&race->stop); i++)
+                write_all(race->board, i);
+        return NULL;
+}
+
+static void check(struct race *race, bool is_read, const union words *words, size_t size)
+{
+        if (!is_read)
+                return;
+        atomic_fetch_add_explicit(&race->n_read, 1, memory_order_relaxed);
+        if (is_mixed(words, size))
+                atomic_fetch_add(&race->n_mixed, 1);
+}
+
+static void read_tables(struct race *race)
+{
+        union words words;
+
+        check(race, board_read_device(race->board, 0, &words.device), &words, sizeof(words.device));
+        check(race, board_read_instance(race->board, 3, &words.instance), &words,
+              sizeof(words.instance));
+        check(race, board_read_vm(race->board, 3, &words.vm), &words, sizeof(words.vm));
+        check(race, board_read_scheduler(race->board, 1, &words.scheduler), &words,
+              sizeof(words.scheduler));
+        check(race, board_read_type(race->board, 7, &words.type), &words, sizeof(words.type));
+}
+
+/* The oldest are those that are about to be overwritten. The record number is one less than its words. */
+static void read_rings(struct race *race)
+{
+        uint64_t number = board_first_turn(race->board, 1);
+        union words words;
+
+        if (board_read_turn(race->board, 1, number, &words.turn)) {
+                check(race, true, &words, sizeof(words.turn));
+                if (words.word[0] != number + 1)
+                        atomic_fetch_add(&race->n_misplaced, 1);
+        }
+        number = board_first_sample(race->board, 3);
+        check(race, board_read_sample(race->board, 3, number, &words.sample), &words,
+              sizeof(words.sample));
+        number = board_first_account(race->board, 3);
+        check(race, board_read_account(race->board, 3, number, &words.account), &words,
+              sizeof(words.account));
+}
+
+static void *read_often(void *context)
+{
+        struct race *race = context;
+
+        for (int i = 0; i < READS / 8; i++) {
+                read_tables(race);
+                read_rings(race);
+        }
+        return NULL;
+}
+
+static void test_no_record_of_a_million_is_mixed(void **state)
+{
+        struct fixture *fixture = *state;
+        struct race race = { .board = fixture->board };
+        pthread_t writer, reader[READERS];
+
+        write_all(race.board, 1);
+        assert_int_equal(pthread_create(&writer, NULL, write_for_ever, &race), 0);
+        for (int i = 0; i < READERS; i++)
+                assert_int_equal(pthread_create(&reader[i], NULL, read_often, &race), 0);
+        for (int i = 0; i < READERS; i++)
+                pthread_join(reader[i], NULL);
+        atomic_store(&race.stop, true);
+        pthread_join(writer, NULL);
+
+        /* What was overwritten between the question for the oldest and the reading does not count. */
+        assert_true(race.n_read > READERS * (uint64_t)READS * 5 / 8 - 1);
+        assert_int_equal(race.n_mixed, 0);
+        assert_int_equal(race.n_misplaced, 0);
+}
+
+static void test_a_record_out_of_use_is_not_read(void **state)
+{
+        struct fixture *fixture = *state;
+        struct board_device device = { .memory_total = 7 };
+
+        assert_false(board_read_device(fixture->board, 0, &device));
+        board_write_device(fixture->board, 0, &device);
+        assert_true(board_read_device(fixture->board, 0, &device));
+        assert_int_equal(device.memory_total, 7);
+        board_write_device(fixture->board, 0, NULL);
+        assert_false(board_read_device(fixture->board, 0, &device));
+        assert_false(board_read_device(fixture->board, BOARD_DEVICES_MAX, &device));
+        assert_false(board_read_device(fixture->board, UINT32_MAX, &device));
+}
+
+static void test_a_ring_keeps_the_last(void **state)
+{
+        struct fixture *fixture = *state;
+        struct board *board = fixture->board;
+        struct board_turn turn;
+
+        assert_int_equal(board_count_turn(board, 2), 0);
+        assert_false(board_read_turn(board, 2, 0, &turn));
+        for (uint64_t i = 0; i < BOARD_SCHEDULER_LOG + 5; i++) {
+                turn = (struct board_turn){ .run = 1000 + i };
+                assert_int_equal(board_append_turn(board, 2, &turn), i);
+        }
+        assert_int_equal(board_first_turn(board, 2), 5);
+        assert_false(board_read_turn(board, 2, 4, &turn));
+        for (uint64_t i = 5; i < BOARD_SCHEDULER_LOG + 5; i++) {
+                assert_true(board_read_turn(board, 2, i, &turn));
+                assert_int_equal(turn.run, 1000 + i);
+        }
+        assert_false(board_read_turn(board, 2, BOARD_SCHEDULER_LOG + 5, &turn));
+        assert_false(board_read_turn(board, BOARD_SCHEDULER_SLOTS, 0, &turn));
+        assert_int_equal(board_count_turn(board, 1), 0);
+}
+
+static void test_a_ring_record_is_changed_and_taken_out(void **state)
+{
+        struct fixture *fixture = *state;
+        struct board *board = fixture->board;
+        struct board_account account = { .pid = 1, .is_running = 1 };
+
+        for (uint32_t i = 0; i < 3; i++)
+                board_append_account(board, 0, &account);
+        account.is_running = 0;
+        board_write_account(board, 0, 1, &account);
+        board_write_account(board, 0, 2, NULL);
+        board_write_account(board, 0, 3, &account); /* was never appended */
+
+        assert_true(board_read_account(board, 0, 0, &account));
+        assert_int_equal(account.is_running, 1);
+        assert_true(board_read_account(board, 0, 1, &account));
+        assert_int_equal(account.is_running, 0);
+        assert_false(board_read_account(board, 0, 2, &account));
+        assert_int_equal(board_count_account(board, 0), 3);
+}
+
+static void test_types_are_found_by_id(void **state)
+{
+        struct fixture *fixture = *state;
+        struct board *board = fixture->board;
+        struct board_type type = { 0 };
+        uint32_t slot;
+
+        for (uint32_t i = 1; i <= BOARD_TYPES_MAX; i++) {
+                type.id = (i % 40 + 1) << 8 | i / 40;
+                assert_true(board_add_type(board, &type) >= 0);
+        }
+        for (uint32_t i = 1; i <= BOARD_TYPES_MAX; i++) {
+                uint32_t id = (i % 40 + 1) << 8 | i / 40;
+
+                assert_true(board_find_type(board, id, &slot));
+                assert_true(board_read_type(board, slot, &type));
+                assert_int_equal(type.id, id);
+        }
+        assert_false(board_find_type(board, 0x233520, &slot));
+        type.id = 0x233520;
+        assert_int_equal(board_add_type(board, &type), -ENOSPC);
+}
+
+static void test_an_added_type_is_replaced_in_place(void **state)
+{
+        struct fixture *fixture = *state;
+        struct board_type type = { .id = 5, .n_heads = 1 };
+        int slot = board_add_type(fixture->board, &type);
+
+        type.n_heads = 4;
+        assert_int_equal(board_add_type(fixture->board, &type), slot);
+        assert_true(board_read_type(fixture->board, (uint32_t)slot, &type));
+        assert_int_equal(type.n_heads, 4);
+}
+
+static void test_the_file_takes_little_room(void **state)
+{
+        struct fixture *fixture = *state;
+        struct stat status;
+
+        write_all(fixture->board, 1);
+        assert_int_equal(stat(fixture->path, &status), 0);
+        assert_int_equal(status.st_size, sizeof(struct board));
+        assert_true(status.st_blocks * 512 < 1024 * 1024);
+}
+
+static void test_a_board_of_another_version_is_refused(void **state)
+{
+        struct fixture *fixture = *state;
+        const struct board *board = NULL;
+
+        fixture->board->version++;
+        assert_int_equal(board_map(&board, fixture->path), -EPROTONOSUPPORT);
+        fixture->board->magic = 0;
+        assert_int_equal(board_map(&board, fixture->path), -EPROTO);
+        assert_int_equal(board_map(&board, "/nonexistent/board"), -ENOENT);
+        assert_null(board);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(test_no_record_of_a_million_is_mixed, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_a_record_out_of_use_is_not_read, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_a_ring_keeps_the_last, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_ring_record_is_changed_and_taken_out, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_types_are_found_by_id, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_an_added_type_is_replaced_in_place, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(test_the_file_takes_little_room, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_board_of_another_version_is_refused, set_up,
+                                                tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BOARD_USAGE_H
+#define BOARD_USAGE_H
+
+/*
+ * Who uses what: processes, encoder and capture sessions, samples over time, and
+ * the accounts of processes that run or ran.
+ *
+ * Rings (board_sample, board_account, board_turn) are numbered from 0 on, for ever; the last
+ * so many can still be read. A record says whose it is: one that names another instance or
+ * process than the one that is asked for was there before it.
+ */
+
+#include "board/device.h"
+
+#define BOARD_PROCESSES_MAX        2048
+#define BOARD_ENCODER_SESSIONS_MAX 1024
+#define BOARD_CAPTURE_SESSIONS_MAX 1024
+#define BOARD_SAMPLES_MAX          128
+#define BOARD_ACCOUNTS_MAX         4000
+
+enum board_process_kind { BOARD_COMPUTE = 1, BOARD_GRAPHICS = 2 }; /* bits */
+
+struct board_process {
+        uint32_t pid;      /* that a guest knows */
+        uint32_t instance; /* id */
+        uint32_t device;
+        uint32_t utilization_gpu; /* percent of the device */
+        uint32_t utilization_memory, utilization_encoder, utilization_decoder, utilization_jpeg,
+                utilization_ofa;
+        uint32_t kind;        /* bits: enum board_process_kind; 0: compute */
+        uint64_t memory_used; /* bytes */
+        uint64_t start_ns;    /* CLOCK_REALTIME */
+        char name[BOARD_NAME_MAX];
+};
+
+/* One period of an instance (pid 0) or a process; percent of the device. */
+struct board_sample {
+        uint64_t timestamp_us; /* CLOCK_REALTIME, the end of the period */
+        uint32_t instance, pid;
+        uint32_t gpu, memory, encoder, decoder, jpeg, ofa;
+};
+
+/* The life of a process. Those that ended come in the order of their ends. */
+struct board_account {
+        uint32_t instance, pid;
+        uint32_t is_running;
+        uint32_t utilization_gpu, utilization_memory; /* averages, percent; NONE: not known */
+        uint32_t n_samples;
+        uint64_t sum_gpu, sum_memory; /* of the samples */
+        uint64_t max_memory;          /* bytes */
+        uint64_t time_ms;             /* active; 0 while it runs */
+        uint64_t start_us;            /* CLOCK_REALTIME */
+};
+
+struct board_encoder_session {
+        uint32_t instance, device;
+        uint32_t id, pid;
+        uint32_t codec; /* NVML's: 0 H.264, 1 HEVC, 2 AV1, 255 unknown */
+        uint32_t width, height;
+        uint32_t fps, latency; /* averages of a second; us */
+        uint32_t reserved;
+        uint64_t start_us;
+};
+
+struct board_capture_session {
+        uint32_t instance, device;
+        uint32_t id, pid;
+        uint32_t display;
+        uint32_t kind;  /* NVML's: 0 unknown, 1 system memory, 2 CUDA, 3 video, 4 encoder */
+        uint32_t flags; /* NVML's bits */
+        uint32_t max_width, max_height;
+        uint32_t width, height; /* 0 before the first frame, as the following */
+        uint32_t fps, latency;
+        uint32_t reserved;
+        uint64_t start_us;
+};
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CATALOG_CATALOG_H
+#define CATALOG_CATALOG_H
+
+/*
+ * The catalog: what is known of NVIDIA's boards, and the rule by which a device is cut into vGPU
+ * types. The manager publishes what follows from it; readers of the board never ask here.
+ *
+ * For boards that we know, the types are those for compute that NVIDIA documents for
+ * the board, with its names ("NVIDIA H200-35C": a quarter); other boards are cut in 1, 2,
+ * 4, 8, 16 and 32, named after the device and the size in GiB. A type carries a
+ * frame buffer:
+ *
+ *     frame buffer = memory of the device / most instances, rounded down to 512 MiB;
+ *     the type of one instance has all of it
+ *
+ * so that the most instances always fit, whatever part of the memory the board's driver keeps.
+ *
+ * The id of a type is PCI device << 8 | most instances: the same on every host and in every run.
+ */
+
+#include <stdint.h>
+
+#include "board/board.h"
+
+/* At most so many types a device. */
+#define CATALOG_TYPES_MAX 64
+
+struct catalog_type {
+        struct board_type type;
+        struct board_type_text text;
+        struct board_placements placements;
+};
+
+/* catalog_list_types() - the types of @device, largest first, into CATALOG_TYPES_MAX places. */
+uint32_t catalog_list_types(struct catalog_type *types, const struct board_device *device);
+
+/* catalog_publish() - the types of @device, and its offers: all of them. Errors: -ENOSPC. */
+int catalog_publish(struct board *board, const struct board_device *device);
+
+/*
+ * catalog_type_of_quota() - the id of the smallest type on offer at @site that holds @quota bytes,
+ * else of the largest; 0: nothing is on offer. Quotas are free, types are what NVML's clients know.
+ */
+uint32_t catalog_type_of_quota(const struct board *board, uint32_t site, uint64_t quota);
+
+#endif

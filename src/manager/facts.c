@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where NVML says "virtual machine", we have the tenant: its id is the user id of the
+ * owner, its name that of the vGPU. The guest driver is the host's, loaded from the start; a vGPU of ours
+ * needs no licence, which NVML's clients understand best as a permanent one.
+ */
+#include "manager/facts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/manager.h"
+
+/* PCI ids of the simulated device: an H200. */
+#define SIMULATED_DEVICE_ID    0x233510deu
+#define SIMULATED_SUBSYSTEM_ID 0x18be10deu
+
+void facts_of_host(struct board_host *ret_record, const struct manager *manager)
+{
+        (void)manager;
+        *ret_record = (struct board_host){
+                .supported_min = FACTS_VGPU_VERSION,
+                .supported_max = FACTS_VGPU_VERSION,
+                .current_min = FACTS_VGPU_VERSION,
+                .current_max = FACTS_VGPU_VERSION,
+                .can_mix_sizes = 1,
+        };
+}
+
+static uint32_t read_pci_id(const char *pci_bus_id, const char *device, const char *vendor)
+{
+        unsigned int domain, bus, slot, value[2] = { 0 };
+        const char *const names[2] = { device, vendor };
+
+        if (sscanf(pci_bus_id, "%x:%x:%x", &domain, &bus, &slot) != 3)
+                return 0;
+        for (int i = 0; i < 2; i++) {
+                char path[128];
+                FILE *file;
+
+                snprintf(path, sizeof(path), "/sys/bus/pci/devices/%04x:%02x:%02x.0/%s", domain,
+                         bus, slot, names[i]);
+                file = fopen(path, "re");
+                if (!file || fscanf(file, "%x", &value[i]) != 1)
+                        value[i] = 0;
+                if (file)
+                        fclose(file);
+        }
+        return value[0] << 16 | value[1];
+}
+
+/* ECC is NONE: NVIDIA's library knows, simulated memory has none. */
+void facts_of_device(struct board_device *ret_record, const struct device *device)
+{
+        bool is_simulated = device->manager->simulation[0] != '\0';
+
+        *ret_record = (struct board_device){
+                .index = device->index,
+                .driver_version = device->driver_version,
+                .virtualization = BOARD_VIRTUALIZATION_HOST_VGPU,
+                .mixes_sizes = 1, /* memory is mapped page by page: any mix fits */
+                .ecc = BOARD_NONE,
+                .ecc_pending = BOARD_NONE,
+                .accounting = 1,
+                .can_migrate = 1,
+                .memory_total = device->memory_total,
+        };
+        (void)sscanf(device->pci_bus_id, "%x:%x:%x", &ret_record->pci_domain, &ret_record->pci_bus,
+                     &ret_record->pci_device);
+        ret_record->pci_device_id = is_simulated
+                                            ? SIMULATED_DEVICE_ID
+                                            : read_pci_id(device->pci_bus_id, "device", "vendor");
+        ret_record->pci_subsystem_id =
+                is_simulated
+                        ? SIMULATED_SUBSYSTEM_ID
+                        : read_pci_id(device->pci_bus_id, "subsystem_device", "subsystem_vendor");
+        snprintf(ret_record->uuid, sizeof(ret_record->uuid), "%s", device->uuid);
+        snprintf(ret_record->name, sizeof(ret_record->name), "%s", device->name);
+}
+
+/* The text's last word has bits for ECC and SR-IOV: neither concerns a move of ours. */
+void facts_of_device_detail(struct board_device_detail *ret_record, const struct device *device,
+                            const struct board_device *record)
+{
+        *ret_record = (struct board_device_detail){
+                .capability = { [BOARD_CAN_FRACTIONAL] = 1,
+                                [BOARD_CAN_MIX_PROFILES] = 1,
+                                [BOARD_CAN_MIX_SIZES] = 1 },
+                .scheduler = { .policy = { BOARD_POLICY_BEST_EFFORT } },
+                .brand = BOARD_NONE,
+                .architecture = BOARD_NONE,
+                .compute_major = BOARD_NONE,
+                .compute_minor = BOARD_NONE,
+                .n_cores = BOARD_NONE,
+                .memory_bus_width = BOARD_NONE,
+                .minor_number = device->index,
+        };
+        snprintf(ret_record->metadata_text, sizeof(ret_record->metadata_text), "%04X%04X%08X",
+                 record->pci_device_id >> 16, record->pci_subsystem_id >> 16, 0u);
+}
+
+/* The driver's own time slicing. */
+void facts_of_scheduler(struct board_scheduler *ret_record)
+{
+        *ret_record = (struct board_scheduler){
+                .policy = BOARD_POLICY_BEST_EFFORT,
+                .arr = BOARD_ARR_DISABLED,
+        };
+}
+
+void facts_of_instance(struct board_instance *ret_record, const struct instance *instance)
+{
+        *ret_record = (struct board_instance){
+                .id = instance->id,
+                .device = instance->device->index,
+                .state = instance->state,
+                .n_processes = (uint32_t)instance_count_guests(instance),
+                .tenant_uid = instance->owner,
+                .guest_driver = BOARD_GUEST_DRIVER_RUNNING,
+                .licence = BOARD_LICENCE_LICENSED,
+                .gpu_instance = BOARD_NONE,
+                .placement = BOARD_PLACEMENT_NONE,
+                .ecc = BOARD_NONE,
+                .accounting = 1,
+                .encoder_capacity = 100,
+                .vgpu_version = FACTS_VGPU_VERSION,
+                .can_migrate = 1,
+                .frame_buffer_quota = instance->frame_buffer,
+                .frame_buffer_used = instance_get_used(instance),
+                .created_ns = instance->created_ns,
+        };
+        snprintf(ret_record->uuid, sizeof(ret_record->uuid), "%s", instance->uuid);
+        snprintf(ret_record->name, sizeof(ret_record->name), "%s", instance->name);
+}
+
+void facts_of_vm(struct board_vm *ret_record, const struct instance *instance)
+{
+        *ret_record = (struct board_vm){
+                .id_kind = BOARD_VM_DOMAIN,
+                .licence_expiry = { .status = BOARD_EXPIRY_PERMANENT },
+        };
+        snprintf(ret_record->id, sizeof(ret_record->id), "%u", (unsigned int)instance->owner);
+        snprintf(ret_record->name, sizeof(ret_record->name), "%s", instance->name);
+        snprintf(ret_record->driver_version, sizeof(ret_record->driver_version), "%s",
+                 instance->manager->driver_version);
+        /* A guest sees the device where the host sees it. */
+        snprintf(ret_record->pci_bus_id, sizeof(ret_record->pci_bus_id), "%.31s",
+                 instance->device->pci_bus_id);
+}
+
+void facts_of_guest(struct board_process *ret_record, const struct guest *guest)
+{
+        const struct instance *instance = guest->instance;
+        struct page_use use = { 0 };
+
+        if (guest->slot != UINT32_MAX)
+                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+        *ret_record = (struct board_process){
+                .pid = (uint32_t)guest->pid,
+                .instance = instance->id,
+                .device = instance->device->index,
+                .kind = BOARD_COMPUTE,
+                .memory_used = use.movable + use.fixed,
+                .start_ns = guest->joined_ns,
+        };
+        snprintf(ret_record->name, sizeof(ret_record->name), "%s", guest->name);
+}

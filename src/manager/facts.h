@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_FACTS_H
+#define MANAGER_FACTS_H
+
+/*
+ * What NVML is told of live devices, vGPUs and guest processes: from the manager's own structs to
+ * the records of the board. Numbers that change by themselves (memory, utilization) included.
+ */
+
+#include "board/board.h"
+
+struct device;
+struct guest;
+struct instance;
+struct manager;
+
+/* The version of what our vGPUs move. */
+#define FACTS_VGPU_VERSION (1u << 16)
+
+void facts_of_host(struct board_host *ret_record, const struct manager *manager);
+
+/* What stays as it is while the manager lives. */
+void facts_of_device(struct board_device *ret_record, const struct device *device);
+void facts_of_device_detail(struct board_device_detail *ret_record, const struct device *device,
+                            const struct board_device *record);
+void facts_of_scheduler(struct board_scheduler *ret_record);
+
+void facts_of_instance(struct board_instance *ret_record, const struct instance *instance);
+void facts_of_vm(struct board_vm *ret_record, const struct instance *instance);
+void facts_of_guest(struct board_process *ret_record, const struct guest *guest);
+
+#endif
