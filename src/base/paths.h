@@ -28,11 +28,12 @@
 #define PATHS_SIMULATION     "sim"          /* the simulated host, see src/sim */
 
 /* In the private directory. */
-#define PATHS_GATE       "gate/libcuda.so.1"
-#define PATHS_SIM_DRIVER "sim/libcuda.so.1"
-#define PATHS_NVML       "nvml"
-#define PATHS_MOVER      "vgpu-mover"
-#define PATHS_KEEPER     "vgpu-keeper"
+#define PATHS_GATE         "gate/libcuda.so.1"
+#define PATHS_SIM_DRIVER   "sim/libcuda.so.1"
+#define PATHS_NVML         "nvml"
+#define PATHS_MOVER        "vgpu-mover"
+#define PATHS_KEEPER       "vgpu-keeper"
+#define PATHS_CHECKPOINTER "vgpu-checkpointer"
 
 int paths_run(char *path);
 int paths_run_client(char *path);

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPENVGPU_CHECKPOINT_H
+#define OPENVGPU_CHECKPOINT_H
+
+/*
+ * Checkpoint: take the CUDA state of any process off its devices, and put it back.
+ *
+ * Needs no manager and no vGPU, only a CUDA driver of branch 570 or newer. A process is
+ *
+ *     running --lock--> locked --checkpoint--> checkpointed
+ *             <-unlock-        <---restore---
+ *
+ * While it is not running, its threads wait in their next CUDA call. Suspend is lock and checkpoint,
+ * resume is restore and unlock. An action that fails puts every process back into the state that it
+ * had before; where that is impossible, the error says so (@is_undone) and why.
+ *
+ *     r = vgpu_checkpoint_new(&checkpoint, pid);
+ *     if (r == 0)
+ *             r = vgpu_checkpoint_suspend(checkpoint, NULL);
+ *     if (r < 0)
+ *             fputs(vgpu_checkpoint_get_error(checkpoint)->message, stderr);
+ *
+ * The driver is called in a helper process, because a call can crash or never return. The first
+ * action starts it, which takes as long as the driver needs to start: milliseconds to seconds. So
+ * keep what is made here as long as it is needed. If the caller dies in the middle of an action, the
+ * helper undoes the action.
+ *
+ * Threads:  a struct vgpu_checkpoint belongs to one thread at a time; different ones are independent.
+ * Time:     seconds as real numbers; VGPU_CHECKPOINT_FOREVER or any negative number for ever. 0 looks
+ *           once and does not wait.
+ * Errors:   0 or a negative errno. After a failure vgpu_checkpoint_get_error() has the kind, which is
+ *           finer, the driver's call and code, a message and a hint for people.
+ * Rights:   those of ptrace(2) over the process, as the driver wants them.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include <openvgpu/base.h>
+
+VGPU_BEGIN_DECLS
+
+struct vgpu_checkpoint;
+
+#define VGPU_CHECKPOINT_FOREVER (-1.0)
+
+/* The driver's numbers. One that is not listed here is a state of a newer driver: it is busy. */
+enum vgpu_checkpoint_state {
+        VGPU_CHECKPOINT_STATE_UNKNOWN = -1, /* could not be read, or has no CUDA */
+        VGPU_CHECKPOINT_STATE_RUNNING = 0,
+        VGPU_CHECKPOINT_STATE_LOCKED = 1,
+        VGPU_CHECKPOINT_STATE_CHECKPOINTED = 2,
+        VGPU_CHECKPOINT_STATE_FAILED = 3, /* can only be killed */
+        VGPU_CHECKPOINT_STATE_CHECKPOINTING = 4,
+        VGPU_CHECKPOINT_STATE_RESTORING = 5
+};
+
+/* Why an action failed. The errno in brackets is what the call returned. */
+enum vgpu_checkpoint_error_kind {
+        VGPU_CHECKPOINT_ERROR_NONE = 0,
+        VGPU_CHECKPOINT_ERROR_FAILED = 1,         /* anything else [-EIO] */
+        VGPU_CHECKPOINT_ERROR_NO_CUDA = 2,        /* the process does not use CUDA [-ENXIO] */
+        VGPU_CHECKPOINT_ERROR_NO_PROCESS = 3,     /* it does not exist (any more) [-ESRCH] */
+        VGPU_CHECKPOINT_ERROR_PERMISSION = 4,     /* it is somebody else's [-EACCES] */
+        VGPU_CHECKPOINT_ERROR_WRONG_STATE = 5,    /* e.g. restore of a running one [-ESTALE] */
+        VGPU_CHECKPOINT_ERROR_TIMED_OUT = 6,      /* its work did not end in time [-ETIME] */
+        VGPU_CHECKPOINT_ERROR_INVALID = 7,        /* a pid, a device or a pair [-EINVAL] */
+        VGPU_CHECKPOINT_ERROR_NO_ROOM = 8,        /* too little memory on a device [-ENOSPC] */
+        VGPU_CHECKPOINT_ERROR_NOT_SUPPORTED = 9,  /* it holds what can't be saved [-EOPNOTSUPP] */
+        VGPU_CHECKPOINT_ERROR_GUEST = 10,         /* a manager looks after it [-EBUSY] */
+        VGPU_CHECKPOINT_ERROR_DANGEROUS = 11,     /* the driver would kill it [-EDEADLK] */
+        VGPU_CHECKPOINT_ERROR_DRIVER_FAILED = 12, /* see driver_call, driver_code [-EREMOTEIO] */
+        VGPU_CHECKPOINT_ERROR_LOST = 13,          /* a process is dead or can only be killed
+                                                     [-EOWNERDEAD] */
+        VGPU_CHECKPOINT_ERROR_NO_DRIVER = 14,     /* none here, or too old for this [-ENODEV] */
+        VGPU_CHECKPOINT_ERROR_OUT_OF_MEMORY = 15  /* here, not on a device [-ENOMEM] */
+};
+
+struct vgpu_checkpoint_error {
+        enum vgpu_checkpoint_error_kind kind;
+        int code;                /* what the call returned; 0: no error */
+        const char *name;        /* of the kind: "NoCuda" */
+        const char *message;     /* one line: what and why */
+        const char *hint;        /* one line: what to do, or "" */
+        const char *driver_call; /* "cuCheckpointProcessLock", or "" */
+        int driver_code;         /* its CUresult, or 0 */
+        const char *driver_name; /* "CUDA_ERROR_NOT_READY", or "" */
+        pid_t pid;               /* of the process that it is about, or 0 */
+        enum vgpu_checkpoint_state state_before;
+        enum vgpu_checkpoint_state state_after;
+        bool is_undone; /* every process is as it was before */
+};
+
+/**
+ * vgpu_checkpoint_new() - control process @pid, which may be the number of any of its threads
+ * @ret_checkpoint:  the caller owns it and frees it with vgpu_checkpoint_free()
+ *
+ * The process is held by a pidfd: a later one with the same number is never mistaken for it.
+ * Errors: -ESRCH, there is no such process. -EINVAL. -ENOMEM. Those of pidfd_open(2).
+ */
+int vgpu_checkpoint_new(struct vgpu_checkpoint **ret_checkpoint, pid_t pid);
+
+/** vgpu_checkpoint_new_current() - control the calling process. Errors: as vgpu_checkpoint_new(). */
+int vgpu_checkpoint_new_current(struct vgpu_checkpoint **ret_checkpoint);
+
+/**
+ * vgpu_checkpoint_add() - one more process for all later actions: all or none
+ *
+ * They are locked and checkpointed in the order in which they were added, restored and unlocked in
+ * the reverse one. Errors: as vgpu_checkpoint_new(); -E2BIG, more than 64.
+ */
+int vgpu_checkpoint_add(struct vgpu_checkpoint *checkpoint, pid_t pid);
+
+/** vgpu_checkpoint_free() - changes the state of no process; NULL is fine. Returns NULL. */
+struct vgpu_checkpoint *vgpu_checkpoint_free(struct vgpu_checkpoint *checkpoint);
+
+/** vgpu_checkpoint_get_pid() - of the first process. */
+pid_t vgpu_checkpoint_get_pid(const struct vgpu_checkpoint *checkpoint);
+
+/** vgpu_checkpoint_state_get_name() - "running", ...; "busy" for a new one. Never freed. */
+const char *vgpu_checkpoint_state_get_name(enum vgpu_checkpoint_state state);
+
+/* A move from one device to another: an index of the driver, a UUID, or the beginning of one. */
+struct vgpu_checkpoint_pair {
+        const char *from;
+        const char *to;
+};
+
+/* How to do it; begin with VGPU_CHECKPOINT_OPTIONS_INIT, so that the struct can grow. */
+struct vgpu_checkpoint_options {
+        size_t size;            /* of this struct, as the caller was compiled */
+        double timeout_seconds; /* lock: for work under way to end */
+        bool with_children; /* also all CUDA processes below; those without CUDA are passed over */
+        bool is_careful;    /* suspend: stop the threads outside of the driver first */
+        bool is_forced;     /* also what is known to be dangerous, and guests of a manager */
+        const struct vgpu_checkpoint_pair
+                *pairs; /* restore: devices that change; the others stay */
+        size_t n_pairs;
+};
+
+/* The lock waits 10 seconds. */
+/* clang-format off */
+#define VGPU_CHECKPOINT_OPTIONS_INIT \
+        { sizeof(struct vgpu_checkpoint_options), 10, false, false, false, 0, 0 }
+/* clang-format on */
+
+/**
+ * vgpu_checkpoint_get_state() - of the first process; read from the driver each time
+ * Errors: VGPU_CHECKPOINT_ERROR_NO_CUDA, _NO_PROCESS, _PERMISSION.
+ */
+int vgpu_checkpoint_get_state(struct vgpu_checkpoint *checkpoint,
+                              enum vgpu_checkpoint_state *ret_state);
+
+/** vgpu_checkpoint_is_running() - 1: it is, 0: it is not, negative: could not be told. */
+int vgpu_checkpoint_is_running(struct vgpu_checkpoint *checkpoint);
+int vgpu_checkpoint_is_locked(struct vgpu_checkpoint *checkpoint);
+int vgpu_checkpoint_is_checkpointed(struct vgpu_checkpoint *checkpoint);
+
+/**
+ * vgpu_checkpoint_wait() - until the first process is in @state
+ *
+ * Ends at once when it dies or fails. A process that has no CUDA yet may still get it, so that is
+ * waited for, too. Errors: VGPU_CHECKPOINT_ERROR_TIMED_OUT, _NO_PROCESS, _LOST.
+ */
+int vgpu_checkpoint_wait(struct vgpu_checkpoint *checkpoint, enum vgpu_checkpoint_state state,
+                         double timeout_seconds);
+
+/** vgpu_checkpoint_get_restore_thread() - the thread of the process in which the driver restores. */
+int vgpu_checkpoint_get_restore_thread(struct vgpu_checkpoint *checkpoint, pid_t *ret_thread);
+
+/*
+ * The four steps. Each wants every process in the state that it begins with, else
+ * VGPU_CHECKPOINT_ERROR_WRONG_STATE. @options may be NULL: the defaults.
+ */
+int vgpu_checkpoint_lock(struct vgpu_checkpoint *checkpoint,
+                         const struct vgpu_checkpoint_options *options);
+int vgpu_checkpoint_checkpoint(struct vgpu_checkpoint *checkpoint,
+                               const struct vgpu_checkpoint_options *options);
+int vgpu_checkpoint_restore(struct vgpu_checkpoint *checkpoint,
+                            const struct vgpu_checkpoint_options *options);
+int vgpu_checkpoint_unlock(struct vgpu_checkpoint *checkpoint,
+                           const struct vgpu_checkpoint_options *options);
+
+/** vgpu_checkpoint_try_lock() - 1: locked; 0: timed out, which is no error; negative: an error. */
+int vgpu_checkpoint_try_lock(struct vgpu_checkpoint *checkpoint,
+                             const struct vgpu_checkpoint_options *options);
+
+/**
+ * vgpu_checkpoint_suspend() - to checkpointed, from wherever each process is
+ * vgpu_checkpoint_resume()  - to running, from wherever each process is
+ * vgpu_checkpoint_toggle()  - resume if the first process is checkpointed, suspend if it is running
+ *
+ * What is there already is done. Before a restore the devices are asked whether they have room: a
+ * restore that does not fit costs the process its life. Errors: VGPU_CHECKPOINT_ERROR_NO_ROOM.
+ */
+int vgpu_checkpoint_suspend(struct vgpu_checkpoint *checkpoint,
+                            const struct vgpu_checkpoint_options *options);
+int vgpu_checkpoint_resume(struct vgpu_checkpoint *checkpoint,
+                           const struct vgpu_checkpoint_options *options);
+int vgpu_checkpoint_toggle(struct vgpu_checkpoint *checkpoint,
+                           const struct vgpu_checkpoint_options *options);
+
+/* What the last call did to one process. */
+struct vgpu_checkpoint_process {
+        pid_t pid;
+        pid_t restore_thread; /* 0: not asked for */
+        enum vgpu_checkpoint_state state_before;
+        enum vgpu_checkpoint_state state; /* now */
+        double lock_seconds;              /* of the driver's calls; 0: not called */
+        double checkpoint_seconds;
+        double restore_seconds;
+        double unlock_seconds;
+        uint64_t bytes; /* of device memory that it gave up or takes; 0: not known */
+};
+
+/**
+ * vgpu_checkpoint_get_processes() - those that the last call was about, in the order of handling
+ *
+ * Borrowed: valid until the next call with @checkpoint. Also there after a failure.
+ */
+const struct vgpu_checkpoint_process *
+vgpu_checkpoint_get_processes(const struct vgpu_checkpoint *checkpoint, size_t *ret_n);
+
+/**
+ * vgpu_checkpoint_get_error() - why the last call with @checkpoint failed
+ *
+ * Never NULL. Borrowed: valid until the next call with @checkpoint.
+ */
+const struct vgpu_checkpoint_error *
+vgpu_checkpoint_get_error(const struct vgpu_checkpoint *checkpoint);
+
+VGPU_END_DECLS
+
+#endif

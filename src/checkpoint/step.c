@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Each step: tell the library what comes, call, take the time, and put a failure into words.
+ *
+ * A fault point stands before and behind each call, so that tests can let anybody die there.
+ */
+
+#include "checkpoint/step.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/packet.h"
+#include "checkpoint/driver.h"
+#include "checkpoint/meaning.h"
+
+enum step { LOCK, CHECKPOINT, RESTORE, UNLOCK };
+
+static CUresult call_lock(struct job *job, int pid)
+{
+        CUcheckpointLockArgs args = { 0 }; /* a time-out of 0 waits for ever */
+        uint64_t now_ms = job_now_ns() / 1000000, left_ms;
+
+        if (job->deadline_ms != UINT64_MAX) {
+                left_ms = job->deadline_ms > now_ms ? job->deadline_ms - now_ms : 1;
+                args.timeoutMs = left_ms < UINT32_MAX ? (unsigned int)left_ms : UINT32_MAX;
+        }
+        return driver.cuCheckpointProcessLock(pid, &args);
+}
+
+static CUresult call_checkpoint(struct job *job, int pid)
+{
+        CUcheckpointCheckpointArgs args = { 0 };
+
+        (void)job;
+        return driver.cuCheckpointProcessCheckpoint(pid, &args);
+}
+
+/* Pairs without a count, or a count without pairs, would crash us. */
+static CUresult call_restore(struct job *job, int pid)
+{
+        CUcheckpointRestoreArgs args = { 0 };
+
+        if (!job->is_undoing && job->pairs.n > 0) {
+                args.gpuPairs = job->pairs.pair;
+                args.gpuPairsCount = job->pairs.n;
+        }
+        return driver.cuCheckpointProcessRestore(pid, &args);
+}
+
+static CUresult call_unlock(struct job *job, int pid)
+{
+        CUcheckpointUnlockArgs args = { 0 };
+
+        (void)job;
+        return driver.cuCheckpointProcessUnlock(pid, &args);
+}
+
+static const struct {
+        const char *call;
+        const char *before, *behind; /* fault points */
+        CUresult (*run)(struct job *job, int pid);
+        size_t time;
+        CUprocessState goal;
+        bool leads_away; /* from running */
+} steps[] = {
+        [LOCK] = { "cuCheckpointProcessLock", "checkpointer.lock", "checkpointer.locked", call_lock,
+                   offsetof(struct checkpoint_wire_process, lock_ns), CU_PROCESS_STATE_LOCKED,
+                   true },
+        [CHECKPOINT] = { "cuCheckpointProcessCheckpoint", "checkpointer.checkpoint",
+                         "checkpointer.checkpointed", call_checkpoint,
+                         offsetof(struct checkpoint_wire_process, checkpoint_ns),
+                         CU_PROCESS_STATE_CHECKPOINTED, true },
+        [RESTORE] = { "cuCheckpointProcessRestore", "checkpointer.restore", "checkpointer.restored",
+                      call_restore, offsetof(struct checkpoint_wire_process, restore_ns),
+                      CU_PROCESS_STATE_LOCKED, false },
+        [UNLOCK] = { "cuCheckpointProcessUnlock", "checkpointer.unlock", "checkpointer.unlocked",
+                     call_unlock, offsetof(struct checkpoint_wire_process, unlock_ns),
+                     CU_PROCESS_STATE_RUNNING, false },
+};
+
+static void tell(const struct job *job, int i, const char *call)
+{
+        struct checkpoint_wire_note note = { .header = { CHECKPOINT_WIRE_MAGIC, CHECKPOINT_NOTE },
+                                             .pid = job->answer.process[i].pid,
+                                             .state_before = job->answer.process[i].state_before };
+
+        snprintf(note.call, sizeof(note.call), "%s", call);
+        if (job->socket >= 0) /* without a reader it is lost, and that is noticed elsewhere */
+                (void)packet_send(job->socket, &note, sizeof(note), NULL, 0);
+}
+
+static int check_fault(struct job *job, int i, const char *point)
+{
+        if (!fault_point(point))
+                return 0;
+        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_FAILED, point, CUDA_SUCCESS, "",
+                        "the fault point %s failed process %d", point, job->answer.process[i].pid);
+}
+
+static int fail(struct job *job, int i, const char *call, CUresult code)
+{
+        const struct checkpoint_wire_process *process = &job->answer.process[i];
+        struct meaning meaning = meaning_find(call, code, process->pid, job_is_dead(job, i, 0),
+                                              process->state_before);
+
+        return job_fail(job, i, meaning.kind, call, code, meaning.hint, "process %d %s: %s: %d %s",
+                        process->pid, meaning.text, call, (int)code, driver_error_name(code));
+}
+
+/* Who asked for something that stops a process, and is gone, can't be told how to start it again. */
+static int check_caller(struct job *job, enum step step)
+{
+        if (job->is_undoing || !steps[step].leads_away || !job_caller_is_gone(job))
+                return 0;
+        return job_fail(job, -1, VGPU_CHECKPOINT_ERROR_FAILED, "", CUDA_SUCCESS, "",
+                        "the caller is gone");
+}
+
+static int run(struct job *job, int i, enum step step)
+{
+        struct checkpoint_wire_process *process = &job->answer.process[i];
+        uint64_t start, *time = (uint64_t *)(void *)((char *)process + steps[step].time);
+        CUresult code;
+
+        if (check_caller(job, step) < 0)
+                return -1;
+        tell(job, i, steps[step].call);
+        if (check_fault(job, i, steps[step].before) < 0)
+                return -1;
+        start = job_now_ns();
+        code = steps[step].run(job, process->pid);
+        *time += job_now_ns() - start;
+        if (code != CUDA_SUCCESS)
+                return fail(job, i, steps[step].call, code);
+
+        process->state = (int32_t)steps[step].goal;
+        if (check_fault(job, i, steps[step].behind) < 0)
+                return -1;
+        return check_caller(job, step);
+}
+
+int step_lock(struct job *job, int i)
+{
+        return run(job, i, LOCK);
+}
+
+int step_checkpoint(struct job *job, int i)
+{
+        return run(job, i, CHECKPOINT);
+}
+
+int step_restore(struct job *job, int i)
+{
+        return run(job, i, RESTORE);
+}
+
+int step_unlock(struct job *job, int i)
+{
+        return run(job, i, UNLOCK);
+}
+
+int step_read_state(struct job *job, int i)
+{
+        struct checkpoint_wire_process *process = &job->answer.process[i];
+        CUprocessState state;
+        CUresult code;
+
+        tell(job, i, "cuCheckpointProcessGetState");
+        code = driver.cuCheckpointProcessGetState(process->pid, &state);
+        if (code != CUDA_SUCCESS) {
+                process->state = CHECKPOINT_NO_STATE;
+                return fail(job, i, "cuCheckpointProcessGetState", code);
+        }
+        process->state = (int32_t)state;
+        if (process->state_before == CHECKPOINT_NO_STATE)
+                process->state_before = process->state;
+        return 0;
+}
+
+int step_read_thread(struct job *job, int i)
+{
+        struct checkpoint_wire_process *process = &job->answer.process[i];
+        CUresult code;
+        int thread = 0;
+
+        tell(job, i, "cuCheckpointProcessGetRestoreThreadId");
+        code = driver.cuCheckpointProcessGetRestoreThreadId(process->pid, &thread);
+        if (code != CUDA_SUCCESS)
+                return fail(job, i, "cuCheckpointProcessGetRestoreThreadId", code);
+        process->thread = thread;
+        return 0;
+}
+
+static int fail_state(struct job *job, int i)
+{
+        const struct checkpoint_wire_process *process = &job->answer.process[i];
+
+        if (process->state == CU_PROCESS_STATE_FAILED)
+                return job_fail(job, i, VGPU_CHECKPOINT_ERROR_LOST, "", CUDA_SUCCESS,
+                                "nothing but to kill it is left",
+                                "process %d has failed: the driver calls it beyond repair",
+                                process->pid);
+        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
+                        "somebody else checkpoints or restores it: try again when that has ended",
+                        "process %d is busy: the driver says state %d", process->pid,
+                        process->state);
+}
+
+/* The next step from a state (row) to a goal (column); NULL: is there. */
+static int (*const ways[3][3])(struct job *job, int i) = {
+        [CU_PROCESS_STATE_RUNNING] = { NULL, step_lock, step_lock },
+        [CU_PROCESS_STATE_LOCKED] = { step_unlock, NULL, step_checkpoint },
+        [CU_PROCESS_STATE_CHECKPOINTED] = { step_restore, step_restore, NULL },
+};
+
+int step_walk(struct job *job, int i, CUprocessState goal)
+{
+        const struct checkpoint_wire_process *process = &job->answer.process[i];
+
+        while (process->state != (int32_t)goal) {
+                if (process->state < 0 || process->state > CU_PROCESS_STATE_CHECKPOINTED)
+                        return fail_state(job, i);
+                if (ways[process->state][goal](job, i) < 0)
+                        return -1;
+        }
+        return 0;
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Children are found through /proc/PID/task/TID/children, breadth first: the group's own array is
+ * the queue. What is not a child any more when we look (its parent has died) is not below.
+ */
+
+#include "checkpoint/tree.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+DEFINE_CLEANUP(DIR *, closedir);
+
+static bool has(const struct job *job, int pid)
+{
+        for (uint32_t i = 0; i < job->answer.n_processes; i++)
+                if (job->answer.process[i].pid == pid)
+                        return true;
+        return false;
+}
+
+static int add(struct job *job, int pid)
+{
+        int pidfd;
+
+        if (has(job, pid))
+                return 0;
+        pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        if (pidfd < 0)
+                return errno == ESRCH ? 0 : /* it has ended already */
+                               job_fail(job, -1, VGPU_CHECKPOINT_ERROR_FAILED, "", CUDA_SUCCESS, "",
+                                        "process %d cannot be watched: %s", pid,
+                                        strerrordesc_np(errno));
+        return job_add(job, pid, pidfd) < 0 ? -1 : 1;
+}
+
+static int add_children_of_thread(struct job *job, int pid, const char *tid)
+{
+        char path[64];
+        FILE *file;
+        int child, r = 0, n = 0;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%.16s/children", pid, tid);
+        file = fopen(path, "re");
+        if (!file)
+                return 0; /* it has ended */
+        while (r >= 0 && fscanf(file, "%d", &child) == 1) {
+                r = add(job, child);
+                n += r > 0;
+        }
+        fclose(file);
+        return r < 0 ? -1 : n;
+}
+
+static int add_children_of(struct job *job, int pid)
+{
+        CLEANUP(closedirp) DIR *directory = NULL;
+        const struct dirent *entry;
+        char path[64];
+        int n = 0, r;
+
+        snprintf(path, sizeof(path), "/proc/%d/task", pid);
+        directory = opendir(path);
+        while (directory && (entry = readdir(directory))) {
+                if (entry->d_name[0] == '.')
+                        continue;
+                r = add_children_of_thread(job, pid, entry->d_name);
+                if (r < 0)
+                        return -1;
+                n += r;
+        }
+        return n;
+}
+
+int tree_add_children(struct job *job)
+{
+        int n = 0, r;
+
+        for (uint32_t i = 0; i < job->answer.n_processes; i++) {
+                r = add_children_of(job, job->answer.process[i].pid);
+                if (r < 0)
+                        return -1;
+                n += r;
+        }
+        return n;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIB_CHECKPOINT_ERROR_H
+#define LIB_CHECKPOINT_ERROR_H
+
+/* Why the last call with a struct vgpu_checkpoint failed, with the storage for its texts. */
+
+#include <openvgpu/checkpoint.h>
+
+#include "wire/checkpoint.h"
+
+struct checkpoint_error {
+        struct vgpu_checkpoint_error value; /* its texts are those below */
+        char message[512];
+        char hint[256];
+        char driver_call[48];
+        char driver_name[64];
+};
+
+void checkpoint_error_clear(struct checkpoint_error *error);
+
+/* checkpoint_error_set() - nothing was changed. Returns the errno of @kind, negative. */
+__attribute__((format(printf, 4, 5))) int checkpoint_error_set(struct checkpoint_error *error,
+                                                               enum vgpu_checkpoint_error_kind kind,
+                                                               const char *hint,
+                                                               const char *message, ...);
+
+/* checkpoint_error_set_answer() - what the helper answered. Returns the errno of its kind. */
+int checkpoint_error_set_answer(struct checkpoint_error *error,
+                                const struct checkpoint_wire_answer *answer);
+
+#endif

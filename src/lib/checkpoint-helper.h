@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIB_CHECKPOINT_HELPER_H
+#define LIB_CHECKPOINT_HELPER_H
+
+/*
+ * The helper process vgpu-checkpointer, which calls the driver for us.
+ *
+ * It is no child that the caller's program could notice: its end raises no SIGCHLD and no wait()
+ * for any child returns it. It inherits no descriptor and has no terminal.
+ */
+
+#include <stddef.h>
+
+#include "wire/checkpoint.h"
+
+struct checkpoint_helper {
+        int socket; /* -1: not started */
+        int pid;
+        int pidfd;
+};
+
+#define CHECKPOINT_HELPER_NONE ((struct checkpoint_helper){ .socket = -1, .pidfd = -1 })
+
+/* helper_start() - unless it runs. Errors: -ENOENT (not installed), those of the kernel. */
+int checkpoint_helper_start(struct checkpoint_helper *helper);
+
+/* helper_stop() - close the connection, at which it ends; what it is doing it undoes first. */
+void checkpoint_helper_stop(struct checkpoint_helper *helper);
+
+/* What a helper told before it died. */
+struct checkpoint_helper_notes {
+        size_t n;
+        struct {
+                int pid, state_before;
+        } process[CHECKPOINT_PROCESSES_MAX];
+        char call[48]; /* the last one */
+        int pid;       /* of the last one */
+};
+
+/*
+ * checkpoint_helper_ask() - send @request, with a pidfd for each of its processes, and wait for the
+ * answer. Errors: -ECONNRESET, the helper died: then it is stopped, and @ret_notes says how far it
+ * had come.
+ */
+int checkpoint_helper_ask(struct checkpoint_helper *helper,
+                          const struct checkpoint_wire_request *request, const int *pidfds,
+                          struct checkpoint_wire_answer *ret_answer,
+                          struct checkpoint_helper_notes *ret_notes);
+
+#endif
