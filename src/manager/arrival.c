@@ -78,6 +78,7 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
                                "device %u has %s free, %s are needed", operation->target->index,
                                free_text, size_format(needed_text, needed));
         } else {
+                operation->is_room_known = true;
                 operation->stage_bytes = info->memory_free > needed + reserve
                                                  ? info->memory_free - needed - reserve
                                                  : 0;
@@ -91,6 +92,7 @@ static void on_context(struct mover *mover, const struct mover_done *done, void 
         struct operation *operation = userdata;
         int r = done->error ? done->error : mover_info(mover, on_info, operation);
 
+        operation->target->has_context |= done->error == 0;
         if (r == 0)
                 return;
         if (r == -ECONNRESET)

@@ -158,6 +158,7 @@ static size_t make_pairs(const struct device *from, const struct device *to,
         return n;
 }
 
+/* By the mover of the device that it leaves: that of the other may still be starting. */
 static void suspend(struct guest *guest)
 {
         struct operation *operation = guest->instance->operation;
@@ -166,7 +167,7 @@ static void suspend(struct guest *guest)
         int r = enter(guest, GUEST_CONTEXT_SUSPENDING, NULL);
 
         if (r == 0)
-                r = device_get_mover(operation->target, &mover);
+                r = device_get_mover(operation->source, &mover);
         if (r == 0)
                 r = mover_checkpoint(mover, guest->pid, MOVER_CHECKPOINT_SUSPEND,
                                      operation->timeout_ms, NULL, 0, on_suspended, guest);

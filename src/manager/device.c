@@ -194,6 +194,7 @@ static void on_mover_lost(struct mover *mover, void *userdata)
         log_event(LOG_LEVEL_WARNING, "a mover died", "device=%u pid=%d", device->index,
                   (int)mover_get_pid(mover));
         device->mover = mover_free(mover);
+        device->is_standby = device->has_context = false;
         pool_device_lost(device->manager->pool, device->index);
         device->wanted = 0;
         (void)sd_event_now(device->manager->event, CLOCK_MONOTONIC, &device->rest_until_us);
@@ -201,7 +202,7 @@ static void on_mover_lost(struct mover *mover, void *userdata)
         operation_mover_gone(device->manager);
 }
 
-int device_get_mover(struct device *device, struct mover **ret_mover)
+static int start_mover(struct device *device)
 {
         struct manager *manager = device->manager;
         const struct mover_options options = {
@@ -211,25 +212,32 @@ int device_get_mover(struct device *device, struct mover **ret_mover)
                 .lost = on_mover_lost,
                 .userdata = device,
         };
+        int r = mover_new(&device->mover, manager->event, &options);
+
+        if (r < 0) {
+                device->mover = NULL;
+                log_event(LOG_LEVEL_ERROR, "a mover could not be started",
+                          "device=%u program=%s error=\"%s\"", device->index, manager->mover_path,
+                          strerror(-r));
+                return r;
+        }
+        device->generation++;
+        return store_put_mover(manager->store, mover_get_pid(device->mover));
+}
+
+int device_get_mover(struct device *device, struct mover **ret_mover)
+{
         int r = 0;
 
         if (device->mover && mover_is_lost(device->mover))
                 return -ECONNRESET; /* until the last of it is gone */
-        if (!device->mover) {
-                r = mover_new(&device->mover, manager->event, &options);
-                if (r < 0) {
-                        device->mover = NULL;
-                        log_event(LOG_LEVEL_ERROR, "a mover could not be started",
-                                  "device=%u program=%s error=\"%s\"", device->index,
-                                  manager->mover_path, strerror(-r));
-                        return r;
-                }
-                device->generation++;
-                r = store_put_mover(manager->store, mover_get_pid(device->mover));
-        }
-        if (r == 0)
-                *ret_mover = device->mover;
-        return r;
+        if (!device->mover)
+                r = start_mover(device);
+        if (r < 0)
+                return r;
+        device->is_standby = false;
+        *ret_mover = device->mover;
+        return 0;
 }
 
 static void let_mover_go(struct device *device)
@@ -238,6 +246,7 @@ static void let_mover_go(struct device *device)
                 return;
         (void)store_remove_mover(device->manager->store, mover_get_pid(device->mover));
         device->mover = mover_free(device->mover);
+        device->is_standby = device->has_context = false;
         pool_device_lost(device->manager->pool, device->index);
         device->wanted = 0;
 }
@@ -283,6 +292,17 @@ static bool is_wanted(const struct device *device, uint64_t *ret_bytes)
         return wanted;
 }
 
+/* Is there a vGPU that could come here? */
+static bool may_be_moved_to(const struct device *device)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance->device != device && !list_is_empty(&instance->guests))
+                        return true;
+        return false;
+}
+
 /* What the pool keeps ready grows and shrinks in these steps, not with every allocation. */
 static uint64_t round_up(uint64_t bytes, uint64_t slab_size)
 {
@@ -307,6 +327,17 @@ void device_deinit(struct device *device)
         device->mover = mover_free(device->mover);
 }
 
+/* What had slabs or a context is let go, and a new one takes its place. */
+static void stand_by(struct device *device)
+{
+        bool is_useful = may_be_moved_to(device);
+
+        if (!device->is_standby || !is_useful)
+                retire_mover(device);
+        if (is_useful && !device->mover && !is_resting(device))
+                device->is_standby = start_mover(device) == 0;
+}
+
 void device_settle(struct device *device)
 {
         struct pool_info info;
@@ -314,7 +345,7 @@ void device_settle(struct device *device)
         uint64_t bytes;
 
         if (!is_wanted(device, &bytes)) {
-                retire_mover(device);
+                stand_by(device);
                 return;
         }
         if (!device->mover && (is_resting(device) || device_get_mover(device, &mover) < 0))
@@ -335,6 +366,8 @@ static void on_errand(struct mover *mover, const struct mover_done *done, void *
         struct manager *manager = errand->device->manager;
 
         (void)mover;
+        if (done->error == 0 && errand->action == POOL_ADD)
+                errand->device->has_context = true;
         if (done->error < 0 && done->error != -ECONNRESET)
                 log_event(LOG_LEVEL_WARNING, "a slab could not be prepared",
                           "device=%u slab=%u action=%d error=\"%s\" call=%.63s code=%d",

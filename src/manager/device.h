@@ -8,7 +8,8 @@
  * The mover is started when a guest joins the device or an operation needs it and
  * is let go when no vGPU with processes is left there: starting one takes half a
  * second that no suspend should wait for, and its context takes half a GiB that an
- * unused device should not lose.
+ * unused device should not lose. Where a vGPU could move to, a mover stands by: it
+ * has loaded the driver (9 MB of RAM) but has no context (nothing of the device).
  */
 
 #include <stdbool.h>
@@ -33,6 +34,8 @@ struct device {
         uint32_t driver_version;
         struct mover *mover;    /* NULL: not running */
         uint32_t generation;    /* which of its movers that is, from 1 */
+        bool is_standby;        /* the mover has not been asked for anything yet */
+        bool has_context;       /* it has one, so free memory is known at once */
         struct list errands;    /* what the pool waits for */
         uint64_t rest_until_us; /* CLOCK_MONOTONIC: after a loss no mover is started ahead */
         uint64_t wanted;        /* bytes of the pool that were asked to be ready here */

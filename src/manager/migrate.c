@@ -27,19 +27,45 @@ static int check(struct operation *operation, struct failure *failure)
         return arrival_check_promise(operation, failure);
 }
 
-static void move(struct operation *operation)
+/* Where no mover has a context yet, the room is looked at while the guest's own context leaves. */
+static void check_room(struct operation *operation)
+{
+        if (operation->target->has_context)
+                arrival_check(operation);
+}
+
+static void stage(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                copies_stage(operation, guest);
+}
+
+static void leave(struct operation *operation)
 {
         struct guest *guest;
 
         if (!gates_expect(operation, GATE_STATE_RELEASED))
                 return;
-        operation_for_each_guest(guest, operation) {
-                copies_stage(operation, guest);
-                contexts_move(operation, guest, operation->target);
-        }
+        operation_for_each_guest(guest, operation)
+                contexts_move(operation, guest, NULL);
+        if (operation->is_room_known)
+                stage(operation);
+        else
+                arrival_check(operation);
 }
 
-static void move_back(struct operation *operation)
+static void enter(struct operation *operation)
+{
+        struct guest *guest;
+
+        stage(operation);
+        operation_for_each_guest(guest, operation)
+                contexts_move(operation, guest, operation->target);
+}
+
+static void go_back(struct operation *operation)
 {
         struct guest *guest;
 
@@ -50,12 +76,13 @@ static void move_back(struct operation *operation)
 }
 
 static const struct operation_step steps[] = {
-        { "checked", "draining", arrival_check, NULL },
+        { "checked", "draining", check_room, NULL },
         { "closed", "draining", departure_close, departure_undo_close },
         { "exported", "draining", departure_export, departure_undo_export },
         { "kept", "copying", departure_keep, departure_undo_keep },
         { "released", "copying", departure_release, departure_undo_release },
-        { "restored", "context", move, move_back },
+        { "left", "context", leave, go_back },
+        { "restored", "context", enter, go_back },
         { "created", "copying", arrival_create, arrival_undo_create },
         { "copied", "copying", arrival_copy, arrival_undo_copy },
         { "recorded", "finishing", arrival_record, NULL },
@@ -69,8 +96,8 @@ const struct operation_kind operation_migrate = {
         .past = "migrated",
         .steps = steps,
         .n_steps = sizeof(steps) / sizeof(steps[0]),
-        .final_step = 8,
-        .answer_step = 9,
+        .final_step = 9,
+        .answer_step = 10,
         .busy_state = BOARD_MIGRATING,
         .settled_state = BOARD_RUNNING,
         .check = check,

@@ -450,13 +450,17 @@ static bool is_being_tidied(const struct device *device)
         return false;
 }
 
+static bool is_losing_mover(const struct device *device)
+{
+        return device->mover && mover_is_lost(device->mover);
+}
+
 /*
  * A mover that is dying has not let go of the memory yet: nobody tries again before it is gone. And
  * a guest that has just come back may still be answering operation_guest_returned().
  */
 static bool must_wait(const struct operation *operation)
 {
-        const struct mover *mover = operation->target->mover;
         struct guest *guest;
 
         if (operation->step == 0 && !operation->is_undoing && is_being_tidied(operation->target))
@@ -465,7 +469,7 @@ static bool must_wait(const struct operation *operation)
         operation_for_each_guest(guest, operation)
                 if (guest->request.done)
                         return true;
-        return mover && mover_is_lost(mover);
+        return is_losing_mover(operation->source) || is_losing_mover(operation->target);
 }
 
 /* Jobs that nobody will run any more hold slabs of the pool. True: wait for their end. */

@@ -74,7 +74,8 @@ struct operation {
         struct instance *instance;
         const struct operation_kind *kind;
         struct control_pending *pending; /* NULL: nobody waits for the result */
-        struct device *source, *target;  /* equal for suspend; the target's mover does the work */
+        /* Equal for suspend. The target's mover does the work, but for the checkpoint. */
+        struct device *source, *target;
         bool keep_context;
         uint32_t timeout_ms;
         uint32_t former_state; /* of the instance, to go back to */
@@ -95,6 +96,7 @@ struct operation {
         uint64_t started_ns, drained_ns, progress_ns; /* CLOCK_MONOTONIC */
         uint64_t copy_ns, context_ns;                 /* the slowest process */
         uint64_t bytes, bytes_done;
+        bool is_room_known;   /* there is enough for the guests, and: */
         uint64_t stage_bytes; /* free memory of the target that staging may take */
         size_t n_processes;
 };

@@ -10,8 +10,8 @@ STEPS = {
     "suspend": ["reserved", "closed", "exported", "kept", "released", "copied", "checkpointed",
                 "moved", "recorded", "dropped"],
     "resume": ["checked", "restored", "created", "copied", "recorded", "opened", "let-go", "dropped"],
-    "migrate": ["checked", "closed", "exported", "kept", "released", "checkpointed", "restored",
-                "created", "copied", "recorded", "opened", "let-go", "dropped"],
+    "migrate": ["checked", "closed", "exported", "kept", "released", "checkpointed", "left",
+                "restored", "created", "copied", "recorded", "opened", "let-go", "dropped"],
 }
 TARGETS = {"suspend": 0, "resume": 1, "migrate": 1}
 METHODS = {"suspend": ("SuspendVgpu", {}), "resume": ("ResumeVgpu", {"device": "1"}),
@@ -23,8 +23,8 @@ FINAL = {"suspend": "recorded", "resume": "recorded", "migrate": "recorded"}
 
 UNDOABLE = {"suspend": ["reserved", "closed", "exported", "kept", "released", "moved"],
             "resume": ["checked", "restored", "created", "copied"],
-            "migrate": ["checked", "closed", "exported", "kept", "released", "restored", "created",
-                        "copied"]}
+            "migrate": ["checked", "closed", "exported", "kept", "released", "left", "restored",
+                        "created", "copied"]}
 
 
 class Scene:

@@ -37,19 +37,34 @@ class Operations(unittest.TestCase):
             self.assertTrue(guest.is_intact())
         self.assertEqual(host.vgpu("train")["state"], "running")
 
+    def test_a_device_without_room_is_found_out_when_a_mover_gets_there(self):
+        """Nobody was there before, so the guest has stopped already: it goes on where it was."""
+        host = self.host
+        guest = host.fake_guest("train", 6 * MIB)
+        (host.driver / "free").write_text("1000")
+        expect_error("NoRoom", host.call, "MigrateVgpu", name="train", device="1")
+        guest.wait_for("opened")
+        self.assertTrue(guest.is_intact())
+        self.assertEqual(host.vgpu("train")["device"], 0)
+        (host.driver / "free").unlink()
+        self.assertEqual(host.call("MigrateVgpu", name="train", device="1")["to_device"], 1)
+        guest.wait_for("opened", 2)
+        self.assertTrue(guest.is_intact())
+
     def test_a_mover_that_still_zeroes_a_slab_is_waited_for(self):
         """Else it would zero what the slab is used for by then."""
         host = self.host
         guest = host.fake_guest("train", 6 * MIB)
         host.call("SuspendVgpu", name="train")
         (host.driver / "pause-SLAB_ZERO").touch()
+        movers = set(host.movers())
         host.call("ResumeVgpu", name="train", device="1")  # device 0's mover shall zero the slabs
         client = host.client()
         client.send("SuspendVgpu", name="train")
         guest.wait_for("released", 2)
         (host.driver / "pause-SLAB_ZERO").unlink()
         self.assertEqual(client.result(client.receive())["vgpu"]["state"], "suspended")
-        wait_for("device 0's mover to go", lambda: len(host.movers()) == 1)
+        wait_for("device 0's mover to go", lambda: not movers <= set(host.movers()))
         host.call("ResumeVgpu", name="train")
         guest.wait_for("opened", 2)
         self.assertTrue(guest.is_intact())

@@ -161,6 +161,16 @@ class Operations(unittest.TestCase):
         guest.finish()
         wait_for("no mover", lambda: not self.host.movers())
 
+    def test_a_mover_stands_by_where_a_vgpu_could_move_to(self):
+        guest = self.host.guest("train", "--size", "16M")
+        wait_for("a mover for each device", lambda: len(self.host.movers()) == 2)
+        first = set(self.host.movers())
+        self.host.call("MigrateVgpu", name="train", device="1")
+        # The one that came has slabs and a context now, the one of the old device has neither.
+        wait_for("a new one on the old device",
+                 lambda: len(self.host.movers()) == 2 and not first <= set(self.host.movers()))
+        guest.finish()
+
     def test_who_asked_does_not_wait_until_all_is_tidied_up(self):
         host = self.host
         guest = host.guest("train", "--size", "16M")
