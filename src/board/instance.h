@@ -66,7 +66,7 @@ struct board_instance {
         uint32_t n_capture_sessions, capture_fps, capture_latency;
         uint32_t vgpu_version; /* that the guest's driver speaks; 0: none runs */
         uint32_t can_migrate;
-        uint32_t reserved;
+        uint32_t is_virtual;         /* of a scenario: nothing can run in it */
         uint64_t frame_buffer_quota; /* bytes */
         uint64_t frame_buffer_used;
         uint64_t runtime_state_size; /* bytes, at most, beside the frame buffer */

@@ -35,6 +35,9 @@ struct catalog_type {
 /* catalog_list_types() - the types of @device, largest first, into CATALOG_TYPES_MAX places. */
 uint32_t catalog_list_types(struct catalog_type *types, const struct board_device *device);
 
+/* catalog_place() - set the placements of @type in a region of @region slots. */
+void catalog_place(struct catalog_type *type, uint32_t region);
+
 /* catalog_publish() - the types of @device, and its offers: all of them. Errors: -ENOSPC. */
 int catalog_publish(struct board *board, const struct board_device *device);
 
@@ -43,5 +46,18 @@ int catalog_publish(struct board *board, const struct board_device *device);
  * else of the largest; 0: nothing is on offer. Quotas are free, types are what NVML's clients know.
  */
 uint32_t catalog_type_of_quota(const struct board *board, uint32_t site, uint64_t quota);
+
+/*
+ * catalog_update_offers() - what could still be created at @site, beside the vGPUs that the board
+ * shows there, with @left bytes to promise. When sizes don't mix, only the size that runs.
+ */
+void catalog_update_offers(struct board *board, uint32_t site, uint64_t left, bool mixes_sizes);
+
+/*
+ * catalog_find_placement() - the first slot for one more vGPU of the type @id at @site;
+ * BOARD_PLACEMENT_NONE: there is none
+ */
+uint32_t catalog_find_placement(const struct board *board, uint32_t site, uint32_t id,
+                                bool mixes_sizes);
 
 #endif

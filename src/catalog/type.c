@@ -87,21 +87,56 @@ static void write_name(struct board_type_text *text, const struct board_device *
         strcpy(text->licence, "OpenVGPU," OPENVGPU_VERSION);
 }
 
-/* Instances of one type stand side by side, one slot a GiB. */
-static void place(struct catalog_type *type)
+/* Slots are GiB as the names of types count them; a board that we do not know has its own. */
+static uint32_t count_slots(uint64_t frame_buffer, uint32_t gigabytes)
 {
-        struct board_placements *placements = &type->placements;
-        uint32_t n = type->type.max_instances;
+        uint64_t slots = gigabytes ? gigabytes : frame_buffer / GIB;
 
-        n = n < BOARD_PLACEMENTS_MAX ? n : BOARD_PLACEMENTS_MAX;
-        placements->n_mixed = placements->n_uniform = n;
-        for (uint32_t i = 0; i < n; i++)
-                placements->mixed[i] = placements->uniform[i] =
-                        (uint16_t)(i * type->type.placement_size);
+        return slots ? (uint32_t)slots : 1;
+}
+
+/*
+ * Where a vGPU may begin in a region of slots. When sizes mix, by the rule behind the tables of
+ * NVIDIA's user guide: the region is halved until half as many parts are there as vGPUs of the type
+ * may run (a power of two), and in each part one stands at the start and one at the end.
+ */
+static void place_mixed(struct board_placements *placements, uint32_t region, uint32_t size,
+                        uint32_t max_instances)
+{
+        uint32_t parts = 1;
+
+        if (max_instances < 2) {
+                placements->n_mixed = 1;
+                return;
+        }
+        while (parts * 4 <= max_instances && parts * 4 <= BOARD_PLACEMENTS_MAX)
+                parts *= 2;
+        for (uint32_t i = 0; i < parts; i++) {
+                placements->mixed[placements->n_mixed++] = (uint16_t)(region * i / parts);
+                placements->mixed[placements->n_mixed++] =
+                        (uint16_t)(region * (i + 1) / parts - size);
+        }
+}
+
+/* Those of one size stand side by side. */
+static void place_uniform(struct board_placements *placements, uint32_t size,
+                          uint32_t max_instances)
+{
+        for (uint32_t i = 0; i < max_instances && i < BOARD_PLACEMENTS_MAX; i++)
+                placements->uniform[placements->n_uniform++] = (uint16_t)(i * size);
+}
+
+void catalog_place(struct catalog_type *type, uint32_t region)
+{
+        uint32_t size = type->type.placement_size, n = type->type.max_instances;
+
+        type->placements = (struct board_placements){ 0 };
+        place_mixed(&type->placements, region, size, n);
+        place_uniform(&type->placements, size, n);
 }
 
 static void cut_device(struct catalog_type *ret_type, const struct board_device *device,
-                       const struct cut *cut)
+                       const struct cut *cut, uint32_t region)
 {
         uint64_t share = device->memory_total / cut->instances;
         uint64_t rounded = cut->instances == 1 ? share : share - share % FRAME_BUFFER_STEP;
@@ -116,14 +151,14 @@ static void cut_device(struct catalog_type *ret_type, const struct board_device 
                           .height = HEIGHT,
                           .max_instances = cut->instances,
                           .max_instances_vm = cut->instances, /* a tenant may hold all of them */
-                          .placement_size = (uint32_t)(rounded / GIB),
+                          .placement_size = count_slots(rounded, cut->gigabytes),
                           .frame_buffer = rounded,
                           /* As large as the frame buffer, as on boards with a resizable one. */
                           .bar1 = rounded },
         };
         write_name(&ret_type->text, device,
                    cut->gigabytes ? cut->gigabytes : (uint32_t)(rounded / GIB));
-        place(ret_type);
+        catalog_place(ret_type, count_slots(device->memory_total, region));
 }
 
 uint32_t catalog_list_types(struct catalog_type *types, const struct board_device *device)
@@ -133,7 +168,7 @@ uint32_t catalog_list_types(struct catalog_type *types, const struct board_devic
         uint32_t n = 0;
 
         for (; cut->instances > 0 && n < CATALOG_TYPES_MAX; cut++) {
-                cut_device(&types[n], device, cut);
+                cut_device(&types[n], device, cut, board ? board->cuts[0].gigabytes : 0);
                 if (cut->instances == 1 || types[n].type.frame_buffer >= FRAME_BUFFER_MIN)
                         n++;
         }

@@ -131,6 +131,12 @@ static int check_type(const struct control_parameter *parameter, const json_t *v
                         return failure_parameter(failure, name, "", "%s must be true or false",
                                                  name);
                 return 0;
+        case CONTROL_NUMBER:
+                if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+                    json_integer_value(value) > UINT32_MAX)
+                        return failure_parameter(failure, name, "",
+                                                 "%s must be an integer, 0 or above", name);
+                return 0;
         }
         return 0;
 }
@@ -185,6 +191,20 @@ bool control_call_bool(const struct control_call *call, const char *name)
 uint64_t control_call_size(const struct control_call *call, const char *name)
 {
         return (uint64_t)json_integer_value(json_object_get(call->parameters, name));
+}
+
+uint32_t control_call_number(const struct control_call *call, const char *name, uint32_t otherwise)
+{
+        const json_t *value = json_object_get(call->parameters, name);
+
+        return json_is_integer(value) ? (uint32_t)json_integer_value(value) : otherwise;
+}
+
+bool control_call_has(const struct control_call *call, const char *name)
+{
+        const json_t *value = json_object_get(call->parameters, name);
+
+        return value && !json_is_null(value);
 }
 
 double control_call_seconds(const struct control_call *call, const char *name, double otherwise)

@@ -51,7 +51,7 @@ struct control_call {
 int control_call_parse(struct control_call *ret_call, const char *text, size_t size);
 void control_call_deinit(struct control_call *call);
 
-enum control_type { CONTROL_TEXT, CONTROL_SIZE, CONTROL_SECONDS, CONTROL_BOOL };
+enum control_type { CONTROL_TEXT, CONTROL_SIZE, CONTROL_SECONDS, CONTROL_BOOL, CONTROL_NUMBER };
 
 struct control_parameter {
         const char *name; /* NULL ends a table */
@@ -67,6 +67,8 @@ int control_call_check(const struct control_call *call, const struct control_par
 const char *control_call_text(const struct control_call *call, const char *name);
 bool control_call_bool(const struct control_call *call, const char *name);
 uint64_t control_call_size(const struct control_call *call, const char *name);
+uint32_t control_call_number(const struct control_call *call, const char *name, uint32_t otherwise);
+bool control_call_has(const struct control_call *call, const char *name);
 double control_call_seconds(const struct control_call *call, const char *name, double otherwise);
 
 /* control_error_json() - an error answer; a new reference, NULL when out of memory. */

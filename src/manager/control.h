@@ -27,6 +27,14 @@ struct control_pending {
         pid_t pid;
 };
 
+/* What can be called. */
+struct control_method {
+        const char *name;
+        /* 0: it was or will be answered; negative: the caller answers with the failure */
+        int (*function)(struct control_pending *pending, struct failure *failure);
+        const struct control_parameter *parameters;
+};
+
 int control_new(struct control **ret_control, struct manager *manager);
 struct control *control_free(struct control *control);
 

@@ -13,6 +13,7 @@
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
+#include "manager/settings.h"
 #include "manager/uuid.h"
 
 /* A mover that dies is not started again ahead of need for so long: it may be a habit. */
@@ -128,7 +129,7 @@ struct device *device_find(struct manager *manager, const char *text, struct fai
 uint64_t device_get_promised(const struct device *device, const struct instance *except)
 {
         const struct instance *instance;
-        uint64_t sum = 0;
+        uint64_t sum = device->virtual_promised;
 
         list_for_each(instance, &device->manager->instances, link) {
                 if (instance == except)
@@ -144,7 +145,7 @@ uint64_t device_get_promised(const struct device *device, const struct instance 
 uint64_t device_get_used(const struct device *device)
 {
         const struct instance *instance;
-        uint64_t sum = 0;
+        uint64_t sum = device->virtual_used;
 
         list_for_each(instance, &device->manager->instances, link)
                 if (instance->device == device && !instance_is_off(instance))
@@ -160,7 +161,7 @@ int device_check_room(const struct device *device, uint64_t bytes, const struct 
         char left_text[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX];
 
         if (bytes <= left)
-                return 0;
+                return settings_check_size(device, bytes, except, failure);
         size_format(left_text, left);
         return failure_set(failure, -ENOSPC, "NoRoom",
                            "ask for less, choose another device, or suspend or remove a vGPU there",

@@ -31,6 +31,8 @@ struct device {
         char pci_bus_id[32];
         char name[96];
         uint64_t memory_total;
+        uint64_t virtual_promised; /* to the vGPUs of a scenario */
+        uint64_t virtual_used;     /* by them */
         uint32_t driver_version;
         struct mover *mover;    /* NULL: not running */
         uint32_t generation;    /* which of its movers that is, from 1 */

@@ -80,6 +80,18 @@ void facts_of_device(struct board_device *ret_record, const struct device *devic
         snprintf(ret_record->name, sizeof(ret_record->name), "%s", device->name);
 }
 
+/* Those of NVIDIA's scheduler, from its user guide. */
+static const struct board_scheduler_limits scheduler_limits = {
+        .policy = { BOARD_POLICY_BEST_EFFORT, BOARD_POLICY_EQUAL_SHARE, BOARD_POLICY_FIXED_SHARE },
+        .time_slice_min = 1000000,
+        .time_slice_max = 30000000,
+        .can_arr = 1,
+        .frequency_min = 63,
+        .frequency_max = 960,
+        .averaging_min = 1,
+        .averaging_max = 60,
+};
+
 /* The text's last word has bits for ECC and SR-IOV: neither concerns a move of ours. */
 void facts_of_device_detail(struct board_device_detail *ret_record, const struct device *device,
                             const struct board_device *record)
@@ -88,7 +100,7 @@ void facts_of_device_detail(struct board_device_detail *ret_record, const struct
                 .capability = { [BOARD_CAN_FRACTIONAL] = 1,
                                 [BOARD_CAN_MIX_PROFILES] = 1,
                                 [BOARD_CAN_MIX_SIZES] = 1 },
-                .scheduler = { .policy = { BOARD_POLICY_BEST_EFFORT } },
+                .scheduler = scheduler_limits,
                 .brand = BOARD_NONE,
                 .architecture = BOARD_NONE,
                 .compute_major = BOARD_NONE,
@@ -124,7 +136,7 @@ void facts_of_instance(struct board_instance *ret_record, const struct instance 
                 .placement = BOARD_PLACEMENT_NONE,
                 .ecc = BOARD_NONE,
                 .accounting = 1,
-                .encoder_capacity = 100,
+                .encoder_capacity = instance->encoder_capacity,
                 .vgpu_version = FACTS_VGPU_VERSION,
                 .can_migrate = 1,
                 .frame_buffer_quota = instance->frame_buffer,

@@ -42,7 +42,10 @@ struct instance {
         struct list guests;
         struct operation *operation; /* under way, or NULL */
         struct meter_instance meter;
-        uint32_t board_slot;         /* UINT32_MAX: not published yet */
+        uint32_t encoder_capacity; /* percent */
+        uint32_t placement;        /* first slot on @placed_on; BOARD_PLACEMENT_NONE */
+        const struct device *placed_on;
+        uint32_t board_slot; /* UINT32_MAX: not published yet */
 
         bool is_transient;
         pid_t creator; /* transient: goes when this process and all guests are gone */

@@ -24,6 +24,7 @@
 #include "manager/process.h"
 #include "manager/publisher.h"
 #include "manager/run-lock.h"
+#include "manager/settings.h"
 #include "manager/simulation.h"
 
 #define DATABASE "state.db"
@@ -230,6 +231,8 @@ static int open_sockets(struct manager *manager)
 {
         int r = publisher_new(&manager->publisher, manager);
 
+        if (r == 0)
+                r = settings_restore(manager);
         if (r == 0)
                 r = control_new(&manager->control, manager);
         if (r == 0)

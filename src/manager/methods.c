@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "manager/control.h"
 #include "manager/describe.h"
 #include "manager/instance.h"
 #include "manager/log.h"
 #include "manager/manager.h"
+#include "manager/methods-setting.h"
 #include "manager/operation.h"
 
 /* What a gate gets to drain when the client does not say. */
@@ -213,12 +215,7 @@ static const struct control_parameter migrate_parameters[] = {
         { 0 },
 };
 
-static const struct {
-        const char *name;
-        /* 0: it was or will be answered; negative: the caller answers with the failure */
-        int (*function)(struct control_pending *pending, struct failure *failure);
-        const struct control_parameter *parameters;
-} methods[] = {
+static const struct control_method methods[] = {
         { "GetInfo", get_info, no_parameters },
         { "ListDevices", list_devices, no_parameters },
         { "ListVgpus", list_vgpus, list_parameters },
@@ -241,23 +238,43 @@ static void refuse(struct control_pending *pending, struct failure *failure, int
         control_fail(pending, failure);
 }
 
+static const struct control_method *find(const struct control_method *table, size_t n,
+                                         const char *name)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(table[i].name, name) == 0)
+                        return &table[i];
+        return NULL;
+}
+
+static int check_root(const struct control_pending *pending, struct failure *failure)
+{
+        if (pending->uid == 0 || pending->uid == geteuid())
+                return 0;
+        return failure_set(failure, -EACCES, "PermissionDenied", "try it as root", "%s is for root",
+                           pending->call.method);
+}
+
 void methods_call(struct control_pending *pending)
 {
+        const char *name = pending->call.method;
+        const struct control_method *method =
+                find(methods, sizeof(methods) / sizeof(methods[0]), name);
         struct failure failure = { 0 };
-        int r;
+        int r = 0;
 
-        for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-                if (strcmp(pending->call.method, methods[i].name) != 0)
-                        continue;
-                r = control_call_check(&pending->call, methods[i].parameters, &failure);
-                if (r == 0)
-                        r = methods[i].function(pending, &failure);
-                if (r < 0)
-                        refuse(pending, &failure, r);
-                return;
+        if (!method) {
+                method = find(methods_setting, n_methods_setting, name);
+                r = method ? check_root(pending, &failure)
+                           : failure_set(&failure, -ENOSYS, "MethodNotFound",
+                                         "upgrade vgpud and start it again",
+                                         "this vgpud (%s) has no method %.64s", OPENVGPU_VERSION,
+                                         name);
         }
-        (void)failure_set(&failure, -ENOSYS, "MethodNotFound", "upgrade vgpud and start it again",
-                          "this vgpud (%s) has no method %.64s", OPENVGPU_VERSION,
-                          pending->call.method);
-        refuse(pending, &failure, -ENOSYS);
+        if (r == 0)
+                r = control_call_check(&pending->call, method->parameters, &failure);
+        if (r == 0)
+                r = method->function(pending, &failure);
+        if (r < 0)
+                refuse(pending, &failure, r);
 }

@@ -21,6 +21,9 @@
 /* After a change: several that come together are written once. */
 #define TOUCH_DELAY_US 2000
 
+/* In the place of a round: never free. */
+#define RESERVED UINT64_MAX
+
 struct publisher {
         struct manager *manager;
         struct board *board;
@@ -66,6 +69,7 @@ static void write_device(struct publisher *publisher, const struct device *devic
 {
         const struct instance *instance;
         struct board_device record;
+        uint64_t promised;
 
         if (!board_read_device(publisher->board, device->index, &record))
                 return;
@@ -74,6 +78,10 @@ static void write_device(struct publisher *publisher, const struct device *devic
         list_for_each(instance, &publisher->manager->instances, link)
                 record.n_instances += instance->device == device;
         board_write_device(publisher->board, device->index, &record);
+        promised = device_get_promised(device, NULL);
+        catalog_update_offers(publisher->board, board_site_of_device(device->index),
+                              promised < record.memory_total ? record.memory_total - promised : 0,
+                              record.mixes_sizes == 1);
 }
 
 /*
@@ -94,7 +102,7 @@ static uint32_t take_slot(const struct publisher *publisher, uint64_t *rounds, u
 /* Was it taken in an earlier round, and not in this one? Then it is free from now on. */
 static bool give_back(const struct publisher *publisher, uint64_t *round)
 {
-        bool is_left = *round != 0 && *round != publisher->round;
+        bool is_left = *round != 0 && *round != RESERVED && *round != publisher->round;
 
         if (is_left)
                 *round = 0;
@@ -110,6 +118,34 @@ static void drop_accounts(struct board *board, uint32_t slot)
                 board_write_account(board, slot, i, NULL);
 }
 
+/*
+ * Memory is mapped page by page, so a vGPU lies nowhere in particular. Where sizes mix, NVML's clients
+ * reckon with slots: each vGPU gets the first that its type may have, and keeps it while it is on the
+ * device. One for which there is none runs all the same.
+ */
+static void place(struct publisher *publisher, struct instance *instance,
+                  struct board_instance *record)
+{
+        const struct board *board = publisher->board;
+        uint32_t site = board_site_of_device(record->device), slot;
+        struct board_device device;
+        struct board_type type;
+        bool mixes = board_read_device(board, record->device, &device) && device.mixes_sizes == 1;
+
+        if (!mixes || instance->state == BOARD_SUSPENDED ||
+            !board_find_type(board, record->type_id, &slot) ||
+            !board_read_type(board, slot, &type)) {
+                instance->placement = BOARD_PLACEMENT_NONE;
+                return;
+        }
+        if (instance->placed_on != instance->device || instance->placement == BOARD_PLACEMENT_NONE)
+                instance->placement = catalog_find_placement(board, site, record->type_id, true);
+        instance->placed_on = instance->device;
+        record->placement = instance->placement;
+        record->placement_size =
+                instance->placement == BOARD_PLACEMENT_NONE ? 0 : type.placement_size;
+}
+
 static void write_instance(struct publisher *publisher, struct instance *instance)
 {
         struct board *board = publisher->board;
@@ -123,6 +159,7 @@ static void write_instance(struct publisher *publisher, struct instance *instanc
         facts_of_instance(&record, instance);
         record.type_id = catalog_type_of_quota(board, board_site_of_device(record.device),
                                                record.frame_buffer_quota);
+        place(publisher, instance, &record);
         board_write_instance(board, instance->board_slot, &record);
         facts_of_vm(&vm, instance);
         board_write_vm(board, instance->board_slot, &vm);
@@ -191,6 +228,19 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         (void)sd_event_source_set_time_relative(source, publisher->n_processes ? BUSY_INTERVAL_US
                                                                                : QUIET_INTERVAL_US);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+struct board *publisher_get_board(struct publisher *publisher)
+{
+        return publisher->board;
+}
+
+void publisher_reserve(struct publisher *publisher, uint32_t n_instances, uint32_t n_processes)
+{
+        for (uint32_t i = 0; i < n_instances && i < BOARD_INSTANCES_MAX; i++)
+                publisher->instance_round[i] = RESERVED;
+        for (uint32_t i = 0; i < n_processes && i < BOARD_PROCESSES_MAX; i++)
+                publisher->process_round[i] = RESERVED;
 }
 
 void publisher_touch(struct publisher *publisher)

@@ -23,7 +23,7 @@
 
 #define STORE_SCHEMA         1
 #define STORE_APPLICATION_ID 0x56475055 /* "VGPU", in the header of the file */
-#define STATEMENTS_MAX       40
+#define STATEMENTS_MAX       48
 
 struct statement {
         const char *text;
@@ -59,6 +59,11 @@ static const char schema[] =
         "  kind TEXT NOT NULL, step TEXT NOT NULL, source TEXT NOT NULL, target TEXT NOT NULL,"
         "  keep_context INTEGER NOT NULL);"
         "CREATE TABLE mover (pid INTEGER PRIMARY KEY, start_time INTEGER NOT NULL);";
+
+/* An older vgpud reads a database with these as well: they need no new version. */
+static const char later_tables[] =
+        "CREATE TABLE IF NOT EXISTS setting (name TEXT NOT NULL,"
+        "  instance INTEGER REFERENCES instance ON DELETE CASCADE, value TEXT NOT NULL);";
 
 static int store_error(struct store *store, int code)
 {
@@ -260,6 +265,7 @@ static int forget_former_boot(struct store *store, const char *boot_id)
         if (r == 0 &&
             execute(store, "DELETE FROM process; DELETE FROM operation; DELETE FROM mover;"
                            "DELETE FROM instance WHERE transient;"
+                           "DELETE FROM setting WHERE instance IS NULL;"
                            "UPDATE instance SET state = 0") != 0)
                 r = -EIO;
         if (r == 0)
@@ -292,6 +298,8 @@ int store_open(struct store **ret_store, const char *path, const char *boot_id,
                 return refuse(store, path, code & 0xff, failure);
 
         r = check_schema(store, path, failure);
+        if (r == 0 && execute(store, later_tables) != 0)
+                r = -EIO;
         if (r == 0)
                 r = forget_former_boot(store, boot_id);
         if (r < 0)
@@ -627,4 +635,43 @@ int store_take_movers(struct store *store, store_mover_fn each, void *userdata)
                 (void)each((pid_t)sqlite3_column_int64(row, 0),
                            (uint64_t)sqlite3_column_int64(row, 1), userdata);
         return r < 0 ? r : RUN(store, "DELETE FROM mover", "");
+}
+
+/* Settings. Those of no instance have the instance NULL, which is distinct from itself. */
+
+int store_put_setting(struct store *store, const char *name, uint32_t instance, const char *value)
+{
+        int r = store_begin(store);
+
+        if (r < 0)
+                return r;
+        r = RUN(store, "DELETE FROM setting WHERE name = ? AND ifnull(instance, 0) = ?", "si", name,
+                (int64_t)instance);
+        if (r == 0)
+                r = RUN(store, "INSERT INTO setting VALUES (?, nullif(?, 0), ?)", "sis", name,
+                        (int64_t)instance, value);
+        if (r < 0) {
+                store_rollback(store);
+                return r;
+        }
+        return store_commit(store);
+}
+
+int store_each_setting(struct store *store, store_setting_fn each, void *userdata)
+{
+        sqlite3_stmt *row;
+        int r = start(store, &row, "SELECT name, ifnull(instance, 0), value FROM setting", "");
+
+        if (r < 0)
+                return r;
+        while ((r = next_row(store, row)) > 0) {
+                r = each((const char *)sqlite3_column_text(row, 0),
+                         (uint32_t)sqlite3_column_int64(row, 1),
+                         (const char *)sqlite3_column_text(row, 2), userdata);
+                if (r < 0) {
+                        sqlite3_reset(row);
+                        return r;
+                }
+        }
+        return r;
 }

@@ -130,6 +130,16 @@ int store_get_operation(struct store *store, uint32_t instance,
                         struct store_operation *ret_operation);
 
 /*
+ * Settings, by name. With @instance they belong to that instance and go with it; without (0) they last
+ * until the machine starts anew.
+ */
+int store_put_setting(struct store *store, const char *name, uint32_t instance, const char *value);
+
+typedef int (*store_setting_fn)(const char *name, uint32_t instance, const char *value,
+                                void *userdata);
+int store_each_setting(struct store *store, store_setting_fn each, void *userdata);
+
+/*
  * The movers that were started. One may outlive its manager by the driver call that it is in; the
  * next manager waits for that before it asks the driver how far things are.
  */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/test.h"
@@ -223,6 +224,41 @@ static void test_a_file_that_is_no_database_is_refused_and_kept(void **state)
         fd_close(fd);
 }
 
+static int collect_setting(const char *name, uint32_t instance, const char *value, void *userdata)
+{
+        char *text = userdata;
+
+        sprintf(text + strlen(text), "%s/%u=%s;", name, instance, value);
+        return 0;
+}
+
+static void check_settings(struct fixture *fixture, const char *wanted)
+{
+        char text[256] = "";
+
+        assert_int_equal(store_each_setting(fixture->store, collect_setting, text), 0);
+        assert_string_equal(text, wanted);
+}
+
+static void test_settings_last_as_long_as_what_they_belong_to(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_instance instance;
+
+        reopen(fixture, "boot-1");
+        instance = make_instance(fixture, "train");
+        assert_int_equal(store_put_setting(fixture->store, "capacity", instance.id, "50"), 0);
+        assert_int_equal(store_put_setting(fixture->store, "policy", 0, "2"), 0);
+        assert_int_equal(store_put_setting(fixture->store, "policy", 0, "3"), 0);
+        check_settings(fixture, "capacity/1=50;policy/0=3;");
+        reopen(fixture, "boot-1");
+        check_settings(fixture, "capacity/1=50;policy/0=3;");
+        reopen(fixture, "boot-2");
+        check_settings(fixture, "capacity/1=50;");
+        assert_int_equal(store_remove_instance(fixture->store, instance.id), 0);
+        check_settings(fixture, "");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -234,6 +270,7 @@ int main(void)
                 TEST(test_what_belongs_to_an_instance_goes_with_it),
                 TEST(test_another_boot_forgets_processes_and_transient_instances),
                 TEST(test_what_was_not_committed_has_not_happened),
+                TEST(test_settings_last_as_long_as_what_they_belong_to),
                 TEST(test_a_second_store_is_refused),
                 TEST(test_a_file_that_is_no_database_is_refused_and_kept),
         };

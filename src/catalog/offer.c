@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a site can still host, and where. */
+#include "catalog/catalog.h"
+
+/* Slots of a site, as many as the largest device has GiB. */
+#define SLOTS_MAX 1024
+
+struct occupancy {
+        uint8_t is_taken[SLOTS_MAX];
+        uint64_t frame_buffer; /* of the type that runs; 0: none does */
+        bool is_mixed;         /* several do */
+};
+
+static bool is_at(const struct board *board, uint32_t site, const struct board_instance *instance)
+{
+        struct board_gpu_instance gpu_instance;
+
+        if (instance->state == BOARD_SUSPENDED)
+                return false;
+        if (site < BOARD_DEVICES_MAX)
+                return instance->device == site && instance->gpu_instance == BOARD_NONE;
+        return board_read_gpu_instance(board, site - BOARD_DEVICES_MAX, &gpu_instance) &&
+               gpu_instance.device == instance->device && gpu_instance.id == instance->gpu_instance;
+}
+
+static void occupy(struct occupancy *occupancy, const struct board *board,
+                   const struct board_instance *instance)
+{
+        struct board_type type;
+        uint32_t slot;
+
+        for (uint32_t i = 0; i < instance->placement_size; i++)
+                if (instance->placement + i < SLOTS_MAX)
+                        occupancy->is_taken[instance->placement + i] = 1;
+        if (!board_find_type(board, instance->type_id, &slot) ||
+            !board_read_type(board, slot, &type))
+                return;
+        if (occupancy->frame_buffer != 0 && occupancy->frame_buffer != type.frame_buffer)
+                occupancy->is_mixed = true;
+        occupancy->frame_buffer = type.frame_buffer;
+}
+
+static void look(struct occupancy *ret_occupancy, const struct board *board, uint32_t site)
+{
+        struct board_instance instance;
+
+        *ret_occupancy = (struct occupancy){ 0 };
+        for (uint32_t slot = 0; slot < BOARD_INSTANCES_MAX; slot++)
+                if (board_read_instance(board, slot, &instance) && is_at(board, site, &instance))
+                        occupy(ret_occupancy, board, &instance);
+}
+
+static bool is_free(const struct occupancy *occupancy, uint32_t first, uint32_t size)
+{
+        for (uint32_t i = first; i < first + size; i++)
+                if (i >= SLOTS_MAX || occupancy->is_taken[i])
+                        return false;
+        return true;
+}
+
+static void take(struct occupancy *occupancy, uint32_t first, uint32_t size)
+{
+        for (uint32_t i = first; i < first + size && i < SLOTS_MAX; i++)
+                occupancy->is_taken[i] = 1;
+}
+
+/* How many of @placements could be taken one after another? */
+static uint32_t count_free(const struct occupancy *occupancy,
+                           const struct board_placements *placements, uint32_t size)
+{
+        struct occupancy rest = *occupancy;
+        uint32_t n = 0;
+
+        for (uint32_t i = 0; i < placements->n_mixed; i++)
+                if (is_free(&rest, placements->mixed[i], size)) {
+                        take(&rest, placements->mixed[i], size);
+                        n++;
+                }
+        return n;
+}
+
+static uint32_t count_creatable(const struct board *board, const struct occupancy *occupancy,
+                                const struct board_offer *offer, uint64_t left, bool mixes_sizes)
+{
+        struct board_placements placements;
+        struct board_type type;
+        uint64_t n;
+
+        if (!board_read_type(board, offer->type, &type) || type.frame_buffer == 0)
+                return 0;
+        n = left / type.frame_buffer;
+        n = n < offer->max_instances ? n : offer->max_instances;
+        if (!mixes_sizes)
+                return occupancy->frame_buffer != 0 &&
+                                       (occupancy->is_mixed ||
+                                        occupancy->frame_buffer != type.frame_buffer)
+                               ? 0
+                               : (uint32_t)n;
+        if (board_read_placements(board, offer->type, &placements)) {
+                uint32_t n_free = count_free(occupancy, &placements, type.placement_size);
+
+                n = n < n_free ? n : n_free;
+        }
+        return (uint32_t)n;
+}
+
+void catalog_update_offers(struct board *board, uint32_t site, uint64_t left, bool mixes_sizes)
+{
+        struct occupancy occupancy;
+        struct board_offers offers;
+        bool has_changed = false;
+
+        if (!board_read_offers(board, site, &offers))
+                return;
+        look(&occupancy, board, site);
+        for (uint32_t i = 0; i < offers.n; i++) {
+                uint32_t n =
+                        count_creatable(board, &occupancy, &offers.offer[i], left, mixes_sizes);
+
+                has_changed |= n != offers.offer[i].n_creatable;
+                offers.offer[i].n_creatable = (uint16_t)n;
+        }
+        if (has_changed)
+                board_write_offers(board, site, &offers);
+}
+
+uint32_t catalog_find_placement(const struct board *board, uint32_t site, uint32_t id,
+                                bool mixes_sizes)
+{
+        struct board_placements placements;
+        struct occupancy occupancy;
+        struct board_type type;
+        uint32_t slot;
+
+        if (!board_find_type(board, id, &slot) || !board_read_type(board, slot, &type) ||
+            !board_read_placements(board, slot, &placements))
+                return BOARD_PLACEMENT_NONE;
+        look(&occupancy, board, site);
+        for (uint32_t i = 0; i < (mixes_sizes ? placements.n_mixed : placements.n_uniform); i++) {
+                uint32_t first = mixes_sizes ? placements.mixed[i] : placements.uniform[i];
+
+                if (is_free(&occupancy, first, type.placement_size))
+                        return first;
+        }
+        return BOARD_PLACEMENT_NONE;
+}

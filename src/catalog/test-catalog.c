@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "base/test.h"
+#include "catalog/catalog.h"
+
+static const struct board_device h200 = { .pci_device_id = 0x233510de,
+                                          .memory_total = 143156 * MIB,
+                                          .name = "NVIDIA H200" };
+
+static int set_up(void **state)
+{
+        static struct board *board;
+        char path[] = "/tmp/test-catalog-XXXXXX";
+
+        close(mkstemp(path));
+        assert_int_equal(board_create(&board, path), 0);
+        unlink(path);
+        board_write_device(board, 0, &h200);
+        assert_int_equal(catalog_publish(board, &h200), 0);
+        *state = board;
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        board_close(*state);
+        return 0;
+}
+
+static void test_known_boards_have_nvidias_names(void **state)
+{
+        static const char *const names[] = { "141", "70", "35", "28", "17", "14", "8", "7", "4" };
+        struct catalog_type types[CATALOG_TYPES_MAX];
+        char name[BOARD_TEXT_MAX];
+
+        (void)state;
+        assert_int_equal(catalog_list_types(types, &h200), 9);
+        for (size_t i = 0; i < 9; i++) {
+                snprintf(name, sizeof(name), "NVIDIA H200-%sC", names[i]);
+                assert_string_equal(types[i].text.name, name);
+        }
+        assert_int_equal(types[0].type.id, 0x233501);
+        assert_int_equal(types[1].type.frame_buffer, 71168 * MIB);
+}
+
+static void test_other_boards_are_cut_too(void **state)
+{
+        const struct board_device other = { .pci_device_id = 0x123410de,
+                                            .memory_total = 24 * GIB,
+                                            .name = "NVIDIA Test Board" };
+        struct catalog_type types[CATALOG_TYPES_MAX];
+
+        (void)state;
+        assert_int_equal(catalog_list_types(types, &other), 5); /* a sixth were below 1 GiB */
+        assert_string_equal(types[1].text.name, "NVIDIA Test Board-12C");
+}
+
+static void test_quotas_get_the_smallest_type_that_holds_them(void **state)
+{
+        static const struct {
+                uint64_t quota;
+                uint32_t instances;
+        } cases[] = {
+                { GIB, 32 }, { 18 * GIB, 5 }, { 34 * GIB, 4 }, { 40 * GIB, 2 }, { GIB << 10, 1 }
+        };
+
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+                assert_int_equal(catalog_type_of_quota(*state, 0, cases[i].quota),
+                                 0x233500 + cases[i].instances);
+        assert_int_equal(catalog_type_of_quota(*state, 1, GIB), 0);
+}
+
+/* Rows of the tables in NVIDIA's user guide. */
+static void test_mixed_placements_are_nvidias(void **state)
+{
+        static const struct {
+                uint32_t region, size, max_instances;
+                int ids[17];
+        } rows[] = {
+                { 94, 94, 1, { 0, -1 } },
+                { 94, 15, 6, { 0, 32, 47, 79, -1 } },
+                { 94, 11, 8, { 0, 12, 23, 36, 47, 59, 70, 83, -1 } },
+                { 94, 4, 23, { 0, 7, 11, 19, 23, 31, 35, 43, 47, 54, 58, 66, 70, 78, 82, 90, -1 } },
+                { 80, 16, 5, { 0, 24, 40, 64, -1 } },
+                { 80, 5, 16, { 0, 5, 10, 15, 20, 25, 30, 35, 40, 45, 50, 55, 60, 65, 70, 75, -1 } },
+                { 40, 8, 5, { 0, 12, 20, 32, -1 } },
+                { 24, 8, 3, { 0, 16, -1 } },
+                { 24, 1, 24, { 0, 2, 3, 5, 6, 8, 9, 11, 12, 14, 15, 17, 18, 20, 21, 23, -1 } },
+                { 20, 1, 20, { 0, 1, 2, 4, 5, 6, 7, 9, 10, 11, 12, 14, 15, 16, 17, 19, -1 } },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                struct catalog_type type = { .type = { .max_instances = rows[i].max_instances,
+                                                       .placement_size = rows[i].size } };
+                uint32_t n = 0;
+
+                catalog_place(&type, rows[i].region);
+                while (rows[i].ids[n] >= 0) {
+                        assert_int_equal(type.placements.mixed[n], rows[i].ids[n]);
+                        n++;
+                }
+                assert_int_equal(type.placements.n_mixed, n);
+                assert_int_equal(type.placements.n_uniform, rows[i].max_instances);
+        }
+}
+
+static uint32_t get_creatable(struct board *board, uint32_t instances)
+{
+        struct board_offers offers;
+        struct board_type type;
+
+        assert_true(board_read_offers(board, 0, &offers));
+        for (uint32_t i = 0; i < offers.n; i++)
+                if (board_read_type(board, offers.offer[i].type, &type) &&
+                    type.id == 0x233500 + instances)
+                        return offers.offer[i].n_creatable;
+        fail();
+        return 0;
+}
+
+static void add_half(struct board *board, uint32_t placement)
+{
+        const struct board_instance instance = { .id = 1,
+                                                 .state = BOARD_RUNNING,
+                                                 .type_id = 0x233502,
+                                                 .gpu_instance = BOARD_NONE,
+                                                 .placement = placement,
+                                                 .placement_size = 70 };
+
+        board_write_instance(board, 0, &instance);
+}
+
+static void test_what_can_be_created_follows_from_what_runs(void **state)
+{
+        struct board *board = *state;
+
+        add_half(board, catalog_find_placement(board, 0, 0x233502, true));
+        catalog_update_offers(board, 0, 72000 * MIB, true);
+        assert_int_equal(get_creatable(board, 1), 0);
+        assert_int_equal(get_creatable(board, 2), 1);
+        assert_int_equal(get_creatable(board, 4), 2);
+        assert_int_equal(catalog_find_placement(board, 0, 0x233502, true), 71);
+        assert_int_equal(catalog_find_placement(board, 0, 0x233501, true), BOARD_PLACEMENT_NONE);
+}
+
+static void test_without_mixing_only_the_same_size_can_be_created(void **state)
+{
+        struct board *board = *state;
+
+        catalog_update_offers(board, 0, h200.memory_total, false);
+        assert_int_equal(get_creatable(board, 4), 4);
+        add_half(board, BOARD_PLACEMENT_NONE);
+        catalog_update_offers(board, 0, 72000 * MIB, false);
+        assert_int_equal(get_creatable(board, 2), 1);
+        assert_int_equal(get_creatable(board, 4), 0);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_known_boards_have_nvidias_names),
+                cmocka_unit_test(test_other_boards_are_cut_too),
+                cmocka_unit_test_setup_teardown(test_quotas_get_the_smallest_type_that_holds_them,
+                                                set_up, tear_down),
+                cmocka_unit_test(test_mixed_placements_are_nvidias),
+                cmocka_unit_test_setup_teardown(test_what_can_be_created_follows_from_what_runs,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_without_mixing_only_the_same_size_can_be_created, set_up, tear_down),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

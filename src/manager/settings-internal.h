@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_SETTINGS_INTERNAL_H
+#define MANAGER_SETTINGS_INTERNAL_H
+
+/* What the kinds of settings have in common. For settings*.c only. */
+
+#include "manager/settings.h"
+
+#define SETTING_NAME_MAX  128
+#define SETTING_VALUE_MAX 128
+
+struct board *settings_get_board(const struct manager *manager);
+uint64_t settings_now_ns(void);
+
+/* settings_is_active() - has the site a vGPU that is not suspended? */
+bool settings_is_active(const struct manager *manager, const struct settings_site *site);
+
+/* settings_check_mig() - Unsupported when the site is a device that is cut into GPU instances. */
+int settings_check_mig(const struct manager *manager, const struct settings_site *site,
+                       struct failure *failure);
+
+/* settings_format_site() - as it is called in the store, into SETTING_NAME_MAX / 2 bytes. */
+void settings_format_site(char *text, const struct settings_site *site);
+
+/* settings_remember() - in the store; @instance: the id of a vGPU that it belongs to, or 0. */
+int settings_remember(struct manager *manager, const char *name, uint32_t instance,
+                      const char *value, struct failure *failure);
+
+void settings_put_scheduler(struct manager *manager, const struct settings_site *site,
+                            uint32_t engine, const struct board_scheduler *scheduler);
+
+#endif
