@@ -16,6 +16,7 @@ USES = {
     "keeper": {"base", "wire"},
     "mover": {"base", "abi", "wire"},
     "meter": {"base"},
+    "scheduler": {"base"},
     "manager": {"base", "board", "catalog", "meter", "wire", "sim"},
     "checkpoint": {"base", "abi", "wire"},
     "lib": {"base", "abi", "wire"},

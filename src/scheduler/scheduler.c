@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scheduler/scheduler.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "scheduler/turn.h"
+#include "scheduler/weight.h"
+
+void scheduler_init(struct scheduler *scheduler)
+{
+        memset(scheduler, 0, sizeof(*scheduler));
+        list_init(&scheduler->members);
+        list_init(&scheduler->rest.link);
+        scheduler->order.until_ns = SCHEDULER_UNLIMITED;
+        scheduler->asked.policy = SCHEDULER_BEST_EFFORT;
+        scheduler_configure(scheduler, &scheduler->asked);
+}
+
+/* The number of vGPUs has a say in the defaults. */
+static void refresh(struct scheduler *scheduler)
+{
+        scheduler->settings = scheduler->asked;
+        scheduler_settings_complete(&scheduler->settings, scheduler->n_members);
+        weight_update(scheduler);
+}
+
+void scheduler_configure(struct scheduler *scheduler, const struct scheduler_settings *settings)
+{
+        scheduler->asked = *settings;
+        scheduler->has_changed = true;
+        refresh(scheduler);
+}
+
+/* What it did before it came, or while it had no work, gives it no right to more now. */
+static uint64_t least_progress(const struct scheduler *scheduler,
+                               const struct scheduler_member *except)
+{
+        const struct scheduler_member *member;
+        uint64_t least = UINT64_MAX;
+
+        list_for_each(member, &scheduler->members, link)
+                if (member != except && member->has_work && member->progress < least)
+                        least = member->progress;
+        return least == UINT64_MAX ? 0 : least;
+}
+
+void scheduler_add(struct scheduler *scheduler, struct scheduler_member *member)
+{
+        list_append(&scheduler->members, &member->link);
+        scheduler->n_members++;
+        member->has_work = member->has_woken = false;
+        refresh(scheduler);
+}
+
+static struct scheduler_member *before(struct scheduler *scheduler, struct scheduler_member *member)
+{
+        if (member->link.previous == &scheduler->members)
+                return NULL;
+        return list_entry(member->link.previous, struct scheduler_member, link);
+}
+
+void scheduler_remove(struct scheduler *scheduler, struct scheduler_member *member)
+{
+        if (scheduler->last == member)
+                scheduler->last = before(scheduler, member);
+        if (scheduler->order.owner == member) {
+                scheduler->order.owner = scheduler->order.member = NULL;
+                scheduler->has_changed = true;
+        }
+        list_remove(&member->link);
+        scheduler->n_members--;
+        refresh(scheduler);
+}
+
+void scheduler_set_share(struct scheduler *scheduler, struct scheduler_member *member,
+                         uint32_t share)
+{
+        member->share = share;
+        refresh(scheduler);
+}
+
+void scheduler_set_work(struct scheduler *scheduler, struct scheduler_member *member, bool has_work)
+{
+        uint64_t least;
+
+        if (member->has_work == has_work)
+                return;
+        if (has_work) {
+                least = least_progress(scheduler, member);
+                if (member->progress < least)
+                        member->progress = least;
+                member->has_woken = true;
+        }
+        member->has_work = has_work;
+        weight_update(scheduler);
+        if (scheduler->order.owner == member)
+                scheduler->has_changed = true;
+}
+
+static bool has_shares(const struct scheduler *scheduler)
+{
+        const struct scheduler_member *member;
+
+        list_for_each(member, &scheduler->members, link)
+                if (member->share)
+                        return true;
+        return false;
+}
+
+bool scheduler_is_enforcing(const struct scheduler *scheduler)
+{
+        if (scheduler->settings.policy == SCHEDULER_FIXED_SHARE)
+                return scheduler->n_members > 0;
+        if (scheduler->n_members < 2)
+                return false;
+        return scheduler->settings.policy == SCHEDULER_EQUAL_SHARE || has_shares(scheduler);
+}
+
+/* Nobody else to protect: with a fixed share a single one is held to it all the same. */
+static bool is_free(const struct scheduler *scheduler)
+{
+        const struct scheduler_member *member;
+        uint32_t n_working = 0;
+
+        if (!scheduler_is_enforcing(scheduler))
+                return true;
+        list_for_each(member, &scheduler->members, link)
+                n_working += member->has_work;
+        return n_working == 0 ||
+               (n_working == 1 && scheduler->settings.policy != SCHEDULER_FIXED_SHARE);
+}
+
+static bool is_over(const struct scheduler *scheduler, uint64_t now)
+{
+        const struct scheduler_order *order = &scheduler->order;
+
+        return order->mode == SCHEDULER_FREE || scheduler->has_changed ||
+               now < scheduler->start_ns || now >= order->until_ns;
+}
+
+/* Fixed share: the rest of a turn whose owner has run out of work, or has some again. */
+static bool continues_turn(const struct scheduler *scheduler, uint64_t now)
+{
+        return scheduler->settings.policy == SCHEDULER_FIXED_SHARE && scheduler->order.owner &&
+               now >= scheduler->start_ns && now < scheduler->order.until_ns;
+}
+
+bool scheduler_decide(struct scheduler *scheduler, uint64_t now, struct scheduler_order *ret_order)
+{
+        struct scheduler_order order = { .until_ns = SCHEDULER_UNLIMITED };
+
+        *ret_order = scheduler->order;
+        if (is_free(scheduler)) {
+                bool is_new = scheduler->order.mode != SCHEDULER_FREE;
+
+                scheduler->has_changed = false;
+                *ret_order = order;
+                return is_new;
+        }
+        if (!is_over(scheduler, now))
+                return false;
+        if (continues_turn(scheduler, now)) {
+                order.owner = scheduler->order.owner;
+                order.target = scheduler->order.until_ns - now;
+        } else {
+                order.owner = turn_pick(scheduler, &order.target);
+        }
+        scheduler->has_changed = false;
+        if (order.owner != &scheduler->rest && order.owner->has_work)
+                order.member = order.owner;
+        order.mode = order.member ? SCHEDULER_TURN : SCHEDULER_PAUSE;
+        order.until_ns = now + order.target;
+        *ret_order = order;
+        return true;
+}
+
+static void end_turn(struct scheduler *scheduler, uint64_t now)
+{
+        const struct scheduler_order *order = &scheduler->order;
+        uint64_t run = now > scheduler->start_ns ? now - scheduler->start_ns : 0;
+
+        if (!order->owner)
+                return;
+        if (run > SCHEDULER_RUN_MAX)
+                run = order->target;
+        turn_charge(order->owner, run, order->target);
+        if (!order->member)
+                return;
+        order->member->received += run;
+        turn_log(scheduler, order->member, run, order->target, now);
+}
+
+void scheduler_begin(struct scheduler *scheduler, struct scheduler_order *order, uint64_t now)
+{
+        end_turn(scheduler, now);
+        scheduler->order = *order;
+        scheduler->start_ns = now;
+        if (order->mode != SCHEDULER_FREE)
+                scheduler->order.until_ns = now + order->target;
+        *order = scheduler->order;
+}
+
+uint32_t scheduler_get_entitled(const struct scheduler *scheduler,
+                                const struct scheduler_member *member)
+{
+        const struct scheduler_member *other;
+        uint64_t sum = 0;
+
+        list_for_each(other, &scheduler->members, link)
+                sum += weight_of(scheduler, other);
+        if (scheduler->settings.policy == SCHEDULER_FIXED_SHARE && sum < SCHEDULER_WHOLE)
+                sum = SCHEDULER_WHOLE;
+        return sum ? (uint32_t)((uint64_t)weight_of(scheduler, member) * SCHEDULER_WHOLE / sum) : 0;
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Adaptive round robin. Who ran longer than its target owes the difference. Of what it owes, a part
+ * (one by the averaging factor) is taken off its next turn. Where that part is as long as the turn,
+ * the turn is left out and so much is paid. So in the long run everybody has what it is entitled
+ * to, also where turns end late again and again, and nobody waits longer than its debt is worth.
+ */
+#include "scheduler/turn.h"
+
+#include <stddef.h>
+
+#include "scheduler/weight.h"
+
+/* A turn shortened to less costs more than it is worth. */
+#define TARGET_MIN 1000000u /* ns */
+
+/* Rounds in which all may be left out for what they owe; then somebody has to be next. */
+#define ROUNDS_MAX 64
+
+/* The rest of a fixed share stands behind the last member. */
+static struct scheduler_member *after(struct scheduler *scheduler, struct scheduler_member *member)
+{
+        struct list *next =
+                member && member != &scheduler->rest ? member->link.next : scheduler->members.next;
+
+        if (next == &scheduler->members)
+                return &scheduler->rest;
+        return list_entry(next, struct scheduler_member, link);
+}
+
+static bool may_be_next(const struct scheduler *scheduler, const struct scheduler_member *member)
+{
+        return member == &scheduler->rest ? member->weight > 0
+                                          : weight_takes_turns(scheduler, member);
+}
+
+/* What is taken off the next turn of @member, which would last @turn. */
+static uint64_t compensation(const struct scheduler *scheduler,
+                             const struct scheduler_member *member, uint64_t turn)
+{
+        uint64_t part = member->overshoot / scheduler->settings.averaging_factor;
+        uint64_t shortest = turn < TARGET_MIN ? turn : TARGET_MIN;
+
+        if (part >= turn)
+                return turn;
+        return part < turn - shortest ? part : turn - shortest;
+}
+
+static struct scheduler_member *pick_in_order(struct scheduler *scheduler, uint64_t *ret_target)
+{
+        struct scheduler_member *member = scheduler->last;
+        uint64_t steps = (uint64_t)(scheduler->n_members + 1) * ROUNDS_MAX;
+
+        for (uint64_t i = 0;; i++) {
+                uint64_t turn, taken;
+
+                member = after(scheduler, member);
+                if (member->was_early) {
+                        member->was_early = false;
+                        continue;
+                }
+                if (!may_be_next(scheduler, member))
+                        continue;
+                turn = weight_get_turn(scheduler, member->weight);
+                taken = compensation(scheduler, member, turn);
+                member->overshoot -= taken;
+                *ret_target = turn - taken;
+                if (taken < turn)
+                        return member;
+                if (i >= steps) {
+                        *ret_target = turn;
+                        return member;
+                }
+        }
+}
+
+static struct scheduler_member *pick_least_served(struct scheduler *scheduler, uint64_t *ret_target)
+{
+        struct scheduler_member *best = NULL, *member = scheduler->last;
+
+        for (uint32_t i = 0; i <= scheduler->n_members; i++) {
+                member = after(scheduler, member);
+                if (may_be_next(scheduler, member) && (!best || member->progress < best->progress))
+                        best = member;
+        }
+        *ret_target = weight_get_turn(scheduler, best->weight);
+        return best;
+}
+
+/* What a whole turn adds to its progress: so coarse the comparison is. */
+static uint64_t step_of(const struct scheduler *scheduler, const struct scheduler_member *member)
+{
+        return weight_get_turn(scheduler, member->weight) * SCHEDULER_WHOLE / member->weight;
+}
+
+/*
+ * Who has new work and has not had more than the others is next, and has had its turn of this round
+ * then. Every second turn at most, so that the others go on taking theirs.
+ */
+static struct scheduler_member *find_woken(struct scheduler *scheduler)
+{
+        struct scheduler_member *member, *woken = NULL;
+        uint64_t least = UINT64_MAX;
+
+        if (scheduler->settings.policy == SCHEDULER_FIXED_SHARE || scheduler->has_jumped_queue)
+                return NULL;
+        list_for_each(member, &scheduler->members, link) {
+                if (!member->has_work)
+                        continue;
+                if (member->progress < least)
+                        least = member->progress;
+                if (member->has_woken && !member->was_early && member != scheduler->last &&
+                    (!woken || member->progress < woken->progress))
+                        woken = member;
+        }
+        if (!woken || woken->progress > least + step_of(scheduler, woken))
+                return NULL;
+        woken->was_early = scheduler->settings.is_adaptive;
+        return woken;
+}
+
+struct scheduler_member *turn_pick(struct scheduler *scheduler, uint64_t *ret_target)
+{
+        struct scheduler_member *member = find_woken(scheduler);
+
+        scheduler->has_jumped_queue = member != NULL;
+        if (member) {
+                *ret_target = weight_get_turn(scheduler, member->weight);
+        } else {
+                member = scheduler->settings.is_adaptive ? pick_in_order(scheduler, ret_target)
+                                                         : pick_least_served(scheduler, ret_target);
+                scheduler->last = member;
+        }
+        member->has_woken = false;
+        return member;
+}
+
+void turn_charge(struct scheduler_member *member, uint64_t run, uint64_t target)
+{
+        if (member->weight > 0)
+                member->progress += run * SCHEDULER_WHOLE / member->weight;
+        if (run <= target)
+                return;
+        member->overshoot += run - target;
+        member->preempted += run - target;
+}
+
+void turn_log(struct scheduler *scheduler, const struct scheduler_member *member, uint64_t run,
+              uint64_t target, uint64_t now)
+{
+        scheduler->log[scheduler->n_logged++ % SCHEDULER_LOG_MAX] = (struct scheduler_turn){
+                .end = now,
+                .run = run,
+                .run_total = member->received,
+                .target = target,
+                .preempted = member->preempted,
+                .id = member->id,
+                .weight = member->weight,
+        };
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SCHEDULER_WEIGHT_H
+#define SCHEDULER_WEIGHT_H
+
+/* What the members of a scheduler are entitled to, and how long their turns are. */
+
+#include "scheduler/scheduler.h"
+
+/* weight_of() - what the settings give @member, in parts of the device, before anybody is left out. */
+uint32_t weight_of(const struct scheduler *scheduler, const struct scheduler_member *member);
+
+/* weight_update() - set all members' weights for who has work now; fixed share: for all. */
+void weight_update(struct scheduler *scheduler);
+
+/* weight_takes_turns() - a member with a fixed share has its turns also when it has no work. */
+bool weight_takes_turns(const struct scheduler *scheduler, const struct scheduler_member *member);
+
+/* weight_get_turn() - how long a turn of weight @weight lasts, in ns. */
+uint64_t weight_get_turn(const struct scheduler *scheduler, uint32_t weight);
+
+#endif
