@@ -11,6 +11,8 @@ import sys
 MACROS = {"always": "NVML_ALWAYS", "own": "NVML_OWN", "stand-in": "NVML_STAND_IN",
           "forward": "NVML_FORWARD", "refuse": "NVML_REFUSE"}
 
+HEADERS = ["nvml-vgpu", "nvml-accounting", "nvml-mig", "nvml-sensors"]
+
 # A stub knows neither arguments nor result, so no prototype can be wrong.
 STUBS_HEAD = """#if defined(__x86_64__)
         .macro stub name, offset
@@ -74,7 +76,7 @@ def version_script(path):
 
 def layouts(path):
     facts = json.load(open(path))
-    yield '#include "abi/nvml-vgpu.h"'
+    yield from (f'#include "abi/{name}.h"' for name in HEADERS)
     for name, struct in facts["structs"].items():
         yield f'_Static_assert(sizeof({name}) == {struct["size"]}, "{name}");'
         for field, offset in struct["offsets"].items():

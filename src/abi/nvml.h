@@ -75,7 +75,11 @@ typedef enum {
         NVML_VALUE_TYPE_UNSIGNED_SHORT = 6,
 } nvmlValueType_t;
 
-typedef enum { NVML_BRAND_UNKNOWN = 0, NVML_BRAND_NVIDIA = 14 } nvmlBrandType_t;
+typedef enum {
+        NVML_BRAND_UNKNOWN = 0,
+        NVML_BRAND_NVIDIA = 14,
+        NVML_BRAND_COUNT = 18
+} nvmlBrandType_t;
 typedef enum { NVML_COMPUTEMODE_DEFAULT = 0 } nvmlComputeMode_t;
 typedef enum { NVML_PSTATE_0 = 0, NVML_PSTATE_UNKNOWN = 32 } nvmlPstates_t;
 
@@ -132,6 +136,7 @@ typedef enum {
 } nvmlUUIDType_t;
 
 typedef unsigned int nvmlDeviceArchitecture_t;
+#define NVML_DEVICE_ARCH_VOLTA     5
 #define NVML_DEVICE_ARCH_TURING    6
 #define NVML_DEVICE_ARCH_AMPERE    7
 #define NVML_DEVICE_ARCH_ADA       8
