@@ -1,102 +1,182 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Accounting of the processes in a vGPU: always on, and so far for those that run. What
- * the manager does not sum up over the life of a process is "not available".
+ * Accounting: the lives of the processes in a vGPU. The records of those that ended come first, in
+ * the order of their ends, then those that run. A number of a process that was used twice means the one that
+ * ended last; one that runs is hidden behind it until it ends too, as in NVIDIA's driver.
  */
 #include <string.h>
 
+#include "abi/nvml-accounting.h"
 #include "nvml/answer.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
-/* What a question without room is told, whoever asks: the length of NVIDIA's list. */
-#define ACCOUNTING_RECORDS 4000
-
-static nvmlReturn_t find(struct board_instance *ret_instance, nvmlVgpuInstance_t id,
-                         bool has_pointers)
-{
-        if (!has_pointers || id == 0)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        return view_instance(ret_instance, id) ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
-}
-
 nvmlReturn_t our_nvmlVgpuInstanceGetAccountingMode(nvmlVgpuInstance_t id, nvmlEnableState_t *mode)
 {
-        struct board_instance instance;
-        nvmlReturn_t r = find(&instance, id, mode);
+        struct view_instance instance;
+        nvmlReturn_t r = view_instance(&instance, id, mode);
 
-        if (r == NVML_SUCCESS)
-                *mode = NVML_FEATURE_ENABLED;
-        return r;
+        if (r != NVML_SUCCESS)
+                return r;
+        if (instance.value.accounting == BOARD_NONE)
+                return NVML_ERROR_NOT_SUPPORTED;
+        if (instance.value.guest_driver != BOARD_GUEST_DRIVER_RUNNING)
+                return NVML_ERROR_DRIVER_NOT_LOADED;
+        *mode = (nvmlEnableState_t)instance.value.accounting;
+        return NVML_SUCCESS;
 }
 
-static unsigned int list_pids(uint32_t instance, unsigned int *pids)
+/* A vGPU that keeps accounts. */
+static nvmlReturn_t find(struct view_instance *ret_instance, nvmlVgpuInstance_t id,
+                         bool has_pointers)
 {
-        struct board_process process;
-        uint32_t cursor = 0;
+        nvmlReturn_t r = view_instance(ret_instance, id, has_pointers);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        return ret_instance->value.accounting == 1 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
+/* From the record with @number on, the next of the vGPU's that runs, or that does not. */
+static bool next_account(struct board_account *ret_account, uint64_t *number,
+                         const struct view_instance *instance, bool runs)
+{
+        uint64_t end = board_count_account(instance->board, instance->slot);
+
+        while (*number < end)
+                if (board_read_account(instance->board, instance->slot, (*number)++, ret_account) &&
+                    ret_account->instance == instance->value.id &&
+                    (ret_account->is_running != 0) == runs)
+                        return true;
+        return false;
+}
+
+static uint64_t get_first(const struct view_instance *instance)
+{
+        return board_first_account(instance->board, instance->slot);
+}
+
+static unsigned int list_pids(const struct view_instance *instance, unsigned int *pids)
+{
+        struct board_account account;
         unsigned int n = 0;
 
-        while (n < ACCOUNTING_RECORDS && view_next_process_of(&process, &cursor, instance))
-                pids[n++] = process.pid;
+        for (int runs = 0; runs <= 1; runs++)
+                for (uint64_t number = get_first(instance);
+                     n < BOARD_ACCOUNTS_MAX && next_account(&account, &number, instance, runs);)
+                        pids[n++] = account.pid;
         return n;
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetAccountingPids(nvmlVgpuInstance_t id, unsigned int *count,
                                                    unsigned int *pids)
 {
-        unsigned int found[ACCOUNTING_RECORDS], n;
-        struct board_instance instance;
+        unsigned int found[BOARD_ACCOUNTS_MAX];
+        struct view_instance instance;
         nvmlReturn_t r;
 
         if (!count)
                 return NVML_ERROR_INVALID_ARGUMENT;
         if (*count == 0) {
-                *count = ACCOUNTING_RECORDS;
+                *count = BOARD_ACCOUNTS_MAX;
                 return NVML_ERROR_INSUFFICIENT_SIZE; /* before the handle */
         }
         r = find(&instance, id, pids);
-        if (r != NVML_SUCCESS)
-                return r;
-        n = list_pids(id, found);
-        r = answer_room(count, n);
-        if (r == NVML_SUCCESS)
-                memcpy(pids, found, n * sizeof(*pids));
-        return r;
+        return r == NVML_SUCCESS ? answer_numbers(count, pids, found, list_pids(&instance, found))
+                                 : r;
 }
 
-static nvmlAccountingStats_t get_stats(const struct board_process *process)
+static bool find_account(struct board_account *ret_account, const struct view_instance *instance,
+                         uint32_t pid)
 {
-        return (nvmlAccountingStats_t){
-                .gpuUtilization = (unsigned int)NVML_VALUE_NOT_AVAILABLE,
-                .memoryUtilization = (unsigned int)NVML_VALUE_NOT_AVAILABLE,
-                .maxMemoryUsage = process->memory_used,
-                .startTime = process->start_ns / 1000,
-                .isRunning = 1,
-        };
+        struct board_account account;
+        bool found = false;
+
+        for (int runs = 0; runs <= 1 && !found; runs++)
+                for (uint64_t number = get_first(instance);
+                     next_account(&account, &number, instance, runs);) {
+                        if (account.pid != pid)
+                                continue;
+                        *ret_account = account;
+                        found = true;
+                }
+        return found;
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetAccountingStats(nvmlVgpuInstance_t id, unsigned int pid,
                                                     nvmlAccountingStats_t *stats)
 {
-        struct board_instance instance;
-        struct board_process process;
+        struct view_instance instance;
+        struct board_account account;
         nvmlReturn_t r = find(&instance, id, stats);
 
         if (r != NVML_SUCCESS)
                 return r;
-        for (uint32_t cursor = 0; view_next_process_of(&process, &cursor, id);) {
-                if (process.pid != pid)
-                        continue;
-                *stats = get_stats(&process);
-                return NVML_SUCCESS;
-        }
-        return NVML_ERROR_NOT_FOUND;
+        if (!find_account(&account, &instance, pid))
+                return NVML_ERROR_NOT_FOUND;
+        *stats = (nvmlAccountingStats_t){ .gpuUtilization = account.utilization_gpu,
+                                          .memoryUtilization = account.utilization_memory,
+                                          .maxMemoryUsage = account.max_memory,
+                                          .time = account.is_running ? 0 : account.time_ms,
+                                          .startTime = account.start_us,
+                                          .isRunning = account.is_running != 0 };
+        return NVML_SUCCESS;
 }
 
-nvmlReturn_t our_nvmlVgpuInstanceClearAccountingPids(nvmlVgpuInstance_t id)
-{
-        struct board_instance instance;
-        nvmlReturn_t r = find(&instance, id, true);
+/* A device that hosts vGPUs keeps its accounts by vGPU, and does so always. */
 
-        return r == NVML_SUCCESS ? answer_change() : r;
+nvmlReturn_t our_nvmlDeviceGetAccountingMode(nvmlDevice_t handle, nvmlEnableState_t *mode)
+{
+        struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, mode);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (device.accounting == BOARD_NONE)
+                return NVML_ERROR_NOT_SUPPORTED;
+        *mode = (nvmlEnableState_t)device.accounting;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlDeviceGetAccountingBufferSize(nvmlDevice_t handle, unsigned int *entries)
+{
+        struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, entries);
+
+        if (r == NVML_SUCCESS)
+                *entries = BOARD_ACCOUNTS_MAX;
+        return r;
+}
+
+static nvmlReturn_t refuse(nvmlDevice_t handle, bool has_pointers)
+{
+        struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, has_pointers);
+
+        return r == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : r;
+}
+
+nvmlReturn_t our_nvmlDeviceGetAccountingStats(nvmlDevice_t handle, unsigned int pid,
+                                              nvmlAccountingStats_t *stats)
+{
+        (void)pid;
+        return refuse(handle, stats);
+}
+
+nvmlReturn_t our_nvmlDeviceGetAccountingStats_v2(nvmlDevice_t handle,
+                                                 nvmlAccountingStats_v2_t *stats)
+{
+        return refuse(handle, stats);
+}
+
+nvmlReturn_t our_nvmlDeviceGetAccountingPids(nvmlDevice_t handle, unsigned int *count,
+                                             unsigned int *pids)
+{
+        (void)pids;
+        return refuse(handle, count);
+}
+
+nvmlReturn_t our_nvmlDeviceClearAccountingPids(nvmlDevice_t handle)
+{
+        return refuse(handle, true);
 }

@@ -2,7 +2,7 @@
 #ifndef NVML_ANSWER_H
 #define NVML_ANSWER_H
 
-/* The parts that many answers have in common: texts, lists, and who may change something. */
+/* The parts that many answers have in common: texts and lists. */
 
 #include "abi/nvml-vgpu.h"
 
@@ -18,7 +18,11 @@ nvmlReturn_t answer_room(unsigned int *count, unsigned int n);
 /* answer_room_or_count() - the same, but a question with no room is a SUCCESS (session lists). */
 nvmlReturn_t answer_room_or_count(unsigned int *count, unsigned int n);
 
-/* answer_change() - to a change that is right but that we can't take to the manager yet. */
-nvmlReturn_t answer_change(void);
+/*
+ * answer_numbers() - the @n numbers at @from by the protocol of answer_room(); INVALID_ARGUMENT
+ * when there is no @count, or room but no array.
+ */
+nvmlReturn_t answer_numbers(unsigned int *count, unsigned int *to, const unsigned int *from,
+                            unsigned int n);
 
 #endif

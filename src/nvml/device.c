@@ -25,13 +25,16 @@ nvmlReturn_t our_nvmlDeviceGetCount(unsigned int *count)
         return our_nvmlDeviceGetCount_v2(count);
 }
 
-/* The handle of the device at @position of what we show. */
+/* The handle of the device at @position of what we show; NULL: it is lost. */
 static nvmlDevice_t get_handle(uint32_t position)
 {
-        struct board_instance own;
+        struct board_device device;
+        struct view_instance own;
 
+        if (!view_device_at(&device, position) || device.is_lost)
+                return NULL;
         if (view_is_guest())
-                return view_own_instance(&own) ? view_get_handle(own.device) : NULL;
+                return view_own_instance(&own) ? view_get_handle(own.value.device) : NULL;
         return view_get_handle(position);
 }
 
@@ -132,68 +135,62 @@ nvmlReturn_t our_nvmlDeviceGetHandleByPciBusId(const char *bus_id, nvmlDevice_t 
         return our_nvmlDeviceGetHandleByPciBusId_v2(bus_id, device);
 }
 
-/* No device of ours has a serial number. */
+static bool has_serial(const struct board_device *device, const void *serial)
+{
+        struct board_device_detail detail;
+
+        return board_read_device_detail(view_board(), device->index, &detail) && *detail.serial &&
+               strcmp(detail.serial, serial) == 0;
+}
+
+/* A guest is not told its device's serial number. */
 nvmlReturn_t our_nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device)
 {
-        return serial && device ? NVML_ERROR_NOT_FOUND : NVML_ERROR_INVALID_ARGUMENT;
+        if (!serial || !device)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        return view_is_guest() ? NVML_ERROR_NOT_FOUND : find_by(has_serial, serial, device);
 }
 
 nvmlReturn_t our_nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned int *index)
 {
         struct board_device device;
+        nvmlReturn_t r;
 
-        if (!view_is_substitute() || !view_device(&device, handle))
+        if (!view_is_substitute())
                 return NVML_REAL(nvmlDeviceGetIndex)(handle, index);
-        if (!index)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        *index = device.index;
-        return NVML_SUCCESS;
+        r = view_device(&device, handle, index);
+        if (r == NVML_SUCCESS)
+                *index = device.index;
+        return r;
 }
 
 nvmlReturn_t our_nvmlDeviceGetName(nvmlDevice_t handle, char *text, unsigned int size)
 {
         struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, text);
 
-        if (!text || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
+        if (r != NVML_SUCCESS)
+                return r;
         return answer_text(text, size, device.name);
 }
 
 nvmlReturn_t our_nvmlDeviceGetUUID(nvmlDevice_t handle, char *text, unsigned int size)
 {
         struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, text);
 
-        if (!text || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
+        if (r != NVML_SUCCESS)
+                return r;
         return answer_text(text, size, device.uuid);
-}
-
-nvmlReturn_t our_nvmlDeviceGetBrand(nvmlDevice_t handle, nvmlBrandType_t *brand)
-{
-        struct board_device device;
-
-        if (!brand || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
-        *brand = NVML_BRAND_NVIDIA;
-        return NVML_SUCCESS;
-}
-
-nvmlReturn_t our_nvmlDeviceGetMinorNumber(nvmlDevice_t handle, unsigned int *minor)
-{
-        struct board_device device;
-
-        if (!minor || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
-        *minor = device.index;
-        return NVML_SUCCESS;
 }
 
 nvmlReturn_t our_nvmlDeviceGetBoardId(nvmlDevice_t handle, unsigned int *id)
 {
         struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, id);
 
-        if (!id || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
+        if (r != NVML_SUCCESS)
+                return r;
         *id = device.pci_domain << 16 | device.pci_bus << 8 | device.pci_device;
         return NVML_SUCCESS;
 }
@@ -201,9 +198,10 @@ nvmlReturn_t our_nvmlDeviceGetBoardId(nvmlDevice_t handle, unsigned int *id)
 nvmlReturn_t our_nvmlDeviceGetMultiGpuBoard(nvmlDevice_t handle, unsigned int *flag)
 {
         struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, flag);
 
-        if (!flag || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
+        if (r != NVML_SUCCESS)
+                return r;
         *flag = 0;
         return NVML_SUCCESS;
 }
@@ -211,9 +209,10 @@ nvmlReturn_t our_nvmlDeviceGetMultiGpuBoard(nvmlDevice_t handle, unsigned int *f
 nvmlReturn_t our_nvmlDeviceGetPciInfo(nvmlDevice_t handle, nvmlPciInfo_v1_t *pci)
 {
         struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, pci);
 
-        if (!pci || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
+        if (r != NVML_SUCCESS)
+                return r;
         *pci = (nvmlPciInfo_v1_t){ .domain = device.pci_domain,
                                    .bus = device.pci_bus,
                                    .device = device.pci_device,
@@ -225,9 +224,10 @@ nvmlReturn_t our_nvmlDeviceGetPciInfo(nvmlDevice_t handle, nvmlPciInfo_v1_t *pci
 nvmlReturn_t our_nvmlDeviceGetPciInfo_v2(nvmlDevice_t handle, nvmlPciInfo_v2_t *pci)
 {
         struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, pci);
 
-        if (!pci || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
+        if (r != NVML_SUCCESS)
+                return r;
         *pci = (nvmlPciInfo_v2_t){ .domain = device.pci_domain,
                                    .bus = device.pci_bus,
                                    .device = device.pci_device,
@@ -240,9 +240,10 @@ nvmlReturn_t our_nvmlDeviceGetPciInfo_v2(nvmlDevice_t handle, nvmlPciInfo_v2_t *
 nvmlReturn_t our_nvmlDeviceGetPciInfo_v3(nvmlDevice_t handle, nvmlPciInfo_t *pci)
 {
         struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, pci);
 
-        if (!pci || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
+        if (r != NVML_SUCCESS)
+                return r;
         *pci = (nvmlPciInfo_t){ .domain = device.pci_domain,
                                 .bus = device.pci_bus,
                                 .device = device.pci_device,
@@ -256,13 +257,15 @@ nvmlReturn_t our_nvmlDeviceGetPciInfo_v3(nvmlDevice_t handle, nvmlPciInfo_t *pci
 nvmlReturn_t our_nvmlDeviceGetPciInfoExt(nvmlDevice_t handle, nvmlPciInfoExt_v1_t *pci)
 {
         struct board_device device;
+        nvmlReturn_t r;
 
         if (!pci)
                 return NVML_ERROR_INVALID_ARGUMENT;
         if (pci->version != NVML_VERSION(nvmlPciInfoExt_v1_t, 1))
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        if (!view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
+        r = view_device(&device, handle, true);
+        if (r != NVML_SUCCESS)
+                return r;
         *pci = (nvmlPciInfoExt_v1_t){ .version = pci->version,
                                       .domain = device.pci_domain,
                                       .bus = device.pci_bus,
@@ -272,57 +275,5 @@ nvmlReturn_t our_nvmlDeviceGetPciInfoExt(nvmlDevice_t handle, nvmlPciInfoExt_v1_
                                       .baseClass = 3, /* display controller */
                                       .subClass = 2 /* 3D */ };
         bus_id_format(pci->busId, &device);
-        return NVML_SUCCESS;
-}
-
-/* What the first digits of NVIDIA's PCI device numbers tell, for data-centre devices. */
-static const struct {
-        uint16_t first, last; /* PCI device */
-        nvmlDeviceArchitecture_t architecture;
-        int major, minor; /* CUDA compute capability */
-} generations[] = {
-        { 0x1e00, 0x1fff, NVML_DEVICE_ARCH_TURING, 7, 5 },
-        { 0x2080, 0x20ff, NVML_DEVICE_ARCH_AMPERE, 8, 0 },
-        { 0x2200, 0x22ff, NVML_DEVICE_ARCH_AMPERE, 8, 6 },
-        { 0x2300, 0x23ff, NVML_DEVICE_ARCH_HOPPER, 9, 0 },
-        { 0x2680, 0x28ff, NVML_DEVICE_ARCH_ADA, 8, 9 },
-        { 0x2900, 0x29ff, NVML_DEVICE_ARCH_BLACKWELL, 10, 0 },
-};
-
-static int find_generation(const struct board_device *device)
-{
-        uint16_t id = (uint16_t)(device->pci_device_id >> 16);
-
-        for (size_t i = 0; i < sizeof(generations) / sizeof(generations[0]); i++)
-                if (id >= generations[i].first && id <= generations[i].last)
-                        return (int)i;
-        return -1;
-}
-
-nvmlReturn_t our_nvmlDeviceGetArchitecture(nvmlDevice_t handle,
-                                           nvmlDeviceArchitecture_t *architecture)
-{
-        struct board_device device;
-        int i;
-
-        if (!architecture || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
-        i = find_generation(&device);
-        *architecture = i < 0 ? NVML_DEVICE_ARCH_UNKNOWN : generations[i].architecture;
-        return NVML_SUCCESS;
-}
-
-nvmlReturn_t our_nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int *major, int *minor)
-{
-        struct board_device device;
-        int i;
-
-        if (!major || !minor || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
-        i = find_generation(&device);
-        if (i < 0)
-                return NVML_ERROR_NOT_SUPPORTED;
-        *major = generations[i].major;
-        *minor = generations[i].minor;
         return NVML_SUCCESS;
 }

@@ -57,9 +57,10 @@ nvmlReturn_t our_nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *event,
 nvmlReturn_t our_nvmlDeviceGetSupportedEventTypes(nvmlDevice_t handle, unsigned long long *mask)
 {
         struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, mask);
 
-        if (!mask || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
+        if (r != NVML_SUCCESS)
+                return r;
         *mask = 0;
         return NVML_SUCCESS;
 }
@@ -68,8 +69,9 @@ nvmlReturn_t our_nvmlDeviceRegisterEvents(nvmlDevice_t handle, unsigned long lon
                                           nvmlEventSet_t set)
 {
         struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, (uintptr_t)set == event_set);
 
-        if ((uintptr_t)set != event_set || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
+        if (r != NVML_SUCCESS)
+                return r;
         return mask == 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }

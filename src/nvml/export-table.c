@@ -15,6 +15,7 @@
 
 #include "nvml/bus-id.h"
 #include "nvml/library.h"
+#include "nvml/process.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
@@ -82,9 +83,7 @@ static nvmlReturn_t (*real_hosts_vgpus)(nvmlDevice_t handle, unsigned int *flag)
 
 static nvmlReturn_t hosts_vgpus(nvmlDevice_t handle, unsigned int *flag)
 {
-        struct board_device device;
-
-        if (!library_is_ours() || !view_device(&device, handle))
+        if (!library_is_ours() || !view_knows(handle))
                 return real_hosts_vgpus ? real_hosts_vgpus(handle, flag)
                                         : NVML_ERROR_INVALID_ARGUMENT;
         if (!flag)
@@ -109,46 +108,58 @@ static nvmlReturn_t get_address(unsigned int index, unsigned int *domain, unsign
 /* The caller tells no size; a short name has always fitted. */
 static nvmlReturn_t get_vm_name(nvmlVgpuInstance_t id, char *name)
 {
-        struct board_instance instance;
+        struct view_instance instance;
+        struct board_vm vm;
+        nvmlReturn_t r =
+                library_is_ours() ? view_instance(&instance, id, name) : NVML_ERROR_UNINITIALIZED;
 
-        if (!name || id == 0)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        if (!library_is_ours() || !view_instance(&instance, id))
+        if (r != NVML_SUCCESS)
+                return r;
+        if (!board_read_vm(instance.board, instance.slot, &vm))
                 return NVML_ERROR_NOT_FOUND;
-        snprintf(name, VM_NAME_MAX, "%.63s", instance.name);
+        snprintf(name, VM_NAME_MAX, "%.63s", vm.name);
         return NVML_SUCCESS;
 }
 
-static nvmlReturn_t list_processes(nvmlDevice_t handle, unsigned int *count,
+static nvmlReturn_t list_processes(nvmlDevice_t handle, uint32_t kinds, unsigned int *count,
                                    struct listed_process *list)
 {
         struct board_process process;
         struct board_device device;
         unsigned int n = 0;
 
-        if (!count || !list || !library_is_ours() || !view_device(&device, handle))
+        if (!library_is_ours() || view_device(&device, handle, count && list) != NVML_SUCCESS)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        for (uint32_t cursor = 0;
-             n < PROCESSES_MAX && n < *count && view_next_process(&process, &cursor, device.index);
+        for (uint32_t cursor = 0; n < PROCESSES_MAX && n < *count &&
+                                  process_next(&process, &cursor, device.index, kinds);
              n++) {
-                list[n] = (struct listed_process){ .pid = process.pid,
-                                                   .used = process.memory_used,
-                                                   .gpu_instance = NVML_INVALID_MIG_ID,
-                                                   .compute_instance = NVML_INVALID_MIG_ID };
+                list[n] = (struct listed_process){
+                        .pid = process.pid,
+                        .used = process.memory_used,
+                        .gpu_instance = process_get_gpu_instance(&process),
+                        .compute_instance = NVML_INVALID_MIG_ID,
+                };
                 snprintf(list[n].name, sizeof(list[n].name), "%s", process.name);
         }
         *count = n;
         return NVML_SUCCESS;
 }
 
-static nvmlReturn_t list_no_processes(nvmlDevice_t handle, unsigned int *count,
-                                      struct listed_process *list)
+static nvmlReturn_t list_compute(nvmlDevice_t handle, unsigned int *count,
+                                 struct listed_process *list)
 {
-        (void)handle;
-        if (!count || !list)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        *count = 0;
-        return NVML_SUCCESS;
+        return list_processes(handle, BOARD_COMPUTE, count, list);
+}
+
+static nvmlReturn_t list_mps(nvmlDevice_t handle, unsigned int *count, struct listed_process *list)
+{
+        return list_processes(handle, 0, count, list);
+}
+
+static nvmlReturn_t list_graphics(nvmlDevice_t handle, unsigned int *count,
+                                  struct listed_process *list)
+{
+        return list_processes(handle, BOARD_GRAPHICS, count, list);
 }
 
 static nvmlReturn_t answer_not_supported(void)
@@ -170,9 +181,9 @@ static void set(unsigned int slot, nvml_function function)
 
 static void set_own_processes(void)
 {
-        set(SLOT_COMPUTE_PROCESSES, (nvml_function)list_processes);
-        set(SLOT_MPS_PROCESSES, (nvml_function)list_no_processes);
-        set(SLOT_GRAPHICS_PROCESSES, (nvml_function)list_no_processes);
+        set(SLOT_COMPUTE_PROCESSES, (nvml_function)list_compute);
+        set(SLOT_MPS_PROCESSES, (nvml_function)list_mps);
+        set(SLOT_GRAPHICS_PROCESSES, (nvml_function)list_graphics);
 }
 
 static const struct table *make_own(void)

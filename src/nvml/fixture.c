@@ -12,7 +12,34 @@
 
 static void add_device(struct board *board, uint32_t index)
 {
+        struct board_device_detail detail = {
+                .capability = { [BOARD_CAN_FRACTIONAL] = 1,
+                                [BOARD_CAN_MIX_PROFILES] = 1,
+                                [BOARD_CAN_MIX_SIZES] = 1,
+                                [BOARD_CAN_READ_BANDWIDTH] = 25000 },
+                .scheduler = { .policy = { BOARD_POLICY_BEST_EFFORT, BOARD_POLICY_EQUAL_SHARE,
+                                           BOARD_POLICY_FIXED_SHARE },
+                               .time_slice_min = 1000000,
+                               .time_slice_max = 30000000,
+                               .can_arr = 1,
+                               .frequency_min = 63,
+                               .frequency_max = 960,
+                               .averaging_min = 1,
+                               .averaging_max = 60 },
+                .brand = BOARD_NONE,
+                .architecture = BOARD_NONE,
+                .compute_major = BOARD_NONE,
+                .n_cores = BOARD_NONE,
+                .memory_bus_width = BOARD_NONE,
+                .minor_number = index,
+                .metadata_text = "233518BE00000000",
+        };
         struct board_device device = { .index = index,
+                                       .virtualization = BOARD_VIRTUALIZATION_HOST_VGPU,
+                                       .mixes_sizes = 1,
+                                       .ecc = BOARD_NONE,
+                                       .accounting = 1,
+                                       .can_migrate = 1,
                                        .pci_bus = 0x17 + index * 0x10,
                                        .pci_device_id = 0x233510de,
                                        .pci_subsystem_id = 0x18be10de,
@@ -26,6 +53,7 @@ static void add_device(struct board *board, uint32_t index)
         snprintf(device.uuid, sizeof(device.uuid), "%s",
                  index == 0 ? FIXTURE_GPU_0_UUID : FIXTURE_GPU_1_UUID);
         board_write_device(board, index, &device);
+        board_write_device_detail(board, index, &detail);
         assert_int_equal(catalog_publish(board, &device), 0);
 }
 
@@ -56,6 +84,12 @@ static const struct board_instance instances[] = {
           .name = "asleep" },
 };
 
+static const struct board_host host = { .supported_min = FIXTURE_VGPU_VERSION,
+                                        .supported_max = FIXTURE_VGPU_VERSION,
+                                        .current_min = FIXTURE_VGPU_VERSION,
+                                        .current_max = FIXTURE_VGPU_VERSION,
+                                        .can_mix_sizes = 1 };
+
 static const struct board_process processes[] = {
         { .pid = 4242,
           .instance = FIXTURE_TRAIN,
@@ -66,12 +100,43 @@ static const struct board_process processes[] = {
         { .pid = 4343, .instance = FIXTURE_INFER, .memory_used = 3 * GIB, .name = "server" },
 };
 
+/* A vGPU of the manager's own, whose machine is the tenant. */
 static void add_instance(struct board *board, uint32_t slot, const struct board_instance *like)
 {
         struct board_instance instance = *like;
+        struct board_vm vm = { .id_kind = BOARD_VM_DOMAIN,
+                               .licence_expiry = { .status = BOARD_EXPIRY_PERMANENT },
+                               .driver_version = "580.159.04",
+                               .pci_bus_id = "00000000:17:00.0" };
 
         instance.type_id = catalog_type_of_quota(board, 0, instance.frame_buffer_quota);
+        instance.guest_driver = BOARD_GUEST_DRIVER_RUNNING;
+        instance.licence = BOARD_LICENCE_LICENSED;
+        instance.gpu_instance = BOARD_NONE;
+        instance.placement = BOARD_PLACEMENT_NONE;
+        instance.ecc = BOARD_NONE;
+        instance.accounting = 1;
+        instance.encoder_capacity = 100;
+        instance.vgpu_version = FIXTURE_VGPU_VERSION;
+        instance.can_migrate = 1;
+        snprintf(vm.id, sizeof(vm.id), "%u", instance.tenant_uid);
+        snprintf(vm.name, sizeof(vm.name), "%s", instance.name);
         board_write_instance(board, slot, &instance);
+        board_write_vm(board, slot, &vm);
+}
+
+static void add_process(struct board *board, uint32_t i)
+{
+        struct board_account account = { .instance = processes[i].instance,
+                                         .pid = processes[i].pid,
+                                         .is_running = 1,
+                                         .utilization_gpu = BOARD_NONE,
+                                         .utilization_memory = BOARD_NONE,
+                                         .max_memory = processes[i].memory_used,
+                                         .start_us = processes[i].start_ns / 1000 };
+
+        board_write_process(board, 7 + i, &processes[i]);
+        board_append_account(board, 5 + i, &account);
 }
 
 void fixture_beat(struct fixture *fixture, uint64_t ago_ns)
@@ -88,6 +153,7 @@ void fixture_publish(struct fixture *fixture)
         board_close(fixture->board);
         assert_int_equal(board_create(&fixture->board, fixture->path), 0);
         fixture->board->simulated = 1;
+        board_write_host(fixture->board, 0, &host);
         snprintf(fixture->board->driver_name, sizeof(fixture->board->driver_name), "580.159.04");
         fixture_beat(fixture, 0);
         for (uint32_t i = 0; i < 2; i++)
@@ -96,7 +162,7 @@ void fixture_publish(struct fixture *fixture)
         for (uint32_t i = 0; i < 3; i++)
                 add_instance(fixture->board, 5 + i, &instances[i]);
         for (uint32_t i = 0; i < 2; i++)
-                board_write_process(fixture->board, 7 + i, &processes[i]);
+                add_process(fixture->board, i);
 }
 
 struct fixture *fixture_new(void)

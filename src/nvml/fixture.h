@@ -21,6 +21,8 @@
 #define FIXTURE_GPU_1_UUID "GPU-11111111-2222-3333-4444-555555555551"
 #define FIXTURE_MEMORY     (143771 * MIB)
 
+#define FIXTURE_VGPU_VERSION (1u << 16)
+
 struct fixture {
         char directory[64];
         char path[PATHS_MAX];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Licences: a vGPU of ours needs none, which NVML's clients understand best as a permanent one.
+ * Licences: of a vGPU, and the licensable features of a device.
  *
- * The list of licensable features grew four times; each name of the function fills the layout that
- * it was made for, with the beginning of the same entry.
+ * The list of features grew four times; each name of the function fills the layout that it was made
+ * for, with the beginning of the same entry.
  */
 #include <stdio.h>
 #include <string.h>
@@ -12,74 +12,128 @@
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
-static const nvmlVgpuLicenseExpiry_t permanent = { .status = NVML_GRID_LICENSE_EXPIRY_PERMANENT };
-
-static nvmlReturn_t find(nvmlVgpuInstance_t id, bool has_pointers)
+static nvmlVgpuLicenseExpiry_t get_expiry(const struct board_expiry *expiry)
 {
-        struct board_instance instance;
+        return (nvmlVgpuLicenseExpiry_t){ .year = expiry->year,
+                                          .month = expiry->month,
+                                          .day = expiry->day,
+                                          .hour = expiry->hour,
+                                          .min = expiry->minute,
+                                          .sec = expiry->second,
+                                          .status = (unsigned char)expiry->status };
+}
 
-        if (!has_pointers || id == 0)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        return view_instance(&instance, id) ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+/* Without a driver that could ask for one there is none. */
+static bool is_licensed(const struct board_instance *instance)
+{
+        return instance->guest_driver == BOARD_GUEST_DRIVER_RUNNING &&
+               instance->licence == BOARD_LICENCE_LICENSED;
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetLicenseStatus(nvmlVgpuInstance_t id, unsigned int *licensed)
 {
-        nvmlReturn_t r = find(id, licensed);
+        struct view_instance instance;
+        nvmlReturn_t r = view_instance(&instance, id, licensed);
 
         if (r == NVML_SUCCESS)
-                *licensed = 1;
-        return r;
-}
-
-nvmlReturn_t our_nvmlVgpuInstanceGetLicenseInfo(nvmlVgpuInstance_t id,
-                                                nvmlVgpuLicenseInfo_v1_t *info)
-{
-        nvmlReturn_t r = find(id, info);
-
-        if (r == NVML_SUCCESS)
-                *info = (nvmlVgpuLicenseInfo_v1_t){ .isLicensed = 1, .licenseExpiry = permanent };
+                *licensed = is_licensed(&instance.value);
         return r;
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetLicenseInfo_v2(nvmlVgpuInstance_t id,
                                                    nvmlVgpuLicenseInfo_t *info)
 {
-        nvmlReturn_t r = find(id, info);
+        struct view_instance instance;
+        struct board_vm vm;
+        nvmlReturn_t r = view_instance(&instance, id, info);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (instance.value.guest_driver != BOARD_GUEST_DRIVER_RUNNING)
+                return NVML_ERROR_DRIVER_NOT_LOADED;
+        if (!board_read_vm(instance.board, instance.slot, &vm))
+                return NVML_ERROR_NOT_FOUND; /* it went at this moment */
+        *info = (nvmlVgpuLicenseInfo_t){ .isLicensed = is_licensed(&instance.value),
+                                         .licenseExpiry = get_expiry(&vm.licence_expiry),
+                                         .currentState = instance.value.licence };
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlVgpuInstanceGetLicenseInfo(nvmlVgpuInstance_t id,
+                                                nvmlVgpuLicenseInfo_v1_t *info)
+{
+        nvmlVgpuLicenseInfo_t newest;
+        nvmlReturn_t r = info ? our_nvmlVgpuInstanceGetLicenseInfo_v2(id, &newest)
+                              : NVML_ERROR_INVALID_ARGUMENT;
 
         if (r == NVML_SUCCESS)
-                *info = (nvmlVgpuLicenseInfo_t){ .isLicensed = 1,
-                                                 .licenseExpiry = permanent,
-                                                 .currentState = NVML_GRID_LICENSE_STATE_LICENSED };
+                *info = (nvmlVgpuLicenseInfo_v1_t){ .isLicensed = newest.isLicensed,
+                                                    .licenseExpiry = newest.licenseExpiry };
         return r;
 }
 
-static const nvmlGridLicensableFeature_t feature = {
-        .featureCode = NVML_GRID_LICENSE_FEATURE_CODE_COMPUTE,
-        .featureState = 1,
-        .productName = "OpenVGPU",
-        .featureEnabled = 1,
-        .licenseExpiry = { .status = NVML_GRID_LICENSE_EXPIRY_PERMANENT },
-};
+static nvmlGridLicensableFeature_t get_feature(const struct board_feature *from)
+{
+        nvmlGridLicensableFeature_t feature = {
+                .featureCode = (nvmlGridLicenseFeatureCode_t)from->code,
+                .featureState = from->is_licensed,
+                .featureEnabled = from->is_enabled,
+                .licenseExpiry = get_expiry(&from->expiry),
+        };
+
+        answer_text(feature.licenseInfo, sizeof(feature.licenseInfo), from->licence);
+        answer_text(feature.productName, sizeof(feature.productName), from->product);
+        return feature;
+}
+
+/* What a guest has is its vGPU's licence. */
+static void describe_own(struct board_features *ret_features)
+{
+        struct view_instance own;
+        struct board_vm vm;
+
+        *ret_features = (struct board_features){ 0 };
+        if (!view_own_instance(&own) || !board_read_vm(own.board, own.slot, &vm))
+                return;
+        ret_features->is_supported = 1;
+        ret_features->n = 1;
+        ret_features->feature[0] =
+                (struct board_feature){ .code = NVML_GRID_LICENSE_FEATURE_CODE_COMPUTE,
+                                        .is_licensed = is_licensed(&own.value),
+                                        .is_enabled = is_licensed(&own.value),
+                                        .expiry = vm.licence_expiry,
+                                        .product = "OpenVGPU" };
+}
 
 struct features_head {
         int is_supported;
         unsigned int n;
 };
 
-/* A guest has one feature, a host none. @entry_size bytes of it fit the caller's layout. */
-static nvmlReturn_t list_features(nvmlDevice_t handle, void *features, size_t size,
-                                  size_t entry_size)
+/* @entry_size bytes of a feature fit the caller's layout. */
+static nvmlReturn_t list_features(nvmlDevice_t handle, void *list, size_t size, size_t entry_size)
 {
-        struct features_head head = { .is_supported = view_is_guest(), .n = view_is_guest() };
+        struct board_features features;
+        struct features_head head = { 0 };
         struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, list);
+        char *to = (char *)list + sizeof(head);
 
-        if (!features || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
-        memset(features, 0, size);
-        memcpy(features, &head, sizeof(head));
-        if (head.n > 0)
-                memcpy((char *)features + sizeof(head), &feature, entry_size);
+        if (r != NVML_SUCCESS)
+                return r;
+        if (view_is_guest())
+                describe_own(&features);
+        else if (!board_read_features(view_board(), device.index, &features))
+                features = (struct board_features){ 0 };
+        head.is_supported = (int)features.is_supported;
+        head.n = features.n < BOARD_FEATURES_MAX ? features.n : BOARD_FEATURES_MAX;
+        memset(list, 0, size);
+        memcpy(list, &head, sizeof(head));
+        for (unsigned int i = 0; i < head.n; i++) {
+                nvmlGridLicensableFeature_t feature = get_feature(&features.feature[i]);
+
+                memcpy(to + i * entry_size, &feature, entry_size);
+        }
         return NVML_SUCCESS;
 }
 
@@ -115,5 +169,6 @@ nvmlReturn_t our_nvmlDeviceGetGridLicensableFeatures_v4(nvmlDevice_t handle,
 {
         if (!view_is_substitute())
                 return NVML_REAL(nvmlDeviceGetGridLicensableFeatures_v4)(handle, features);
-        return list_features(handle, features, sizeof(*features), sizeof(feature));
+        return list_features(handle, features, sizeof(*features),
+                             sizeof(nvmlGridLicensableFeature_t));
 }

@@ -12,28 +12,35 @@
 #include <string.h>
 
 #include "nvml/answer.h"
+#include "nvml/site.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
 #define OPAQUE_MAGIC     0x4d475056u /* "VPGM" */
 #define METADATA_VERSION 1
 
-/* The version of what we move, and all that we can read. */
-#define VGPU_VERSION_MIN (1u << 16)
-#define VGPU_VERSION_MAX (1u << 16)
-
 #define COMPATIBLE_ALWAYS                                                         \
         (NVML_VGPU_VM_COMPATIBILITY_COLD | NVML_VGPU_VM_COMPATIBILITY_HIBERNATE | \
          NVML_VGPU_VM_COMPATIBILITY_SLEEP | NVML_VGPU_VM_COMPATIBILITY_LIVE)
 
-/* As long as what NVIDIA's library was seen to have: clients may count on it. */
+/*
+ * Of what kind the device is, and of a vGPU what would have to move. As long as what NVIDIA's
+ * library was seen to have: clients may count on it.
+ */
 struct opaque {
         uint32_t magic;
         uint32_t version;
         uint32_t pci_device_id;
         uint32_t pci_subsystem_id;
+        uint32_t is_sriov;
+        uint32_t ecc; /* 0, 1, or BOARD_NONE */
+        uint32_t type_id;
+        uint32_t reserved;
+        uint32_t frame_buffer[2];  /* bytes; low word first, since a blob may lie anywhere */
+        uint32_t uses[2];          /* bits of board_vm.uses */
         char uuid[BOARD_UUID_MAX]; /* of the vGPU; empty for a device */
-        char reserved[260 - 4 * sizeof(uint32_t) - BOARD_UUID_MAX];
+        char kind[BOARD_TEXT_MAX]; /* equal on two devices between which vGPUs can move */
+        char tail[260 - 12 * sizeof(uint32_t) - BOARD_UUID_MAX - BOARD_TEXT_MAX];
 };
 
 _Static_assert(sizeof(struct opaque) == 260, "four bytes are in the declared struct");
@@ -43,15 +50,34 @@ _Static_assert(sizeof(struct opaque) == 260, "four bytes are in the declared str
 #define DEVICE_METADATA_SIZE \
         ((unsigned int)(offsetof(nvmlVgpuPgpuMetadata_t, opaqueData) + sizeof(struct opaque)))
 
-static void write_opaque(char *to, const struct board_device *device, const char *uuid)
+static struct opaque describe(const struct board *board, const struct board_device *device)
 {
         struct opaque opaque = { .magic = OPAQUE_MAGIC,
                                  .version = METADATA_VERSION,
                                  .pci_device_id = device->pci_device_id,
-                                 .pci_subsystem_id = device->pci_subsystem_id };
+                                 .pci_subsystem_id = device->pci_subsystem_id,
+                                 .is_sriov = device->is_sriov,
+                                 .ecc = device->ecc };
+        struct board_device_detail detail;
 
-        snprintf(opaque.uuid, sizeof(opaque.uuid), "%s", uuid);
-        memcpy(to, &opaque, sizeof(opaque));
+        if (board_read_device_detail(board, device->index, &detail))
+                snprintf(opaque.kind, sizeof(opaque.kind), "%.127s", detail.metadata_text);
+        return opaque;
+}
+
+static void describe_instance(struct opaque *opaque, const struct view_instance *instance)
+{
+        const struct board_instance *value = &instance->value;
+        struct board_vm vm;
+
+        opaque->type_id = value->type_id;
+        opaque->frame_buffer[0] = (uint32_t)value->frame_buffer_quota;
+        opaque->frame_buffer[1] = (uint32_t)(value->frame_buffer_quota >> 32);
+        snprintf(opaque->uuid, sizeof(opaque->uuid), "%s", value->uuid);
+        if (board_read_vm(instance->board, instance->slot, &vm)) {
+                opaque->uses[0] = (uint32_t)vm.uses;
+                opaque->uses[1] = (uint32_t)(vm.uses >> 32);
+        }
 }
 
 /* @size against @needed; true when the caller may go on to write. */
@@ -63,33 +89,53 @@ static bool fits(unsigned int *size, unsigned int needed)
         return does;
 }
 
+static unsigned int get_capability(uint32_t can_migrate)
+{
+        return can_migrate ? NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION : 0;
+}
+
+/* What only the guest's driver knows is unset until it runs. */
+static void describe_guest(nvmlVgpuMetadata_t *head, const struct view_instance *instance)
+{
+        struct board_vm vm;
+
+        if (instance->value.guest_driver != BOARD_GUEST_DRIVER_RUNNING)
+                return;
+        head->guestInfoState = NVML_VGPU_INSTANCE_GUEST_INFO_STATE_INITIALIZED;
+        head->vgpuVirtualizationCaps = get_capability(instance->value.can_migrate);
+        head->guestVgpuVersion = instance->value.vgpu_version;
+        if (board_read_vm(instance->board, instance->slot, &vm))
+                snprintf(head->guestDriverVersion, sizeof(head->guestDriverVersion), "%.79s",
+                         vm.driver_version);
+}
+
 nvmlReturn_t our_nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t id, nvmlVgpuMetadata_t *metadata,
                                              unsigned int *size)
 {
-        nvmlVgpuMetadata_t head = {
-                .version = METADATA_VERSION,
-                .guestInfoState = NVML_VGPU_INSTANCE_GUEST_INFO_STATE_INITIALIZED,
-                .vgpuVirtualizationCaps = NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION,
-                .guestVgpuVersion = VGPU_VERSION_MAX,
-                .opaqueDataSize = sizeof(struct opaque),
-        };
-        struct board_instance instance;
+        nvmlVgpuMetadata_t head = { .version = METADATA_VERSION,
+                                    .opaqueDataSize = sizeof(struct opaque) };
+        struct view_instance instance;
         struct board_device device;
+        struct opaque opaque;
+        nvmlReturn_t r;
 
         if (!size)
                 return NVML_ERROR_INVALID_ARGUMENT;
         if (!fits(size, VGPU_METADATA_SIZE))
                 return NVML_ERROR_INSUFFICIENT_SIZE; /* before the handle */
-        if (!metadata || id == 0)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        if (!view_instance(&instance, id) || !view_physical(&device, instance.device))
+        r = view_instance(&instance, id, metadata);
+        if (r != NVML_SUCCESS)
+                return r;
+        if (!board_read_device(instance.board, instance.value.device, &device))
                 return NVML_ERROR_NOT_FOUND;
 
-        answer_text(head.guestDriverVersion, sizeof(head.guestDriverVersion), view_driver_name());
+        describe_guest(&head, &instance);
         answer_text(head.hostDriverVersion, sizeof(head.hostDriverVersion), view_driver_name());
+        opaque = describe(instance.board, &device);
+        describe_instance(&opaque, &instance);
         memcpy(metadata, &head, offsetof(nvmlVgpuMetadata_t, opaqueData));
-        write_opaque((char *)metadata + offsetof(nvmlVgpuMetadata_t, opaqueData), &device,
-                     instance.uuid);
+        memcpy((char *)metadata + offsetof(nvmlVgpuMetadata_t, opaqueData), &opaque,
+               sizeof(opaque));
         *size = VGPU_METADATA_SIZE;
         return NVML_SUCCESS;
 }
@@ -97,14 +143,12 @@ nvmlReturn_t our_nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t id, nvmlVgpuMeta
 nvmlReturn_t our_nvmlDeviceGetVgpuMetadata(nvmlDevice_t handle, nvmlVgpuPgpuMetadata_t *metadata,
                                            unsigned int *size)
 {
-        nvmlVgpuPgpuMetadata_t head = {
-                .version = METADATA_VERSION,
-                .pgpuVirtualizationCaps = NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION,
-                .hostSupportedVgpuRange = { VGPU_VERSION_MIN, VGPU_VERSION_MAX },
-                .opaqueDataSize = sizeof(struct opaque),
-        };
-        struct board_device device;
-        nvmlReturn_t r = size ? view_host_device(&device, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlVgpuPgpuMetadata_t head = { .version = METADATA_VERSION,
+                                        .opaqueDataSize = sizeof(struct opaque) };
+        struct board_host host;
+        struct opaque opaque;
+        struct site site;
+        nvmlReturn_t r = size ? site_of_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
 
         if (r != NVML_SUCCESS)
                 return r;
@@ -113,31 +157,37 @@ nvmlReturn_t our_nvmlDeviceGetVgpuMetadata(nvmlDevice_t handle, nvmlVgpuPgpuMeta
         if (!metadata)
                 return NVML_ERROR_INVALID_ARGUMENT;
 
+        head.pgpuVirtualizationCaps = get_capability(site.device.can_migrate);
+        if (board_read_host(site.board, 0, &host))
+                head.hostSupportedVgpuRange =
+                        (nvmlVgpuVersion_t){ host.current_min, host.current_max };
         answer_text(head.hostDriverVersion, sizeof(head.hostDriverVersion), view_driver_name());
+        opaque = describe(site.board, &site.device);
         memcpy(metadata, &head, offsetof(nvmlVgpuPgpuMetadata_t, opaqueData));
-        write_opaque((char *)metadata + offsetof(nvmlVgpuPgpuMetadata_t, opaqueData), &device, "");
+        memcpy((char *)metadata + offsetof(nvmlVgpuPgpuMetadata_t, opaqueData), &opaque,
+               sizeof(opaque));
         *size = DEVICE_METADATA_SIZE;
         return NVML_SUCCESS;
 }
 
-/* Device, board, and a word of capabilities (ECC, SR-IOV: neither concerns a move of ours). */
+/* Made for comparison only. */
 nvmlReturn_t our_nvmlDeviceGetPgpuMetadataString(nvmlDevice_t handle, char *text,
                                                  unsigned int *size)
 {
-        struct board_device device;
-        char string[17];
-        nvmlReturn_t r = size ? view_host_device(&device, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        struct board_device_detail detail;
+        struct site site;
+        nvmlReturn_t r = size ? site_of_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (!fits(size, sizeof(string)))
+        if (!board_read_device_detail(site.board, site.device.index, &detail))
+                return NVML_ERROR_NOT_SUPPORTED;
+        if (!fits(size, (unsigned int)strlen(detail.metadata_text) + 1))
                 return NVML_ERROR_INSUFFICIENT_SIZE;
         if (!text)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        snprintf(string, sizeof(string), "%04X%04X%08X", device.pci_device_id >> 16,
-                 device.pci_subsystem_id >> 16, 0u);
-        *size = sizeof(string);
-        return answer_text(text, *size, string);
+        *size = (unsigned int)strlen(detail.metadata_text) + 1;
+        return answer_text(text, *size, detail.metadata_text);
 }
 
 static bool read_opaque(struct opaque *ret_opaque, const char *from, unsigned int size)
@@ -146,6 +196,13 @@ static bool read_opaque(struct opaque *ret_opaque, const char *from, unsigned in
                 return false;
         memcpy(ret_opaque, from, sizeof(*ret_opaque));
         return ret_opaque->magic == OPAQUE_MAGIC && ret_opaque->version == METADATA_VERSION;
+}
+
+static bool is_same_kind(const struct opaque *from, const struct opaque *to)
+{
+        return from->pci_device_id == to->pci_device_id &&
+               from->pci_subsystem_id == to->pci_subsystem_id && from->is_sriov == to->is_sriov &&
+               from->ecc == to->ecc && strncmp(from->kind, to->kind, sizeof(from->kind)) == 0;
 }
 
 /* What stands in the way, or NVML_VGPU_COMPATIBILITY_LIMIT_NONE; the first of several. */
@@ -164,20 +221,27 @@ static nvmlVgpuPgpuCompatibilityLimitCode_t find_limit(const nvmlVgpuMetadata_t 
             !read_opaque(&from, vgpu_data, vgpu->opaqueDataSize) ||
             !read_opaque(&to, pgpu_data, pgpu->opaqueDataSize))
                 return NVML_VGPU_COMPATIBILITY_LIMIT_OTHER;
-        if (vgpu->guestVgpuVersion < pgpu->hostSupportedVgpuRange.minVersion ||
-            vgpu->guestVgpuVersion > pgpu->hostSupportedVgpuRange.maxVersion)
-                return NVML_VGPU_COMPATIBILITY_LIMIT_GUEST_DRIVER;
-        if (from.pci_device_id != to.pci_device_id || from.pci_subsystem_id != to.pci_subsystem_id)
+        if (!is_same_kind(&from, &to))
                 return NVML_VGPU_COMPATIBILITY_LIMIT_GPU;
+        if (vgpu->guestInfoState == NVML_VGPU_INSTANCE_GUEST_INFO_STATE_INITIALIZED &&
+            (vgpu->guestVgpuVersion < pgpu->hostSupportedVgpuRange.minVersion ||
+             vgpu->guestVgpuVersion > pgpu->hostSupportedVgpuRange.maxVersion))
+                return NVML_VGPU_COMPATIBILITY_LIMIT_GUEST_DRIVER;
         return NVML_VGPU_COMPATIBILITY_LIMIT_NONE;
 }
 
+/* Both can, and the vGPU uses nothing that has to stay. */
 static bool can_migrate(const nvmlVgpuMetadata_t *vgpu, const nvmlVgpuPgpuMetadata_t *pgpu)
 {
+        struct opaque from;
+
+        memcpy(&from, (const char *)vgpu + offsetof(nvmlVgpuMetadata_t, opaqueData), sizeof(from));
         return vgpu->vgpuVirtualizationCaps & pgpu->pgpuVirtualizationCaps &
-               NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION;
+                       NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION &&
+               from.uses[0] == 0 && from.uses[1] == 0;
 }
 
+/* Where nothing is in the way, only a start from nothing does without what runs, or without a move. */
 nvmlReturn_t our_nvmlGetVgpuCompatibility(nvmlVgpuMetadata_t *vgpu, nvmlVgpuPgpuMetadata_t *pgpu,
                                           nvmlVgpuPgpuCompatibility_t *compatibility)
 {
@@ -188,11 +252,14 @@ nvmlReturn_t our_nvmlGetVgpuCompatibility(nvmlVgpuMetadata_t *vgpu, nvmlVgpuPgpu
                 return NVML_ERROR_INVALID_ARGUMENT;
 
         limit = find_limit(vgpu, pgpu);
-        if (limit == NVML_VGPU_COMPATIBILITY_LIMIT_NONE && can_migrate(vgpu, pgpu)) {
+        if (limit == NVML_VGPU_COMPATIBILITY_LIMIT_NONE) {
                 states = COMPATIBLE_ALWAYS;
-        } else if (limit == NVML_VGPU_COMPATIBILITY_LIMIT_NONE) {
-                states = NVML_VGPU_VM_COMPATIBILITY_COLD; /* nothing to carry over */
-                limit = NVML_VGPU_COMPATIBILITY_LIMIT_OTHER;
+                if (vgpu->guestInfoState != NVML_VGPU_INSTANCE_GUEST_INFO_STATE_INITIALIZED)
+                        limit = NVML_VGPU_COMPATIBILITY_LIMIT_GUEST_DRIVER;
+                else if (!can_migrate(vgpu, pgpu))
+                        limit = NVML_VGPU_COMPATIBILITY_LIMIT_OTHER;
+                if (limit != NVML_VGPU_COMPATIBILITY_LIMIT_NONE)
+                        states = NVML_VGPU_VM_COMPATIBILITY_COLD;
         }
         compatibility->vgpuVmCompatibility = (nvmlVgpuVmCompatibility_t)states;
         compatibility->compatibilityLimitCode = limit;
@@ -201,26 +268,13 @@ nvmlReturn_t our_nvmlGetVgpuCompatibility(nvmlVgpuMetadata_t *vgpu, nvmlVgpuPgpu
 
 nvmlReturn_t our_nvmlGetVgpuVersion(nvmlVgpuVersion_t *supported, nvmlVgpuVersion_t *current)
 {
+        struct board_host host;
+
         if (!supported || !current)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        *supported = *current = (nvmlVgpuVersion_t){ VGPU_VERSION_MIN, VGPU_VERSION_MAX };
+        if (view_is_guest() || !board_read_host(view_board(), 0, &host))
+                return NVML_ERROR_NOT_SUPPORTED;
+        *supported = (nvmlVgpuVersion_t){ host.supported_min, host.supported_max };
+        *current = (nvmlVgpuVersion_t){ host.current_min, host.current_max };
         return NVML_SUCCESS;
-}
-
-static bool any_runs(void)
-{
-        struct board_instance instance;
-
-        for (uint32_t device = 0; device < view_count_devices(); device++)
-                for (uint32_t cursor = 0; view_next_instance(&instance, &cursor, device);)
-                        return true;
-        return false;
-}
-
-nvmlReturn_t our_nvmlSetVgpuVersion(nvmlVgpuVersion_t *range)
-{
-        if (!range || range->minVersion > range->maxVersion ||
-            range->minVersion < VGPU_VERSION_MIN || range->maxVersion > VGPU_VERSION_MAX)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        return any_runs() ? NVML_ERROR_IN_USE : answer_change();
 }

@@ -1,136 +1,168 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placement: where in the frame buffer a vGPU may lie.
+ * Placement: where in the frame buffer a vGPU lies, or may lie.
  *
- * Our vGPUs lie nowhere in particular: their memory is mapped page by page, so any mix
- * of sizes fits in any order. That is what NVML calls heterogeneous mode, always on, and
- * no vGPU has a placement id. The lists of placements are answered as if instances of one type
- * stood side by side, one slot a GiB, so that a client that reasons with them gets the right
- * counts: as many supported as the type's most instances, as many creatable as still fit.
+ * A type has a list of first slots for a device on which sizes mix (heterogeneous mode) and another
+ * one for a device where all vGPUs are of one size. Creatable are those whose slots nobody
+ * has, and of these as many as the site could take now: vGPUs that lie nowhere in particular,
+ * whose memory is mapped page by page, take room but no slots.
  */
-#include "base/size.h"
+#include <stddef.h>
+
 #include "nvml/answer.h"
+#include "nvml/site.h"
 #include "nvml/slots.h"
-#include "nvml/vgpu-type.h"
-#include "nvml/view.h"
-
-nvmlReturn_t our_nvmlDeviceGetVgpuHeterogeneousMode(nvmlDevice_t handle,
-                                                    nvmlVgpuHeterogeneousMode_v1_t *mode)
-{
-        struct board_device device;
-        nvmlReturn_t r = view_host_device(&device, handle);
-
-        if (r != NVML_SUCCESS)
-                return r;
-        if (!mode)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        if (mode->version != NVML_VERSION(nvmlVgpuHeterogeneousMode_v1_t, 1))
-                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        mode->mode = NVML_FEATURE_ENABLED;
-        return NVML_SUCCESS;
-}
-
-static bool has_active(const struct board_device *device)
-{
-        struct board_instance instance;
-        uint32_t cursor = 0;
-
-        return view_next_instance(&instance, &cursor, device->index);
-}
-
-nvmlReturn_t our_nvmlDeviceSetVgpuHeterogeneousMode(nvmlDevice_t handle,
-                                                    const nvmlVgpuHeterogeneousMode_v1_t *mode)
-{
-        struct board_device device;
-        nvmlReturn_t r = view_host_device(&device, handle);
-
-        if (r != NVML_SUCCESS)
-                return r;
-        if (!mode)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        if (mode->version != NVML_VERSION(nvmlVgpuHeterogeneousMode_v1_t, 1))
-                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        if (mode->mode > NVML_FEATURE_ENABLED)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        return has_active(&device) ? NVML_ERROR_IN_USE : answer_change();
-}
 
 nvmlReturn_t our_nvmlVgpuInstanceGetPlacementId(nvmlVgpuInstance_t id,
                                                 nvmlVgpuPlacementId_v1_t *placement)
 {
-        struct board_instance instance;
+        struct view_instance instance;
+        nvmlReturn_t r;
 
         if (!placement)
                 return NVML_ERROR_INVALID_ARGUMENT;
         if (placement->version != NVML_VERSION(nvmlVgpuPlacementId_v1_t, 1))
-                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        if (id == 0)
+                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH; /* before the handle */
+        r = view_instance(&instance, id, true);
+        if (r == NVML_SUCCESS)
+                placement->placementId = instance.value.placement;
+        return r;
+}
+
+/* The slots that running vGPUs of @site have, as far as they overlap those of a new one. */
+static bool is_taken(const struct site *site, uint32_t first, uint32_t size)
+{
+        struct view_instance instance;
+
+        for (uint32_t cursor = 0; site_next_instance(&instance, &cursor, site);) {
+                const struct board_instance *other = &instance.value;
+
+                if (other->gpu_instance == site->gpu_instance &&
+                    other->placement != BOARD_PLACEMENT_NONE &&
+                    first < other->placement + other->placement_size &&
+                    other->placement < first + size)
+                        return true;
+        }
+        return false;
+}
+
+/* What a list of placements is made of. */
+struct places {
+        uint32_t size; /* slots */
+        unsigned int n;
+        unsigned int id[BOARD_PLACEMENTS_MAX];
+};
+
+/* INVALID_ARGUMENT: the site does not offer the type. */
+static nvmlReturn_t find_places(struct places *ret_places, const struct site *site,
+                                nvmlVgpuTypeId_t id, unsigned int mode, bool only_creatable)
+{
+        bool mixes = mode == NVML_VGPU_PGPU_HETEROGENEOUS_MODE;
+        struct board_placements placements;
+        struct board_offer offer;
+        struct board_type type;
+        unsigned int most, n_creatable;
+
+        if (mode > NVML_VGPU_PGPU_HOMOGENEOUS_MODE || !site_find_offer(&offer, site, id) ||
+            !board_read_type(site->board, offer.type, &type) ||
+            !board_read_placements(site->board, offer.type, &placements))
                 return NVML_ERROR_INVALID_ARGUMENT;
-        if (!view_instance(&instance, id))
-                return NVML_ERROR_NOT_FOUND;
-        placement->placementId = NVML_INVALID_VGPU_PLACEMENT_ID;
+
+        most = mixes ? placements.n_mixed : placements.n_uniform;
+        most = most < BOARD_PLACEMENTS_MAX ? most : BOARD_PLACEMENTS_MAX;
+        n_creatable = site_count_creatable(site, &offer, &type);
+        ret_places->size = type.placement_size;
+        ret_places->n = 0;
+        for (unsigned int i = 0; i < most; i++) {
+                uint32_t first = mixes ? placements.mixed[i] : placements.uniform[i];
+
+                if (only_creatable &&
+                    (ret_places->n == n_creatable || is_taken(site, first, type.placement_size)))
+                        continue;
+                ret_places->id[ret_places->n++] = first;
+        }
         return NVML_SUCCESS;
 }
 
-static uint32_t count_that_fit(const struct board_device *device, const struct vgpu_type *type)
-{
-        uint64_t rest = device->memory_total;
-        struct board_instance instance;
-        uint32_t cursor = 0;
+_Static_assert(offsetof(nvmlVgpuPlacementList_v1_t, placementIds) ==
+                       offsetof(nvmlVgpuPlacementList_v2_t, placementIds),
+               "the second generation adds a field behind the first");
 
-        while (view_next_instance(&instance, &cursor, device->index))
-                rest -= instance.frame_buffer_quota < rest ? instance.frame_buffer_quota : rest;
-        return (uint32_t)(rest / type->frame_buffer);
-}
-
-/* Both generations of the struct begin alike; only the second has a mode to check. */
-static nvmlReturn_t check_list(const nvmlVgpuPlacementList_v2_t *list)
+/* The struct of the second generation begins as that of the first one, which ends before mode. */
+static nvmlReturn_t list_places(nvmlDevice_t handle, nvmlVgpuTypeId_t type,
+                                nvmlVgpuPlacementList_v2_t *list, bool only_creatable)
 {
+        unsigned int mode = NVML_VGPU_PGPU_HETEROGENEOUS_MODE;
+        struct places places;
+        struct site site;
+        nvmlReturn_t r = only_creatable ? site_of_whole_device(&site, handle)
+                                        : site_of_device(&site, handle);
+
+        if (r != NVML_SUCCESS)
+                return r;
         if (!list)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        if (list->version == NVML_VERSION(nvmlVgpuPlacementList_v1_t, 1))
-                return NVML_SUCCESS;
-        if (list->version != NVML_VERSION(nvmlVgpuPlacementList_v2_t, 2))
+        if (list->version == NVML_VERSION(nvmlVgpuPlacementList_v2_t, 2))
+                mode = list->mode;
+        else if (list->version != NVML_VERSION(nvmlVgpuPlacementList_v1_t, 1))
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        return list->mode > NVML_VGPU_PGPU_HOMOGENEOUS_MODE ? NVML_ERROR_INVALID_ARGUMENT
-                                                            : NVML_SUCCESS;
-}
-
-static nvmlReturn_t list_placements(nvmlDevice_t handle, nvmlVgpuTypeId_t id,
-                                    nvmlVgpuPlacementList_v2_t *list, bool only_creatable)
-{
-        struct board_device device;
-        struct vgpu_type type;
-        nvmlReturn_t r = view_host_device(&device, handle);
-        uint32_t n, slots;
-
+        r = find_places(&places, &site, type, mode, only_creatable);
         if (r == NVML_SUCCESS)
-                r = check_list(list);
+                r = answer_numbers(&list->count, list->placementIds, places.id, places.n);
+        if (r == NVML_SUCCESS)
+                list->placementSize = places.size;
+        return r;
+}
+
+nvmlReturn_t our_nvmlDeviceGetVgpuTypeSupportedPlacements(nvmlDevice_t handle,
+                                                          nvmlVgpuTypeId_t type,
+                                                          nvmlVgpuPlacementList_v2_t *list)
+{
+        return list_places(handle, type, list, false);
+}
+
+nvmlReturn_t our_nvmlDeviceGetVgpuTypeCreatablePlacements(nvmlDevice_t handle,
+                                                          nvmlVgpuTypeId_t type,
+                                                          nvmlVgpuPlacementList_v2_t *list)
+{
+        return list_places(handle, type, list, true);
+}
+
+/* In a GPU instance there are places only when sizes mix there. */
+nvmlReturn_t
+our_nvmlGpuInstanceGetVgpuTypeCreatablePlacements(nvmlGpuInstance_t handle,
+                                                  nvmlVgpuCreatablePlacementInfo_v1_t *info)
+{
+        struct places places;
+        struct site site;
+        nvmlReturn_t r =
+                info ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+
         if (r != NVML_SUCCESS)
                 return r;
-        if (!vgpu_type_find(&type, &device, id) || (!list->placementIds && list->count > 0))
+        if (info->version != NVML_VERSION(nvmlVgpuCreatablePlacementInfo_v1_t, 1))
+                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        if (site.mixes_sizes != 1)
+                return NVML_ERROR_NOT_SUPPORTED;
+        r = find_places(&places, &site, info->vgpuTypeId, NVML_VGPU_PGPU_HETEROGENEOUS_MODE, true);
+        if (r == NVML_SUCCESS)
+                r = answer_numbers(&info->count, info->placementIds, places.id, places.n);
+        if (r == NVML_SUCCESS)
+                info->placementSize = places.size;
+        return r;
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetMaxInstances(nvmlDevice_t handle, nvmlVgpuTypeId_t id,
+                                             unsigned int *count)
+{
+        struct board_offer offer;
+        struct site site;
+        nvmlReturn_t r = site_of_device(&site, handle);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (!count || !site_find_offer(&offer, &site, id))
                 return NVML_ERROR_INVALID_ARGUMENT;
-
-        n = only_creatable ? count_that_fit(&device, &type) : type.max_instances;
-        slots = (uint32_t)(type.frame_buffer / GIB);
-        r = answer_room(&list->count, n);
-        if (r != NVML_SUCCESS)
-                return r;
-        list->placementSize = slots;
-        /* What runs counts as standing in front. */
-        for (uint32_t i = 0; i < n; i++)
-                list->placementIds[i] = (type.max_instances - n + i) * slots;
+        *count = offer.max_instances;
         return NVML_SUCCESS;
-}
-
-nvmlReturn_t our_nvmlDeviceGetVgpuTypeSupportedPlacements(nvmlDevice_t handle, nvmlVgpuTypeId_t id,
-                                                          nvmlVgpuPlacementList_v2_t *list)
-{
-        return list_placements(handle, id, list, false);
-}
-
-nvmlReturn_t our_nvmlDeviceGetVgpuTypeCreatablePlacements(nvmlDevice_t handle, nvmlVgpuTypeId_t id,
-                                                          nvmlVgpuPlacementList_v2_t *list)
-{
-        return list_placements(handle, id, list, true);
 }

@@ -2,185 +2,145 @@
 /*
  * The processes of a device.
  *
- * On a host with NVIDIA's library the list is its, since it knows also those outside
- * of vGPUs. The three lists of the interface differ in the kind of process: all of
- * ours are compute processes. Each list has two layouts: the unsuffixed name fills
- * 16-byte entries, _v2 and _v3 fill 24 bytes.
+ * On a host with NVIDIA's library the list is its, since it knows also those outside of vGPUs. The
+ * three lists of the interface differ in the kind of process; none of ours is of MPS. Each list has
+ * two layouts: the unsuffixed name fills 16-byte entries, _v2 and _v3 fill 24 bytes.
  */
+#include "nvml/process.h"
+
 #include "nvml/answer.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
-static unsigned int count_processes(uint32_t device)
+/* Of the board's kinds, those that are asked for. */
+static bool is_of_kind(const struct board_process *process, uint32_t kinds)
+{
+        return ((process->kind ? process->kind : BOARD_COMPUTE) & kinds) != 0;
+}
+
+bool process_next(struct board_process *ret_process, uint32_t *cursor, uint32_t device,
+                  uint32_t kinds)
+{
+        while (view_next_process(ret_process, cursor, device))
+                if (is_of_kind(ret_process, kinds))
+                        return true;
+        return false;
+}
+
+uint32_t process_get_gpu_instance(const struct board_process *process)
+{
+        struct view_instance instance;
+
+        return view_instance(&instance, process->instance, true) == NVML_SUCCESS
+                       ? instance.value.gpu_instance
+                       : BOARD_NONE;
+}
+
+static unsigned int count_processes(uint32_t device, uint32_t kinds)
 {
         struct board_process process;
         uint32_t cursor = 0;
         unsigned int n = 0;
 
-        while (view_next_process(&process, &cursor, device))
+        while (process_next(&process, &cursor, device, kinds))
                 n++;
         return n;
 }
 
 /* The checks that all lists share, then *@count is the number of entries to write. */
 static nvmlReturn_t prepare_list(struct board_device *ret_device, nvmlDevice_t handle,
-                                 unsigned int *count, const void *list)
+                                 uint32_t kinds, unsigned int *count, const void *list)
 {
-        if (!count || (!list && *count > 0) || !view_device(ret_device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
-        return answer_room(count, count_processes(ret_device->index));
+        nvmlReturn_t r = view_device(ret_device, handle, count && (list || *count == 0));
+
+        return r == NVML_SUCCESS ? answer_room(count, count_processes(ret_device->index, kinds))
+                                 : r;
 }
 
-static nvmlReturn_t list_v1(nvmlDevice_t handle, unsigned int *count, nvmlProcessInfo_v1_t *list)
+static nvmlReturn_t list_v1(nvmlDevice_t handle, uint32_t kinds, unsigned int *count,
+                            nvmlProcessInfo_v1_t *list)
 {
         struct board_process process;
         struct board_device device;
-        nvmlReturn_t r = prepare_list(&device, handle, count, list);
+        nvmlReturn_t r = prepare_list(&device, handle, kinds, count, list);
         unsigned int n = 0;
 
         if (r != NVML_SUCCESS)
                 return r;
-        for (uint32_t cursor = 0; n < *count && view_next_process(&process, &cursor, device.index);
-             n++)
+        for (uint32_t cursor = 0;
+             n < *count && process_next(&process, &cursor, device.index, kinds); n++)
                 list[n] = (nvmlProcessInfo_v1_t){ .pid = process.pid,
                                                   .usedGpuMemory = process.memory_used };
         *count = n;
         return NVML_SUCCESS;
 }
 
-static nvmlReturn_t list_v2(nvmlDevice_t handle, unsigned int *count, nvmlProcessInfo_t *list)
+static nvmlReturn_t list_v2(nvmlDevice_t handle, uint32_t kinds, unsigned int *count,
+                            nvmlProcessInfo_t *list)
 {
         struct board_process process;
         struct board_device device;
-        nvmlReturn_t r = prepare_list(&device, handle, count, list);
+        nvmlReturn_t r = prepare_list(&device, handle, kinds, count, list);
         unsigned int n = 0;
 
         if (r != NVML_SUCCESS)
                 return r;
-        for (uint32_t cursor = 0; n < *count && view_next_process(&process, &cursor, device.index);
-             n++)
+        for (uint32_t cursor = 0;
+             n < *count && process_next(&process, &cursor, device.index, kinds); n++)
                 list[n] = (nvmlProcessInfo_t){ .pid = process.pid,
                                                .usedGpuMemory = process.memory_used,
-                                               .gpuInstanceId = NVML_INVALID_MIG_ID,
+                                               .gpuInstanceId = process_get_gpu_instance(&process),
                                                .computeInstanceId = NVML_INVALID_MIG_ID };
         *count = n;
         return NVML_SUCCESS;
 }
 
-static nvmlReturn_t list_none(nvmlDevice_t handle, unsigned int *count)
-{
-        struct board_device device;
+/* clang-format off */
+#define DEFINE_LIST(name, kinds, entry, list_them)                                                \
+        nvmlReturn_t our_##name(nvmlDevice_t handle, unsigned int *count, entry *list)            \
+        {                                                                                         \
+                return view_is_substitute() ? list_them(handle, kinds, count, list)               \
+                                            : NVML_REAL(name)(handle, count, list);               \
+        }
+#define DEFINE_LISTS(name, kinds)                                                                 \
+        DEFINE_LIST(name, kinds, nvmlProcessInfo_v1_t, list_v1)                                   \
+        DEFINE_LIST(name##_v2, kinds, nvmlProcessInfo_t, list_v2)                                 \
+        DEFINE_LIST(name##_v3, kinds, nvmlProcessInfo_t, list_v2)
 
-        if (!count || !view_device(&device, handle))
-                return NVML_ERROR_INVALID_ARGUMENT;
-        *count = 0;
-        return NVML_SUCCESS;
-}
+DEFINE_LISTS(nvmlDeviceGetComputeRunningProcesses, BOARD_COMPUTE)
+DEFINE_LISTS(nvmlDeviceGetGraphicsRunningProcesses, BOARD_GRAPHICS)
+DEFINE_LISTS(nvmlDeviceGetMPSComputeRunningProcesses, 0)
+/* clang-format on */
 
-static bool is_ours(nvmlDevice_t handle)
-{
-        struct board_device device;
-
-        return view_is_substitute() && view_device(&device, handle);
-}
-
-nvmlReturn_t our_nvmlDeviceGetComputeRunningProcesses(nvmlDevice_t handle, unsigned int *count,
-                                                      nvmlProcessInfo_v1_t *list)
-{
-        return is_ours(handle)
-                       ? list_v1(handle, count, list)
-                       : NVML_REAL(nvmlDeviceGetComputeRunningProcesses)(handle, count, list);
-}
-
-nvmlReturn_t our_nvmlDeviceGetComputeRunningProcesses_v2(nvmlDevice_t handle, unsigned int *count,
-                                                         nvmlProcessInfo_t *list)
-{
-        return is_ours(handle)
-                       ? list_v2(handle, count, list)
-                       : NVML_REAL(nvmlDeviceGetComputeRunningProcesses_v2)(handle, count, list);
-}
-
-nvmlReturn_t our_nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t handle, unsigned int *count,
-                                                         nvmlProcessInfo_t *list)
-{
-        return is_ours(handle)
-                       ? list_v2(handle, count, list)
-                       : NVML_REAL(nvmlDeviceGetComputeRunningProcesses_v3)(handle, count, list);
-}
-
-nvmlReturn_t our_nvmlDeviceGetGraphicsRunningProcesses(nvmlDevice_t handle, unsigned int *count,
-                                                       nvmlProcessInfo_v1_t *list)
-{
-        return is_ours(handle)
-                       ? list_none(handle, count)
-                       : NVML_REAL(nvmlDeviceGetGraphicsRunningProcesses)(handle, count, list);
-}
-
-nvmlReturn_t our_nvmlDeviceGetGraphicsRunningProcesses_v2(nvmlDevice_t handle, unsigned int *count,
-                                                          nvmlProcessInfo_t *list)
-{
-        return is_ours(handle)
-                       ? list_none(handle, count)
-                       : NVML_REAL(nvmlDeviceGetGraphicsRunningProcesses_v2)(handle, count, list);
-}
-
-nvmlReturn_t our_nvmlDeviceGetGraphicsRunningProcesses_v3(nvmlDevice_t handle, unsigned int *count,
-                                                          nvmlProcessInfo_t *list)
-{
-        return is_ours(handle)
-                       ? list_none(handle, count)
-                       : NVML_REAL(nvmlDeviceGetGraphicsRunningProcesses_v3)(handle, count, list);
-}
-
-nvmlReturn_t our_nvmlDeviceGetMPSComputeRunningProcesses(nvmlDevice_t handle, unsigned int *count,
-                                                         nvmlProcessInfo_v1_t *list)
-{
-        return is_ours(handle)
-                       ? list_none(handle, count)
-                       : NVML_REAL(nvmlDeviceGetMPSComputeRunningProcesses)(handle, count, list);
-}
-
-nvmlReturn_t our_nvmlDeviceGetMPSComputeRunningProcesses_v2(nvmlDevice_t handle,
-                                                            unsigned int *count,
-                                                            nvmlProcessInfo_t *list)
-{
-        return is_ours(handle)
-                       ? list_none(handle, count)
-                       : NVML_REAL(nvmlDeviceGetMPSComputeRunningProcesses_v2)(handle, count, list);
-}
-
-nvmlReturn_t our_nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t handle,
-                                                            unsigned int *count,
-                                                            nvmlProcessInfo_t *list)
-{
-        return is_ours(handle)
-                       ? list_none(handle, count)
-                       : NVML_REAL(nvmlDeviceGetMPSComputeRunningProcesses_v3)(handle, count, list);
-}
-
-static void fill_details(nvmlProcessDetailList_v1_t *list, uint32_t device)
+static void fill_details(nvmlProcessDetailList_v1_t *list, uint32_t device, uint32_t kinds)
 {
         struct board_process process;
         unsigned int n = 0;
 
         for (uint32_t cursor = 0;
-             n < list->numProcArrayEntries && view_next_process(&process, &cursor, device); n++)
-                list->procArray[n] =
-                        (nvmlProcessDetail_v1_t){ .pid = process.pid,
-                                                  .usedGpuMemory = process.memory_used,
-                                                  .gpuInstanceId = NVML_INVALID_MIG_ID,
-                                                  .computeInstanceId = NVML_INVALID_MIG_ID };
+             n < list->numProcArrayEntries && process_next(&process, &cursor, device, kinds); n++)
+                list->procArray[n] = (nvmlProcessDetail_v1_t){
+                        .pid = process.pid,
+                        .usedGpuMemory = process.memory_used,
+                        .gpuInstanceId = process_get_gpu_instance(&process),
+                        .computeInstanceId = NVML_INVALID_MIG_ID,
+                };
         list->numProcArrayEntries = n;
 }
 
 nvmlReturn_t our_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t handle,
                                                        nvmlProcessDetailList_v1_t *list)
 {
+        static const uint32_t kinds[] = {
+                [NVML_PROCESS_MODE_COMPUTE] = BOARD_COMPUTE,
+                [NVML_PROCESS_MODE_GRAPHICS] = BOARD_GRAPHICS,
+                [NVML_PROCESS_MODE_MPS] = 0,
+                [NVML_PROCESS_MODE_ALL] = BOARD_COMPUTE | BOARD_GRAPHICS,
+        };
         struct board_device device;
-        bool is_compute;
         nvmlReturn_t r;
 
-        if (!is_ours(handle))
+        if (!view_is_substitute())
                 return NVML_REAL(nvmlDeviceGetRunningProcessDetailList)(handle, list);
         if (!list)
                 return NVML_ERROR_INVALID_ARGUMENT;
@@ -188,11 +148,9 @@ nvmlReturn_t our_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t handle,
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         if (list->mode > NVML_PROCESS_MODE_ALL)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        is_compute = list->mode == NVML_PROCESS_MODE_COMPUTE || list->mode == NVML_PROCESS_MODE_ALL;
-        if (!is_compute)
-                return list_none(handle, &list->numProcArrayEntries);
-        r = prepare_list(&device, handle, &list->numProcArrayEntries, list->procArray);
+        r = prepare_list(&device, handle, kinds[list->mode], &list->numProcArrayEntries,
+                         list->procArray);
         if (r == NVML_SUCCESS)
-                fill_details(list, device.index);
+                fill_details(list, device.index, kinds[list->mode]);
         return r;
 }

@@ -1,113 +1,254 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scheduler of a device, in both generations of its calls. The manager leaves time to the
- * driver: best effort, without parameters, and nothing to log.
+ * The scheduler of a site, in both generations of its calls: state, log, limits.
+ *
+ * The first generation of the device's calls knows no engines: what stands in its engine
+ * field is taken for one only if it is one. The second generation has adaptive round robin (ARR)
+ * always on, hence no field for it.
  */
+#include <stdatomic.h>
+#include <stddef.h>
+
 #include "nvml/answer.h"
+#include "nvml/site.h"
 #include "nvml/slots.h"
-#include "nvml/view.h"
 
-static nvmlReturn_t find(nvmlDevice_t handle, const void *pointer)
+static bool is_engine(unsigned int engine)
 {
-        struct board_device device;
+        return engine >= BOARD_ENGINE_GRAPHICS && engine <= BOARD_ENGINE_NVENC0;
+}
 
-        return pointer ? view_host_device(&device, handle) : NVML_ERROR_INVALID_ARGUMENT;
+/* What has no record is as a device is by itself. */
+static struct board_scheduler read_scheduler(const struct site *site, uint32_t engine)
+{
+        struct board_scheduler scheduler;
+
+        if (!board_read_scheduler(site->board, board_slot_of_scheduler(site->number, engine),
+                                  &scheduler))
+                scheduler = (struct board_scheduler){ .policy = BOARD_POLICY_BEST_EFFORT,
+                                                      .arr = BOARD_ARR_DISABLED };
+        return scheduler;
+}
+
+static nvmlVgpuSchedulerParams_t get_parameters(const struct board_scheduler *scheduler)
+{
+        nvmlVgpuSchedulerParams_t parameters = { 0 };
+
+        if (scheduler->arr == BOARD_ARR_ENABLED) {
+                parameters.vgpuSchedDataWithARR.avgFactor = scheduler->averaging_factor;
+                parameters.vgpuSchedDataWithARR.timeslice = scheduler->time_slice;
+        } else {
+                parameters.vgpuSchedData.timeslice = scheduler->time_slice;
+        }
+        return parameters;
 }
 
 nvmlReturn_t
 our_nvmlDeviceGetVgpuSchedulerCapabilities(nvmlDevice_t handle,
                                            nvmlVgpuSchedulerCapabilities_t *capabilities)
 {
-        nvmlReturn_t r = find(handle, capabilities);
+        struct board_device_detail detail;
+        const struct board_scheduler_limits *limits = &detail.scheduler;
+        struct site site;
+        nvmlReturn_t r;
 
-        if (r == NVML_SUCCESS)
-                *capabilities = (nvmlVgpuSchedulerCapabilities_t){
-                        .supportedSchedulers = { NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT },
-                };
-        return r;
+        if (!capabilities)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        r = site_of_device(&site, handle);
+        if (r != NVML_SUCCESS)
+                return r;
+        if (!board_read_device_detail(site.board, site.device.index, &detail))
+                return NVML_ERROR_NOT_SUPPORTED;
+        *capabilities = (nvmlVgpuSchedulerCapabilities_t){
+                .supportedSchedulers = { limits->policy[0], limits->policy[1], limits->policy[2] },
+                .maxTimeslice = limits->time_slice_max,
+                .minTimeslice = limits->time_slice_min,
+                .isArrModeSupported = limits->can_arr,
+                .maxFrequencyForARR = limits->frequency_max,
+                .minFrequencyForARR = limits->frequency_min,
+                .maxAvgFactorForARR = limits->averaging_max,
+                .minAvgFactorForARR = limits->averaging_min,
+        };
+        return NVML_SUCCESS;
 }
 
 nvmlReturn_t our_nvmlDeviceGetVgpuSchedulerState(nvmlDevice_t handle,
                                                  nvmlVgpuSchedulerGetState_t *state)
 {
-        nvmlReturn_t r = find(handle, state);
+        struct board_scheduler scheduler;
+        struct site site;
+        nvmlReturn_t r = state ? site_of_whole_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
 
-        if (r == NVML_SUCCESS)
-                *state = (nvmlVgpuSchedulerGetState_t){
-                        .schedulerPolicy = NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT,
-                        .arrMode = NVML_VGPU_SCHEDULER_ARR_DISABLE,
-                };
-        return r;
+        if (r != NVML_SUCCESS)
+                return r;
+        scheduler = read_scheduler(&site, BOARD_ENGINE_GRAPHICS);
+        *state = (nvmlVgpuSchedulerGetState_t){ .schedulerPolicy = scheduler.policy,
+                                                .arrMode = scheduler.arr,
+                                                .schedulerParams = get_parameters(&scheduler) };
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlGpuInstanceGetVgpuSchedulerState(nvmlGpuInstance_t handle,
+                                                      nvmlVgpuSchedulerStateInfo_v1_t *state)
+{
+        struct board_scheduler scheduler;
+        struct site site;
+        nvmlReturn_t r =
+                state ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (state->version != NVML_VERSION(nvmlVgpuSchedulerStateInfo_v1_t, 1))
+                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        if (!is_engine(state->engineId))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        scheduler = read_scheduler(&site, state->engineId);
+        state->schedulerPolicy = scheduler.policy;
+        state->arrMode = scheduler.arr;
+        state->schedulerParams = get_parameters(&scheduler);
+        return NVML_SUCCESS;
+}
+
+static nvmlReturn_t get_state_v2(const struct site *site, nvmlVgpuSchedulerStateInfo_v2_t *state)
+{
+        struct board_scheduler scheduler;
+
+        if (!is_engine(state->engineId))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        scheduler = read_scheduler(site, state->engineId);
+        state->schedulerPolicy = scheduler.policy;
+        state->avgFactor = scheduler.averaging_factor;
+        state->timeslice = scheduler.time_slice;
+        return NVML_SUCCESS;
 }
 
 nvmlReturn_t our_nvmlDeviceGetVgpuSchedulerState_v2(nvmlDevice_t handle,
                                                     nvmlVgpuSchedulerStateInfo_v2_t *state)
 {
-        nvmlReturn_t r = find(handle, state);
+        struct site site;
+        nvmlReturn_t r = state ? site_of_whole_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
 
-        if (r == NVML_SUCCESS)
-                *state = (nvmlVgpuSchedulerStateInfo_v2_t){
-                        .engineId = state->engineId,
-                        .schedulerPolicy = NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT,
-                };
-        return r;
+        return r == NVML_SUCCESS ? get_state_v2(&site, state) : r;
 }
 
-/* Entries beyond entriesCount are the caller's: the log is 10 kB and asked for often. */
+nvmlReturn_t our_nvmlGpuInstanceGetVgpuSchedulerState_v2(nvmlGpuInstance_t handle,
+                                                         nvmlVgpuSchedulerStateInfo_v2_t *state)
+{
+        struct site site;
+        nvmlReturn_t r =
+                state ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+
+        return r == NVML_SUCCESS ? get_state_v2(&site, state) : r;
+}
+
+/*
+ * The log's entries of both generations begin alike. Entries beyond the count stay the caller's: a
+ * log is 10 kB and asked for often.
+ */
+static unsigned int copy_log(const struct site *site, uint32_t engine, void *entries, size_t stride)
+{
+        uint32_t slot = board_slot_of_scheduler(site->number, engine);
+        uint64_t end = board_count_turn(site->board, slot);
+        uint64_t number = board_first_turn(site->board, slot);
+        unsigned int n = 0;
+
+        for (; number < end && n < NVML_SCHEDULER_SW_MAX_LOG_ENTRIES; number++) {
+                nvmlVgpuSchedulerLogEntry_t *entry = (void *)((char *)entries + n * stride);
+                struct board_turn turn;
+
+                if (!board_read_turn(site->board, slot, number, &turn))
+                        continue;
+                *entry = (nvmlVgpuSchedulerLogEntry_t){
+                        .timestamp = turn.timestamp,
+                        .timeRunTotal = turn.run_total,
+                        .timeRun = turn.run,
+                        .swRunlistId = turn.run_list,
+                        .targetTimeSlice = turn.target,
+                        .cumulativePreemptionTime = turn.preempted,
+                };
+                if (stride == sizeof(nvmlVgpuSchedulerLogEntry_v2_t))
+                        ((nvmlVgpuSchedulerLogEntry_v2_t *)(void *)entry)->weight = turn.weight;
+                n++;
+        }
+        return n;
+}
+
+_Static_assert(offsetof(nvmlVgpuSchedulerLogEntry_v2_t, weight) ==
+                       sizeof(nvmlVgpuSchedulerLogEntry_t),
+               "the second generation adds one field behind the first");
+
 nvmlReturn_t our_nvmlDeviceGetVgpuSchedulerLog(nvmlDevice_t handle, nvmlVgpuSchedulerLog_t *log)
 {
-        nvmlReturn_t r = find(handle, log);
+        struct board_scheduler scheduler;
+        struct site site;
+        nvmlReturn_t r = log ? site_of_whole_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
 
         if (r != NVML_SUCCESS)
                 return r;
-        log->engineId = NVML_VGPU_SCHEDULER_ENGINE_TYPE_GRAPHICS;
-        log->schedulerPolicy = NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT;
-        log->arrMode = NVML_VGPU_SCHEDULER_ARR_DISABLE;
-        log->schedulerParams = (nvmlVgpuSchedulerParams_t){ 0 };
-        log->entriesCount = 0;
+        if (!is_engine(log->engineId))
+                log->engineId = BOARD_ENGINE_GRAPHICS;
+        scheduler = read_scheduler(&site, log->engineId);
+        log->schedulerPolicy = scheduler.policy;
+        log->arrMode = scheduler.arr;
+        log->schedulerParams = get_parameters(&scheduler);
+        log->entriesCount =
+                copy_log(&site, log->engineId, log->logEntries, sizeof(log->logEntries[0]));
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlGpuInstanceGetVgpuSchedulerLog(nvmlGpuInstance_t handle,
+                                                    nvmlVgpuSchedulerLogInfo_v1_t *log)
+{
+        struct board_scheduler scheduler;
+        struct site site;
+        nvmlReturn_t r =
+                log ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (log->version != NVML_VERSION(nvmlVgpuSchedulerLogInfo_v1_t, 1))
+                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        if (!is_engine(log->engineId))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        scheduler = read_scheduler(&site, log->engineId);
+        log->schedulerPolicy = scheduler.policy;
+        log->arrMode = scheduler.arr;
+        log->schedulerParams = get_parameters(&scheduler);
+        log->entriesCount =
+                copy_log(&site, log->engineId, log->logEntries, sizeof(log->logEntries[0]));
+        return NVML_SUCCESS;
+}
+
+static nvmlReturn_t get_log_v2(const struct site *site, nvmlVgpuSchedulerLogInfo_v2_t *log)
+{
+        struct board_scheduler scheduler;
+
+        if (!is_engine(log->engineId))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        scheduler = read_scheduler(site, log->engineId);
+        log->schedulerPolicy = scheduler.policy;
+        log->avgFactor = scheduler.averaging_factor;
+        log->timeslice = scheduler.time_slice;
+        log->entriesCount =
+                copy_log(site, log->engineId, log->logEntries, sizeof(log->logEntries[0]));
         return NVML_SUCCESS;
 }
 
 nvmlReturn_t our_nvmlDeviceGetVgpuSchedulerLog_v2(nvmlDevice_t handle,
                                                   nvmlVgpuSchedulerLogInfo_v2_t *log)
 {
-        nvmlReturn_t r = find(handle, log);
+        struct site site;
+        nvmlReturn_t r = log ? site_of_whole_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
 
-        if (r != NVML_SUCCESS)
-                return r;
-        log->schedulerPolicy = NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT;
-        log->avgFactor = 0;
-        log->timeslice = 0;
-        log->entriesCount = 0;
-        return NVML_SUCCESS;
+        return r == NVML_SUCCESS ? get_log_v2(&site, log) : r;
 }
 
-/* A policy can be set only while the device has no vGPU: by contract not IN_USE but this. */
-static nvmlReturn_t set_policy(nvmlDevice_t handle, const void *state, unsigned int policy)
+nvmlReturn_t our_nvmlGpuInstanceGetVgpuSchedulerLog_v2(nvmlGpuInstance_t handle,
+                                                       nvmlVgpuSchedulerLogInfo_v2_t *log)
 {
-        struct board_instance instance;
-        struct board_device device;
-        uint32_t cursor = 0;
-        nvmlReturn_t r = view_host_device(&device, handle);
+        struct site site;
+        nvmlReturn_t r =
+                log ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
 
-        if (!state)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        if (r != NVML_SUCCESS)
-                return r;
-        if (policy > NVML_VGPU_SCHEDULER_POLICY_FIXED_SHARE)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        return view_next_instance(&instance, &cursor, device.index) ? NVML_ERROR_NOT_SUPPORTED
-                                                                    : answer_change();
-}
-
-nvmlReturn_t our_nvmlDeviceSetVgpuSchedulerState(nvmlDevice_t handle,
-                                                 nvmlVgpuSchedulerSetState_t *state)
-{
-        return set_policy(handle, state, state ? state->schedulerPolicy : 0);
-}
-
-nvmlReturn_t our_nvmlDeviceSetVgpuSchedulerState_v2(nvmlDevice_t handle,
-                                                    nvmlVgpuSchedulerState_v2_t *state)
-{
-        return set_policy(handle, state, state ? state->schedulerPolicy : 0);
+        return r == NVML_SUCCESS ? get_log_v2(&site, log) : r;
 }

@@ -12,6 +12,9 @@
  * src/abi/, hence checked against it.
  */
 
+#include "abi/nvml-accounting.h"
+#include "abi/nvml-mig.h"
+#include "abi/nvml-sensors.h"
 #include "abi/nvml-vgpu-calls.h"
 
 #define NVML_ALWAYS(name)       NVML_SLOT_##name,

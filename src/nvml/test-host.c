@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device as a host of vGPUs: lists, types, utilization, placement, scheduler, migration. */
 #include <string.h>
-#include <unistd.h>
 
 #include "base/test.h"
 #include "catalog/catalog.h"
@@ -13,11 +12,6 @@ static nvmlDevice_t device_at(unsigned int index)
 
         assert_int_equal(nvmlDeviceGetHandleByIndex_v2(index, &device), NVML_SUCCESS);
         return device;
-}
-
-static nvmlReturn_t refusal_of_changes(void)
-{
-        return geteuid() == 0 ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_NO_PERMISSION;
 }
 
 static nvmlVgpuTypeId_t type_of(nvmlVgpuInstance_t instance)
@@ -49,10 +43,6 @@ static void test_a_device_hosts_vgpus(void **state)
         assert_int_equal(flag, 1);
         assert_int_equal(nvmlGetVgpuDriverCapabilities(2, &flag), NVML_ERROR_INVALID_ARGUMENT);
         assert_int_equal(nvmlGetVgpuDriverCapabilities(0, &flag), NVML_SUCCESS);
-        assert_int_equal(nvmlDeviceSetVirtualizationMode(device_at(0), 5),
-                         NVML_ERROR_INVALID_ARGUMENT);
-        assert_int_equal(nvmlDeviceSetVirtualizationMode(device_at(0), 0), refusal_of_changes());
-        assert_int_equal(nvmlDeviceVgpuForceGspUnload(device_at(0)), refusal_of_changes());
 }
 
 static void test_active_vgpus_are_listed_by_device(void **state)
@@ -315,7 +305,7 @@ static void test_both_generations_of_placement_lists_are_answered(void **state)
                                  device_at(0), type, (nvmlVgpuPlacementList_v2_t *)(void *)&v1),
                          NVML_SUCCESS);
         assert_int_equal(v1.list.placementSize, 35);
-        assert_int_equal(ids[3], 105);
+        assert_int_equal(ids[3], 106);
         assert_int_equal(v1.beyond, 0xa5);
 
         v2.count = 4;
@@ -330,62 +320,102 @@ static void test_both_generations_of_placement_lists_are_answered(void **state)
                          NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 }
 
-static void test_sizes_may_be_mixed_and_that_cannot_be_changed_while_vgpus_run(void **state)
+static void test_placements_that_others_have_are_not_creatable(void **state)
 {
-        nvmlVgpuHeterogeneousMode_v1_t mode = { .version = 0x1000008 };
+        struct fixture *fixture = *state;
+        const nvmlVgpuTypeId_t type = type_of(FIXTURE_TRAIN);
+        unsigned int ids[4] = { 0 };
+        nvmlVgpuPlacementList_v2_t list = { .version = 0x2000020, .count = 4, .placementIds = ids };
+        struct board_instance instance;
 
-        (void)state;
+        assert_true(board_read_instance(fixture->board, 5, &instance));
+        instance.placement = 35;
+        instance.placement_size = 35;
+        board_write_instance(fixture->board, 5, &instance);
+        assert_int_equal(nvmlDeviceGetVgpuTypeCreatablePlacements(device_at(0), type, &list), 0);
+        assert_int_equal(list.count, 2); /* a third would fit by its place, but not by its size */
+        assert_int_equal(ids[0], 0);
+        assert_int_equal(ids[1], 70);
+        instance.placement = 34;
+        board_write_instance(fixture->board, 5, &instance);
+        list.count = 4;
+        assert_int_equal(nvmlDeviceGetVgpuTypeCreatablePlacements(device_at(0), type, &list), 0);
+        assert_int_equal(list.count, 2); /* 0 and 35 are both touched */
+        assert_int_equal(ids[0], 70);
+        assert_int_equal(ids[1], 106);
+}
+
+static void test_whether_sizes_mix_is_what_the_manager_says(void **state)
+{
+        struct fixture *fixture = *state;
+        nvmlVgpuHeterogeneousMode_v1_t mode = { .version = 0x1000008 };
+        struct board_device device;
+
         assert_int_equal(nvmlDeviceGetVgpuHeterogeneousMode(device_at(0), &mode), NVML_SUCCESS);
         assert_int_equal(mode.mode, NVML_FEATURE_ENABLED);
-        assert_int_equal(nvmlDeviceSetVgpuHeterogeneousMode(device_at(0), &mode),
-                         NVML_ERROR_IN_USE);
-        assert_int_equal(nvmlDeviceSetVgpuHeterogeneousMode(device_at(1), &mode),
-                         refusal_of_changes());
-        mode.mode = 2;
-        assert_int_equal(nvmlDeviceSetVgpuHeterogeneousMode(device_at(1), &mode),
-                         NVML_ERROR_INVALID_ARGUMENT);
-        mode.version = 8;
+        assert_true(board_read_device(fixture->board, 0, &device));
+        device.mixes_sizes = 0;
+        board_write_device(fixture->board, 0, &device);
+        assert_int_equal(nvmlDeviceGetVgpuHeterogeneousMode(device_at(0), &mode), NVML_SUCCESS);
+        assert_int_equal(mode.mode, NVML_FEATURE_DISABLED);
+        device.mixes_sizes = BOARD_NONE;
+        board_write_device(fixture->board, 0, &device);
         assert_int_equal(nvmlDeviceGetVgpuHeterogeneousMode(device_at(0), &mode),
-                         NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
+                         NVML_ERROR_NOT_SUPPORTED);
 }
 
-static void test_the_scheduler_does_its_best(void **state)
+static void test_the_scheduler_is_told_in_both_generations(void **state)
 {
+        struct fixture *fixture = *state;
+        const struct board_scheduler scheduler = { .policy = BOARD_POLICY_EQUAL_SHARE,
+                                                   .arr = BOARD_ARR_ENABLED,
+                                                   .averaging_factor = 33,
+                                                   .frequency = 480,
+                                                   .time_slice = 2083333 };
+        nvmlVgpuSchedulerStateInfo_v2_t second = { .engineId = 1 };
         nvmlVgpuSchedulerCapabilities_t capabilities;
-        nvmlVgpuSchedulerSetState_t set = { .schedulerPolicy = 2 };
-        nvmlVgpuSchedulerGetState_t get;
-        static nvmlVgpuSchedulerLog_t log;
+        nvmlVgpuSchedulerGetState_t first;
 
-        (void)state;
         assert_int_equal(nvmlDeviceGetVgpuSchedulerCapabilities(device_at(0), &capabilities), 0);
-        assert_int_equal(capabilities.supportedSchedulers[0],
-                         NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT);
-        assert_int_equal(capabilities.supportedSchedulers[1], 0);
-        assert_int_equal(nvmlDeviceGetVgpuSchedulerState(device_at(0), &get), NVML_SUCCESS);
-        assert_int_equal(get.schedulerPolicy, NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT);
-        assert_int_equal(nvmlDeviceGetVgpuSchedulerLog(device_at(0), &log), NVML_SUCCESS);
-        assert_int_equal(log.entriesCount, 0);
-        assert_int_equal(nvmlDeviceGetVgpuSchedulerLog(device_at(0), NULL),
-                         NVML_ERROR_INVALID_ARGUMENT);
-        assert_int_equal(nvmlDeviceSetVgpuSchedulerState(device_at(0), &set),
-                         NVML_ERROR_NOT_SUPPORTED);
-        assert_int_equal(nvmlDeviceSetVgpuSchedulerState(device_at(1), &set), refusal_of_changes());
+        assert_int_equal(capabilities.supportedSchedulers[2], 3);
+        assert_int_equal(capabilities.maxFrequencyForARR, 960);
+        assert_int_equal(nvmlDeviceGetVgpuSchedulerState(device_at(0), &first), NVML_SUCCESS);
+        assert_int_equal(first.schedulerPolicy, NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT);
+
+        board_write_scheduler(fixture->board, board_slot_of_scheduler(0, 1), &scheduler);
+        assert_int_equal(nvmlDeviceGetVgpuSchedulerState(device_at(0), &first), NVML_SUCCESS);
+        assert_int_equal(first.schedulerPolicy, 2);
+        assert_int_equal(first.arrMode, NVML_VGPU_SCHEDULER_ARR_ENABLE);
+        assert_int_equal(first.schedulerParams.vgpuSchedDataWithARR.avgFactor, 33);
+        assert_int_equal(first.schedulerParams.vgpuSchedDataWithARR.timeslice, 2083333);
+        assert_int_equal(nvmlDeviceGetVgpuSchedulerState_v2(device_at(0), &second), NVML_SUCCESS);
+        assert_int_equal(second.avgFactor, 33);
+        assert_int_equal(second.timeslice, 2083333);
 }
 
-static void test_gpu_instances_have_no_vgpus(void **state)
+static void test_the_scheduler_log_ends_with_the_newest_turn(void **state)
 {
-        nvmlActiveVgpuInstanceInfo_v1_t list = { .version = 1 };
-        nvmlVgpuSchedulerState_v2_t scheduler = { 0 };
+        struct fixture *fixture = *state;
+        struct board_turn turn = { .run = 5, .run_list = FIXTURE_TRAIN, .weight = 7 };
+        static nvmlVgpuSchedulerLogInfo_v2_t second = { .engineId = 1 };
+        static nvmlVgpuSchedulerLog_t first;
 
-        (void)state;
-        assert_int_equal(nvmlGpuInstanceGetActiveVgpus(NULL, &list), NVML_ERROR_INVALID_ARGUMENT);
-        assert_int_equal(nvmlGpuInstanceGetActiveVgpus((nvmlGpuInstance_t)1, &list),
-                         NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
-        list.version = 0x1000010;
-        assert_int_equal(nvmlGpuInstanceGetActiveVgpus((nvmlGpuInstance_t)1, &list),
-                         NVML_ERROR_NOT_SUPPORTED);
-        assert_int_equal(nvmlGpuInstanceSetVgpuSchedulerState_v2((nvmlGpuInstance_t)1, &scheduler),
-                         NVML_ERROR_NOT_SUPPORTED);
+        assert_int_equal(nvmlDeviceGetVgpuSchedulerLog(device_at(0), &first), NVML_SUCCESS);
+        assert_int_equal(first.entriesCount, 0);
+        for (turn.timestamp = 1; turn.timestamp <= 250; turn.timestamp++)
+                board_append_turn(fixture->board, board_slot_of_scheduler(0, 1), &turn);
+        first.engineId = 0x5a5a5a5a; /* clients of the first headers leave it as it is */
+        assert_int_equal(nvmlDeviceGetVgpuSchedulerLog(device_at(0), &first), NVML_SUCCESS);
+        assert_int_equal(first.engineId, 1);
+        assert_int_equal(first.entriesCount, 200);
+        assert_int_equal(first.logEntries[0].timestamp, 51);
+        assert_int_equal(first.logEntries[199].timestamp, 250);
+        assert_int_equal(first.logEntries[199].swRunlistId, FIXTURE_TRAIN);
+        assert_int_equal(nvmlDeviceGetVgpuSchedulerLog_v2(device_at(0), &second), NVML_SUCCESS);
+        assert_int_equal(second.entriesCount, 200);
+        assert_int_equal(second.logEntries[199].timestamp, 250);
+        assert_int_equal(second.logEntries[199].weight, 7);
+        assert_int_equal(second.logEntries[0].timeRun, 5);
 }
 
 int main(void)
@@ -403,9 +433,10 @@ int main(void)
                 with_board(test_the_new_utilization_call_has_more_columns),
                 with_board(test_only_busy_processes_have_a_sample),
                 with_board(test_both_generations_of_placement_lists_are_answered),
-                with_board(test_sizes_may_be_mixed_and_that_cannot_be_changed_while_vgpus_run),
-                with_board(test_the_scheduler_does_its_best),
-                with_board(test_gpu_instances_have_no_vgpus),
+                with_board(test_placements_that_others_have_are_not_creatable),
+                with_board(test_whether_sizes_mix_is_what_the_manager_says),
+                with_board(test_the_scheduler_is_told_in_both_generations),
+                with_board(test_the_scheduler_log_ends_with_the_newest_turn),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -161,18 +161,61 @@ static void test_the_metadata_string_tells_kinds_of_devices_apart(void **state)
         assert_int_equal(size, strlen(text) + 1);
 }
 
-static void test_the_version_range_can_only_shrink(void **state)
+static void test_a_machine_without_a_driver_can_only_start_elsewhere(void **state)
 {
-        nvmlVgpuVersion_t supported, current, wrong;
+        struct fixture *fixture = *state;
+        nvmlVgpuPgpuCompatibility_t answer;
+        struct board_instance instance;
+        union device_blob device;
+        union vgpu_blob vgpu;
 
-        (void)state;
-        assert_int_equal(nvmlGetVgpuVersion(&supported, NULL), NVML_ERROR_INVALID_ARGUMENT);
+        assert_true(board_read_instance(fixture->board, 5, &instance));
+        instance.guest_driver = BOARD_GUEST_DRIVER_STOPPED;
+        board_write_instance(fixture->board, 5, &instance);
+        get_vgpu(&vgpu);
+        get_device(&device, 1);
+        assert_int_equal(vgpu.head.guestInfoState, 0);
+        assert_string_equal(vgpu.head.guestDriverVersion, "");
+        assert_int_equal(vgpu.head.guestVgpuVersion, 0);
+        answer = compare(&vgpu, &device);
+        assert_int_equal(answer.vgpuVmCompatibility, NVML_VGPU_VM_COMPATIBILITY_COLD);
+        assert_int_equal(answer.compatibilityLimitCode, NVML_VGPU_COMPATIBILITY_LIMIT_GUEST_DRIVER);
+}
+
+static void test_what_a_vgpu_uses_may_keep_it_where_it_is(void **state)
+{
+        struct fixture *fixture = *state;
+        nvmlVgpuPgpuCompatibility_t answer;
+        union device_blob device;
+        union vgpu_blob vgpu;
+        struct board_vm vm;
+
+        assert_true(board_read_vm(fixture->board, 5, &vm));
+        vm.uses = 1ull << 40;
+        board_write_vm(fixture->board, 5, &vm);
+        get_vgpu(&vgpu);
+        get_device(&device, 1);
+        answer = compare(&vgpu, &device);
+        assert_int_equal(answer.vgpuVmCompatibility, NVML_VGPU_VM_COMPATIBILITY_COLD);
+        assert_int_equal(answer.compatibilityLimitCode, NVML_VGPU_COMPATIBILITY_LIMIT_OTHER);
+}
+
+static void test_the_version_range_is_the_hosts_and_so_is_that_of_its_devices(void **state)
+{
+        struct fixture *fixture = *state;
+        struct board_host host = { .supported_min = 0x180001,
+                                   .supported_max = 0x1c0001,
+                                   .current_min = 0x190000,
+                                   .current_max = 0x1a0000 };
+        nvmlVgpuVersion_t supported, current;
+        union device_blob device;
+
+        board_write_host(fixture->board, 0, &host);
         assert_int_equal(nvmlGetVgpuVersion(&supported, &current), NVML_SUCCESS);
-        assert_memory_equal(&supported, &current, sizeof(current));
-        wrong = (nvmlVgpuVersion_t){ supported.maxVersion + 1, supported.maxVersion + 1 };
-        assert_int_equal(nvmlSetVgpuVersion(&wrong), NVML_ERROR_INVALID_ARGUMENT);
-        assert_int_equal(nvmlSetVgpuVersion(NULL), NVML_ERROR_INVALID_ARGUMENT);
-        assert_int_equal(nvmlSetVgpuVersion(&supported), NVML_ERROR_IN_USE);
+        assert_int_equal(supported.maxVersion, 0x1c0001);
+        assert_int_equal(current.minVersion, 0x190000);
+        get_device(&device, 0);
+        assert_int_equal(device.head.hostSupportedVgpuRange.maxVersion, 0x1a0000);
 }
 
 int main(void)
@@ -185,7 +228,9 @@ int main(void)
                 with_board(test_what_stands_in_the_way_is_named),
                 with_board(test_blobs_that_are_not_ours_are_refused_quietly),
                 with_board(test_the_metadata_string_tells_kinds_of_devices_apart),
-                with_board(test_the_version_range_can_only_shrink),
+                with_board(test_a_machine_without_a_driver_can_only_start_elsewhere),
+                with_board(test_what_a_vgpu_uses_may_keep_it_where_it_is),
+                with_board(test_the_version_range_is_the_hosts_and_so_is_that_of_its_devices),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,9 +5,7 @@
 
 static bool are_devices(nvmlDevice_t a, nvmlDevice_t b)
 {
-        struct board_device device;
-
-        return view_device(&device, a) && view_device(&device, b);
+        return view_knows(a) && view_knows(b);
 }
 
 nvmlReturn_t our_nvmlDeviceOnSameBoard(nvmlDevice_t a, nvmlDevice_t b, int *flag)

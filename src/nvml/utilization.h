@@ -5,9 +5,9 @@
 /*
  * What the calls for samples of utilization have in common.
  *
- * The manager takes one sample of everything at a time; its time stamp is that of all
- * elements. A sample is new if it is strictly newer than what the caller has seen, so a caller
- * that feeds back the newest stamp gets NOT_FOUND until there is another.
+ * Each vGPU and each process has a ring of samples; a call tells the newest of each. It is new if
+ * it is strictly newer than what the caller has seen, so a caller that feeds back the
+ * newest stamp gets NOT_FOUND until there is another.
  */
 
 #include <stdbool.h>
@@ -15,16 +15,30 @@
 #include "board/board.h"
 #include "nvml/answer.h"
 
-/*
- * utilization_room() - @n samples are there, the caller has room for *@count at @samples. With a
- * NULL array the answer is the number, as INSUFFICIENT_SIZE, or SUCCESS when it is 0. SUCCESS with
- * an array: write *@count of them.
- */
-nvmlReturn_t utilization_room(const void *samples, unsigned int *count, unsigned int n,
-                              unsigned long long last_seen_us);
+struct utilization {
+        struct board_sample sample;
+        char name[BOARD_NAME_MAX]; /* of the process; "" for a vGPU */
+};
 
-/* The processes of a device that did something in the last period: idle ones have no sample. */
-bool utilization_next_busy(struct board_process *ret_process, uint32_t *cursor, uint32_t device);
-unsigned int utilization_count_busy(uint32_t device);
+/* Who is asked about; then the next one that has a sample. Start with *cursor 0; false ends. */
+typedef bool (*utilization_next)(struct utilization *ret_one, uint32_t *cursor, uint32_t device);
+
+/* utilization_next_instance() - the active vGPUs of a device: idle ones too. */
+bool utilization_next_instance(struct utilization *ret_one, uint32_t *cursor, uint32_t device);
+
+/* utilization_next_process() - the processes that did something in the last period. */
+bool utilization_next_process(struct utilization *ret_one, uint32_t *cursor, uint32_t device);
+
+/* utilization_next_new() - the next one that is newer than @last_seen_us. */
+bool utilization_next_new(struct utilization *ret_one, uint32_t *cursor, uint32_t device,
+                          utilization_next next, unsigned long long last_seen_us);
+
+/*
+ * utilization_room() - the caller has room for *@count at @samples. With a NULL array the answer is
+ * how many there are, as INSUFFICIENT_SIZE, or SUCCESS when it is 0. SUCCESS with an array: write
+ * at most *@count of the new ones.
+ */
+nvmlReturn_t utilization_room(const void *samples, unsigned int *count, uint32_t device,
+                              utilization_next next, unsigned long long last_seen_us);
 
 #endif

@@ -1,157 +1,199 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions about one vGPU.
- *
- * Where NVML says "virtual machine", we have the tenant: its id is the user id of the
- * owner, its name (which only an unnamed function of NVML tells) that of the vGPU. The
- * guest driver is the host's, and loaded from the start.
+ * Questions about one vGPU, and about the virtual machine that NVML takes it to be in. What only
+ * the machine's driver knows is "not loaded" until that runs.
  */
-#include <stdio.h>
+#include <stddef.h>
 
+#include "abi/nvml-sensors.h"
 #include "nvml/answer.h"
-#include "nvml/bus-id.h"
+#include "nvml/site.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
-static nvmlReturn_t find(struct board_instance *ret_instance, nvmlVgpuInstance_t id,
-                         bool has_pointers)
+/* The vGPU and its machine. */
+static nvmlReturn_t find_vm(struct board_vm *ret_vm, struct view_instance *ret_instance,
+                            nvmlVgpuInstance_t id, bool has_pointers)
 {
-        if (!has_pointers || id == 0)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        return view_instance(ret_instance, id) ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
+        nvmlReturn_t r = view_instance(ret_instance, id, has_pointers);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        return board_read_vm(ret_instance->board, ret_instance->slot, ret_vm)
+                       ? NVML_SUCCESS
+                       : NVML_ERROR_NOT_FOUND; /* it went at this moment */
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetVmID(nvmlVgpuInstance_t id, char *text, unsigned int size,
                                          nvmlVgpuVmIdType_t *kind)
 {
-        char owner[NVML_VGPU_TEXT_BUFFER_SIZE];
-        struct board_instance instance;
+        struct view_instance instance;
+        struct board_vm vm;
         nvmlReturn_t r;
 
         if (size < NVML_VGPU_TEXT_BUFFER_SIZE)
                 return NVML_ERROR_INSUFFICIENT_SIZE; /* before everything else */
-        r = find(&instance, id, text && kind);
-        if (r != NVML_SUCCESS)
-                return r;
-        snprintf(owner, sizeof(owner), "%u", instance.tenant_uid);
-        *kind = NVML_VGPU_VM_ID_DOMAIN_ID;
-        return answer_text(text, size, owner);
+        r = find_vm(&vm, &instance, id, text && kind);
+        if (r == NVML_SUCCESS)
+                r = answer_text(text, size, vm.id);
+        if (r == NVML_SUCCESS)
+                *kind = (nvmlVgpuVmIdType_t)vm.id_kind;
+        return r;
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetUUID(nvmlVgpuInstance_t id, char *text, unsigned int size)
 {
-        struct board_instance instance;
-        nvmlReturn_t r = find(&instance, id, text);
+        struct view_instance instance;
+        nvmlReturn_t r = view_instance(&instance, id, text);
 
-        return r == NVML_SUCCESS ? answer_text(text, size, instance.uuid) : r;
+        return r == NVML_SUCCESS ? answer_text(text, size, instance.value.uuid) : r;
 }
 
 /* Mediated devices are KVM's. */
 nvmlReturn_t our_nvmlVgpuInstanceGetMdevUUID(nvmlVgpuInstance_t id, char *text, unsigned int size)
 {
-        struct board_instance instance;
-        nvmlReturn_t r = find(&instance, id, text);
+        struct view_instance instance;
+        struct board_vm vm;
+        nvmlReturn_t r = find_vm(&vm, &instance, id, text);
 
-        (void)size;
-        return r == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : r;
+        if (r != NVML_SUCCESS)
+                return r;
+        return *vm.mdev_uuid ? answer_text(text, size, vm.mdev_uuid) : NVML_ERROR_NOT_SUPPORTED;
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetVmDriverVersion(nvmlVgpuInstance_t id, char *text,
                                                     unsigned int size)
 {
-        struct board_instance instance;
-        nvmlReturn_t r = find(&instance, id, text);
+        struct view_instance instance;
+        struct board_vm vm;
+        nvmlReturn_t r = find_vm(&vm, &instance, id, text);
 
-        return r == NVML_SUCCESS ? answer_text(text, size, view_driver_name()) : r;
+        if (r != NVML_SUCCESS)
+                return r;
+        return answer_text(text, size,
+                           instance.value.guest_driver == BOARD_GUEST_DRIVER_RUNNING
+                                   ? vm.driver_version
+                                   : "Not Available");
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetFbUsage(nvmlVgpuInstance_t id, unsigned long long *bytes)
 {
-        struct board_instance instance;
-        nvmlReturn_t r = find(&instance, id, bytes);
+        struct view_instance instance;
+        nvmlReturn_t r = view_instance(&instance, id, bytes);
 
         if (r == NVML_SUCCESS)
-                *bytes = instance.frame_buffer_used;
+                *bytes = instance.value.frame_buffer_used;
+        return r;
+}
+
+static nvmlReturn_t answer_number(nvmlVgpuInstance_t id, unsigned int *number, size_t offset)
+{
+        struct view_instance instance;
+        nvmlReturn_t r = view_instance(&instance, id, number);
+
+        if (r == NVML_SUCCESS)
+                *number = *(const uint32_t *)(const void *)((const char *)&instance.value + offset);
         return r;
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetType(nvmlVgpuInstance_t id, nvmlVgpuTypeId_t *type)
 {
-        struct board_instance instance;
-        nvmlReturn_t r = find(&instance, id, type);
-
-        if (r == NVML_SUCCESS)
-                *type = instance.type_id;
-        return r;
-}
-
-nvmlReturn_t our_nvmlVgpuInstanceGetFrameRateLimit(nvmlVgpuInstance_t id, unsigned int *fps)
-{
-        struct board_instance instance;
-        nvmlReturn_t r = find(&instance, id, fps);
-
-        return r == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : r;
-}
-
-/* That of the device, which only NVIDIA's library knows; simulated memory has none. */
-nvmlReturn_t our_nvmlVgpuInstanceGetEccMode(nvmlVgpuInstance_t id, nvmlEnableState_t *mode)
-{
-        nvmlEnableState_t current = NVML_FEATURE_DISABLED, pending;
-        struct board_instance instance;
-        nvmlReturn_t r = find(&instance, id, mode);
-
-        if (r != NVML_SUCCESS)
-                return r;
-        if (NVML_REAL(nvmlDeviceGetEccMode)(view_get_handle(instance.device), &current, &pending) ==
-            NVML_ERROR_NOT_SUPPORTED)
-                return NVML_ERROR_NOT_SUPPORTED;
-        *mode = current;
-        return NVML_SUCCESS;
+        return answer_number(id, type, offsetof(struct board_instance, type_id));
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetGpuInstanceId(nvmlVgpuInstance_t id,
                                                   unsigned int *gpu_instance_id)
 {
-        struct board_instance instance;
-        nvmlReturn_t r = find(&instance, id, gpu_instance_id);
-
-        if (r == NVML_SUCCESS)
-                *gpu_instance_id = NVML_INVALID_MIG_ID;
-        return r;
+        return answer_number(id, gpu_instance_id, offsetof(struct board_instance, gpu_instance));
 }
 
-/* A guest sees the device at the place where the host sees it. */
-nvmlReturn_t our_nvmlVgpuInstanceGetGpuPciId(nvmlVgpuInstance_t id, char *text, unsigned int *size)
+nvmlReturn_t our_nvmlVgpuInstanceGetEncoderCapacity(nvmlVgpuInstance_t id, unsigned int *percent)
 {
-        char bus_id[BUS_ID_MAX];
-        struct board_instance instance;
-        struct board_device device;
-        nvmlReturn_t r = find(&instance, id, text && size);
+        return answer_number(id, percent, offsetof(struct board_instance, encoder_capacity));
+}
+
+/* Where the scheduler gives out fixed turns, the limiter of frames is off. */
+static bool is_limiter_off(const struct view_instance *instance)
+{
+        uint32_t site = board_site_of_device(instance->value.device);
+        struct board_gpu_instance gpu_instance;
+        struct board_scheduler scheduler;
+        uint32_t slot;
+
+        if (instance->value.gpu_instance != BOARD_NONE &&
+            site_find_gpu_instance(&gpu_instance, &slot, instance->board, instance->value.device,
+                                   instance->value.gpu_instance))
+                site = board_site_of_gpu_instance(slot);
+        return board_read_scheduler(instance->board,
+                                    board_slot_of_scheduler(site, BOARD_ENGINE_GRAPHICS),
+                                    &scheduler) &&
+               scheduler.policy > BOARD_POLICY_BEST_EFFORT;
+}
+
+nvmlReturn_t our_nvmlVgpuInstanceGetFrameRateLimit(nvmlVgpuInstance_t id, unsigned int *fps)
+{
+        struct view_instance instance;
+        nvmlReturn_t r = view_instance(&instance, id, fps);
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (!view_physical(&device, instance.device))
-                return NVML_ERROR_GPU_IS_LOST;
-        bus_id_format(bus_id, &device);
-        r = answer_text(text, *size, bus_id);
+        if (instance.value.frame_rate_limit == 0 || is_limiter_off(&instance))
+                return NVML_ERROR_NOT_SUPPORTED;
+        *fps = instance.value.frame_rate_limit;
+        return NVML_SUCCESS;
+}
+
+/* What the board does not know of a device, NVIDIA's library does. */
+nvmlReturn_t our_nvmlVgpuInstanceGetEccMode(nvmlVgpuInstance_t id, nvmlEnableState_t *mode)
+{
+        nvmlEnableState_t current, pending;
+        struct view_instance instance;
+        nvmlReturn_t r = view_instance(&instance, id, mode);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        current = (nvmlEnableState_t)instance.value.ecc;
+        if (instance.value.ecc == BOARD_NONE &&
+            NVML_REAL(nvmlDeviceGetEccMode)(view_get_handle(instance.value.device), &current,
+                                            &pending) != NVML_SUCCESS)
+                return NVML_ERROR_NOT_SUPPORTED;
+        *mode = current;
+        return NVML_SUCCESS;
+}
+
+/* Without a driver in the machine it has no place yet; with one that has not started, nobody knows. */
+nvmlReturn_t our_nvmlVgpuInstanceGetGpuPciId(nvmlVgpuInstance_t id, char *text, unsigned int *size)
+{
+        static const char nowhere[] = "00000000:00:00.0";
+        struct view_instance instance;
+        const char *place = nowhere;
+        struct board_vm vm;
+        nvmlReturn_t r = find_vm(&vm, &instance, id, text && size);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (instance.value.guest_driver == BOARD_GUEST_DRIVER_STOPPED)
+                return NVML_ERROR_DRIVER_NOT_LOADED;
+        if (instance.value.guest_driver == BOARD_GUEST_DRIVER_RUNNING && *vm.pci_bus_id)
+                place = vm.pci_bus_id;
+        r = answer_text(text, *size, place);
         if (r == NVML_ERROR_INSUFFICIENT_SIZE)
-                *size = sizeof("00000000:00:00.0");
+                *size = sizeof(nowhere);
         return r;
 }
 
-/* What a vGPU keeps beside its frame buffer lives in the driver; we add nothing to it. */
 nvmlReturn_t our_nvmlVgpuInstanceGetRuntimeStateSize(nvmlVgpuInstance_t id,
                                                      nvmlVgpuRuntimeState_v1_t *state)
 {
-        struct board_instance instance;
-        nvmlReturn_t r = find(&instance, id, true);
+        struct view_instance instance;
+        nvmlReturn_t r = view_instance(&instance, id, true);
 
         if (r != NVML_SUCCESS)
-                return r;
+                return r; /* before the pointer */
         if (!state)
                 return NVML_ERROR_INVALID_ARGUMENT;
         if (state->version != NVML_VERSION(nvmlVgpuRuntimeState_v1_t, 1))
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        state->size = 0;
+        state->size = instance.value.runtime_state_size;
         return NVML_SUCCESS;
 }

@@ -1,37 +1,238 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "nvml/vgpu-type.h"
+/*
+ * Questions about a vGPU type, by its id alone: a type is what some device of the host offers. A
+ * guest knows the type of its own vGPU. The order of checks is that of NVIDIA's library where it
+ * was seen.
+ */
+#include <stddef.h>
 
+#include "nvml/answer.h"
+#include "nvml/slots.h"
 #include "nvml/view.h"
 
-uint32_t vgpu_type_list(struct vgpu_type *types, const struct board_device *device)
-{
-        const struct board *board = view_board();
-        struct board_offers offers;
-        struct board_type type;
-        uint32_t n = 0;
+struct found_type {
+        const struct board *board;
+        uint32_t slot;
+        struct board_type value;
+};
 
-        if (!board_read_offers(board, board_site_of_device(device->index), &offers))
-                return 0;
-        for (uint32_t i = 0; i < offers.n && i < VGPU_TYPES_MAX; i++)
-                if (board_read_type(board, offers.offer[i].type, &type))
-                        types[n++] =
-                                (struct vgpu_type){ .id = type.id,
-                                                    .max_instances = offers.offer[i].max_instances,
-                                                    .frame_buffer = type.frame_buffer };
-        return n;
+static bool is_shown(nvmlVgpuTypeId_t id)
+{
+        struct view_instance own;
+
+        return !view_is_guest() || (view_own_instance(&own) && own.value.type_id == id);
 }
 
-bool vgpu_type_find(struct vgpu_type *ret_type, const struct board_device *device,
-                    nvmlVgpuTypeId_t id)
+static nvmlReturn_t find_type(struct found_type *ret_found, nvmlVgpuTypeId_t id, bool has_pointers)
 {
-        struct vgpu_type types[VGPU_TYPES_MAX];
-        uint32_t n = vgpu_type_list(types, device);
+        if (!has_pointers || id == 0 || !is_shown(id))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        ret_found->board = view_board();
+        return board_find_type(ret_found->board, id, &ret_found->slot) &&
+                               board_read_type(ret_found->board, ret_found->slot, &ret_found->value)
+                       ? NVML_SUCCESS
+                       : NVML_ERROR_INVALID_ARGUMENT;
+}
 
-        for (uint32_t i = 0; i < n; i++) {
-                if (types[i].id != id)
-                        continue;
-                *ret_type = types[i];
-                return true;
+/* Finds the type and its texts. */
+static nvmlReturn_t find_texts(struct board_type_text *ret_texts, nvmlVgpuTypeId_t id)
+{
+        struct found_type found;
+        nvmlReturn_t r = find_type(&found, id, true);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        return board_read_type_text(found.board, found.slot, ret_texts) ? NVML_SUCCESS
+                                                                        : NVML_ERROR_UNKNOWN;
+}
+
+/* Type 0, then the size, of which @least must be there, then the buffer. */
+static nvmlReturn_t check_room(nvmlVgpuTypeId_t id, const char *text, unsigned int *size,
+                               size_t least)
+{
+        if (id == 0 || !size)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        if (*size < least) {
+                *size = NVML_VGPU_NAME_BUFFER_SIZE;
+                return NVML_ERROR_INSUFFICIENT_SIZE;
         }
-        return false;
+        return text ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
+}
+
+/* nvidia-smi gives 16 bytes for the class, so we insist on no more than a short one needs. */
+nvmlReturn_t our_nvmlVgpuTypeGetClass(nvmlVgpuTypeId_t id, char *text, unsigned int *size)
+{
+        struct board_type_text texts;
+        nvmlReturn_t r = check_room(id, text, size, sizeof("Compute"));
+
+        if (r == NVML_SUCCESS)
+                r = find_texts(&texts, id);
+        if (r != NVML_SUCCESS)
+                return r;
+        r = answer_text(text, *size, texts.class);
+        if (r == NVML_ERROR_INSUFFICIENT_SIZE)
+                *size = NVML_VGPU_NAME_BUFFER_SIZE;
+        return r;
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetName(nvmlVgpuTypeId_t id, char *text, unsigned int *size)
+{
+        struct board_type_text texts;
+        nvmlReturn_t r = check_room(id, text, size, NVML_VGPU_NAME_BUFFER_SIZE);
+
+        if (r == NVML_SUCCESS)
+                r = find_texts(&texts, id);
+        return r == NVML_SUCCESS ? answer_text(text, NVML_VGPU_NAME_BUFFER_SIZE, texts.name) : r;
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetLicense(nvmlVgpuTypeId_t id, char *text, unsigned int size)
+{
+        struct board_type_text texts;
+        nvmlReturn_t r;
+
+        if (!text || id == 0)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        if (size < NVML_GRID_LICENSE_BUFFER_SIZE)
+                return NVML_ERROR_INSUFFICIENT_SIZE;
+        r = find_texts(&texts, id);
+        return r == NVML_SUCCESS ? answer_text(text, size, texts.licence) : r;
+}
+
+static nvmlReturn_t answer_number(nvmlVgpuTypeId_t id, unsigned int *number, size_t offset)
+{
+        struct found_type found;
+        nvmlReturn_t r = find_type(&found, id, number);
+
+        if (r == NVML_SUCCESS)
+                *number = *(const uint32_t *)(const void *)((const char *)&found.value + offset);
+        return r;
+}
+
+static nvmlReturn_t answer_bytes(nvmlVgpuTypeId_t id, unsigned long long *bytes, size_t offset)
+{
+        struct found_type found;
+        nvmlReturn_t r = find_type(&found, id, bytes);
+
+        if (r == NVML_SUCCESS)
+                *bytes = *(const uint64_t *)(const void *)((const char *)&found.value + offset);
+        return r;
+}
+
+/* Profiles of GPU instances are nothing for a guest. A type that shares time has none. */
+nvmlReturn_t our_nvmlVgpuTypeGetGpuInstanceProfileId(nvmlVgpuTypeId_t id, unsigned int *profile)
+{
+        if (profile && id != 0 && view_is_guest())
+                return NVML_ERROR_NOT_SUPPORTED;
+        return answer_number(id, profile, offsetof(struct board_type, profile_id));
+}
+
+/* The device's number without the vendor's: that is what nvidia-smi puts the vendor's behind. */
+nvmlReturn_t our_nvmlVgpuTypeGetDeviceID(nvmlVgpuTypeId_t id, unsigned long long *device_id,
+                                         unsigned long long *subsystem_id)
+{
+        struct found_type found;
+        nvmlReturn_t r = find_type(&found, id, device_id && subsystem_id);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        *device_id = found.value.pci_device_id >> 16;
+        *subsystem_id = found.value.pci_subsystem_id;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetFramebufferSize(nvmlVgpuTypeId_t id, unsigned long long *bytes)
+{
+        return answer_bytes(id, bytes, offsetof(struct board_type, frame_buffer));
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetGspHeapSize(nvmlVgpuTypeId_t id, unsigned long long *bytes)
+{
+        return answer_bytes(id, bytes, offsetof(struct board_type, gsp_heap));
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetFbReservation(nvmlVgpuTypeId_t id, unsigned long long *bytes)
+{
+        return answer_bytes(id, bytes, offsetof(struct board_type, reservation));
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetNumDisplayHeads(nvmlVgpuTypeId_t id, unsigned int *heads)
+{
+        return answer_number(id, heads, offsetof(struct board_type, n_heads));
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetMaxInstancesPerVm(nvmlVgpuTypeId_t id, unsigned int *count)
+{
+        return answer_number(id, count, offsetof(struct board_type, max_instances_vm));
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetResolution(nvmlVgpuTypeId_t id, unsigned int head, unsigned int *x,
+                                           unsigned int *y)
+{
+        struct found_type found;
+        nvmlReturn_t r = find_type(&found, id, x && y);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (head >= found.value.n_heads)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *x = found.value.width;
+        *y = found.value.height;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetFrameRateLimit(nvmlVgpuTypeId_t id, unsigned int *fps)
+{
+        struct found_type found;
+        nvmlReturn_t r = find_type(&found, id, fps);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (found.value.frame_rate_limit == 0)
+                return NVML_ERROR_NOT_SUPPORTED; /* there is no limiter */
+        *fps = found.value.frame_rate_limit;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetMaxInstancesPerGpuInstance(nvmlVgpuTypeMaxInstance_v1_t *maximum)
+{
+        struct found_type found;
+        nvmlReturn_t r;
+
+        if (!maximum || maximum->vgpuTypeId == 0)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        if (maximum->version != NVML_VERSION(nvmlVgpuTypeMaxInstance_v1_t, 1))
+                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        r = find_type(&found, maximum->vgpuTypeId, true);
+        if (r != NVML_SUCCESS)
+                return r;
+        if (found.value.max_instances_gpu_instance == 0)
+                return NVML_ERROR_NOT_SUPPORTED; /* not backed by one */
+        maximum->maxInstancePerGI = found.value.max_instances_gpu_instance;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetBAR1Info(nvmlVgpuTypeId_t id, nvmlVgpuTypeBar1Info_v1_t *info)
+{
+        struct found_type found;
+        nvmlReturn_t r;
+
+        if (!info || id == 0)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        if (info->version != NVML_VERSION(nvmlVgpuTypeBar1Info_v1_t, 1))
+                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        r = find_type(&found, id, true);
+        if (r == NVML_SUCCESS)
+                info->bar1Size = found.value.bar1 >> 20;
+        return r;
+}
+
+nvmlReturn_t our_nvmlVgpuTypeGetCapabilities(nvmlVgpuTypeId_t id, nvmlVgpuCapability_t capability,
+                                             unsigned int *flag)
+{
+        struct found_type found;
+        nvmlReturn_t r = find_type(&found, id, flag && capability < NVML_VGPU_CAP_COUNT);
+
+        if (r == NVML_SUCCESS)
+                *flag = found.value.capabilities >> capability & 1;
+        return r;
 }

@@ -115,19 +115,33 @@ const struct board *view_board(void)
         return atomic_load_explicit(&view.board, memory_order_acquire);
 }
 
+/* Beyond this slot there never was an instance. */
+static uint32_t get_end(const struct board *board)
+{
+        return atomic_load_explicit(&board->end.instance, memory_order_acquire);
+}
+
 static bool is_guest_of(const struct board_instance *instance)
 {
         return strcmp(instance->uuid, view.guest) == 0 || strcmp(instance->name, view.guest) == 0;
 }
 
-static bool find_guest(const struct board *board, struct board_instance *ret_instance)
+static bool read_guest(const struct board *board, uint32_t slot, struct view_instance *ret_instance)
+{
+        ret_instance->board = board;
+        ret_instance->slot = slot;
+        return board_read_instance(board, slot, &ret_instance->value) &&
+               is_guest_of(&ret_instance->value);
+}
+
+static bool find_guest(const struct board *board, struct view_instance *ret_instance)
 {
         uint32_t slot = atomic_load_explicit(&view.guest_slot, memory_order_relaxed);
 
-        if (board_read_instance(board, slot, ret_instance) && is_guest_of(ret_instance))
+        if (read_guest(board, slot, ret_instance))
                 return true;
-        for (slot = 0; slot < BOARD_INSTANCES_MAX; slot++) {
-                if (!board_read_instance(board, slot, ret_instance) || !is_guest_of(ret_instance))
+        for (slot = 0; slot < get_end(board); slot++) {
+                if (!read_guest(board, slot, ret_instance))
                         continue;
                 atomic_store_explicit(&view.guest_slot, slot, memory_order_relaxed);
                 return true;
@@ -148,7 +162,7 @@ static bool open_path(void)
 bool view_open(bool has_real)
 {
         const char *vgpu = getenv("OPENVGPU_VGPU");
-        struct board_instance instance;
+        struct view_instance instance;
 
         view.has_real = has_real;
         view.realtime_offset_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
@@ -208,19 +222,26 @@ static void shrink(struct board_device *device, const struct board_instance *ins
 {
         device->index = 0;
         device->n_instances = 0;
+        device->virtualization = BOARD_VIRTUALIZATION_VGPU;
+        device->mig = device->mig_pending = 0;
         device->memory_total = instance->frame_buffer_quota;
         device->memory_used = instance->frame_buffer_used;
+        device->memory_reserved = 0;
         device->utilization_gpu = instance->utilization_gpu;
         device->utilization_memory = instance->utilization_memory;
+        device->utilization_encoder = instance->utilization_encoder;
+        device->utilization_decoder = instance->utilization_decoder;
+        device->utilization_jpeg = instance->utilization_jpeg;
+        device->utilization_ofa = instance->utilization_ofa;
 }
 
 static bool read_guest_device(const struct board *board, struct board_device *ret_device)
 {
-        struct board_instance instance;
+        struct view_instance own;
 
-        if (!find_guest(board, &instance) || !board_read_device(board, instance.device, ret_device))
+        if (!find_guest(board, &own) || !board_read_device(board, own.value.device, ret_device))
                 return false;
-        shrink(ret_device, &instance);
+        shrink(ret_device, &own.value);
         return true;
 }
 
@@ -235,28 +256,27 @@ static bool find_handle(nvmlDevice_t handle, uint32_t *ret_device)
         return false;
 }
 
-bool view_device(struct board_device *ret_device, nvmlDevice_t handle)
+bool view_knows(nvmlDevice_t handle)
 {
-        const struct board *board = view_board();
         uint32_t i;
 
-        if (!find_handle(handle, &i))
-                return false;
+        return find_handle(handle, &i);
+}
+
+nvmlReturn_t view_device(struct board_device *ret_device, nvmlDevice_t handle, bool has_pointers)
+{
+        const struct board *board = view_board();
+        bool found;
+        uint32_t i;
+
+        if (!has_pointers || !find_handle(handle, &i))
+                return NVML_ERROR_INVALID_ARGUMENT;
         /* A guest has one device, whatever handle it got before a migration. */
-        return view.is_guest ? read_guest_device(board, ret_device)
-                             : board_read_device(board, i, ret_device);
-}
-
-bool view_physical(struct board_device *ret_device, uint32_t device)
-{
-        return device < BOARD_DEVICES_MAX && board_read_device(view_board(), device, ret_device);
-}
-
-nvmlReturn_t view_host_device(struct board_device *ret_device, nvmlDevice_t handle)
-{
-        if (!view_device(ret_device, handle))
-                return view.has_real ? NVML_ERROR_NOT_SUPPORTED : NVML_ERROR_INVALID_ARGUMENT;
-        return view.is_guest ? NVML_ERROR_NOT_SUPPORTED : NVML_SUCCESS;
+        found = view.is_guest ? read_guest_device(board, ret_device)
+                              : board_read_device(board, i, ret_device);
+        if (!found)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        return ret_device->is_lost ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
 }
 
 bool view_device_at(struct board_device *ret_device, uint32_t position)
@@ -265,7 +285,7 @@ bool view_device_at(struct board_device *ret_device, uint32_t position)
 
         if (view.is_guest)
                 return position == 0 && read_guest_device(board, ret_device);
-        return position < BOARD_DEVICES_MAX && board_read_device(board, position, ret_device);
+        return board_read_device(board, position, ret_device);
 }
 
 static bool is_visible(const struct board_instance *instance)
@@ -273,83 +293,80 @@ static bool is_visible(const struct board_instance *instance)
         return instance->state != BOARD_SUSPENDED && (!view.is_guest || is_guest_of(instance));
 }
 
-static bool read_instance(const struct board *board, uint32_t slot, nvmlVgpuInstance_t id,
-                          struct board_instance *ret_instance)
+static bool read_instance(struct view_instance *ret_instance, uint32_t slot, nvmlVgpuInstance_t id)
 {
-        struct board_instance instance;
-
-        if (!board_read_instance(board, slot, &instance) || instance.id != id)
-                return false;
-        *ret_instance = instance;
-        return true;
+        ret_instance->slot = slot;
+        return board_read_instance(ret_instance->board, slot, &ret_instance->value) &&
+               ret_instance->value.id == id;
 }
 
-bool view_instance(struct board_instance *ret_instance, nvmlVgpuInstance_t id)
+static bool find_instance(struct view_instance *ret_instance, nvmlVgpuInstance_t id)
 {
-        const struct board *board = view_board();
         _Atomic uint8_t *hint = &view.slot_hint[id % BOARD_INSTANCES_MAX];
-        uint32_t slot = atomic_load_explicit(hint, memory_order_relaxed);
 
-        if (read_instance(board, slot, id, ret_instance))
-                return is_visible(ret_instance);
-        for (slot = 0; slot < BOARD_INSTANCES_MAX; slot++) {
-                if (!read_instance(board, slot, id, ret_instance))
+        if (read_instance(ret_instance, atomic_load_explicit(hint, memory_order_relaxed), id))
+                return true;
+        for (uint32_t slot = 0; slot < get_end(ret_instance->board); slot++) {
+                if (!read_instance(ret_instance, slot, id))
                         continue;
                 atomic_store_explicit(hint, (uint8_t)slot, memory_order_relaxed);
-                return is_visible(ret_instance);
+                return true;
         }
         return false;
 }
 
-bool view_own_instance(struct board_instance *ret_instance)
+nvmlReturn_t view_instance(struct view_instance *ret_instance, nvmlVgpuInstance_t id,
+                           bool has_pointers)
+{
+        if (!has_pointers || id == 0)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        ret_instance->board = view_board();
+        return find_instance(ret_instance, id) && is_visible(&ret_instance->value)
+                       ? NVML_SUCCESS
+                       : NVML_ERROR_NOT_FOUND;
+}
+
+bool view_own_instance(struct view_instance *ret_instance)
 {
         return view.is_guest && find_guest(view_board(), ret_instance);
 }
 
-bool view_next_instance(struct board_instance *ret_instance, uint32_t *cursor, uint32_t device)
+bool view_next_instance(struct view_instance *ret_instance, uint32_t *cursor, uint32_t device)
 {
         const struct board *board = view_board();
 
-        while (*cursor < atomic_load(&board->end.instance)) {
+        ret_instance->board = board;
+        while (*cursor < get_end(board)) {
                 uint32_t slot = (*cursor)++;
 
-                if (board_read_instance(board, slot, ret_instance) &&
-                    ret_instance->device == device && is_visible(ret_instance))
+                ret_instance->slot = slot;
+                if (atomic_load_explicit(&board->instance[slot].head.in_use,
+                                         memory_order_relaxed) &&
+                    board_read_instance(board, slot, &ret_instance->value) &&
+                    ret_instance->value.device == device && is_visible(&ret_instance->value))
                         return true;
         }
-        return false;
-}
-
-static bool next_process(struct board_process *ret_process, uint32_t *cursor)
-{
-        const struct board *board = view_board();
-
-        while (*cursor < atomic_load(&board->end.process)) {
-                uint32_t slot = (*cursor)++;
-
-                if (board_read_process(board, slot, ret_process))
-                        return true;
-        }
-        return false;
-}
-
-bool view_next_process_of(struct board_process *ret_process, uint32_t *cursor, uint32_t instance)
-{
-        while (next_process(ret_process, cursor))
-                if (ret_process->instance == instance)
-                        return true;
         return false;
 }
 
 bool view_next_process(struct board_process *ret_process, uint32_t *cursor, uint32_t device)
 {
-        struct board_instance own;
+        const struct board *board = view_board();
+        uint32_t end = atomic_load_explicit(&board->end.process, memory_order_acquire);
+        struct view_instance own;
+        bool is_guest = view_own_instance(&own);
 
-        if (view_own_instance(&own))
-                return view_next_process_of(ret_process, cursor, own.id);
-        while (next_process(ret_process, cursor))
-                if (ret_process->device == device)
+        while (*cursor < end) {
+                uint32_t slot = (*cursor)++;
+
+                if (!atomic_load_explicit(&board->process[slot].head.in_use,
+                                          memory_order_relaxed) ||
+                    !board_read_process(board, slot, ret_process))
+                        continue;
+                if (is_guest ? ret_process->instance == own.value.id
+                             : ret_process->device == device)
                         return true;
+        }
         return false;
 }
 

@@ -38,9 +38,6 @@ bool view_open(bool has_real);
 /* view_is_open() - has the board been opened since the library was loaded? */
 bool view_is_open(void);
 
-/* view_board() - the current one, for what it says of the host and of types. */
-const struct board *view_board(void);
-
 /* view_is_guest() - do we show one vGPU only? */
 bool view_is_guest(void);
 
@@ -51,37 +48,47 @@ bool view_is_substitute(void);
 const char *view_driver_name(void);
 uint32_t view_count_devices(void);
 
+/* view_board() - the board as it is now. It stays mapped, also when its manager goes. */
+const struct board *view_board(void);
+
 /* view_get_handle() - of the device with this board index; NULL if NVIDIA does not know it. */
 nvmlDevice_t view_get_handle(uint32_t device);
 
-/* view_device() - the record behind @handle; false: not a device of ours. */
-bool view_device(struct board_device *ret_device, nvmlDevice_t handle);
-
-/* view_physical() - the device with this board index as it is, in a guest too. */
-bool view_physical(struct board_device *ret_device, uint32_t device);
+/* view_knows() - is it the handle of a device of ours? */
+bool view_knows(nvmlDevice_t handle);
 
 /*
- * view_host_device() - a device that hosts vGPUs. INVALID_ARGUMENT: not a handle; NOT_SUPPORTED:
- * we are in a guest, or it is a device of NVIDIA's library that the manager does not have.
+ * view_device() - the record behind @handle. INVALID_ARGUMENT: not a handle of ours, or the caller
+ * did not give all the pointers that it has to; GPU_IS_LOST: the device is gone.
  */
-nvmlReturn_t view_host_device(struct board_device *ret_device, nvmlDevice_t handle);
+nvmlReturn_t view_device(struct board_device *ret_device, nvmlDevice_t handle, bool has_pointers);
 
-/* view_device_at() - by position, 0 to view_count_devices() - 1. */
+/* view_device_at() - by position, 0 to view_count_devices() - 1; of one that is lost too. */
 bool view_device_at(struct board_device *ret_device, uint32_t position);
 
-/* view_instance() - the active vGPU with this id. */
-bool view_instance(struct board_instance *ret_instance, nvmlVgpuInstance_t id);
-
-/* view_own_instance() - the vGPU of this guest. */
-bool view_own_instance(struct board_instance *ret_instance);
+/* What is asked about one vGPU may be spread over several tables of one board. */
+struct view_instance {
+        const struct board *board;
+        uint32_t slot; /* of all that belongs to it */
+        struct board_instance value;
+};
 
 /*
- * Loops: start with *cursor 0; false ends. Processes are those of one vGPU, or of all vGPUs of a
- * device.
+ * view_instance() - the active vGPU with this id. INVALID_ARGUMENT: id 0, or not all pointers;
+ * NOT_FOUND: no active vGPU that we show has this id.
  */
-bool view_next_instance(struct board_instance *ret_instance, uint32_t *cursor, uint32_t device);
+nvmlReturn_t view_instance(struct view_instance *ret_instance, nvmlVgpuInstance_t id,
+                           bool has_pointers);
+
+/* view_own_instance() - the vGPU of this guest. */
+bool view_own_instance(struct view_instance *ret_instance);
+
+/*
+ * Loops: start with *cursor 0; false ends. Processes are those of the guest, or of all vGPUs of a
+ * device; the slot of the process that was found, which its samples have too, is *cursor - 1.
+ */
+bool view_next_instance(struct view_instance *ret_instance, uint32_t *cursor, uint32_t device);
 bool view_next_process(struct board_process *ret_process, uint32_t *cursor, uint32_t device);
-bool view_next_process_of(struct board_process *ret_process, uint32_t *cursor, uint32_t instance);
 
 /* view_sample_us() - when the manager took the numbers, in microseconds since the epoch. */
 uint64_t view_sample_us(void);

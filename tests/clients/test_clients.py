@@ -64,13 +64,13 @@ class OnMadeBoard(unittest.TestCase):
     def smi(self, *arguments, **options):
         return self.run_client(find("nvidia-smi"), *arguments, **options)
 
-    def smi_loop(self, *arguments):
+    def smi_loop(self, *arguments, lines=5):
         """The first lines of one of the views that never end."""
         client = subprocess.Popen(["stdbuf", "-oL", find("nvidia-smi"), *arguments], text=True,
                                   env=self.environment, stdout=subprocess.PIPE,
                                   stdin=subprocess.DEVNULL)
         try:
-            return "".join(client.stdout.readline() for _ in range(5))
+            return "".join(client.stdout.readline() for _ in range(lines))
         finally:
             client.kill()
             client.stdout.close()
@@ -103,12 +103,17 @@ class NvidiaSmi(OnMadeBoard):
         for field, value in (("VM ID", "1000"), ("VM Name", "tenant-a"),
                              ("vGPU Name", "NVIDIA H200-35C"), ("vGPU Type", str(0x233504)),
                              ("vGPU UUID", "e5c1b1a0-0000-4000-8000-000000000000"),
-                             ("Guest Driver Version", "580.159.04"),
+                             ("MDEV UUID", "a5c1b1a0-0000-4000-8000-000000000000"),
+                             ("Guest Driver Version", "570.86.10"),
                              ("License Status", r"Licensed \(Expiry: Permanent\)"),
+                             ("License Status", r"Licensed \(Expiry: 2031-12-24 5:6:7 GMT\)"),
+                             ("ECC Mode", "Enabled"),
                              ("GPU Instance ID", "N/A"), ("Accounting Mode", "Enabled"),
-                             ("Bus Id", "00000000:17:00.0"), ("Total", "35840 MiB"),
+                             ("Bus Id", "00000000:02:04.0"), ("Total", "35840 MiB"),
                              ("Used", "6000 MiB"), ("Free", "29840 MiB"), ("Gpu", "20 %"),
-                             ("Active Sessions", "0")):
+                             ("Active Sessions", "1"), ("Average FPS", "30"),
+                             ("Average FPS", "25"), ("Average Latency", "2000"),
+                             ("Average Latency", "3000")):
             self.assertRegex(text, rf"(?m)^ +{field} +: {value}$")
         self.assertEqual(text.count("Active vGPUs"), 2)
         self.assertNotIn("ERR", text)
@@ -126,21 +131,33 @@ class NvidiaSmi(OnMadeBoard):
         self.assertIn("0x233510de", text)
 
     def test_scheduler_views_answer(self):
-        self.assertIn("Best Effort", self.smi("vgpu", "-ss"))
-        self.assertIn("Best Effort", self.smi("vgpu", "-sc"))
+        state = self.smi("vgpu", "-ss")
+        for field, value in (("Scheduler Policy", "Equal Share"), ("ARR Mode", "Disabled"),
+                             (r"Time Slice\(ns\)", "2083000")):
+            self.assertRegex(state, rf"(?m)^ +{field} +: {value}$")
+        capabilities = self.smi("vgpu", "-sc")
+        self.assertRegex(capabilities, r"Best Effort\s+Equal Share\s+Fixed Share")
+        self.assertRegex(capabilities, "Maximum Timeslice +: 30000000 ns")
         self.assertIn("Engine Id", self.smi_loop("vgpu", "-sl"))
+
+    def test_the_scheduler_log_has_the_turns(self):
+        log = self.smi_loop("vgpu", "-sl", lines=12)
+        self.assertIn("1234567", log)
+        self.assertIn("7654321", log)
 
     def test_migration_capability_is_yes(self):
         self.assertRegex(self.smi("vgpu", "-m"), "Migration capability +: Yes")
 
     def test_utilization_views_show_vgpus_and_processes(self):
-        self.assertRegex(self.smi_loop("vgpu", "-u"), r"0 3251634213 +20 +5 +0 +0")
+        self.assertRegex(self.smi_loop("vgpu", "-u"), r"0 3251634213 +20 +5 +1 +2")
         self.setUp()
-        self.assertRegex(self.smi_loop("vgpu", "-p"), r"0 3251634213 +4242 +20 .*train-0")
+        self.assertRegex(self.smi_loop("vgpu", "-p"), r"0 3251634213 +4242 +20 +5 .*train-0")
 
-    def test_session_views_show_none(self):
-        for view in ("-es", "-fs"):
-            self.assertRegex(self.smi_loop("vgpu", view), r"0 +3251634213 +-")
+    def test_session_views_show_the_sessions(self):
+        self.assertRegex(self.smi_loop("vgpu", "-es"),
+                         r"0 3251634213 +1 +777 +H\.264 +1920 +1080 +30 +2000")
+        self.assertRegex(self.smi_loop("vgpu", "-fs"),
+                         r"0 +3251634213 +5 +778 .*3840 +2160 .*2560 +1440 +25 +3000")
 
     def test_accounted_applications_are_listed(self):
         text = self.smi("vgpu", "--query-accounted-apps=vgpu_instance,pid,max_memory_usage",
@@ -151,9 +168,12 @@ class NvidiaSmi(OnMadeBoard):
         self.assertIn("active on the device",
                       self.smi("vgpu", "set-scheduler-state", "-p", "2", "-i", "0"))
 
-    def test_query_has_no_errors(self):
+    def test_query_has_no_errors_and_what_the_device_measures(self):
         text = self.smi("-q")
-        self.assertRegex(text, "Virtualization Mode +: Host VGPU")
+        for field, value in (("Virtualization Mode", "Host VGPU"), ("Serial Number", "1654422005434"),
+                             ("GPU Current Temp", "34 C"), ("Power Draw", "121.50 W"),
+                             ("VBIOS Version", "96.00.BC.00.01"), ("Graphics", "1980 MHz")):
+            self.assertRegex(text, rf"(?m)^ +{field} +: {value}$")
         self.assertNotRegex(text, r": (ERR!|Unknown Error|Uninitialized)")
 
     def test_csv_query_of_devices_and_processes(self):
@@ -166,7 +186,7 @@ class NvidiaSmi(OnMadeBoard):
         self.assertIn("27:00.0", self.smi("vgpu", "-i", "00000000:27:00.0"))
 
     def test_dmon_shows_utilization(self):
-        self.assertRegex(self.smi("dmon", "-c", "1"), r"0 +- +- +- +37 +12")
+        self.assertRegex(self.smi("dmon", "-c", "1"), r"0 +121 +34 +- +37 +12 .*3201 +1980")
 
     def test_without_a_board_it_says_that_there_is_no_driver(self):
         if os.path.exists("/proc/driver/nvidia"):

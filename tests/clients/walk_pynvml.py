@@ -8,7 +8,6 @@ VGPU = 3251634213
 
 # What is right to answer other than with a value, on a machine of ours.
 EXPECTED = {
-    "nvmlVgpuInstanceGetMdevUUID": pynvml.NVML_ERROR_NOT_SUPPORTED,
     "nvmlVgpuInstanceGetFrameRateLimit": pynvml.NVML_ERROR_NOT_SUPPORTED,
     "nvmlVgpuTypeGetFrameRateLimit": pynvml.NVML_ERROR_NOT_SUPPORTED,
 }
@@ -16,6 +15,13 @@ EXPECTED = {
 VALUES = {
     "nvmlVgpuInstanceGetUUID": "e5c1b1a0-0000-4000-8000-000000000000",
     "nvmlVgpuInstanceGetType": 0x233504,
+    "nvmlVgpuInstanceGetMdevUUID": "a5c1b1a0-0000-4000-8000-000000000000",
+    "nvmlVgpuInstanceGetVmDriverVersion": "570.86.10",
+    "nvmlVgpuInstanceGetEncoderCapacity": 70,
+    "nvmlVgpuInstanceGetEncoderStats": (1, 30, 2000),
+    "nvmlVgpuInstanceGetAccountingMode": pynvml.NVML_FEATURE_ENABLED,
+    "nvmlVgpuInstanceGetEccMode": pynvml.NVML_FEATURE_ENABLED,
+    "nvmlVgpuInstanceGetGpuPciId": "00000000:02:04.0",
     "nvmlVgpuInstanceGetLicenseStatus": 1,
     "nvmlVgpuTypeGetName": "NVIDIA H200-35C",
     "nvmlVgpuTypeGetFramebufferSize": 35840 << 20,

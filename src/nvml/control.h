@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NVML_CONTROL_H
+#define NVML_CONTROL_H
+
+/*
+ * Taking a change to the manager, over its control socket (docs/control-protocol.md). It is the
+ * manager that decides who may change what: it sees who calls.
+ *
+ * A connection lives for one call; there is no thread, no signal, and an end to waiting. Any thread
+ * may call.
+ */
+
+#include "abi/nvml.h"
+
+/*
+ * control_call() - one call of @method with @parameters, a JSON object without its braces, in
+ * printf()'s terms; nothing in it is escaped. Returns the code for the manager's answer; UNKNOWN
+ * when there was none that could be understood in time.
+ */
+nvmlReturn_t control_call(const char *method, const char *parameters, ...)
+        __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a device is made of: what the board says, else what its PCI number tells. */
+#include "abi/nvml-sensors.h"
+#include "nvml/answer.h"
+#include "nvml/slots.h"
+#include "nvml/view.h"
+
+/* What the first digits of NVIDIA's PCI device numbers tell, for data-centre devices. */
+static const struct generation {
+        uint16_t first, last; /* PCI device */
+        nvmlDeviceArchitecture_t architecture;
+        uint32_t major, minor; /* CUDA compute capability */
+} generations[] = {
+        { 0x1e00, 0x1fff, NVML_DEVICE_ARCH_TURING, 7, 5 },
+        { 0x2080, 0x20ff, NVML_DEVICE_ARCH_AMPERE, 8, 0 },
+        { 0x2200, 0x22ff, NVML_DEVICE_ARCH_AMPERE, 8, 6 },
+        { 0x2300, 0x23ff, NVML_DEVICE_ARCH_HOPPER, 9, 0 },
+        { 0x2680, 0x28ff, NVML_DEVICE_ARCH_ADA, 8, 9 },
+        { 0x2900, 0x29ff, NVML_DEVICE_ARCH_BLACKWELL, 10, 0 },
+};
+
+static const struct generation *find_generation(const struct board_device *device)
+{
+        uint16_t id = (uint16_t)(device->pci_device_id >> 16);
+
+        for (size_t i = 0; i < sizeof(generations) / sizeof(generations[0]); i++)
+                if (id >= generations[i].first && id <= generations[i].last)
+                        return &generations[i];
+        return NULL;
+}
+
+/* NOT_SUPPORTED: the board has no details of it. A guest's index is not the board's. */
+static nvmlReturn_t find(struct board_device_detail *ret_detail, struct board_device *ret_device,
+                         nvmlDevice_t handle, bool has_pointers)
+{
+        nvmlReturn_t r = view_device(ret_device, handle, has_pointers);
+        struct view_instance own;
+        uint32_t slot;
+
+        if (r != NVML_SUCCESS)
+                return r;
+        slot = view_own_instance(&own) ? own.value.device : ret_device->index;
+        return board_read_device_detail(view_board(), slot, ret_detail) ? NVML_SUCCESS
+                                                                        : NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t our_nvmlDeviceGetBrand(nvmlDevice_t handle, nvmlBrandType_t *brand)
+{
+        struct board_device_detail detail;
+        struct board_device device;
+        nvmlReturn_t r = find(&detail, &device, handle, brand);
+
+        if (r == NVML_ERROR_NOT_SUPPORTED)
+                detail.brand = BOARD_NONE;
+        else if (r != NVML_SUCCESS)
+                return r;
+        *brand =
+                detail.brand < NVML_BRAND_COUNT ? (nvmlBrandType_t)detail.brand : NVML_BRAND_NVIDIA;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlDeviceGetArchitecture(nvmlDevice_t handle,
+                                           nvmlDeviceArchitecture_t *architecture)
+{
+        const struct generation *generation;
+        struct board_device_detail detail;
+        struct board_device device;
+        nvmlReturn_t r = find(&detail, &device, handle, architecture);
+
+        if (r != NVML_SUCCESS && r != NVML_ERROR_NOT_SUPPORTED)
+                return r;
+        generation = find_generation(&device);
+        if (r == NVML_SUCCESS && detail.architecture != BOARD_NONE)
+                *architecture = detail.architecture;
+        else
+                *architecture = generation ? generation->architecture : NVML_DEVICE_ARCH_UNKNOWN;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int *major, int *minor)
+{
+        const struct generation *generation;
+        struct board_device_detail detail;
+        struct board_device device;
+        nvmlReturn_t r = find(&detail, &device, handle, major && minor);
+
+        if (r != NVML_SUCCESS && r != NVML_ERROR_NOT_SUPPORTED)
+                return r;
+        generation = find_generation(&device);
+        if (r == NVML_SUCCESS && detail.compute_major != BOARD_NONE) {
+                *major = (int)detail.compute_major;
+                *minor = (int)detail.compute_minor;
+                return NVML_SUCCESS;
+        }
+        if (!generation)
+                return NVML_ERROR_NOT_SUPPORTED;
+        *major = (int)generation->major;
+        *minor = (int)generation->minor;
+        return NVML_SUCCESS;
+}
+
+static nvmlReturn_t answer_number(nvmlDevice_t handle, unsigned int *number, size_t offset)
+{
+        struct board_device_detail detail;
+        struct board_device device;
+        nvmlReturn_t r = find(&detail, &device, handle, number);
+        uint32_t value;
+
+        if (r != NVML_SUCCESS)
+                return r;
+        value = *(const uint32_t *)(const void *)((const char *)&detail + offset);
+        if (value == BOARD_NONE)
+                return NVML_ERROR_NOT_SUPPORTED;
+        *number = value;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlDeviceGetMinorNumber(nvmlDevice_t handle, unsigned int *minor)
+{
+        return answer_number(handle, minor, offsetof(struct board_device_detail, minor_number));
+}
+
+nvmlReturn_t our_nvmlDeviceGetNumGpuCores(nvmlDevice_t handle, unsigned int *count)
+{
+        return answer_number(handle, count, offsetof(struct board_device_detail, n_cores));
+}
+
+nvmlReturn_t our_nvmlDeviceGetMemoryBusWidth(nvmlDevice_t handle, unsigned int *bits)
+{
+        return answer_number(handle, bits, offsetof(struct board_device_detail, memory_bus_width));
+}
+
+/* Texts that are empty are not known. */
+static nvmlReturn_t answer_label(nvmlDevice_t handle, char *text, unsigned int size, size_t offset)
+{
+        struct board_device_detail detail;
+        struct board_device device;
+        nvmlReturn_t r = find(&detail, &device, handle, text);
+        const char *label = (const char *)&detail + offset;
+
+        if (r != NVML_SUCCESS)
+                return r;
+        return *label ? answer_text(text, size, label) : NVML_ERROR_NOT_SUPPORTED;
+}
+
+/* A guest is not told its device's serial number. */
+nvmlReturn_t our_nvmlDeviceGetSerial(nvmlDevice_t handle, char *text, unsigned int size)
+{
+        if (view_is_guest() && text)
+                return NVML_ERROR_NOT_SUPPORTED;
+        return answer_label(handle, text, size, offsetof(struct board_device_detail, serial));
+}
+
+nvmlReturn_t our_nvmlDeviceGetVbiosVersion(nvmlDevice_t handle, char *text, unsigned int size)
+{
+        return answer_label(handle, text, size, offsetof(struct board_device_detail, vbios));
+}
+
+nvmlReturn_t our_nvmlDeviceGetBoardPartNumber(nvmlDevice_t handle, char *text, unsigned int size)
+{
+        return answer_label(handle, text, size, offsetof(struct board_device_detail, part_number));
+}
+
+/* Vendors' windows are as large as the memory behind; who uses how much of one is not counted. */
+nvmlReturn_t our_nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t handle, nvmlBAR1Memory_t *memory)
+{
+        struct board_device_detail detail;
+        struct board_device device;
+        nvmlReturn_t r = find(&detail, &device, handle, memory);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (detail.bar1_total == 0)
+                return NVML_ERROR_NOT_SUPPORTED;
+        *memory =
+                (nvmlBAR1Memory_t){ .bar1Total = detail.bar1_total, .bar1Free = detail.bar1_total };
+        return NVML_SUCCESS;
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * GPU instances (MIG) of a device, where NVIDIA's library does not know them. A guest sees none:
+ * its device is whole, however the host cut it. Nobody can make or destroy one here.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "nvml/answer.h"
+#include "nvml/site.h"
+#include "nvml/slots.h"
+
+nvmlReturn_t our_nvmlDeviceGetMigMode(nvmlDevice_t handle, unsigned int *current,
+                                      unsigned int *pending)
+{
+        struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, current && pending);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (device.mig == BOARD_NONE)
+                return NVML_ERROR_NOT_SUPPORTED;
+        *current = device.mig;
+        *pending = device.mig_pending;
+        return NVML_SUCCESS;
+}
+
+/* A device under MIG that hosts vGPUs gives its instances to them, so there are no MIG devices. */
+
+nvmlReturn_t our_nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t handle, unsigned int *count)
+{
+        struct board_device_detail detail;
+        struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, count);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        *count = !view_is_guest() && board_read_device_detail(view_board(), device.index, &detail)
+                         ? detail.max_mig_devices
+                         : 0;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlDeviceIsMigDeviceHandle(nvmlDevice_t handle, unsigned int *flag)
+{
+        struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, flag);
+
+        if (r == NVML_SUCCESS)
+                *flag = 0;
+        return r;
+}
+
+nvmlReturn_t our_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t handle, unsigned int index,
+                                                     nvmlDevice_t *mig)
+{
+        struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, mig);
+
+        (void)index;
+        return r == NVML_SUCCESS ? NVML_ERROR_NOT_FOUND : r;
+}
+
+/* A device that is in MIG mode. */
+static nvmlReturn_t find_device(struct board_device *ret_device, nvmlDevice_t handle,
+                                bool has_pointers)
+{
+        nvmlReturn_t r = view_device(ret_device, handle, has_pointers);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        return ret_device->mig == 1 && !view_is_guest() ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+}
+
+static nvmlReturn_t find_profile(struct board_profile *ret_profile, nvmlDevice_t handle,
+                                 unsigned int profile, bool has_pointers)
+{
+        struct board_device device;
+        nvmlReturn_t r = find_device(&device, handle, has_pointers);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (profile >= NVML_GPU_INSTANCE_PROFILE_COUNT)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        return board_read_profile(view_board(), board_slot_of_profile(device.index, profile),
+                                  ret_profile)
+                       ? NVML_SUCCESS
+                       : NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t our_nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t handle, unsigned int number,
+                                                     nvmlGpuInstanceProfileInfo_t *info)
+{
+        struct board_profile profile;
+        nvmlReturn_t r = find_profile(&profile, handle, number, info);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        *info = (nvmlGpuInstanceProfileInfo_t){ .id = profile.id,
+                                                .isP2pSupported = profile.can_p2p,
+                                                .sliceCount = profile.slices,
+                                                .instanceCount = profile.max_instances,
+                                                .multiprocessorCount = profile.n_multiprocessors,
+                                                .copyEngineCount = profile.n_copy_engines,
+                                                .decoderCount = profile.n_decoders,
+                                                .encoderCount = profile.n_encoders,
+                                                .jpegCount = profile.n_jpegs,
+                                                .ofaCount = profile.n_ofas,
+                                                .memorySizeMB = profile.memory_size >> 20 };
+        return NVML_SUCCESS;
+}
+
+static void fill_v2(nvmlGpuInstanceProfileInfo_v2_t *info, const struct board_profile *profile)
+{
+        *info = (nvmlGpuInstanceProfileInfo_v2_t){ .version = info->version,
+                                                   .id = profile->id,
+                                                   .isP2pSupported = profile->can_p2p,
+                                                   .sliceCount = profile->slices,
+                                                   .instanceCount = profile->max_instances,
+                                                   .multiprocessorCount =
+                                                           profile->n_multiprocessors,
+                                                   .copyEngineCount = profile->n_copy_engines,
+                                                   .decoderCount = profile->n_decoders,
+                                                   .encoderCount = profile->n_encoders,
+                                                   .jpegCount = profile->n_jpegs,
+                                                   .ofaCount = profile->n_ofas,
+                                                   .memorySizeMB = profile->memory_size >> 20 };
+        snprintf(info->name, sizeof(info->name), "MIG %s", profile->name);
+}
+
+static void fill_v3(nvmlGpuInstanceProfileInfo_v3_t *info, const struct board_profile *profile)
+{
+        *info = (nvmlGpuInstanceProfileInfo_v3_t){
+                .version = info->version,
+                .id = profile->id,
+                .sliceCount = profile->slices,
+                .instanceCount = profile->max_instances,
+                .multiprocessorCount = profile->n_multiprocessors,
+                .copyEngineCount = profile->n_copy_engines,
+                .decoderCount = profile->n_decoders,
+                .encoderCount = profile->n_encoders,
+                .jpegCount = profile->n_jpegs,
+                .ofaCount = profile->n_ofas,
+                .memorySizeMB = profile->memory_size >> 20,
+                .capabilities = (profile->can_p2p ? NVML_GPU_INSTANCE_PROFILE_CAPS_P2P : 0) |
+                                (profile->can_graphics ? NVML_GPU_INSTANCE_PROFILE_CAPS_GFX : 0),
+        };
+        snprintf(info->name, sizeof(info->name), "MIG %s", profile->name);
+}
+
+nvmlReturn_t our_nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t handle, unsigned int number,
+                                                      nvmlGpuInstanceProfileInfo_v2_t *info)
+{
+        bool is_third;
+        struct board_profile profile;
+        nvmlReturn_t r;
+
+        if (!info)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        is_third = info->version == NVML_VERSION(nvmlGpuInstanceProfileInfo_v3_t, 3);
+        if (!is_third && info->version != NVML_VERSION(nvmlGpuInstanceProfileInfo_v2_t, 2))
+                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        r = find_profile(&profile, handle, number, true);
+        if (r == NVML_SUCCESS && is_third)
+                fill_v3((nvmlGpuInstanceProfileInfo_v3_t *)(void *)info, &profile);
+        else if (r == NVML_SUCCESS)
+                fill_v2(info, &profile);
+        return r;
+}
+
+/* These two are asked with the profile's id, not with its number. */
+
+static bool find_profile_id(struct board_profile *ret_profile, uint32_t device, uint32_t id)
+{
+        for (uint32_t i = 0; i < BOARD_PROFILES_MAX; i++)
+                if (board_read_profile(view_board(), board_slot_of_profile(device, i),
+                                       ret_profile) &&
+                    ret_profile->id == id)
+                        return true;
+        return false;
+}
+
+nvmlReturn_t our_nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t handle,
+                                                           unsigned int profile_id,
+                                                           unsigned int *count)
+{
+        struct board_profile profile;
+        struct board_device device;
+        nvmlReturn_t r = find_device(&device, handle, count);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (!find_profile_id(&profile, device.index, profile_id))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *count = profile.n_left;
+        return NVML_SUCCESS;
+}
+
+/* The caller's list has room for as many as the profile allows. */
+nvmlReturn_t our_nvmlDeviceGetGpuInstances(nvmlDevice_t handle, unsigned int profile_id,
+                                           nvmlGpuInstance_t *list, unsigned int *count)
+{
+        const struct board *board = view_board();
+        uint32_t end = atomic_load_explicit(&board->end.gpu_instance, memory_order_acquire);
+        struct board_gpu_instance record;
+        struct board_profile profile;
+        struct board_device device;
+        nvmlReturn_t r = find_device(&device, handle, list && count);
+        unsigned int n = 0;
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (!find_profile_id(&profile, device.index, profile_id))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        for (uint32_t slot = 0; slot < end && n < profile.max_instances; slot++)
+                if (board_read_gpu_instance(board, slot, &record) &&
+                    record.device == device.index && record.profile_id == profile_id)
+                        list[n++] = site_get_gpu_instance_handle(slot);
+        *count = n;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlDeviceGetGpuInstanceById(nvmlDevice_t handle, unsigned int id,
+                                              nvmlGpuInstance_t *gpu_instance)
+{
+        struct board_gpu_instance record;
+        struct board_device device;
+        uint32_t slot;
+        nvmlReturn_t r = find_device(&device, handle, gpu_instance);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (!site_find_gpu_instance(&record, &slot, view_board(), device.index, id))
+                return NVML_ERROR_NOT_FOUND;
+        *gpu_instance = site_get_gpu_instance_handle(slot);
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlGpuInstanceGetInfo(nvmlGpuInstance_t gpu_instance, nvmlGpuInstanceInfo_t *info)
+{
+        struct board_gpu_instance record;
+        uint32_t slot;
+
+        if (!info || !site_read_gpu_instance(&record, &slot, gpu_instance))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *info = (nvmlGpuInstanceInfo_t){
+                .device = view_get_handle(record.device),
+                .id = record.id,
+                .profileId = record.profile_id,
+                .placement = { .start = record.placement_start, .size = record.placement_size },
+        };
+        return NVML_SUCCESS;
+}

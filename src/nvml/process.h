@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NVML_PROCESS_H
+#define NVML_PROCESS_H
+
+/* The processes of a device, for the lists of the interface and those of the unnamed table. */
+
+#include <stdbool.h>
+
+#include "board/board.h"
+
+/*
+ * process_next() - a loop over those of the given kinds (bits of enum board_process_kind): start
+ * with *cursor 0; false ends.
+ */
+bool process_next(struct board_process *ret_process, uint32_t *cursor, uint32_t device,
+                  uint32_t kinds);
+
+/* process_get_gpu_instance() - the id of the one behind its vGPU; BOARD_NONE: it shares time. */
+uint32_t process_get_gpu_instance(const struct board_process *process);
+
+#endif

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Sessions of the encoder and of frame-buffer capture: of one vGPU, or of all of a device. These
+ * lists have a protocol of their own: a question without room is told the number, with success.
+ */
+#include <stdatomic.h>
+
+#include "nvml/answer.h"
+#include "nvml/slots.h"
+#include "nvml/view.h"
+
+/* Whose sessions: of a vGPU, or (@instance 0) of all on a device. */
+struct whose {
+        const struct board *board;
+        uint32_t instance; /* id */
+        uint32_t device;
+};
+
+static nvmlReturn_t of_instance(struct whose *ret_whose, nvmlVgpuInstance_t id, bool has_pointers)
+{
+        struct view_instance instance;
+        nvmlReturn_t r = view_instance(&instance, id, has_pointers);
+
+        if (r == NVML_SUCCESS)
+                *ret_whose = (struct whose){ .board = instance.board, .instance = id };
+        return r;
+}
+
+/* A guest's device is its vGPU. */
+static nvmlReturn_t of_device(struct whose *ret_whose, nvmlDevice_t handle, bool has_pointers)
+{
+        struct board_device device;
+        struct view_instance own;
+        nvmlReturn_t r = view_device(&device, handle, has_pointers);
+
+        if (r == NVML_SUCCESS)
+                *ret_whose = (struct whose){
+                        .board = view_board(),
+                        .instance = view_own_instance(&own) ? own.value.id : 0,
+                        .device = device.index,
+                };
+        return r;
+}
+
+static bool is_theirs(const struct whose *whose, uint32_t instance, uint32_t device)
+{
+        return whose->instance != 0 ? instance == whose->instance : device == whose->device;
+}
+
+static bool next_encoder(struct board_encoder_session *ret_session, uint32_t *cursor,
+                         const struct whose *whose)
+{
+        uint32_t end =
+                atomic_load_explicit(&whose->board->end.encoder_session, memory_order_acquire);
+
+        while (*cursor < end)
+                if (board_read_encoder_session(whose->board, (*cursor)++, ret_session) &&
+                    is_theirs(whose, ret_session->instance, ret_session->device))
+                        return true;
+        return false;
+}
+
+static bool next_capture(struct board_capture_session *ret_session, uint32_t *cursor,
+                         const struct whose *whose)
+{
+        uint32_t end =
+                atomic_load_explicit(&whose->board->end.capture_session, memory_order_acquire);
+
+        while (*cursor < end)
+                if (board_read_capture_session(whose->board, (*cursor)++, ret_session) &&
+                    is_theirs(whose, ret_session->instance, ret_session->device))
+                        return true;
+        return false;
+}
+
+/* A guest is not told the id that its vGPU has on the host. */
+static nvmlVgpuInstance_t shown_id(uint32_t instance)
+{
+        return view_is_guest() ? 0 : instance;
+}
+
+static nvmlReturn_t list_encoder(const struct whose *whose, unsigned int *count,
+                                 nvmlEncoderSessionInfo_t *sessions)
+{
+        struct board_encoder_session session;
+        unsigned int room = *count, n = 0;
+
+        if (!sessions && room > 0)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        for (uint32_t cursor = 0; next_encoder(&session, &cursor, whose);)
+                n++;
+        if (room == 0 || n > room)
+                return answer_room_or_count(count, n);
+        n = 0;
+        for (uint32_t cursor = 0; n < room && next_encoder(&session, &cursor, whose); n++)
+                sessions[n] = (nvmlEncoderSessionInfo_t){
+                        .sessionId = session.id,
+                        .pid = session.pid,
+                        .vgpuInstance = shown_id(session.instance),
+                        .codecType = (nvmlEncoderType_t)session.codec,
+                        .hResolution = session.width,
+                        .vResolution = session.height,
+                        .averageFps = session.fps,
+                        .averageLatency = session.latency,
+                };
+        *count = n;
+        return NVML_SUCCESS;
+}
+
+static nvmlReturn_t list_capture(const struct whose *whose, unsigned int *count,
+                                 nvmlFBCSessionInfo_t *sessions)
+{
+        struct board_capture_session session;
+        unsigned int room = *count, n = 0;
+
+        if (!sessions && room > 0)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        for (uint32_t cursor = 0; next_capture(&session, &cursor, whose);)
+                n++;
+        if (room == 0 || n > room)
+                return answer_room_or_count(count, n);
+        n = 0;
+        for (uint32_t cursor = 0; n < room && next_capture(&session, &cursor, whose); n++)
+                sessions[n] = (nvmlFBCSessionInfo_t){
+                        .sessionId = session.id,
+                        .pid = session.pid,
+                        .vgpuInstance = shown_id(session.instance),
+                        .displayOrdinal = session.display,
+                        .sessionType = (nvmlFBCSessionType_t)session.kind,
+                        .sessionFlags = session.flags,
+                        .hMaxResolution = session.max_width,
+                        .vMaxResolution = session.max_height,
+                        .hResolution = session.width,
+                        .vResolution = session.height,
+                        .averageFPS = session.fps,
+                        .averageLatency = session.latency,
+                };
+        *count = n;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlVgpuInstanceGetEncoderStats(nvmlVgpuInstance_t id, unsigned int *sessions,
+                                                 unsigned int *fps, unsigned int *latency_us)
+{
+        struct view_instance instance;
+        nvmlReturn_t r = view_instance(&instance, id, sessions && fps && latency_us);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        *sessions = instance.value.n_encoder_sessions;
+        *fps = instance.value.encoder_fps;
+        *latency_us = instance.value.encoder_latency;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlVgpuInstanceGetEncoderSessions(nvmlVgpuInstance_t id, unsigned int *count,
+                                                    nvmlEncoderSessionInfo_t *sessions)
+{
+        struct whose whose;
+        nvmlReturn_t r = of_instance(&whose, id, count);
+
+        return r == NVML_SUCCESS ? list_encoder(&whose, count, sessions) : r;
+}
+
+nvmlReturn_t our_nvmlVgpuInstanceGetFBCStats(nvmlVgpuInstance_t id, nvmlFBCStats_t *stats)
+{
+        struct view_instance instance;
+        nvmlReturn_t r = view_instance(&instance, id, stats);
+
+        if (r == NVML_SUCCESS)
+                *stats = (nvmlFBCStats_t){ .sessionsCount = instance.value.n_capture_sessions,
+                                           .averageFPS = instance.value.capture_fps,
+                                           .averageLatency = instance.value.capture_latency };
+        return r;
+}
+
+nvmlReturn_t our_nvmlVgpuInstanceGetFBCSessions(nvmlVgpuInstance_t id, unsigned int *count,
+                                                nvmlFBCSessionInfo_t *sessions)
+{
+        struct whose whose;
+        nvmlReturn_t r = of_instance(&whose, id, count);
+
+        return r == NVML_SUCCESS ? list_capture(&whose, count, sessions) : r;
+}
+
+/* What the vGPUs leave of the encoder is the device's. */
+nvmlReturn_t our_nvmlDeviceGetEncoderCapacity(nvmlDevice_t handle, nvmlEncoderType_t codec,
+                                              unsigned int *percent)
+{
+        struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, percent && codec <= NVML_ENCODER_QUERY_AV1);
+
+        if (r == NVML_SUCCESS)
+                *percent = device.utilization_encoder < 100 ? 100 - device.utilization_encoder : 0;
+        return r;
+}
+
+/* Averages over all sessions. */
+struct average {
+        unsigned int n;
+        uint64_t fps, latency;
+};
+
+static void add(struct average *average, unsigned int fps, unsigned int latency)
+{
+        average->n++;
+        average->fps += fps;
+        average->latency += latency;
+}
+
+static unsigned int mean(uint64_t sum, unsigned int n)
+{
+        return n > 0 ? (unsigned int)(sum / n) : 0;
+}
+
+nvmlReturn_t our_nvmlDeviceGetEncoderStats(nvmlDevice_t handle, unsigned int *sessions,
+                                           unsigned int *fps, unsigned int *latency_us)
+{
+        struct board_encoder_session session;
+        struct average average = { 0 };
+        struct whose whose;
+        nvmlReturn_t r = of_device(&whose, handle, sessions && fps && latency_us);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        for (uint32_t cursor = 0; next_encoder(&session, &cursor, &whose);)
+                add(&average, session.fps, session.latency);
+        *sessions = average.n;
+        *fps = mean(average.fps, average.n);
+        *latency_us = mean(average.latency, average.n);
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlDeviceGetEncoderSessions(nvmlDevice_t handle, unsigned int *count,
+                                              nvmlEncoderSessionInfo_t *sessions)
+{
+        struct whose whose;
+        nvmlReturn_t r = of_device(&whose, handle, count);
+
+        return r == NVML_SUCCESS ? list_encoder(&whose, count, sessions) : r;
+}
+
+nvmlReturn_t our_nvmlDeviceGetFBCStats(nvmlDevice_t handle, nvmlFBCStats_t *stats)
+{
+        struct board_capture_session session;
+        struct average average = { 0 };
+        struct whose whose;
+        nvmlReturn_t r = of_device(&whose, handle, stats);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        for (uint32_t cursor = 0; next_capture(&session, &cursor, &whose);)
+                add(&average, session.fps, session.latency);
+        *stats = (nvmlFBCStats_t){ .sessionsCount = average.n,
+                                   .averageFPS = mean(average.fps, average.n),
+                                   .averageLatency = mean(average.latency, average.n) };
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlDeviceGetFBCSessions(nvmlDevice_t handle, unsigned int *count,
+                                          nvmlFBCSessionInfo_t *sessions)
+{
+        struct whose whose;
+        nvmlReturn_t r = of_device(&whose, handle, count);
+
+        return r == NVML_SUCCESS ? list_capture(&whose, count, sessions) : r;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NVML_SITE_H
+#define NVML_SITE_H
+
+/*
+ * A site: what hosts vGPUs. It is a device as a whole, or one of its GPU instances (MIG). NVML asks
+ * the same of both through functions with different names and structs.
+ *
+ * A GPU instance is one of the board's: where NVIDIA's library is in use, these are its own and it
+ * answers for them (abi/nvml.abi: "stand-in").
+ */
+
+#include "abi/nvml-mig.h"
+#include "abi/nvml-vgpu.h"
+#include "board/board.h"
+#include "nvml/view.h"
+
+struct site {
+        const struct board *board;
+        uint32_t number;          /* the board's, of offers and schedulers */
+        uint32_t gpu_instance;    /* id; BOARD_NONE: the device as a whole */
+        board_switch mixes_sizes; /* heterogeneous mode */
+        uint64_t memory;          /* bytes, for vGPUs */
+        struct board_device device;
+};
+
+/*
+ * site_of_device() - a device that hosts vGPUs. INVALID_ARGUMENT: not a handle; GPU_IS_LOST;
+ * NOT_SUPPORTED: it does not host vGPUs, we are in a guest, or it is a device of NVIDIA's library
+ * that the manager does not have.
+ */
+nvmlReturn_t site_of_device(struct site *ret_site, nvmlDevice_t handle);
+
+/* site_of_whole_device() - the same; NOT_SUPPORTED too when the device is cut by MIG. */
+nvmlReturn_t site_of_whole_device(struct site *ret_site, nvmlDevice_t handle);
+
+/* site_of_gpu_instance() - a GPU instance. Errors as of site_of_device(). */
+nvmlReturn_t site_of_gpu_instance(struct site *ret_site, nvmlGpuInstance_t handle);
+
+/*
+ * site_of_shared_gpu_instance() - the same; NOT_SUPPORTED too when its device can't share the time
+ * of a GPU instance: then there is neither a scheduler nor a choice of places in it.
+ */
+nvmlReturn_t site_of_shared_gpu_instance(struct site *ret_site, nvmlGpuInstance_t handle);
+
+/* site_next_instance() - a loop over the active vGPUs: start with *cursor 0; false ends. */
+bool site_next_instance(struct view_instance *ret_instance, uint32_t *cursor,
+                        const struct site *site);
+
+/*
+ * site_find_offer() - what the site offers of the type with this id. False: it does not offer it.
+ * site_count_creatable() - how many of it could be created now: what the manager says, and no more
+ * than the quotas of the active vGPUs leave room for.
+ */
+bool site_find_offer(struct board_offer *ret_offer, const struct site *site, nvmlVgpuTypeId_t id);
+uint32_t site_count_creatable(const struct site *site, const struct board_offer *offer,
+                              const struct board_type *type);
+
+/* site_find_gpu_instance() - by its id. False: the device has none with it. */
+bool site_find_gpu_instance(struct board_gpu_instance *ret_record, uint32_t *ret_slot,
+                            const struct board *board, uint32_t device, uint32_t id);
+
+/* site_get_gpu_instance_handle() - of the GPU instance at this slot of the board. */
+nvmlGpuInstance_t site_get_gpu_instance_handle(uint32_t slot);
+
+/* site_read_gpu_instance() - the record behind @handle. False: not a handle. */
+bool site_read_gpu_instance(struct board_gpu_instance *ret_record, uint32_t *ret_slot,
+                            nvmlGpuInstance_t handle);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk through an answer stops at its end, whatever it is. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/test.h"
+#include "nvml/control-answer.h"
+
+#define ERROR(name) "{\"error\":\"org.openvgpu." name "\",\"parameters\":{\"message\":\"no\"}}"
+
+static const struct {
+        const char *answer;
+        nvmlReturn_t code;
+} cases[] = {
+        { "{}", NVML_SUCCESS },
+        { " { \"parameters\" : { \"a\" : [ 1, { \"error\" : 2 } ] } } ", NVML_SUCCESS },
+        { "{\"a\":1.5,\"b\":true,\"c\":null}", NVML_SUCCESS },
+        { "{\"a\":\"\\\"error\\\":\"}", NVML_SUCCESS },
+        { "{\"a\":\"}\",\"b\":\"\\\\\"}", NVML_SUCCESS },
+        { ERROR("PermissionDenied"), NVML_ERROR_NO_PERMISSION },
+        { ERROR("InvalidParameter"), NVML_ERROR_INVALID_ARGUMENT },
+        { ERROR("NoSuchDevice"), NVML_ERROR_INVALID_ARGUMENT },
+        { ERROR("NoSuchVgpu"), NVML_ERROR_NOT_FOUND },
+        { ERROR("InUse"), NVML_ERROR_IN_USE },
+        { ERROR("Unsupported"), NVML_ERROR_NOT_SUPPORTED },
+        { ERROR("MethodNotFound"), NVML_ERROR_NOT_SUPPORTED },
+        { ERROR("Failed"), NVML_ERROR_UNKNOWN },
+        { ERROR("InUs"), NVML_ERROR_UNKNOWN },
+        { ERROR("InUsed"), NVML_ERROR_UNKNOWN },
+        { "{\"parameters\":{\"x\":\"{\"},\"error\":\"org.openvgpu.InUse\"}", NVML_ERROR_IN_USE },
+        { "{\"error\":\"InUse\"}", NVML_ERROR_UNKNOWN },
+        { "{\"error\":7}", NVML_ERROR_UNKNOWN },
+        { "", NVML_ERROR_UNKNOWN },
+        { "[]", NVML_ERROR_UNKNOWN },
+        { "{", NVML_ERROR_UNKNOWN },
+        { "{\"a", NVML_ERROR_UNKNOWN },
+        { "{\"a\\", NVML_ERROR_UNKNOWN },
+        { "{\"a\"", NVML_ERROR_UNKNOWN },
+        { "{\"a\":", NVML_ERROR_UNKNOWN },
+        { "{\"a\":[", NVML_ERROR_UNKNOWN },
+        { "{\"a\":{}", NVML_ERROR_UNKNOWN },
+        { "{\"a\":\"", NVML_ERROR_UNKNOWN },
+        { "{\"a\":1,", NVML_ERROR_UNKNOWN },
+        { "{a:1}", NVML_ERROR_UNKNOWN },
+};
+
+/* Each in memory of its own, so that a sanitizer sees a step too far. */
+static nvmlReturn_t get_code(const char *text, size_t n)
+{
+        char *copy = malloc(n + 1);
+        nvmlReturn_t code;
+
+        assert_non_null(copy);
+        memcpy(copy, text, n);
+        copy[n] = '\0';
+        code = control_answer_get_code(copy);
+        free(copy);
+        return code;
+}
+
+static void test_answers(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                print_message("%s\n", cases[i].answer);
+                assert_int_equal(get_code(cases[i].answer, strlen(cases[i].answer)), cases[i].code);
+        }
+}
+
+static void test_no_cut_answer_is_a_success(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                size_t n = strlen(cases[i].answer);
+
+                while (n > 0 && cases[i].answer[n - 1] == ' ')
+                        n--;
+                for (size_t cut = 0; cut + 1 < n; cut++)
+                        assert_int_not_equal(get_code(cases[i].answer, cut), NVML_SUCCESS);
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_answers),
+                cmocka_unit_test(test_no_cut_answer_is_a_success),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
