@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef METER_MINUTES_H
+#define METER_MINUTES_H
+
+/*
+ * Usage by the minute, on its way to the ledger.
+ *
+ * Amounts are added with the span of time in which they came together and are cut at the full
+ * minutes. What is taken out was not lost until the ledger has it: it is put back when that fails.
+ *
+ * No more than MINUTES_ROWS_MAX rows are kept, however long the ledger cannot be written: then an amount
+ * goes to the latest minute that its key has a row of. Sums stay right, minutes become coarse; only
+ * a key that has no row yet still gets one.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "meter/usage.h"
+
+#define MINUTES_ROWS_MAX 65536
+
+struct minutes_row {
+        uint64_t minute; /* since the epoch */
+        struct usage_key key;
+        struct usage_amount amount;
+};
+
+struct minutes {
+        struct minutes_row *rows;
+        size_t n, room;
+        uint32_t *buckets; /* row numbers + 1, hashed by key and minute */
+        size_t n_buckets;
+};
+
+/* A zeroed struct is an empty one. */
+void minutes_deinit(struct minutes *minutes);
+
+/*
+ * minutes_add() - @amount came together from @from_ms to @to_ms, CLOCK_REALTIME, evenly
+ *
+ * A span that is empty, or ends before it begins, is the instant @to_ms. Errors: -ENOMEM; then part of the
+ * amount may have been added, and @amount is what has not.
+ */
+int minutes_add(struct minutes *minutes, const struct usage_key *key, struct usage_amount *amount,
+                uint64_t from_ms, uint64_t to_ms);
+
+/* minutes_clear() - the ledger has them all. */
+void minutes_clear(struct minutes *minutes);
+
+#endif

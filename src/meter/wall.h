@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef METER_WALL_H
+#define METER_WALL_H
+
+/*
+ * Which wall-clock time a span of steady time was.
+ *
+ * How long something took is always measured with CLOCK_MONOTONIC, so that a step of
+ * CLOCK_REALTIME changes no amount. Only where on the wall clock a span lies depends on that clock: it
+ * ends at what the clock shows now, and begins as much earlier as it was long. After a step forward no
+ * usage is invented for the hours that never were; after a step back the same minutes fill twice.
+ */
+
+#include <stdint.h>
+
+/* A step smaller than this is the clock being slewed or read late. */
+#define WALL_STEP_MS 2000
+
+struct wall {
+        uint64_t steady_ms, wall_ms; /* when last read; 0: never */
+};
+
+/*
+ * wall_read() - what both clocks show now. Returns by how many ms the wall clock was set forward
+ * (or back, negative) since the last reading; 0: it was not, or this is the first.
+ */
+int64_t wall_read(struct wall *wall, uint64_t steady_ms, uint64_t wall_ms);
+
+/* wall_at() - what the wall clock would have shown at @steady_ms, had it not been set since. */
+uint64_t wall_at(const struct wall *wall, uint64_t steady_ms);
+
+#endif
