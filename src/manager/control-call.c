@@ -126,6 +126,12 @@ static int check_type(const struct control_parameter *parameter, const json_t *v
                         return failure_parameter(failure, name, "give seconds, at most 86400",
                                                  "%s must be a number above 0", name);
                 return 0;
+        case CONTROL_TIME:
+                if (!json_is_number(value) || !(json_number_value(value) >= 0) ||
+                    json_number_value(value) > CONTROL_TIME_MAX)
+                        return failure_parameter(failure, name, "give seconds since the epoch",
+                                                 "%s must be a time", name);
+                return 0;
         case CONTROL_BOOL:
                 if (!json_is_boolean(value))
                         return failure_parameter(failure, name, "", "%s must be true or false",

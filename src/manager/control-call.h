@@ -51,7 +51,17 @@ struct control_call {
 int control_call_parse(struct control_call *ret_call, const char *text, size_t size);
 void control_call_deinit(struct control_call *call);
 
-enum control_type { CONTROL_TEXT, CONTROL_SIZE, CONTROL_SECONDS, CONTROL_BOOL, CONTROL_NUMBER };
+enum control_type {
+        CONTROL_TEXT,
+        CONTROL_SIZE,
+        CONTROL_SECONDS,
+        CONTROL_BOOL,
+        CONTROL_NUMBER,
+        CONTROL_TIME
+};
+
+/* Of CONTROL_TIME, seconds since the epoch. */
+#define CONTROL_TIME_MAX 1e11
 
 struct control_parameter {
         const char *name; /* NULL ends a table */

@@ -352,6 +352,7 @@ static int load_guest(struct instance *instance, const struct store_process *pro
         if (device)
                 guest->context_device = device;
         guest->context_target = device_find_uuid(instance->manager, process->context_target);
+        meter_load_guest(guest);
         r = load_memory(guest);
         if (r == -ENOENT || r == -EINVAL) {
                 log_event(LOG_LEVEL_ERROR, "the memory of a suspended process is lost",

@@ -18,6 +18,7 @@
 
 #include "base/list.h"
 #include "manager/failure.h"
+#include "manager/meter.h"
 #include "manager/mover.h"
 #include "manager/pool.h"
 
@@ -41,7 +42,7 @@ struct device {
         struct list errands;    /* what the pool waits for */
         uint64_t rest_until_us; /* CLOCK_MONOTONIC: after a loss no mover is started ahead */
         uint64_t wanted;        /* bytes of the pool that were asked to be ready here */
-        bool has_turns;         /* its GPU time is what the scheduler measures (meter.h) */
+        struct meter_device meter;
 };
 
 /* device_probe_all() - fill @manager's devices, by asking a mover. */

@@ -122,6 +122,18 @@ void facts_of_scheduler(struct board_scheduler *ret_record)
         };
 }
 
+void facts_of_usage(struct board_device *record, const struct device *device)
+{
+        const uint32_t *percent = device->meter.percent;
+
+        record->utilization_gpu = percent[METER_SM];
+        record->utilization_memory = percent[METER_MEMORY];
+        record->utilization_encoder = percent[METER_ENCODER];
+        record->utilization_decoder = percent[METER_DECODER];
+        record->utilization_jpeg = percent[METER_JPEG];
+        record->utilization_ofa = percent[METER_OFA];
+}
+
 void facts_of_instance(struct board_instance *ret_record, const struct instance *instance)
 {
         *ret_record = (struct board_instance){
@@ -141,6 +153,12 @@ void facts_of_instance(struct board_instance *ret_record, const struct instance 
                 .can_migrate = 1,
                 .frame_buffer_quota = instance->frame_buffer,
                 .frame_buffer_used = instance_get_used(instance),
+                .utilization_gpu = instance->meter.percent[METER_SM],
+                .utilization_memory = instance->meter.percent[METER_MEMORY],
+                .utilization_encoder = instance->meter.percent[METER_ENCODER],
+                .utilization_decoder = instance->meter.percent[METER_DECODER],
+                .utilization_jpeg = instance->meter.percent[METER_JPEG],
+                .utilization_ofa = instance->meter.percent[METER_OFA],
                 .created_ns = instance->created_ns,
         };
         snprintf(ret_record->uuid, sizeof(ret_record->uuid), "%s", instance->uuid);
@@ -174,6 +192,12 @@ void facts_of_guest(struct board_process *ret_record, const struct guest *guest)
                 .instance = instance->id,
                 .device = instance->device->index,
                 .kind = BOARD_COMPUTE,
+                .utilization_gpu = guest->meter.percent[METER_SM],
+                .utilization_memory = guest->meter.percent[METER_MEMORY],
+                .utilization_encoder = guest->meter.percent[METER_ENCODER],
+                .utilization_decoder = guest->meter.percent[METER_DECODER],
+                .utilization_jpeg = guest->meter.percent[METER_JPEG],
+                .utilization_ofa = guest->meter.percent[METER_OFA],
                 .memory_used = use.movable + use.fixed,
                 .start_ns = guest->joined_ns,
         };

@@ -25,6 +25,8 @@ void facts_of_device_detail(struct board_device_detail *ret_record, const struct
                             const struct board_device *record);
 void facts_of_scheduler(struct board_scheduler *ret_record);
 
+/* facts_of_usage() - what its engines did in the last period. */
+void facts_of_usage(struct board_device *record, const struct device *device);
 void facts_of_instance(struct board_instance *ret_record, const struct instance *instance);
 void facts_of_vm(struct board_vm *ret_record, const struct instance *instance);
 void facts_of_guest(struct board_process *ret_record, const struct guest *guest);

@@ -107,6 +107,7 @@ static int on_death(sd_event_source *source, int fd, uint32_t events, void *user
                   (int)guest->pid, log_quote(quoted, guest->name));
         guest->gate = gate_link_free(guest->gate);
         guest->is_dead = true;
+        meter_end(guest);
         if (instance->operation && !guest->is_waiting) {
                 complete_with(guest, -ESRCH); /* the operation buries it at its end */
                 return 0;
@@ -177,6 +178,7 @@ struct guest *guest_free(struct guest *guest)
                 custody_sync_slabs(manager);
         }
         if (guest->slot != UINT32_MAX) {
+                meter_end(guest);
                 page_give_slot(&instance->page, guest->slot);
                 (void)store_remove_process(manager->store, instance->id, guest->pid);
         }
@@ -206,8 +208,10 @@ int guest_admit(struct guest *guest)
         if (r < 0) {
                 page_give_slot(&instance->page, guest->slot);
                 guest->slot = UINT32_MAX;
+                return r;
         }
-        return r;
+        meter_begin(guest);
+        return 0;
 }
 
 int guest_welcome(struct guest *guest)

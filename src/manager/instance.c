@@ -143,6 +143,7 @@ struct instance *instance_free(struct instance *instance)
         list_remove(&instance->link);
         sd_event_source_disable_unref(instance->creator_source);
         page_deinit(&instance->page);
+        accounting_deinit(&instance->meter.accounting);
         free(instance);
         return NULL;
 }
@@ -300,6 +301,7 @@ static int add_instance(struct manager *manager, struct store_instance *stored,
                 return r;
         }
         list_append(&manager->instances, &instance->link);
+        meter_add_instance(instance);
         *ret_instance = TAKE(instance);
         return 0;
 }
@@ -349,6 +351,7 @@ int instance_restore(struct manager *manager, const struct store_instance *store
         if (r < 0)
                 return r;
         list_append(&manager->instances, &instance->link);
+        meter_load_instance(instance);
         instance = NULL;
         return 0;
 }
@@ -376,6 +379,7 @@ static int forget(struct instance *instance)
                 return r;
         log_event(LOG_LEVEL_INFO, "removed", "vgpu=%s", instance->name);
         custody_drop_page(instance);
+        meter_remove_instance(instance);
         instance_free(instance);
         device_settle(device);
         publisher_touch(manager->publisher);

@@ -20,6 +20,7 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/log.h"
+#include "manager/meter.h"
 #include "manager/operation.h"
 #include "manager/process.h"
 #include "manager/publisher.h"
@@ -142,13 +143,13 @@ static void read_boot_id(char *id, int size)
 
 static int open_store(struct manager *manager, struct failure *failure)
 {
-        char path[PATHS_MAX], boot_id[64];
+        char path[PATHS_MAX];
         int r = paths_join(path, manager->options->state_directory, DATABASE);
 
         if (r < 0)
                 return r;
-        read_boot_id(boot_id, sizeof(boot_id));
-        r = store_open(&manager->store, path, boot_id, failure);
+        read_boot_id(manager->boot_id, sizeof(manager->boot_id));
+        r = store_open(&manager->store, path, manager->boot_id, failure);
         return r < 0 ? r : store_take_movers(manager->store, wait_for_mover, NULL);
 }
 
@@ -202,6 +203,8 @@ static int load(struct manager *manager, struct failure *failure)
         if (r == 0)
                 r = open_pool(manager);
         if (r == 0)
+                r = meter_new(&manager->meter, manager);
+        if (r == 0)
                 r = custody_load(manager);
         return r;
 }
@@ -219,6 +222,7 @@ static int set_up_event(struct manager *manager)
         sigaddset(&signals, SIGCHLD);
         sigprocmask(SIG_BLOCK, &signals, NULL);
         signal(SIGPIPE, SIG_IGN);
+        signal(SIGXFSZ, SIG_IGN); /* a file that must not grow is an error of its write */
         r = sd_event_default(&manager->event);
         if (r >= 0)
                 r = sd_event_add_signal(manager->event, NULL, SIGTERM, NULL, NULL);
@@ -308,6 +312,7 @@ int manager_new(struct manager **ret_manager, const struct options *options,
                 r = recover(manager);
         if (r < 0)
                 return failure_from_errno(failure, r, "starting");
+        meter_start(manager->meter);
         gate_start(manager->gate);
         manager_check_ready(manager);
         *ret_manager = TAKE(manager);
@@ -339,6 +344,7 @@ struct manager *manager_free(struct manager *manager)
 
         if (!manager)
                 return NULL;
+        manager->meter = meter_free(manager->meter); /* answers who waits for the ledger */
         manager->control = control_free(manager->control);
         manager->gate = gate_free(manager->gate);
         if (manager->keeper)

@@ -26,12 +26,14 @@
 
 struct control;
 struct gate;
+struct meter;
 struct publisher;
 
 struct manager {
         const struct options *options;
         sd_event *event;
         int lock; /* of the run directory */
+        char boot_id[64];
         char gate_path[PATHS_MAX], mover_path[PATHS_MAX], nvml_path[PATHS_MAX];
         char driver_path[PATHS_MAX];
         char driver_version[BOARD_NAME_MAX];
@@ -46,6 +48,7 @@ struct manager {
         struct keeper *keeper;
         struct pool *pool;
         struct publisher *publisher;
+        struct meter *meter;
         struct gate *gate;
         struct control *control;
         bool is_ready; /* what a former manager left is in order; clients are served */

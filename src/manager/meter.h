@@ -15,27 +15,82 @@
  *
  * Only GPU time, METER_SM, is the scheduler's; the other engines are always read from below.
  *
+ * Four times a second while processes are in vGPUs it takes a sample of everything; else once a
+ * second; never while there is no vGPU.
+ *
  * Times are nanoseconds of CLOCK_MONOTONIC. All calls are made by the manager's thread.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "meter/engine.h"
+#include "manager/failure.h"
+#include "meter/accounting.h"
+#include "meter/rate.h"
 
 struct device;
 struct guest;
 struct instance;
+struct ledger_thread;
+struct manager;
+struct meter;
 
-/* What the manager keeps of each guest. */
-struct meter_guest {
-        uint64_t busy_ns[METER_ENGINES]; /* since it joined */
+enum meter_source_kind { METER_SOURCE_NONE, METER_SOURCE_ENGINE, METER_SOURCE_SAMPLES };
+
+/* What the manager keeps of each device, */
+struct meter_device {
+        bool has_turns;                  /* its GPU time is what the scheduler measures */
+        uint32_t percent[METER_ENGINES]; /* of the last period */
 };
 
-/* And of each vGPU. */
+/* of each vGPU, */
 struct meter_instance {
-        uint64_t turn_ns; /* of its turns, not yet divided among its guests */
+        uint64_t turn_ns;                /* of its turns, not yet divided among its guests */
+        uint64_t since_ns;               /* until then it is settled; 0: it is not metered */
+        bool is_held;                    /* its quota was set aside at that time, */
+        uint32_t device;                 /* on this one */
+        struct rate_area quota;          /* what is too small for the ledger yet */
+        uint32_t percent[METER_ENGINES]; /* of the last period */
+        struct accounting accounting;
+        bool must_republish; /* its accounts on the board */
 };
+
+/* and of each guest. */
+struct meter_guest {
+        struct accounting_record record;    /* serial 0: it is not metered */
+        uint64_t since_ns;                  /* until then it is settled */
+        uint64_t new_ns[METER_ENGINES];     /* that came since */
+        uint64_t weight_ns;                 /* busy since then as seen from below: divides turns */
+        uint64_t seen_ns[METER_ENGINES];    /* of the source's own counts */
+        uint64_t sampled_ns[METER_ENGINES]; /* settled since the last sample */
+        uint32_t percent[METER_ENGINES];    /* of the last period */
+        uint32_t told_percent[METER_ENGINES]; /* by a source that tells percents, */
+        uint64_t told_until_ns;               /* which hold until then */
+        struct rate_area used;
+        uint64_t written_ns; /* to the ledger */
+        bool is_changed;     /* since then */
+};
+
+/* meter_new() - with the ledger in the state directory; one that cannot be opened is only logged. */
+int meter_new(struct meter **ret_meter, struct manager *manager);
+
+/* meter_start() - what a former manager left is loaded: begin to sample. */
+void meter_start(struct meter *meter);
+
+/* meter_free() - all that is metered so far is written. Returns NULL. */
+struct meter *meter_free(struct meter *meter);
+
+/* The life of a vGPU. meter_load_instance() has its accounting from the ledger. */
+void meter_add_instance(struct instance *instance);
+void meter_load_instance(struct instance *instance);
+void meter_remove_instance(struct instance *instance);
+
+/* And of a process in it; meter_load_guest() has its account from the ledger. */
+void meter_begin(struct guest *guest);
+void meter_load_guest(struct guest *guest);
+
+/* meter_end() - it has died, its slot of the page is still its own. Twice is once. */
+void meter_end(struct guest *guest);
 
 /*
  * meter_set_turns() - from now on the GPU time on @device is what the scheduler adds (true), or
@@ -51,5 +106,22 @@ void meter_add_gpu_time(struct guest *guest, uint64_t ns, uint64_t at_ns);
  * They share it as they were busy meanwhile, or evenly where that is not known.
  */
 void meter_add_turn(struct instance *instance, uint64_t ns, uint64_t at_ns);
+
+/* meter_sync() - settle everything up to now, so that what is shown is not a quarter second old. */
+void meter_sync(struct meter *meter);
+
+/* meter_clear_accounting() - forget the processes of @instance that ended. Returns how many. */
+size_t meter_clear_accounting(struct instance *instance);
+
+/* meter_write() - what is settled shall be in the ledger soon. */
+void meter_write(struct meter *meter);
+
+/* meter_get_ledger() - NULL: there is none. */
+struct ledger_thread *meter_get_ledger(struct meter *meter);
+
+/* meter_get_entitled() - percent of its device that @instance may count on as things are. */
+double meter_get_entitled(const struct instance *instance);
+
+enum meter_source_kind meter_get_source(const struct meter *meter);
 
 #endif

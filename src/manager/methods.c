@@ -11,6 +11,7 @@
 #include "manager/instance.h"
 #include "manager/log.h"
 #include "manager/manager.h"
+#include "manager/methods-meter.h"
 #include "manager/methods-setting.h"
 #include "manager/operation.h"
 
@@ -263,6 +264,8 @@ void methods_call(struct control_pending *pending)
         struct failure failure = { 0 };
         int r = 0;
 
+        if (!method)
+                method = find(methods_meter, n_methods_meter, name);
         if (!method) {
                 method = find(methods_setting, n_methods_setting, name);
                 r = method ? check_root(pending, &failure)

@@ -8,10 +8,16 @@
 #include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/size.h"
+
+/* A year, and the time to argue about its bill. */
+#define KEEP_USAGE_DAYS 400
+
+#define DAYS_MAX 36500
 
 enum {
         OPTION_SIMULATE = 256,
@@ -20,6 +26,7 @@ enum {
         OPTION_DRIVER,
         OPTION_POOL_LIMIT,
         OPTION_SLAB_SIZE,
+        OPTION_KEEP_USAGE,
         OPTION_LOG_LEVEL,
         OPTION_HELP,
         OPTION_VERSION
@@ -41,6 +48,8 @@ static const struct {
           OPTION_POOL_LIMIT },
         { "slab-size", "SIZE", "the pool grows in pieces of this, a multiple of 2M (default: 256M)",
           OPTION_SLAB_SIZE },
+        { "keep-usage", "DAYS", "how long the ledger remembers (default: 400; 0: for ever)",
+          OPTION_KEEP_USAGE },
         { "log-level", "LEVEL", "error, warning, notice, info (default) or debug",
           OPTION_LOG_LEVEL },
         { "help", NULL, "show this and exit", OPTION_HELP },
@@ -102,6 +111,17 @@ static enum options_verdict set_slab_size(struct options *options, const char *v
         return OPTIONS_RUN;
 }
 
+static enum options_verdict set_days(struct options *options, const char *value)
+{
+        char *end;
+        unsigned long days = strtoul(value, &end, 10);
+
+        if (*value < '0' || *value > '9' || *end || days > DAYS_MAX)
+                return bad("keep-usage", value, "a number of days, 0 to 36500");
+        options->keep_usage_days = (uint32_t)days;
+        return OPTIONS_RUN;
+}
+
 static enum options_verdict set_log_level(struct options *options, const char *value)
 {
         if (log_level_parse(&options->log_level, value) < 0)
@@ -125,6 +145,8 @@ static enum options_verdict set_option(struct options *options, int value, const
                 return set_size(&options->pool_limit, "pool-limit", argument);
         case OPTION_SLAB_SIZE:
                 return set_slab_size(options, argument);
+        case OPTION_KEEP_USAGE:
+                return set_days(options, argument);
         case OPTION_LOG_LEVEL:
                 return set_log_level(options, argument);
         case OPTION_HELP:
@@ -142,7 +164,8 @@ static enum options_verdict set_defaults(struct options *options)
 {
         char run[PATHS_MAX], state[PATHS_MAX], private[PATHS_MAX];
 
-        *options = (struct options){ .log_level = LOG_LEVEL_INFO };
+        *options =
+                (struct options){ .log_level = LOG_LEVEL_INFO, .keep_usage_days = KEEP_USAGE_DAYS };
         if (paths_run(run) < 0 || make_absolute(options->run_directory, run) < 0 ||
             paths_state(state) < 0 || make_absolute(options->state_directory, state) < 0 ||
             paths_private(private) < 0 || make_absolute(options->private_directory, private) < 0) {

@@ -17,6 +17,7 @@ struct options {
         char private_directory[PATHS_MAX]; /* absolute */
         uint64_t pool_limit;               /* bytes, 0: a quarter of RAM */
         uint64_t slab_size;                /* bytes, 0: the pool's default */
+        uint32_t keep_usage_days;          /* 0: for ever */
         enum log_level log_level;
 };
 

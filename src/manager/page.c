@@ -135,6 +135,7 @@ void page_read(const struct page *page, uint32_t slot, uint64_t limit, struct pa
         *ret_use = (struct page_use){
                 .movable = movable,
                 .fixed = read_limited(&from->used[INSTANCE_PAGE_FIXED], limit - movable),
+                .peak = read_limited(&from->peak, limit),
                 .launches = read_limited(&from->n_launches, INT64_MAX),
         };
 }

@@ -46,6 +46,7 @@ void page_write_quota(struct page *page, uint64_t quota);
 struct page_use {
         uint64_t movable; /* bytes; with the fixed ones at most the limit that was given */
         uint64_t fixed;
+        uint64_t peak; /* of their sum, as far as the limit */
         uint64_t launches;
 };
 

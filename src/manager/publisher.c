@@ -74,6 +74,7 @@ static void write_device(struct publisher *publisher, const struct device *devic
         if (!board_read_device(publisher->board, device->index, &record))
                 return;
         record.memory_used = device_get_used(device);
+        facts_of_usage(&record, device);
         record.n_instances = 0;
         list_for_each(instance, &publisher->manager->instances, link)
                 record.n_instances += instance->device == device;

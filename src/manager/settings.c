@@ -348,11 +348,17 @@ int settings_clear_accounting(struct manager *manager, uint32_t id, uint32_t *re
 {
         struct board *board = settings_get_board(manager);
         struct board_instance record;
+        struct instance *instance;
         struct board_account account;
         uint64_t count;
         uint32_t slot;
 
         *ret_cleared = 0;
+        list_for_each(instance, &manager->instances, link)
+                if (instance->id == id) {
+                        *ret_cleared = (uint32_t)meter_clear_accounting(instance);
+                        return 0;
+                }
         if (!find_record(board, id, &slot, &record))
                 return 0; /* too new to have any */
         if (record.accounting != 1)

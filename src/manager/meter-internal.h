@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_METER_INTERNAL_H
+#define MANAGER_METER_INTERNAL_H
+
+/* The parts of the meter: where numbers come from (source), and where they go (board, books). */
+
+#include <systemd/sd-event.h>
+
+#include "manager/ledger-thread.h"
+#include "manager/meter.h"
+#include "meter/wall.h"
+
+struct meter_source;
+
+struct meter {
+        struct manager *manager;
+        sd_event_source *timer;
+        struct meter_source *source; /* NULL: there is none */
+        struct ledger_thread *ledger;
+        struct ledger_device *devices;
+        struct wall wall;
+        uint64_t sampled_ns; /* the last sample */
+        uint64_t written_ns; /* the last batch for the ledger */
+        uint64_t last_serial;
+        struct ledger_process *former; /* that ran when the former manager wrote last */
+        size_t n_former;
+        struct ledger *loading; /* until the thread has it */
+        struct wall former_wall;
+};
+
+uint64_t meter_now(void);
+
+/* The source: adds what it sees to new_ns (or weight_ns, of GPU time on a device that has turns). */
+int meter_source_new(struct meter_source **ret_source, struct manager *manager);
+struct meter_source *meter_source_free(struct meter_source *source);
+void meter_source_read(struct meter_source *source, struct guest *guest);
+enum meter_source_kind meter_source_get_kind(const struct meter_source *source);
+
+/* meter_source_begin() - @guest is new: what it did before is not to be counted. */
+void meter_source_begin(struct meter_source *source, struct guest *guest);
+
+/* meter_source_add() - @engine ran for @guest for @ns, as seen from below. */
+void meter_source_add(struct guest *guest, enum meter_engine engine, uint64_t ns);
+
+/* The board: samples, and the accounts. */
+void meter_board_sample(struct meter *meter);
+void meter_board_update(struct instance *instance);
+
+/* meter_board_start(), meter_board_end() - as accounting_start() and accounting_end(). */
+int meter_board_start(struct guest *guest);
+void meter_board_end(struct guest *guest);
+
+/* The books: rows for the ledger. */
+int meter_books_open(struct meter *meter);
+void meter_books_load(struct meter *meter, struct instance *instance);
+bool meter_books_take(struct meter *meter, const struct guest *guest,
+                      struct ledger_process *ret_process);
+int meter_books_start(struct meter *meter);
+void meter_books_add_vgpu(struct meter *meter, const struct instance *instance);
+void meter_books_add_process(struct meter *meter, struct guest *guest, uint64_t ended_ms);
+void meter_books_add_usage(struct meter *meter, const struct usage_key *key,
+                           const struct usage_amount *amount, uint64_t from_ns, uint64_t to_ns);
+void meter_books_clear(struct meter *meter, const struct instance *instance);
+
+/* meter_books_write() - hand over what has come together. */
+void meter_books_write(struct meter *meter);
+
+#endif

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the meter sees from below how long the engines ran: of simulated devices, in their host. */
+
+#include <errno.h>
+
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/manager.h"
+#include "manager/meter-internal.h"
+#include "sim/usage.h"
+
+struct meter_source {
+        struct sim_usage *simulation;
+};
+
+int meter_source_new(struct meter_source **ret_source, struct manager *manager)
+{
+        struct meter_source *source;
+        int r;
+
+        if (!manager->simulation[0])
+                return 0;
+        source = calloc(1, sizeof(*source));
+        if (!source)
+                return -ENOMEM;
+        r = sim_usage_open(&source->simulation, manager->simulation);
+        if (r < 0)
+                return meter_source_free(source), r;
+        *ret_source = source;
+        return 0;
+}
+
+struct meter_source *meter_source_free(struct meter_source *source)
+{
+        if (!source)
+                return NULL;
+        (void)sim_usage_close(source->simulation);
+        free(source);
+        return NULL;
+}
+
+enum meter_source_kind meter_source_get_kind(const struct meter_source *source)
+{
+        return source->simulation ? METER_SOURCE_ENGINE : METER_SOURCE_SAMPLES;
+}
+
+void meter_source_add(struct guest *guest, enum meter_engine engine, uint64_t ns)
+{
+        if (engine == METER_SM && guest->instance->device->meter.has_turns)
+                guest->meter.weight_ns += ns;
+        else
+                guest->meter.new_ns[engine] += ns;
+}
+
+/* A count that is less than before is that of another process with the number of one that died. */
+static void add_count(struct guest *guest, enum meter_engine engine, uint64_t count)
+{
+        uint64_t *seen = &guest->meter.seen_ns[engine];
+
+        meter_source_add(guest, engine, count >= *seen ? count - *seen : count);
+        *seen = count;
+}
+
+void meter_source_read(struct meter_source *source, struct guest *guest)
+{
+        struct sim_busy busy;
+
+        if (!source->simulation || !sim_usage_read(source->simulation, guest->pid, &busy))
+                return;
+        add_count(guest, METER_SM, busy.kernel_ns);
+        add_count(guest, METER_MEMORY, busy.memory_ns);
+}
+
+void meter_source_begin(struct meter_source *source, struct guest *guest)
+{
+        struct sim_busy busy;
+
+        if (!source->simulation || !sim_usage_read(source->simulation, guest->pid, &busy))
+                return;
+        guest->meter.seen_ns[METER_SM] = busy.kernel_ns;
+        guest->meter.seen_ns[METER_MEMORY] = busy.memory_ns;
+}
