@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Writing. A plain image has its place on the disk before the first byte is written: a full disk is
+ * found at once, and writes into a file that is long enough already do not wait for each other, as
+ * those do that make it longer. A packed one grows in steps, for the same reason.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "base/fault.h"
+#include "image/checksum.h"
+#include "image/data.h"
+#include "image/ring.h"
+#include "image/workers.h"
+
+#define GROWTH ((uint64_t)256 << 20)
+
+static bool is_zero(const struct iovec *iov, unsigned int n)
+{
+        for (unsigned int i = 0; i < n; i++) {
+                const char *bytes = iov[i].iov_base;
+                size_t size = iov[i].iov_len;
+
+                if (bytes[0] != 0 || memcmp(bytes, bytes + 1, size - 1) != 0)
+                        return false;
+        }
+        return true;
+}
+
+static uint32_t checksum_of(const struct iovec *iov, unsigned int n)
+{
+        uint32_t checksum = 0;
+
+        for (unsigned int i = 0; i < n; i++)
+                checksum = checksum_add(checksum, iov[i].iov_base, iov[i].iov_len);
+        return checksum;
+}
+
+static int grow(struct workers *workers, uint64_t size)
+{
+        if (fallocate(workers->fd, 0, 0, (off_t)size) == 0)
+                return 0;
+        if (errno != EOPNOTSUPP)
+                return -errno;
+        return ftruncate(workers->fd, (off_t)size) < 0 ? -errno : 0;
+}
+
+/* A place for @size bytes, at the end of what is given away already. */
+static int place(struct workers *workers, size_t size, uint64_t *ret_offset)
+{
+        uint64_t offset = atomic_fetch_add(&workers->file_end, size), end = offset + size;
+        int r = 0;
+
+        pthread_mutex_lock(&workers->lock);
+        if (end > workers->file_room) {
+                uint64_t room = (end + GROWTH - 1) / GROWTH * GROWTH;
+
+                r = grow(workers, room);
+                if (r == 0)
+                        workers->file_room = room;
+        }
+        pthread_mutex_unlock(&workers->lock);
+        *ret_offset = offset;
+        return r;
+}
+
+/* The slot's pieces become one: a buffer of its own, up to a whole page. */
+static bool use_buffer(struct worker_slot *slot, size_t size)
+{
+        memset(slot->buffer + size, 0, worker_align(size) - size);
+        slot->iov[0] = (struct iovec){ slot->buffer, worker_align(size) };
+        slot->request.n_iov = 1;
+        return true;
+}
+
+static bool gather(struct worker_slot *slot)
+{
+        struct workers *workers = slot->worker->workers;
+        uint64_t offset = (uint64_t)slot->chunk * workers->table->chunk_size;
+
+        slot->request.n_iov =
+                span_slice(&workers->span, offset, slot->length, slot->iov, WORKER_PIECES_MAX);
+        if (slot->request.n_iov > 0)
+                return true;
+        if (!worker_slot_buffer(slot))
+                return false;
+        span_copy_out(&workers->span, offset, slot->buffer, slot->length);
+        slot->iov[0] = (struct iovec){ slot->buffer, slot->length };
+        slot->request.n_iov = 1;
+        return true;
+}
+
+/* Makes less of it, in the slot's buffer. Returns the bytes; 0: it stays as it is. */
+static size_t pack(struct worker_slot *slot)
+{
+        struct worker *worker = slot->worker;
+        const void *from = slot->iov[0].iov_base;
+        char *scratch;
+
+        if (!worker->compressor || slot->length <= SPAN_ALIGN)
+                return 0;
+        if (slot->request.n_iov > 1 || from == slot->buffer) {
+                scratch = worker_scratch(worker);
+                if (!scratch)
+                        return 0;
+                span_copy_out(&worker->workers->span,
+                              (uint64_t)slot->chunk * worker->workers->table->chunk_size, scratch,
+                              slot->length);
+                from = scratch;
+        }
+        if (!worker_slot_buffer(slot))
+                return 0;
+        return compressor_pack(worker->compressor, slot->buffer, from, slot->length);
+}
+
+static bool begin_write(struct worker_slot *slot)
+{
+        struct workers *workers = slot->worker->workers;
+        struct image_chunk *chunk = &workers->table->chunks[slot->chunk];
+        size_t packed;
+        int r;
+
+        if (!gather(slot))
+                return false;
+        chunk->checksum = checksum_of(slot->iov, slot->request.n_iov);
+        if (is_zero(slot->iov, slot->request.n_iov))
+                return false; /* stored: 0 */
+
+        packed = pack(slot);
+        chunk->stored = (uint32_t)(packed ? packed : slot->length);
+        if (packed) {
+                (void)use_buffer(slot, packed);
+        } else if (!span_is_aligned(slot->iov, slot->request.n_iov)) {
+                if (!worker_slot_buffer(slot))
+                        return false;
+                span_copy_out(&workers->span, (uint64_t)slot->chunk * workers->table->chunk_size,
+                              slot->buffer, slot->length);
+                (void)use_buffer(slot, slot->length);
+        }
+        r = place(workers, worker_align(chunk->stored), &chunk->offset);
+        if (r < 0) {
+                workers_fail_file(workers, r, "write");
+                return false;
+        }
+        slot->request.is_write = true;
+        slot->request.fd = workers->fd;
+        slot->request.offset = chunk->offset;
+        slot->request.iov = slot->iov;
+        return true;
+}
+
+static void end_write(struct worker_slot *slot)
+{
+        struct workers *workers = slot->worker->workers;
+
+        if (slot->request.error == 0 && fault_point("image.write"))
+                slot->request.error = -EIO;
+        if (slot->request.error)
+                workers_fail_file(workers, slot->request.error, "write");
+}
+
+/* Direct I/O, where the file system can. */
+static int open_new(int directory, const char *name, const struct image_data_options *options,
+                    bool *ret_is_direct)
+{
+        int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, fd = -1;
+
+        *ret_is_direct = !options->no_direct_io;
+        if (*ret_is_direct)
+                fd = openat(directory, name, flags | O_DIRECT, 0600);
+        if (fd < 0 && (!*ret_is_direct || errno == EINVAL)) {
+                /* Some make the file before they find that they cannot. */
+                if (*ret_is_direct)
+                        (void)unlinkat(directory, name, 0);
+                *ret_is_direct = false;
+                fd = openat(directory, name, flags, 0600);
+        }
+        return fd < 0 ? -errno : fd;
+}
+
+static double now(void)
+{
+        struct timespec time;
+
+        clock_gettime(CLOCK_MONOTONIC, &time);
+        return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
+}
+
+static void write_all(struct workers *workers)
+{
+        int r = 0;
+
+        if (workers->table->compression == IMAGE_COMPRESSION_NONE && workers->table->size > 0)
+                r = grow(workers, worker_align(workers->table->size));
+        if (r < 0) {
+                workers_fail_file(workers, r, "write");
+                return;
+        }
+        if (workers->table->compression == IMAGE_COMPRESSION_NONE)
+                workers->file_room = worker_align(workers->table->size);
+        workers_run(workers);
+        workers->table->file_size = workers->file_end;
+        if (workers->has_failed)
+                return;
+        if (ftruncate(workers->fd, (off_t)workers->table->file_size) < 0 || fsync(workers->fd) < 0)
+                workers_fail_file(workers, -errno, "write");
+}
+
+/* Beyond the limit on file sizes the kernel sends a signal that ends the process; blocked, it is an
+ * error like others. */
+static void write_without_signal(struct workers *workers)
+{
+        const struct timespec none = { 0 };
+        sigset_t size_signal, before;
+
+        sigemptyset(&size_signal);
+        sigaddset(&size_signal, SIGXFSZ);
+        pthread_sigmask(SIG_BLOCK, &size_signal, &before);
+        write_all(workers);
+        if (!sigismember(&before, SIGXFSZ))
+                while (sigtimedwait(&size_signal, NULL, &none) == SIGXFSZ)
+                        ;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static int make_table(struct image_table *table, uint64_t size,
+                      const struct image_data_options *options)
+{
+        uint32_t chunk_size = options->chunk_size ? options->chunk_size : IMAGE_CHUNK_SIZE;
+
+        *table = (struct image_table){
+                .size = size,
+                .chunk_size = chunk_size,
+                .compression = options->compression,
+                .n_chunks = image_table_count(size, chunk_size),
+        };
+        table->chunks = calloc(table->n_chunks + 1, sizeof(*table->chunks));
+        return table->chunks ? 0 : -ENOMEM;
+}
+
+int image_data_write(int directory, const char *where, const char *name, const struct iovec *pieces,
+                     size_t n_pieces, const struct image_data_options *options,
+                     struct image_table *ret_table, struct image_data_report *ret_report,
+                     struct image_error *error)
+{
+        CLEANUP(fd_closep) int fd = -1;
+        char path[512];
+        struct workers workers = {
+                .name = path,
+                .table = ret_table,
+                .options = options,
+                .begin = begin_write,
+                .end = end_write,
+                .lock = PTHREAD_MUTEX_INITIALIZER,
+                .error = error,
+        };
+        double start = now();
+        bool is_direct = false;
+        int r;
+
+        snprintf(path, sizeof(path), "%s/%s", where, name);
+        r = span_init(&workers.span, pieces, n_pieces);
+        if (r == 0)
+                r = make_table(ret_table, workers.span.size, options);
+        if (r == 0)
+                r = workers.fd = fd = open_new(directory, name, options, &is_direct);
+        if (r < 0) {
+                span_deinit(&workers.span);
+                image_table_deinit(ret_table);
+                return image_fail_file(error, r, "make", path);
+        }
+        write_without_signal(&workers);
+        span_deinit(&workers.span);
+        *ret_report = (struct image_data_report){ .has_ring = workers.has_ring,
+                                                  .has_direct_io = is_direct,
+                                                  .seconds = now() - start,
+                                                  .file_bytes = ret_table->file_size };
+        if (error->code) {
+                (void)unlinkat(directory, name, 0);
+                image_table_deinit(ret_table);
+        }
+        return error->code;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef IMAGE_DATA_H
+#define IMAGE_DATA_H
+
+/*
+ * The data file of an image: memory in chunks.
+ *
+ * A chunk is so many bytes of the memory, the last one less. It stands anywhere in the file, at a
+ * multiple of 4096; it is plain, or packed and then shorter, or, if it is all zeros, not there. The
+ * table says where and how long, and has the checksum of what was in the memory. So chunks are
+ * worked on by several threads in any order, and any part can be read alone.
+ *
+ * The file is written with direct I/O where the file system can; what it holds is on the disk when
+ * image_data_write() returns.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "image/compress.h"
+#include "image/error.h"
+
+#define IMAGE_CHUNK_SIZE     ((uint32_t)4 << 20)
+#define IMAGE_CHUNK_SIZE_MIN ((uint32_t)4 << 10)
+#define IMAGE_CHUNK_SIZE_MAX ((uint32_t)64 << 20)
+
+struct image_chunk {
+        uint64_t offset; /* in the file, a multiple of 4096 */
+        uint32_t stored; /* bytes there; 0: all zeros; as many as the chunk has: plain */
+        uint32_t checksum;
+};
+
+struct image_table {
+        uint64_t size; /* of the memory */
+        uint64_t file_size;
+        uint32_t chunk_size; /* a power of two */
+        enum image_compression compression;
+        struct image_chunk *chunks;
+        size_t n_chunks; /* enough for @size */
+};
+
+void image_table_deinit(struct image_table *table);
+
+/* image_table_count() - the chunks of @size bytes. */
+size_t image_table_count(uint64_t size, uint32_t chunk_size);
+
+/* image_table_length() - the bytes of a chunk, before packing. */
+size_t image_table_length(const struct image_table *table, size_t chunk);
+
+struct image_data_options {
+        enum image_compression compression;
+        int level;                  /* of zstd, 1 to 19; 0: 1 */
+        uint32_t chunk_size;        /* 0: IMAGE_CHUNK_SIZE */
+        unsigned int threads;       /* 0: by the processors */
+        bool no_ring, no_direct_io; /* do not even try */
+        void (*progress)(uint64_t done, uint64_t total, void *userdata); /* or NULL; any thread */
+        void *userdata;
+};
+
+/* How it was done, to be told with the figures. */
+struct image_data_report {
+        bool has_ring, has_direct_io;
+        double seconds;      /* with the wait for the disk */
+        uint64_t file_bytes; /* in the file */
+};
+
+/*
+ * image_data_write() - all of @pieces, one after another, to the new file @name in @directory
+ * @where:  the directory's path, for messages
+ * Errors: -ENOSPC, -EIO, ...; there is then no such file. SIGXFSZ is not raised.
+ */
+int image_data_write(int directory, const char *where, const char *name, const struct iovec *pieces,
+                     size_t n_pieces, const struct image_data_options *options,
+                     struct image_table *ret_table, struct image_data_report *ret_report,
+                     struct image_error *error);
+
+/*
+ * image_data_read() - the file into @pieces, which must be as large as the memory was
+ * @n_pieces:  0: only check the file
+ * Errors: -EBADMSG, a chunk is altered or cut off; what is in @pieces is then worth nothing.
+ */
+int image_data_read(int directory, const char *where, const char *name,
+                    const struct image_table *table, const struct iovec *pieces, size_t n_pieces,
+                    const struct image_data_options *options, struct image_data_report *ret_report,
+                    struct image_error *error);
+
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef IMAGE_MANIFEST_JSON_H
+#define IMAGE_MANIFEST_JSON_H
+
+/* What writing and parsing a manifest share. */
+
+#include <jansson.h>
+
+#define MANIFEST_CHECKSUM_MAX 16
+
+/* manifest_checksum() - of the member "image", as hexadecimal digits; NULL: no memory. */
+char *manifest_checksum(char text[MANIFEST_CHECKSUM_MAX], const json_t *image);
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef IMAGE_MANIFEST_H
+#define IMAGE_MANIFEST_H
+
+/*
+ * The manifest of an image, manifest.json: what the image is of, and what its other files must be.
+ * docs/checkpoint-images.md describes it member by member.
+ *
+ * An image has two parts, of which it has at least one: "memory", the GPU memory of the processes of
+ * a vGPU, in a data file; and "criu", the processes themselves, in files that CRIU made.
+ *
+ * Nothing in a manifest is believed before image_manifest_parse() has checked it: every number has
+ * its bounds, every list fits the others, names of files have no path in them.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cleanup.h"
+#include "image/data.h"
+#include "image/error.h"
+
+#define IMAGE_FORMAT        "openvgpu-checkpoint"
+#define IMAGE_VERSION       1
+#define IMAGE_MANIFEST_FILE "manifest.json"
+#define IMAGE_DATA_FILE     "memory.data"
+#define IMAGE_CRIU_FOLDER   "criu"
+
+#define IMAGE_TEXT_MAX      96
+#define IMAGE_PROCESSES_MAX 4096
+#define IMAGE_FILES_MAX     65536
+#define IMAGE_MANIFEST_MAX  ((size_t)64 << 20) /* bytes */
+
+/* One mapping of device memory. */
+struct image_allocation {
+        uint64_t address, size;
+};
+
+struct image_process {
+        int pid;
+        char name[IMAGE_TEXT_MAX];
+        struct image_allocation *allocations; /* in the order of their bytes in the data file */
+        size_t n_allocations;
+        uint64_t size; /* sum of theirs */
+};
+
+struct image_file {
+        char name[IMAGE_TEXT_MAX];
+        uint64_t size;
+        uint32_t checksum;
+};
+
+struct image_manifest {
+        char created[IMAGE_TEXT_MAX]; /* 2026-01-31T12:00:00Z */
+        char host[IMAGE_TEXT_MAX];
+        char software[IMAGE_TEXT_MAX]; /* "0.1.0" */
+
+        struct {
+                char name[IMAGE_TEXT_MAX]; /* the kind of device: "NVIDIA H200" */
+                char uuid[IMAGE_TEXT_MAX];
+                uint64_t memory;
+        } device;
+        uint32_t driver_version; /* cuDriverGetVersion(): 13000 */
+
+        bool has_vgpu;
+        struct {
+                char name[IMAGE_TEXT_MAX];
+                char uuid[IMAGE_TEXT_MAX];
+                uint64_t frame_buffer;
+        } vgpu;
+
+        struct image_process *processes;
+        size_t n_processes;
+
+        bool has_memory;
+        struct image_table memory;
+
+        bool has_criu;
+        struct {
+                char version[IMAGE_TEXT_MAX];
+                int pid; /* the root of the tree */
+                bool is_shell_job;
+                struct image_file *files;
+                size_t n_files;
+        } criu;
+};
+
+void image_manifest_deinit(struct image_manifest *manifest);
+
+/*
+ * image_manifest_parse() - from the bytes of a file
+ * @where:  its path, for messages
+ * Errors: -EBADMSG, altered or no manifest; -EOPNOTSUPP, of a newer version.
+ */
+int image_manifest_parse(struct image_manifest *ret_manifest, const char *where, const char *text,
+                         size_t size, struct image_error *error);
+
+/* image_manifest_format() - as text, which is the caller's to free(); NULL: no memory. */
+char *image_manifest_format(const struct image_manifest *manifest);
+
+#endif

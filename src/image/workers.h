@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef IMAGE_WORKERS_H
+#define IMAGE_WORKERS_H
+
+/*
+ * The threads that write or read a data file. Each takes the next chunk, does what costs processor
+ * time for it, and keeps several on their way to or from the disk.
+ */
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "image/data.h"
+#include "image/queue.h"
+#include "image/span.h"
+
+/* Of a chunk whose memory is in more pieces a copy is made. */
+#define WORKER_PIECES_MAX 32
+
+struct worker;
+
+/* A chunk on its way. */
+struct worker_slot {
+        struct queue_request request; /* first: what the queue gives back is the slot */
+        struct worker *worker;
+        struct iovec iov[WORKER_PIECES_MAX];
+        size_t chunk, length;
+        char *buffer; /* of a chunk's size, aligned; made when it is needed */
+        bool is_buffered;
+};
+
+struct workers {
+        int fd;
+        const char *name; /* for messages: path and name of the file */
+        struct image_table *table;
+        struct span span;
+        const struct image_data_options *options;
+        bool has_memory;
+
+        /* Does what comes before the disk. True: the request is to be submitted; false: it is over. */
+        bool (*begin)(struct worker_slot *slot);
+        /* Does what comes after it. */
+        void (*end)(struct worker_slot *slot);
+
+        atomic_size_t next;
+        atomic_bool has_failed, has_ring;
+        atomic_uint_least64_t bytes_done, file_end;
+        pthread_mutex_t lock; /* of the following */
+        struct image_error *error;
+        uint64_t file_room; /* the file is so long */
+};
+
+struct worker {
+        struct workers *workers;
+        struct queue *queue;
+        struct compressor *compressor;
+        char *scratch; /* of a chunk's size, for what is unpacked or not yet packed */
+};
+
+/* workers_run() - until the last chunk or the first failure, which is in workers->error. */
+void workers_run(struct workers *workers);
+
+/* workers_fail() - from any thread; the first reason counts. */
+__attribute__((format(printf, 4, 5))) void workers_fail(struct workers *workers, int code,
+                                                        const char *hint, const char *message, ...);
+void workers_fail_file(struct workers *workers, int code, const char *doing);
+
+/* worker_slot_buffer(), worker_scratch() - NULL: no memory, and the run has failed. */
+char *worker_slot_buffer(struct worker_slot *slot);
+char *worker_scratch(struct worker *worker);
+
+static inline uint64_t worker_align(uint64_t size)
+{
+        return (size + SPAN_ALIGN - 1) / SPAN_ALIGN * SPAN_ALIGN;
+}
+
+#endif
