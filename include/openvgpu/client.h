@@ -43,6 +43,7 @@ enum vgpu_error_kind {
         VGPU_ERROR_GUEST_LOST = 13,       /* a guest process died meanwhile [-ESRCH] */
         VGPU_ERROR_PERMISSION_DENIED = 14, /* [-EACCES] */
         VGPU_ERROR_METHOD_NOT_FOUND = 15,  /* the manager is older than the library [-ENOSYS] */
+        VGPU_ERROR_NO_CUDA = 16,           /* images: the process does not use CUDA [-ENXIO] */
 
         /* There was no answer that could be used. */
         VGPU_ERROR_NO_MANAGER = 32,      /* nobody listens [-ECONNREFUSED] */

@@ -20,6 +20,13 @@ const struct command *const commands[] = {
         NULL,
 };
 
+static const struct command *const pairs[] = {
+        &command_checkpoint_dump,
+        &command_checkpoint_load,
+        &command_checkpoint_check,
+        NULL,
+};
+
 /* What other tools call it. */
 static const struct {
         const char *other, *ours;
@@ -38,6 +45,17 @@ const struct command *command_find(const char *name)
         for (size_t i = 0; commands[i]; i++)
                 if (strcmp(commands[i]->name, name) == 0)
                         return commands[i];
+        return NULL;
+}
+
+const struct command *command_find_pair(const char *first, const char *second)
+{
+        size_t length = strlen(first);
+
+        for (size_t i = 0; second && pairs[i]; i++)
+                if (strncmp(pairs[i]->name, first, length) == 0 && pairs[i]->name[length] == ' ' &&
+                    strcmp(pairs[i]->name + length + 1, second) == 0)
+                        return pairs[i];
         return NULL;
 }
 

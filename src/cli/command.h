@@ -38,6 +38,10 @@ struct command {
         int (*run)(const struct arguments *arguments, struct vgpu_client *client);
 };
 
+/* 'vgpu checkpoint ...' that are commands of their own. */
+extern const struct command command_checkpoint_check, command_checkpoint_dump,
+        command_checkpoint_load;
+
 extern const struct command command_create, command_devices, command_env, command_info, command_ls,
         command_migrate, command_resume, command_rm, command_run, command_suspend;
 
@@ -46,6 +50,9 @@ extern const struct command *const commands[];
 
 /* command_find() - by its whole name; NULL for none. */
 const struct command *command_find(const char *name);
+
+/* command_find_pair() - one whose name is two words; NULL for none. */
+const struct command *command_find_pair(const char *first, const char *second);
 
 /* command_find_similar() - the one that @name may be meant for; NULL for none. */
 const struct command *command_find_similar(const char *name);

@@ -24,10 +24,12 @@ static int say_unknown(const char *name)
         return EXIT_CODE_USAGE;
 }
 
-static int help(const char *name)
+static int help(const char *name, const char *second)
 {
         const struct command *command = name ? command_find(name) : NULL;
 
+        if (name && second && command_find_pair(name, second))
+                command = command_find_pair(name, second);
         if (!name || strcmp(name, "help") == 0)
                 command_print_all();
         else if (command)
@@ -46,8 +48,10 @@ static int run(const struct command *command, int argc, char **argv)
         r = arguments_parse(&arguments, command, argc, argv);
         if (r != 0)
                 return r;
-        if (arguments.wants_help)
-                return help(command->name);
+        if (arguments.wants_help) {
+                command_print_help(command);
+                return 0;
+        }
 
         r = vgpu_client_new(&client, NULL);
         if (r < 0)
@@ -66,9 +70,9 @@ static int dispatch(int argc, char **argv)
                 return EXIT_CODE_USAGE;
         }
         if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-                return help(NULL);
+                return help(NULL, NULL);
         if (strcmp(argv[1], "help") == 0)
-                return help(argv[2]);
+                return help(argv[2], argc > 3 ? argv[3] : NULL);
         if (strcmp(argv[1], "--version") == 0) {
                 printf("vgpu %s\n", vgpu_get_version());
                 return 0;
@@ -80,6 +84,9 @@ static int dispatch(int argc, char **argv)
                         argv[1]);
                 return EXIT_CODE_USAGE;
         }
+        command = command_find_pair(argv[1], argv[2]);
+        if (command)
+                return run(command, argc - 3, argv + 3);
         command = command_find(argv[1]);
         return command ? run(command, argc - 2, argv + 2) : say_unknown(argv[1]);
 }

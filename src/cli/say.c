@@ -24,6 +24,7 @@ static const struct {
         { VGPU_ERROR_NO_MANAGER, EXIT_CODE_NO_MANAGER },
         { VGPU_ERROR_NO_ANSWER, EXIT_CODE_NO_MANAGER },
         { VGPU_ERROR_CONNECTION_LOST, EXIT_CODE_NO_MANAGER },
+        { VGPU_ERROR_NO_CUDA, EXIT_CODE_NO_CUDA },
 };
 
 static enum exit_code exit_code_from(enum vgpu_error_kind kind)

@@ -19,6 +19,8 @@ enum exit_code {
         EXIT_CODE_NO_MANAGER = 5,
         EXIT_CODE_PERMISSION = 6,
         EXIT_CODE_STATE = 7,
+        EXIT_CODE_NO_CUDA = 3, /* of vgpu checkpoint, as the next */
+        EXIT_CODE_LOST = 5,
         EXIT_CODE_CANNOT_EXECUTE = 126, /* as env(1) */
         EXIT_CODE_NOT_FOUND = 127,
 };

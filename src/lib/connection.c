@@ -89,8 +89,16 @@ int connection_open(struct connection *connection, const char *path, int64_t dea
         return 0;
 }
 
+static void close_fds(struct connection *connection)
+{
+        for (size_t i = 0; i < connection->n_fds; i++)
+                fd_close(connection->fds[i]);
+        connection->n_fds = 0;
+}
+
 void connection_close(struct connection *connection)
 {
+        close_fds(connection);
         free(connection->bytes);
         fd_close(connection->fd);
         *connection = CONNECTION_CLOSED;
@@ -160,6 +168,49 @@ static int make_room(struct connection *connection)
         return 0;
 }
 
+/* Descriptors that nobody has taken belonged to an answer that is over. */
+static void keep_fds(struct connection *connection, struct msghdr *message)
+{
+        for (struct cmsghdr *header = CMSG_FIRSTHDR(message); header;
+             header = CMSG_NXTHDR(message, header)) {
+                size_t n = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+                if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS ||
+                    n > CONNECTION_FDS_MAX)
+                        continue;
+                close_fds(connection);
+                memcpy(connection->fds, CMSG_DATA(header), n * sizeof(int));
+                connection->n_fds = n;
+        }
+}
+
+static ssize_t receive_bytes(struct connection *connection, void *bytes, size_t size)
+{
+        union {
+                struct cmsghdr header;
+                char bytes[CMSG_SPACE(CONNECTION_FDS_MAX * sizeof(int))];
+        } control;
+        struct iovec iov = { bytes, size };
+        struct msghdr message = { .msg_iov = &iov,
+                                  .msg_iovlen = 1,
+                                  .msg_control = &control,
+                                  .msg_controllen = sizeof(control) };
+        ssize_t n = recvmsg(connection->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+
+        if (n > 0)
+                keep_fds(connection, &message);
+        return n;
+}
+
+size_t connection_take_fds(struct connection *connection, int *ret_fds)
+{
+        size_t n = connection->n_fds;
+
+        memcpy(ret_fds, connection->fds, n * sizeof(int));
+        connection->n_fds = 0;
+        return n;
+}
+
 /* Reads once, at the end of what is there. */
 static int read_more(struct connection *connection, int64_t deadline)
 {
@@ -173,8 +224,8 @@ static int read_more(struct connection *connection, int64_t deadline)
         if (r < 0)
                 return r;
 
-        n = recv(connection->fd, connection->bytes + connection->size,
-                 connection->room - connection->size, MSG_DONTWAIT);
+        n = receive_bytes(connection, connection->bytes + connection->size,
+                          connection->room - connection->size);
         if (n == 0)
                 return -ECONNRESET;
         if (n < 0)

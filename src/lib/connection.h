@@ -19,11 +19,16 @@
 
 #define CONNECTION_FOREVER INT64_MAX
 
+/* The manager sends at most so many descriptors with a message. */
+#define CONNECTION_FDS_MAX 64
+
 struct connection {
         int fd; /* -1: closed */
         char *bytes;
         size_t size, room;
         size_t taken; /* of @bytes: the message that was handed out, with its NUL */
+        int fds[CONNECTION_FDS_MAX];
+        size_t n_fds; /* that came with it */
 };
 
 #define CONNECTION_CLOSED ((struct connection){ .fd = -1 })
@@ -57,5 +62,11 @@ int connection_send(struct connection *connection, const char *text, int64_t dea
  */
 int connection_receive(struct connection *connection, const char **ret_text, size_t *ret_size,
                        int64_t deadline);
+
+/*
+ * connection_take_fds() - the descriptors that came with the last message are the caller's
+ * @ret_fds:  room for CONNECTION_FDS_MAX. Returns how many.
+ */
+size_t connection_take_fds(struct connection *connection, int *ret_fds);
 
 #endif

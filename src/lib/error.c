@@ -30,6 +30,7 @@ static const struct kind {
         { VGPU_ERROR_GUEST_LOST, -ESRCH, "GuestLost", "a guest process died" },
         { VGPU_ERROR_PERMISSION_DENIED, -EACCES, "PermissionDenied", "permission denied" },
         { VGPU_ERROR_METHOD_NOT_FOUND, -ENOSYS, "MethodNotFound", "the manager is too old" },
+        { VGPU_ERROR_NO_CUDA, -ENXIO, "NoCuda", "the process does not use CUDA" },
         { VGPU_ERROR_NO_MANAGER, -ECONNREFUSED, "NoManager", "no manager answers" },
         { VGPU_ERROR_NO_ANSWER, -ETIMEDOUT, "NoAnswer", "the manager does not answer" },
         { VGPU_ERROR_CONNECTION_LOST, -ECONNRESET, "ConnectionLost", "the manager went away" },

@@ -143,6 +143,10 @@ static int check_type(const struct control_parameter *parameter, const json_t *v
                         return failure_parameter(failure, name, "",
                                                  "%s must be an integer, 0 or above", name);
                 return 0;
+        case CONTROL_LIST:
+                if (!json_is_array(value))
+                        return failure_parameter(failure, name, "", "%s must be a list", name);
+                return 0;
         }
         return 0;
 }

@@ -57,7 +57,8 @@ enum control_type {
         CONTROL_SECONDS,
         CONTROL_BOOL,
         CONTROL_NUMBER,
-        CONTROL_TIME
+        CONTROL_TIME,
+        CONTROL_LIST
 };
 
 /* Of CONTROL_TIME, seconds since the epoch. */

@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/packet.h"
+#include "manager/image.h"
 #include "manager/listener.h"
 #include "manager/log.h"
 #include "manager/manager.h"
@@ -42,6 +44,7 @@ struct control_client {
 
 static struct control_client *client_free(struct control_client *client)
 {
+        image_client_gone(client->control->manager, client);
         if (client->pending)
                 client->pending->client = NULL;
         list_remove(&client->link);
@@ -98,16 +101,58 @@ static int append_out(struct control_client *client, const char *text)
         return 0;
 }
 
+/* What of @text goes out now goes with the descriptors; they cannot wait. Returns the bytes. */
+static ssize_t send_with_fds(const struct control_client *client, char *text, const int *fds,
+                             size_t n_fds)
+{
+        union {
+                struct cmsghdr header;
+                char bytes[CMSG_SPACE(PACKET_FDS_MAX * sizeof(int))];
+        } control = { 0 };
+        struct iovec iov = { text, strlen(text) + 1 };
+        struct msghdr message = { .msg_iov = &iov,
+                                  .msg_iovlen = 1,
+                                  .msg_control = &control,
+                                  .msg_controllen = CMSG_SPACE(n_fds * sizeof(int)) };
+        ssize_t n;
+
+        if (client->out_size > client->out_sent)
+                return -EAGAIN;
+        control.header = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,
+                                           .cmsg_type = SCM_RIGHTS,
+                                           .cmsg_len = CMSG_LEN(n_fds * sizeof(int)) };
+        memcpy(CMSG_DATA(&control.header), fds, n_fds * sizeof(int));
+        do
+                n = sendmsg(client->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+        while (n < 0 && errno == EINTR);
+        return n < 0 ? -errno : n;
+}
+
 /* Takes @message. */
-static int send_message(struct control_client *client, json_t *message)
+static int send_message_fds(struct control_client *client, json_t *message, const int *fds,
+                            size_t n_fds)
 {
         CLEANUP(freep) char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
-        int r = text ? append_out(client, text) : -ENOMEM;
+        ssize_t n = 0;
+        int r = 0;
 
         json_decref(message);
+        if (!text)
+                return -ENOMEM;
+        if (n_fds > 0)
+                n = send_with_fds(client, text, fds, n_fds);
+        if (n < 0)
+                return (int)n;
+        if ((size_t)n <= strlen(text))
+                r = append_out(client, text + n);
         if (r == 0)
                 r = flush(client);
         return r;
+}
+
+static int send_message(struct control_client *client, json_t *message)
+{
+        return send_message_fds(client, message, NULL, 0);
 }
 
 static void pending_free(struct control_pending *pending)
@@ -119,7 +164,8 @@ static void pending_free(struct control_pending *pending)
 }
 
 /* Takes @message; @pending is gone afterwards. What the client asked next waits for the loop. */
-static void answer(struct control_pending *pending, json_t *message)
+static void answer_fds(struct control_pending *pending, json_t *message, const int *fds,
+                       size_t n_fds)
 {
         struct control_client *client = pending->client;
 
@@ -128,12 +174,25 @@ static void answer(struct control_pending *pending, json_t *message)
                 json_decref(message);
                 return;
         }
-        if (send_message(client, message) < 0) {
+        if (send_message_fds(client, message, fds, n_fds) < 0) {
                 client->is_ended = true;
                 client->out_size = client->out_sent = 0;
         }
         client->is_due = true;
         update_events(client);
+}
+
+static void answer(struct control_pending *pending, json_t *message)
+{
+        answer_fds(pending, message, NULL, 0);
+}
+
+void control_reply_fds(struct control_pending *pending, json_t *parameters, const int *fds,
+                       size_t n_fds)
+{
+        answer_fds(pending,
+                   json_pack("{so}", "parameters", parameters ? parameters : json_object()), fds,
+                   n_fds);
 }
 
 void control_reply(struct control_pending *pending, json_t *parameters)

@@ -43,6 +43,10 @@ void control_start(struct control *control);
 
 /* control_reply() - takes @parameters. @pending is gone afterwards. */
 void control_reply(struct control_pending *pending, json_t *parameters);
+
+/* control_reply_fds() - with at most PACKET_FDS_MAX descriptors, which stay the caller's. */
+void control_reply_fds(struct control_pending *pending, json_t *parameters, const int *fds,
+                       size_t n_fds);
 void control_fail(struct control_pending *pending, const struct failure *failure);
 
 /*

@@ -89,7 +89,7 @@ int custody_store_process(const struct guest *guest)
         return store_put_process(guest->instance->manager->store, &process);
 }
 
-static int store_memory(const struct guest *guest)
+int custody_store_memory(const struct guest *guest)
 {
         CLEANUP(freep)
         struct gate_allocation *allocations = calloc(guest->n_memory + 1, sizeof(*allocations));
@@ -124,7 +124,7 @@ int custody_put_memory(struct guest *guest)
                 memory_label(label, guest, &guest->memory[i]);
                 r = keeper_put(keeper, label, guest->memory[i].source);
         }
-        return r < 0 ? r : store_memory(guest);
+        return r < 0 ? r : custody_store_memory(guest);
 }
 
 void custody_drop_memory(struct guest *guest)

@@ -31,6 +31,9 @@ int custody_store_process(const struct guest *guest);
 /* custody_put_memory() - the exported memory, and its list in the store with its extents. */
 int custody_put_memory(struct guest *guest);
 
+/* custody_store_memory() - only the list and the extents. */
+int custody_store_memory(const struct guest *guest);
+
 /* custody_drop_memory() - out of the keeper; what the store knows stays. */
 void custody_drop_memory(struct guest *guest);
 

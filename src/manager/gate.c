@@ -12,6 +12,7 @@
 #include "base/cleanup.h"
 #include "base/packet.h"
 #include "manager/guest.h"
+#include "manager/image.h"
 #include "manager/instance.h"
 #include "manager/listener.h"
 #include "manager/log.h"
@@ -222,6 +223,9 @@ static int receive_join(struct gate_link *link, const struct gate_join *join, si
         r = process_get_start_time(link->peer.pid, &start_time);
         if (r < 0)
                 return -ENOTCONN; /* it has just died */
+
+        if (image_keeps_away(instance))
+                return -ENOTCONN; /* it tries again */
 
         guest = guest_find(instance, link->peer.pid);
         if (guest && guest->start_time == start_time) {

@@ -14,6 +14,7 @@
 #include "manager/custody.h"
 #include "manager/gate.h"
 #include "manager/guest.h"
+#include "manager/image.h"
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
@@ -138,6 +139,7 @@ struct instance *instance_free(struct instance *instance)
         if (!instance)
                 return NULL;
         instance->operation = operation_free(instance->operation);
+        instance->image = image_session_free(instance->image);
         list_for_each_safe(guest, after, &instance->guests, link)
                 guest_unload(guest);
         list_remove(&instance->link);
@@ -272,7 +274,11 @@ static int make_stored(struct manager *manager, const struct instance_request *r
                 make_up_name(manager, stored->name);
         if (request->is_transient)
                 r = process_get_start_time(request->creator, &stored->creator_start);
-        return r < 0 ? r : uuid_make(stored->uuid);
+        if (request->uuid)
+                snprintf(stored->uuid, sizeof(stored->uuid), "%s", request->uuid);
+        else if (r == 0)
+                r = uuid_make(stored->uuid);
+        return r;
 }
 
 static int add_instance(struct manager *manager, struct store_instance *stored,
@@ -395,6 +401,9 @@ int instance_remove(struct instance *instance, struct failure *failure)
                 return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
                                    "vGPU %s is %s", instance->name,
                                    instance_state_name(instance->state));
+        if (instance->image)
+                return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
+                                   "an image of vGPU %s is being written or read", instance->name);
         if (n > 0)
                 return failure_set(failure, -EBUSY, "Busy", "end them first (vgpu ls shows them)",
                                    "vGPU %s has %zu process%s", instance->name, n,
@@ -408,7 +417,7 @@ void instance_settle(struct instance *instance)
         enum board_instance_state wanted = instance->state;
         size_t n = instance_count_guests(instance);
 
-        if (instance->operation)
+        if (instance->operation || instance->image)
                 return;
         if (n == 0 && instance->is_transient && instance->is_creator_gone) {
                 (void)forget(instance);

@@ -24,6 +24,7 @@
 #include "manager/store.h"
 
 struct device;
+struct image_session;
 struct manager;
 struct operation;
 
@@ -41,6 +42,7 @@ struct instance {
         struct page page;
         struct list guests;
         struct operation *operation; /* under way, or NULL */
+        struct image_session *image; /* a client's, or NULL */
         struct meter_instance meter;
         uint32_t encoder_capacity; /* percent */
         uint32_t placement;        /* first slot on @placed_on; BOARD_PLACEMENT_NONE */
@@ -56,6 +58,7 @@ struct instance {
 
 struct instance_request {
         const char *name; /* NULL: make one up */
+        const char *uuid; /* NULL: make one up */
         uint64_t frame_buffer;
         struct device *device; /* NULL: where most is left */
         bool is_transient;

@@ -11,9 +11,11 @@
 #include "manager/instance.h"
 #include "manager/log.h"
 #include "manager/manager.h"
+#include "manager/methods-image.h"
 #include "manager/methods-meter.h"
 #include "manager/methods-setting.h"
 #include "manager/operation.h"
+#include "manager/uuid.h"
 
 /* What a gate gets to drain when the client does not say. */
 #define TIMEOUT_SECONDS 10.0
@@ -68,19 +70,42 @@ static int list_vgpus(struct control_pending *pending, struct failure *failure)
         return 0;
 }
 
+/* Who may be another vGPU's successor could get what the pool still has of it. */
+static int check_uuid(const struct control_pending *pending, const char *uuid,
+                      struct failure *failure)
+{
+        struct failure none = { 0 };
+        uint8_t bytes[16];
+
+        if (!uuid)
+                return 0;
+        if (pending->uid != 0 && pending->uid != geteuid())
+                return failure_set(failure, -EPERM, "PermissionDenied", "do it as root",
+                                   "only root chooses the UUID of a vGPU");
+        if (strlen(uuid) != UUID_TEXT_MAX - 1 || uuid_parse(bytes, uuid) < 0)
+                return failure_parameter(failure, "uuid", "", "'%.64s' is no UUID", uuid);
+        if (instance_find(pending->manager, uuid, &none))
+                return failure_set(failure, -EEXIST, "VgpuExists", "load it into that one",
+                                   "there is a vGPU with UUID %s already", uuid);
+        return 0;
+}
+
 static int create_vgpu(struct control_pending *pending, struct failure *failure)
 {
         const char *device = control_call_text(&pending->call, "device");
         struct instance_request request = {
                 .name = control_call_text(&pending->call, "name"),
+                .uuid = control_call_text(&pending->call, "uuid"),
                 .frame_buffer = control_call_size(&pending->call, "frame_buffer"),
                 .is_transient = control_call_bool(&pending->call, "transient"),
                 .owner = pending->uid,
                 .creator = pending->pid,
         };
         struct instance *instance;
-        int r;
+        int r = check_uuid(pending, request.uuid, failure);
 
+        if (r < 0)
+                return r;
         if (device) {
                 request.device = device_find(pending->manager, device, failure);
                 if (!request.device)
@@ -191,11 +216,9 @@ static const struct control_parameter list_parameters[] = { { "name", CONTROL_TE
                                                             { 0 } };
 static const struct control_parameter name_parameters[] = { { "name", CONTROL_TEXT, true }, { 0 } };
 static const struct control_parameter create_parameters[] = {
-        { "name", CONTROL_TEXT, false },
-        { "frame_buffer", CONTROL_SIZE, true },
-        { "device", CONTROL_TEXT, false },
-        { "transient", CONTROL_BOOL, false },
-        { 0 },
+        { "name", CONTROL_TEXT, false },        { "uuid", CONTROL_TEXT, false },
+        { "frame_buffer", CONTROL_SIZE, true }, { "device", CONTROL_TEXT, false },
+        { "transient", CONTROL_BOOL, false },   { 0 },
 };
 static const struct control_parameter suspend_parameters[] = {
         { "name", CONTROL_TEXT, true },
@@ -264,6 +287,8 @@ void methods_call(struct control_pending *pending)
         struct failure failure = { 0 };
         int r = 0;
 
+        if (!method)
+                method = find(methods_image, n_methods_image, name);
         if (!method)
                 method = find(methods_meter, n_methods_meter, name);
         if (!method) {

@@ -571,6 +571,9 @@ static int check_idle(const struct instance *instance, struct failure *failure)
                 return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
                                    "vGPU %s is %s", instance->name,
                                    instance_state_name(instance->state));
+        if (instance->image)
+                return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
+                                   "an image of vGPU %s is being written or read", instance->name);
         if (instance->state == BOARD_FAILED)
                 return failure_set(failure, -EUCLEAN, "WrongState",
                                    "end its processes; the log of vgpud says what happened",

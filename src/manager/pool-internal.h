@@ -45,7 +45,7 @@ int pool_grow(struct pool *pool, struct slab **ret_slab);
 uint64_t pool_room_for_new(const struct pool *pool);
 void pool_destroy(struct pool *pool, struct slab *slab);
 
-/* pool_shrink() - let go free slabs above the limit. pool_work_ahead() - what pool_want() asked. */
+/* pool_shrink() - let go free slabs above the limit, and those that clients have had. pool_work_ahead() - what pool_want() asked. */
 void pool_shrink(struct pool *pool);
 void pool_work_ahead(struct pool *pool);
 

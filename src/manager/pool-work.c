@@ -157,10 +157,11 @@ void pool_shrink(struct pool *pool)
 
         for (size_t i = 0; i < pool->n_slabs; i++)
                 size += pool->slabs[i]->is_leaving ? 0 : pool->slabs[i]->size;
-        for (size_t i = pool->n_slabs; i-- > 0 && size > pool->limit;) {
+        for (size_t i = pool->n_slabs; i-- > 0;) { /* from the end: one that leaves may go */
                 struct slab *slab = pool->slabs[i];
 
-                if (!slab_is_free(slab) || slab->is_leaving)
+                if (!slab_is_free(slab) || slab->is_leaving ||
+                    (size <= pool->limit && !slab->is_shared))
                         continue;
                 size -= slab->size;
                 slab->is_leaving = true;

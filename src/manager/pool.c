@@ -273,6 +273,14 @@ int pool_get_slab(const struct pool *pool, uint32_t id)
         return slab ? slab->fd : -1;
 }
 
+int pool_share(struct pool *pool, uint32_t id)
+{
+        struct slab *slab = pool_find(pool, id);
+        int r = slab ? slab_share(slab) : -ENOENT;
+
+        return r < 0 ? r : slab->fd;
+}
+
 /* After a restart. */
 
 int pool_adopt(struct pool *pool, uint32_t id, int fd)

@@ -136,6 +136,12 @@ const char *pool_get_owner(const struct pool_reservation *reservation);
 int pool_get_slab(const struct pool *pool, uint32_t slab);
 
 /*
+ * pool_share() - the same, to be given to a client: it is let go when it has nobody's memory in it
+ * any more. Errors: -ENOENT; fchmod().
+ */
+int pool_share(struct pool *pool, uint32_t slab);
+
+/*
  * pool_want() - keep @bytes ready on @device for new reservations, ahead of demand
  *
  * The pool creates, zeroes and pins slabs one after another, below its limit. Call it when the

@@ -15,6 +15,12 @@ DEFINE_CLEANUP(struct slab *, slab_free);
 /* Nobody can cut off what the driver has pinned, or what we think is there. */
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
+/*
+ * Of the file, once a client has had it: nobody but us can open it anew for writing, and the next
+ * manager sees what it is.
+ */
+#define SHARED_MODE 0600
+
 static int memfd_new(int *ret_fd, uint64_t size, unsigned int flags)
 {
         CLEANUP(fd_closep)
@@ -84,6 +90,7 @@ int slab_adopt(struct slab **ret_slab, uint32_t id, int fd)
         slab->size = (uint64_t)status.st_size;
         slab->is_huge = status.st_blksize > SLAB_EXTENT_ALIGN; /* hugetlbfs tells its page size */
         slab->is_dirty = true;
+        slab->is_shared = (status.st_mode & 0777) == SHARED_MODE;
         *ret_slab = slab;
         return 0;
 }
@@ -99,9 +106,16 @@ struct slab *slab_free(struct slab *slab)
         return NULL;
 }
 
-bool slab_is_usable(const struct slab *slab, const char *owner)
+/* Nobody else's, as far as we know. */
+static bool is_his(const struct slab *slab, const char *owner)
 {
         return !slab->is_leaving && (slab_is_free(slab) || strcmp(slab->owner, owner) == 0);
+}
+
+bool slab_is_usable(const struct slab *slab, const char *owner)
+{
+        return !slab->is_leaving &&
+               ((slab_is_free(slab) && !slab->is_shared) || strcmp(slab->owner, owner) == 0);
 }
 
 /* Ranges. A gap is before the range @index, or, for the last, behind all. */
@@ -185,7 +199,7 @@ int slab_adopt_range(struct slab *slab, const char *owner, const struct slab_ran
         uint64_t end;
         int r;
 
-        if (!slab_is_usable(slab, owner) || range->length == 0 ||
+        if (!is_his(slab, owner) || range->length == 0 ||
             __builtin_add_overflow(range->offset, range->length, &end) || end > slab->size)
                 return -EINVAL;
 
@@ -219,6 +233,14 @@ void slab_give_back(struct slab *slab, uint64_t offset)
                 slab->owner[0] = '\0';
         slab->needs_zero = false;
         slab->is_dirty = true;
+}
+
+int slab_share(struct slab *slab)
+{
+        if (!slab->is_shared && fchmod(slab->fd, SHARED_MODE) < 0)
+                return -errno;
+        slab->is_shared = true;
+        return 0;
 }
 
 void slab_set_clean(struct slab *slab)

@@ -34,6 +34,7 @@ struct slab {
         size_t n_ranges, n_ranges_max;
 
         uint32_t ready;          /* a bit for each device: pinned there */
+        bool is_shared;          /* a client may have it mapped: nobody else gets it any more */
         bool is_leaving;         /* to be let go everywhere, then freed */
         enum pool_action action; /* that a mover works on, or 0 */
         uint32_t action_device;
@@ -70,6 +71,9 @@ int slab_adopt_range(struct slab *slab, const char *owner, const struct slab_ran
 
 /* slab_give_back() - the range that begins at @offset; after the last one the slab is dirty. */
 void slab_give_back(struct slab *slab, uint64_t offset);
+
+/* slab_share() - what a client is given stays his; also for the next manager. Errors: fchmod(). */
+int slab_share(struct slab *slab);
 
 /* slab_set_clean() - it has been zeroed. */
 void slab_set_clean(struct slab *slab);

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Making processes again. First everything that can be known is checked; then CRIU makes them, with
+ * their CUDA state still off the device, and a guest's memory is put into the pool; then they resume.
+ * If that fails, they are ended: the image is as it was and can be loaded again.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <openvgpu/checkpoint.h>
+#include <openvgpu/operation.h>
+
+#include "image/criu.h"
+#include "lib/image.h"
+#include "lib/instance.h"
+#include "lib/process-tree.h"
+
+DEFINE_CLEANUP(struct vgpu_checkpoint *, vgpu_checkpoint_free);
+
+struct load {
+        struct vgpu_client *client;
+        struct vgpu_image_options options;
+        struct image_data_options data_options;
+        struct criu criu;
+        struct image_directory directory;
+        struct image_manifest manifest;
+        struct image_data_report data;
+        struct process_tree tree;
+        struct vgpu_instance *instance; /* of guests */
+        bool has_created;               /* the vGPU */
+        double criu_seconds, cuda_seconds;
+};
+
+static int set_error(struct load *load, const struct image_error *error)
+{
+        return image_set_error(load->client, error);
+}
+
+/* Checking. */
+
+static int check_numbers(struct load *load)
+{
+        int pid = load->manifest.criu.pid;
+
+        if (kill(pid, 0) < 0 && errno == ESRCH)
+                return 0;
+        return error_set(&load->client->error, VGPU_ERROR_BUSY,
+                         "end it (a zombie: its parent has not looked at its end yet)",
+                         "there is a process %d already, which is the number of the one in %s", pid,
+                         load->directory.path);
+}
+
+static int check(struct load *load)
+{
+        struct image_error error = { 0 };
+
+        if (!load->manifest.has_criu)
+                return error_set(&load->client->error, VGPU_ERROR_FAILED,
+                                 "name the vGPU to put it into, with --vgpu",
+                                 "%s has no processes in it, only memory", load->directory.path);
+        if (criu_find(&load->criu, load->options.criu, &error) < 0 ||
+            image_directory_check_criu(&load->directory, &load->manifest, &error) < 0)
+                return set_error(load, &error);
+        return check_numbers(load);
+}
+
+/* The vGPU. */
+
+static int create_instance(struct load *load, bool with_name)
+{
+        static const struct call call = { .method = "CreateVgpu", .kind = CALL_CHANGES };
+        CLEANUP(json_decrefp) json_t *parameters = NULL, *answer = NULL;
+        int r = client_begin(load->client, &parameters);
+
+        if (r == 0 && with_name)
+                r = client_add_text(load->client, parameters, "name", load->manifest.vgpu.name);
+        if (r == 0)
+                r = client_add_text(load->client, parameters, "uuid", load->manifest.vgpu.uuid);
+        if (r == 0)
+                r = client_add_text(load->client, parameters, "device", load->manifest.device.uuid);
+        if (r == 0)
+                r = client_add(load->client, parameters, "frame_buffer",
+                               json_integer((json_int_t)load->manifest.vgpu.frame_buffer));
+        if (r == 0)
+                r = client_call(load->client, &call, parameters, &answer);
+        if (r < 0)
+                return r;
+        load->has_created = true;
+        return instance_decode(load->client, call.method, json_object_get(answer, "vgpu"),
+                               &load->instance);
+}
+
+static int check_instance(struct load *load)
+{
+        const struct vgpu_instance *instance = load->instance;
+
+        if (instance->n_processes > 0)
+                return error_set(&load->client->error, VGPU_ERROR_BUSY, "end them first",
+                                 "vGPU %s, which the image is of, has processes", instance->name);
+        if (strcmp(instance->device_uuid, load->manifest.device.uuid) != 0)
+                return error_set(&load->client->error, VGPU_ERROR_WRONG_STATE,
+                                 "vgpu rm it; the load makes it again where it was",
+                                 "vGPU %s is on another device than the image (%s)", instance->name,
+                                 load->manifest.device.uuid);
+        return 0;
+}
+
+static int get_instance(struct load *load)
+{
+        int r;
+
+        if (!load->manifest.has_vgpu)
+                return 0;
+        r = vgpu_instance_lookup(load->client, load->manifest.vgpu.uuid, &load->instance);
+        if (r == 0)
+                return check_instance(load);
+        if (load->client->error.value.kind != VGPU_ERROR_NO_SUCH_VGPU)
+                return r;
+        r = create_instance(load, true);
+        if (r < 0 && load->client->error.value.kind == VGPU_ERROR_VGPU_EXISTS)
+                r = create_instance(load, false); /* another one has the name */
+        return r;
+}
+
+/* The processes. */
+
+static int run_criu(struct load *load)
+{
+        struct image_error error = { 0 };
+        double start = image_now();
+        char folder[PATH_MAX + 8];
+
+        snprintf(folder, sizeof(folder), "%s/" IMAGE_CRIU_FOLDER, load->directory.path);
+        if (criu_restore(&load->criu, folder, load->manifest.criu.is_shell_job, &error) < 0)
+                return set_error(load, &error);
+        load->criu_seconds = image_now() - start;
+        if (process_tree_read(&load->tree, load->manifest.criu.pid) < 0)
+                return error_set(&load->client->error, VGPU_ERROR_GUEST_LOST, "",
+                                 "process %d ended as soon as it was there again",
+                                 load->manifest.criu.pid);
+        return 0;
+}
+
+static int resume_processes(struct load *load)
+{
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
+        struct vgpu_checkpoint_options options = VGPU_CHECKPOINT_OPTIONS_INIT;
+        const struct vgpu_checkpoint_error *error;
+        int r = vgpu_checkpoint_new(&checkpoint, load->manifest.criu.pid);
+
+        if (r < 0)
+                return error_set(&load->client->error, VGPU_ERROR_GUEST_LOST, "", "process %d: %s",
+                                 load->manifest.criu.pid, strerrordesc_np(-r));
+        options.with_children = true;
+        r = vgpu_checkpoint_resume(checkpoint, &options);
+        error = vgpu_checkpoint_get_error(checkpoint);
+        return r < 0 ? error_set(&load->client->error, VGPU_ERROR_FAILED, error->hint, "%s",
+                                 error->message)
+                     : 0;
+}
+
+static int fill_memory(struct load *load)
+{
+        struct image_error error = { 0 };
+        struct memory memory;
+        int r = memory_replace(&memory, load->client, load->instance->uuid, &load->manifest);
+
+        if (r < 0)
+                return r;
+        if (image_data_read(load->directory.fd, load->directory.path, IMAGE_DATA_FILE,
+                            &load->manifest.memory, memory.pieces, memory.n_pieces,
+                            &load->data_options, &load->data, &error) < 0)
+                r = set_error(load, &error);
+        if (r == 0)
+                r = memory_commit(&memory);
+        memory_close(&memory);
+        return r;
+}
+
+static int resume(struct load *load)
+{
+        double start;
+        int r = 0;
+
+        if (load->instance && load->manifest.has_memory)
+                r = fill_memory(load);
+        start = image_now();
+        if (r == 0)
+                r = load->instance ? vgpu_operation_resume(load->client, load->instance->uuid, NULL,
+                                                           NULL, NULL)
+                                   : resume_processes(load);
+        load->cuda_seconds = image_now() - start;
+        return r;
+}
+
+static void undo(struct load *load)
+{
+        struct error saved = load->client->error;
+
+        process_tree_signal(&load->tree, SIGKILL);
+        if (load->has_created && load->instance)
+                (void)vgpu_instance_remove(load->client, load->instance->uuid, NULL);
+        load->client->error = saved;
+}
+
+static int load_all(struct load *load, double start, struct vgpu_image_report **ret_report)
+{
+        int r = check(load);
+
+        if (r == 0)
+                r = get_instance(load);
+        if (r == 0)
+                r = run_criu(load);
+        if (r == 0)
+                r = resume(load);
+        if (r < 0) {
+                undo(load);
+                return r;
+        }
+        if (!ret_report)
+                return 0;
+        r = image_report(load->client, load->directory.path, &load->manifest, &load->data,
+                         ret_report);
+        if (r < 0)
+                return r;
+        (*ret_report)->criu_seconds = load->criu_seconds;
+        (*ret_report)->cuda_seconds = load->cuda_seconds;
+        (*ret_report)->seconds = image_now() - start;
+        return 0;
+}
+
+int vgpu_image_load_process(struct vgpu_client *client, const char *directory,
+                            const struct vgpu_image_options *options,
+                            struct vgpu_image_report **ret_report)
+{
+        struct load *load = calloc(1, sizeof(*load)); /* the tree is too large for a stack */
+        struct image_error error = { 0 };
+        double start = image_now();
+        int r;
+
+        if (!load)
+                return error_set_no_memory(&client->error);
+        load->client = client;
+        r = image_begin(client, options, &load->options, &load->data_options);
+        if (r == 0 &&
+            image_directory_open(&load->directory, directory, &load->manifest, &error) < 0)
+                r = image_set_error(client, &error);
+        if (r == 0) {
+                r = load_all(load, start, ret_report);
+                image_directory_close(&load->directory);
+        }
+        vgpu_instance_free(load->instance);
+        image_manifest_deinit(&load->manifest);
+        free(load);
+        return r;
+}

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIB_IMAGE_H
+#define LIB_IMAGE_H
+
+/* What the actions with images share. */
+
+#include <openvgpu/image.h>
+#include <openvgpu/instance.h>
+
+#include "image/directory.h"
+#include "lib/client.h"
+#include "lib/memory.h"
+
+/* image_begin() - forget the last error and take the caller's options. */
+int image_begin(struct vgpu_client *client, const struct vgpu_image_options *options,
+                struct vgpu_image_options *ret_options, struct image_data_options *ret_data);
+
+/* image_set_error() - @error as the client's. Returns its errno. */
+int image_set_error(struct vgpu_client *client, const struct image_error *error);
+
+/* image_describe_origin() - into @manifest: time, host, the device @device_uuid or the first. */
+int image_describe_origin(struct vgpu_client *client, const char *device_uuid,
+                          struct image_manifest *manifest);
+void image_describe_vgpu(const struct vgpu_instance *instance, struct image_manifest *manifest);
+
+/* image_write_memory() - of @memory, into @directory and @manifest. */
+int image_write_memory(struct memory *memory, const struct image_directory *directory,
+                       const struct image_data_options *options, struct image_manifest *manifest,
+                       struct image_data_report *ret_report);
+
+/* image_report() - about @manifest and what was done; the times are still to be filled in. */
+int image_report(struct vgpu_client *client, const char *directory,
+                 const struct image_manifest *manifest, const struct image_data_report *data,
+                 struct vgpu_image_report **ret_report);
+
+double image_now(void);
+
+#endif

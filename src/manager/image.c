@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/image.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/packet.h"
+#include "base/size.h"
+#include "manager/control.h"
+#include "manager/describe.h"
+#include "manager/image-session.h"
+#include "manager/log.h"
+#include "manager/manager.h"
+
+/* An answer is at most 1 MiB, and an entry of a list takes about 28 bytes of it. */
+#define MAPPINGS_MAX 30000
+
+/* Slabs. */
+
+static int add_slab(struct image_session *session, uint32_t slab, size_t *ret_index)
+{
+        uint32_t *slabs;
+
+        for (size_t i = 0; i < session->n_slabs; i++)
+                if (session->slabs[i] == slab) {
+                        *ret_index = i;
+                        return 0;
+                }
+        slabs = reallocarray(session->slabs, session->n_slabs + 1, sizeof(*slabs));
+        if (!slabs)
+                return -ENOMEM;
+        session->slabs = slabs;
+        *ret_index = session->n_slabs;
+        slabs[session->n_slabs++] = slab;
+        return 0;
+}
+
+/* [[index of the slab, offset, length], ...] */
+static int describe_extents(struct image_session *session,
+                            const struct pool_reservation *reservation, json_t *list)
+{
+        const struct pool_extent *extents;
+        size_t n = 0, index = 0;
+        int r = 0;
+
+        extents = reservation ? pool_get_extents(reservation, &n) : NULL;
+        for (size_t i = 0; i < n && r == 0; i++) {
+                r = add_slab(session, extents[i].slab, &index);
+                json_array_append_new(list, json_pack("[III]", (json_int_t)index,
+                                                      (json_int_t)extents[i].offset,
+                                                      (json_int_t)extents[i].length));
+        }
+        return r;
+}
+
+static json_t *describe_process(struct image_session *session, const struct image_member *member,
+                                const struct pool_reservation *reservation)
+{
+        CLEANUP_JSON json_t *mappings = json_array();
+        CLEANUP_JSON json_t *extents = json_array();
+
+        for (size_t i = 0; i < member->n_memory; i++)
+                json_array_append_new(mappings,
+                                      json_pack("[II]", (json_int_t)member->memory[i].address,
+                                                (json_int_t)member->memory[i].size));
+        if (describe_extents(session, reservation, extents) < 0)
+                return NULL;
+        return json_pack("{si, ss, sO, sO}", "pid", (int)member->pid, "name", member->name,
+                         "allocations", mappings, "extents", extents);
+}
+
+static void answer(struct image_session *session, struct control_pending *pending)
+{
+        CLEANUP_JSON json_t *processes = json_array();
+
+        for (size_t i = 0; i < session->n_members; i++) {
+                const struct image_member *member = &session->members[i];
+
+                json_array_append_new(processes,
+                                      describe_process(session, member,
+                                                       member->reservation ? member->reservation
+                                                                           : member->borrowed));
+        }
+        control_reply(pending,
+                      json_pack("{so, sO, sI}", "vgpu", describe_instance(session->instance),
+                                "processes", processes, "slabs", (json_int_t)session->n_slabs));
+}
+
+/* What happened to the guests meanwhile shows now; the instance may be gone afterwards. */
+static void end(struct instance *instance)
+{
+        instance->image = image_session_free(instance->image);
+        instance_settle(instance);
+}
+
+/* Beginning. */
+
+static int check_free(const struct instance *instance, struct failure *failure)
+{
+        if (instance->operation)
+                return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
+                                   "vGPU %s is busy", instance->name);
+        if (instance->image)
+                return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
+                                   "an image of vGPU %s is being written or read", instance->name);
+        return 0;
+}
+
+static int check_off(const struct instance *instance, struct failure *failure)
+{
+        if (instance_is_off(instance))
+                return 0;
+        return failure_set(failure, -EALREADY, "WrongState", "vgpu suspend it first",
+                           "vGPU %s is %s: its memory is on the device", instance->name,
+                           instance_state_name(instance->state));
+}
+
+static int check_mappings(const struct image_session *session, struct failure *failure)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < session->n_members; i++)
+                n += session->members[i].n_memory;
+        if (n <= MAPPINGS_MAX)
+                return 0;
+        return failure_set(failure, -E2BIG, "NotMovable", "",
+                           "vGPU %s has memory in %zu pieces; an image can have %d",
+                           session->instance->name, n, MAPPINGS_MAX);
+}
+
+static int begin(struct control_pending *pending, struct instance *instance,
+                 struct image_session **ret_session)
+{
+        struct image_session *session = calloc(1, sizeof(*session));
+
+        if (!session)
+                return -ENOMEM;
+        session->instance = instance;
+        session->client = pending->client;
+        instance->image = *ret_session = session;
+        return 0;
+}
+
+int image_open(struct control_pending *pending, struct instance *instance, struct failure *failure)
+{
+        struct image_session *session = NULL;
+        int r = check_free(instance, failure);
+
+        if (r == 0)
+                r = check_off(instance, failure);
+        if (r == 0)
+                r = begin(pending, instance, &session);
+        if (r == 0)
+                r = image_session_add_guests(session);
+        if (r == 0)
+                r = check_mappings(session, failure);
+        if (r < 0) {
+                instance->image = image_session_free(session);
+                return r;
+        }
+        if (control_call_bool(&pending->call, "detach"))
+                image_session_send_away(session);
+        log_event(LOG_LEVEL_INFO, "an image is written", "vgpu=%s uid=%u", instance->name,
+                  pending->uid);
+        answer(session, pending);
+        return 0;
+}
+
+/* Loading: room in the pool, zeroed of what others had there, and pinned. */
+
+static void fail(struct image_session *session, int error)
+{
+        struct control_pending *pending = session->pending;
+        struct instance *instance = session->instance;
+        struct failure failure = { 0 };
+
+        (void)failure_from_errno(&failure, error, "preparing memory of the pool");
+        control_fail(pending, &failure);
+        end(instance);
+}
+
+static void end_preparation(struct image_session *session)
+{
+        if (session->n_preparing > 0 || !session->pending)
+                return;
+        if (session->error)
+                fail(session, session->error);
+        else
+                answer(session, TAKE(session->pending));
+}
+
+static void on_prepared(struct pool_reservation *reservation, int error, void *userdata)
+{
+        struct image_session *session = userdata;
+
+        (void)reservation;
+        if (error)
+                session->error = error;
+        session->n_preparing--;
+        end_preparation(session);
+}
+
+static int reserve(struct image_session *session, struct image_member *member,
+                   struct failure *failure)
+{
+        struct instance *instance = session->instance;
+        struct pool *pool = instance->manager->pool;
+        char needed[SIZE_TEXT_MAX], available[SIZE_TEXT_MAX];
+        bool is_ready = false;
+        int r;
+
+        if (member->memory_bytes == 0)
+                return 0;
+        r = pool_reserve(pool, &member->reservation, instance->uuid, instance->device->index,
+                         member->memory_bytes);
+        if (r == -ENOSPC) {
+                size_format(available, pool_available(pool, instance->uuid));
+                return failure_set(failure, r, "PoolTooSmall",
+                                   "resume or end a suspended vGPU, or start vgpud with a larger "
+                                   "--pool-limit",
+                                   "process %d needs %s, the pool has room for %s",
+                                   (int)member->pid, size_format(needed, member->memory_bytes),
+                                   available);
+        }
+        if (r == 0)
+                r = pool_prepare(pool, member->reservation, instance->device->index, on_prepared,
+                                 session, &is_ready);
+        if (r == 0 && !is_ready)
+                session->n_preparing++;
+        return r;
+}
+
+int image_replace(struct control_pending *pending, struct instance *instance,
+                  struct failure *failure)
+{
+        const json_t *processes = json_object_get(pending->call.parameters, "processes");
+        struct image_session *session = NULL;
+        int r = check_free(instance, failure);
+
+        if (r == 0 && !processes)
+                r = check_off(instance, failure);
+        if (r == 0 && processes && instance_count_guests(instance) > 0)
+                r = failure_set(failure, -EBUSY, "Busy", "end them first, or load into another one",
+                                "vGPU %s has processes", instance->name);
+        if (r == 0)
+                r = begin(pending, instance, &session);
+        if (r == 0)
+                r = processes
+                            ? image_session_add_processes(session, processes, pending->uid, failure)
+                            : image_session_add_guests(session);
+        if (r == 0) {
+                session->is_loading = true;
+                r = check_mappings(session, failure);
+        }
+        for (size_t i = 0; r == 0 && i < session->n_members; i++)
+                r = reserve(session, &session->members[i], failure);
+        if (r < 0) {
+                instance->image = image_session_free(session);
+                return r;
+        }
+        session->pending = pending;
+        log_event(LOG_LEVEL_INFO, "an image is loaded", "vgpu=%s uid=%u", instance->name,
+                  pending->uid);
+        end_preparation(session);
+        return 0;
+}
+
+/* Going on. */
+
+static struct image_session *find_own(const struct control_pending *pending,
+                                      const struct instance *instance, struct failure *failure)
+{
+        struct image_session *session = instance->image;
+
+        if (session && session->client == pending->client && !session->pending)
+                return session;
+        (void)failure_set(failure, -ENOENT, "WrongState", "open its memory first",
+                          "no image of vGPU %s is written or read by this connection",
+                          instance->name);
+        return NULL;
+}
+
+/* For reading, a descriptor of its own that cannot write, nor be opened again for that. */
+static int open_slab(const struct image_session *session, uint32_t slab, int *ret_fd)
+{
+        char path[32];
+        int shared = pool_share(session->instance->manager->pool, slab);
+
+        if (shared < 0)
+                return shared;
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", shared);
+        *ret_fd = session->is_loading ? fcntl(shared, F_DUPFD_CLOEXEC, 3)
+                                      : open(path, O_RDONLY | O_CLOEXEC);
+        return *ret_fd < 0 ? -errno : 0;
+}
+
+int image_get_slabs(struct control_pending *pending, struct instance *instance,
+                    struct failure *failure)
+{
+        const struct image_session *session = find_own(pending, instance, failure);
+        size_t first = control_call_number(&pending->call, "first", 0), n = 0;
+        int fds[PACKET_FDS_MAX], r = 0;
+
+        if (!session)
+                return -ENOENT;
+        for (size_t i = first; i < session->n_slabs && n < PACKET_FDS_MAX && r == 0; i++) {
+                r = open_slab(session, session->slabs[i], &fds[n]);
+                if (r == 0)
+                        n++;
+        }
+        if (r == 0)
+                control_reply_fds(pending, json_pack("{sI}", "count", (json_int_t)n), fds, n);
+        packet_close_fds(fds, n);
+        return r;
+}
+
+int image_commit(struct control_pending *pending, struct instance *instance,
+                 struct failure *failure)
+{
+        struct image_session *session = find_own(pending, instance, failure);
+        int r;
+
+        if (!session)
+                return -ENOENT;
+        if (!session->is_loading)
+                return failure_set(failure, -EINVAL, "WrongState", "",
+                                   "vGPU %s was opened for reading", instance->name);
+        r = image_session_exchange(session, failure);
+        if (r < 0)
+                return r;
+        log_event(LOG_LEVEL_NOTICE, "loaded from an image", "vgpu=%s", instance->name);
+        control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));
+        end(instance);
+        return 0;
+}
+
+int image_close(struct control_pending *pending, struct instance *instance, struct failure *failure)
+{
+        if (!find_own(pending, instance, failure))
+                return -ENOENT;
+        control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));
+        end(instance);
+        return 0;
+}
+
+bool image_keeps_away(const struct instance *instance)
+{
+        return instance->image && instance->image->is_away;
+}
+
+void image_client_gone(struct manager *manager, const struct control_client *client)
+{
+        struct instance *instance, *after;
+
+        list_for_each_safe(instance, after, &manager->instances, link) {
+                struct image_session *session = instance->image;
+
+                if (!session || session->client != client)
+                        continue;
+                if (session->pending) { /* nobody reads it, but it must be ended */
+                        struct failure failure = { 0 };
+
+                        (void)failure_from_errno(&failure, -ECONNRESET, "waiting for memory");
+                        control_fail(TAKE(session->pending), &failure);
+                }
+                end(instance);
+        }
+}

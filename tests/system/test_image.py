@@ -1,0 +1,355 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The GPU memory of a suspended vGPU on disk: what is loaded is what was dumped, or nothing is."""
+import json
+import os
+import resource
+import shutil
+import socket
+import threading
+
+import case
+from wait import until
+from wire import Refused
+
+
+def entry_lines(host, *words, code=0, **more):
+    """The errors of a command that must end so."""
+    return host.vgpu(*words, code=code, **more).errors
+
+
+class Images(case.Case):
+    HOST = {"devices": "2xH200:512M", "pool": "160M", "slab": "8M"}
+
+    def setUp(self):
+        self.n = 0
+        self.guest = None
+
+    def tearDown(self):
+        super().tearDown()
+        for entry in os.listdir(self.host.directory):
+            if entry.startswith("image"):
+                shutil.rmtree(os.path.join(self.host.directory, entry))
+
+    def path(self):
+        self.n += 1
+        return os.path.join(self.host.directory, f"image-{self.n}")
+
+    def suspended(self, *arguments):
+        """A vGPU with a guest of 20 MiB and a bit, suspended."""
+        self.guest = self.host.train(self.host.create("train"), "--size", "20M", "--small", "30",
+                                     *arguments)
+        self.host.vgpu("suspend", "train")
+        return self.guest
+
+    def dump(self, *options):
+        path = self.path()
+        self.host.vgpu("checkpoint", "dump", "train", path, *options)
+        return path
+
+    def step_on(self):
+        """The memory changes."""
+        self.host.vgpu("resume", "train")
+        self.guest.wait_steps()
+        self.host.vgpu("suspend", "train")
+
+    def load(self, path, **more):
+        return self.host.vgpu("checkpoint", "load", path, "--vgpu", "train", **more)
+
+    def check_goes_on(self):
+        self.host.vgpu("resume", "train")
+        self.guest.wait_steps()
+        self.guest.finish()
+
+    def test_what_is_loaded_is_what_was_dumped(self):
+        self.suspended()
+        old = self.dump()
+        self.step_on()
+        new = self.dump("--compress", "zstd:3")
+        self.load(old)
+        self.load(new)
+        self.check_goes_on()
+
+    def test_memory_of_another_moment_really_is_loaded(self):
+        self.suspended()
+        old = self.dump()
+        self.step_on()
+        self.load(old)
+        self.host.vgpu("resume", "train")
+        # Its counter in host memory is ahead of its device memory now, and it notices.
+        until(lambda: any("BAD" in line for line in self.guest.log_lines()),
+              "the guest to notice", context=self.guest.context)
+
+    def test_several_processes_and_devices(self):
+        self.suspended()
+        self.host.vgpu("resume", "train")
+        other = self.host.train("train", "--size", "9M")
+        self.host.vgpu("suspend", "train")
+        path = self.dump()
+        answer = self.host.vgpu("checkpoint", "check", path, "--json").json
+        self.assertEqual(answer["processes"], 2)
+        self.host.vgpu("resume", "train", "--device", "1")
+        self.host.vgpu("suspend", "train")
+        self.load(self.dump())
+        self.host.vgpu("resume", "train")
+        other.wait_steps()
+        other.finish()
+        self.guest.finish()
+
+    def test_the_report_and_the_manifest(self):
+        self.suspended()
+        answer = self.host.vgpu("checkpoint", "dump", "train", self.path(), "--json").json
+        self.assertEqual(answer["vgpu"], "train")
+        self.assertGreaterEqual(answer["memory_bytes"], 20 << 20)
+        with open(os.path.join(answer["directory"], "manifest.json")) as file:
+            manifest = json.load(file)
+        self.assertEqual(manifest["format"], "openvgpu-checkpoint")
+        self.assertEqual(manifest["image"]["processes"][0]["pid"], self.guest.pid)
+        self.assertEqual(manifest["image"]["memory"]["size"], answer["memory_bytes"])
+        self.assertEqual(oct(os.stat(answer["directory"]).st_mode & 0o777), "0o700")
+        self.check_goes_on()
+
+    # What was altered, cut off, or is another one.
+
+    def test_an_image_that_was_altered_changes_nothing(self):
+        self.suspended()
+        path = self.dump()
+        data = os.path.join(path, "memory.data")
+        size = os.path.getsize(data)
+        with open(data, "r+b") as file:
+            file.seek(size - 5000)
+            byte = file.read(1)
+            file.seek(size - 5000)
+            file.write(bytes([byte[0] ^ 1]))
+        errors = self.load(path, code=1).errors
+        self.assertIn("memory.data, chunk ", errors)
+        self.assertIn("altered", errors)
+        self.assertIn("altered", entry_lines(self.host, "checkpoint", "check", path, code=1))
+        os.truncate(data, size - 4096)
+        self.assertIn("cut off", self.load(path, code=1).errors)
+        os.unlink(data)
+        self.assertIn("memory.data", self.load(path, code=1).errors)
+        self.check_goes_on()
+
+    def test_an_image_that_was_never_finished(self):
+        self.suspended()
+        path = self.dump()
+        os.rename(path, path + ".partial")
+        self.assertIn("never finished", self.load(path, code=1).errors)
+        os.unlink(os.path.join(path + ".partial", "manifest.json"))
+        os.rename(path + ".partial", path)
+        self.assertIn("no manifest", self.load(path, code=1).errors)
+        self.check_goes_on()
+
+    def test_an_image_of_others(self):
+        self.suspended()
+        path = self.dump()
+        self.host.vgpu("resume", "train")
+        other = self.host.train(self.host.create("other"), "--size", "20M", "--small", "30")
+        self.host.vgpu("suspend", "other")
+        errors = entry_lines(self.host, "checkpoint", "load", path, "--vgpu", "other", code=1)
+        self.assertIn(f"process {other.pid} (guest-train) of vGPU other is not in the image", errors)
+        self.host.vgpu("resume", "other")
+        other.finish()
+        self.guest.finish()
+
+    def test_a_vgpu_whose_guest_has_ended(self):
+        self.host.create("train")
+        guest = self.host.run("train", "guest-alloc", 1, 20, 4 << 20, 7).wait_ready()
+        self.host.vgpu("suspend", "train")
+        path = self.dump()
+        self.host.vgpu("resume", "train")
+        self.assertEqual(guest.end_input(), 0, guest.context())
+        self.host.wait_state("train", "idle")
+        self.assertIn("suspend it first", self.load(path, code=7).errors)
+
+    # What is in the way.
+
+    def test_only_what_is_suspended_can_be_dumped(self):
+        self.guest = self.host.train(self.host.create("train"), "--size", "4M")
+        errors = entry_lines(self.host, "checkpoint", "dump", "train", self.path(), code=7)
+        self.assertIn("suspend it first", errors)
+        self.assertEqual([], [e for e in os.listdir(self.host.directory) if e.startswith("image")])
+        self.guest.finish()
+
+    def test_nothing_is_overwritten(self):
+        self.suspended()
+        path = self.dump()
+        errors = entry_lines(self.host, "checkpoint", "dump", "train", path, code=1)
+        self.assertIn("exists already", errors)
+        self.load(path)
+        self.check_goes_on()
+
+    def test_a_disk_that_is_full(self):
+        self.suspended()
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8 << 20, hard))
+        try:
+            for options in ([], ["--compress", "zstd"]):
+                path = self.path()
+                errors = entry_lines(self.host, "checkpoint", "dump", "train", path, *options,
+                                     code=None)
+                if "File too large" not in errors:
+                    self.assertEqual(options, ["--compress", "zstd"], errors)
+                    continue
+                self.assertIn("memory.data", errors)
+                self.assertFalse(os.path.exists(path) or os.path.exists(path + ".partial"))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        self.load(self.dump())
+        self.check_goes_on()
+
+    def test_a_pool_without_room_to_load(self):
+        self.suspended()
+        path = self.dump()
+        other = self.host.train(self.host.create("other"), "--size", "130M", "--piece", "10M")
+        self.host.vgpu("suspend", "other")
+        errors = self.load(path, code=1).errors
+        self.assertIn("the pool has room for", errors)
+        self.host.vgpu("resume", "other")
+        other.finish()
+        self.load(path)
+        self.check_goes_on()
+
+    # Sessions.
+
+    def test_who_writes_an_image_is_not_disturbed(self):
+        self.suspended()
+        with self.host.connect() as control:
+            control.call("OpenMemory", name="train")
+            self.assertIn("image", entry_lines(self.host, "resume", "train", code=7))
+            self.assertIn("image", entry_lines(self.host, "rm", "train", code=7))
+            with self.host.connect() as other:
+                for method in ("GetSlabs", "CloseMemory", "CommitMemory"):
+                    with self.assertRaises(Refused) as refused:
+                        other.call(method, name="train")
+                    self.assertEqual(refused.exception.name, "WrongState")
+            with self.assertRaises(Refused):
+                control.call("CommitMemory", name="train")  # it was opened for reading
+        self.wait_free()
+        self.check_goes_on()
+
+    def wait_free(self):
+        """The manager has heard of the hang-up."""
+        def look():
+            with self.host.connect() as control:
+                try:
+                    control.call("OpenMemory", name="train")
+                    return control.call("CloseMemory", name="train")
+                except Refused:
+                    return None
+        until(look, "the session to end", context=self.host.log)
+
+    def test_who_hangs_up_has_changed_nothing(self):
+        self.suspended()
+        used = self.host.info()["pool"]["used"]
+        with self.host.connect() as control:
+            control.call("ReplaceMemory", name="train")
+            self.assertEqual(self.host.info()["pool"]["used"], 2 * used)
+        until(lambda: self.host.info()["pool"]["used"] == used, "the new memory to be given back",
+              context=self.host.log)
+        self.check_goes_on()
+
+    def test_a_slab_that_was_given_away_goes_to_nobody_else(self):
+        self.suspended()
+        with self.host.connect() as control:
+            control.call("OpenMemory", name="train")
+            fds = self.get_slabs(control)
+            for fd in fds:  # it can be read, and not written, nor opened for that
+                with self.assertRaises(OSError):
+                    os.write(fd, b"x")
+                self.assertEqual(os.fstat(fd).st_mode & 0o777, 0o600)
+            control.call("CloseMemory", name="train")
+        inodes = {os.fstat(fd).st_ino for fd in fds}
+        self.host.vgpu("resume", "train")
+        until(lambda: not self.slabs_of_manager() & inodes, "the slabs to be let go",
+              context=self.host.log)
+        for fd in fds:
+            os.close(fd)
+        self.guest.wait_steps()
+        self.guest.finish()
+
+    @staticmethod
+    def get_slabs(control):
+        message = json.dumps({"method": "org.openvgpu.GetSlabs", "parameters": {"name": "train"}})
+        control.socket.sendall(message.encode() + b"\0")
+        _, fds, _, _ = socket.recv_fds(control.socket, 65536, 64)
+        return fds
+
+    def slabs_of_manager(self):
+        folder = f"/proc/{self.host.manager.pid}/fd"
+        found = set()
+        for entry in os.listdir(folder):
+            try:
+                if "openvgpu-slab" in os.readlink(f"{folder}/{entry}"):
+                    found.add(os.stat(f"{folder}/{entry}").st_ino)
+            except FileNotFoundError:
+                pass
+        return found
+
+    def test_a_guest_that_dies_while_its_image_is_loaded(self):
+        self.suspended()
+        with self.host.connect() as control:
+            control.call("ReplaceMemory", name="train")
+            self.guest.kill()
+            with self.assertRaises(Refused) as refused:
+                control.call("CommitMemory", name="train")
+            self.assertEqual(refused.exception.name, "GuestLost")
+        self.host.wait_state("train", "idle")
+
+    def test_a_manager_that_dies_keeps_what_was_loaded(self):
+        self.suspended()
+        old = self.dump()
+        self.step_on()
+        new = self.dump()
+        self.load(old)
+        self.load(new)
+        self.host.restart()
+        self.host.wait_state("train", "suspended")
+        self.check_goes_on()
+
+    def test_dumps_at_the_same_time(self):
+        self.suspended()
+        codes = []
+
+        def dump(path):
+            codes.append(self.host.vgpu("checkpoint", "dump", "train", path, code=None).code)
+
+        threads = [threading.Thread(target=dump, args=(self.path(),)) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(codes, [0, 0, 0])  # one after another
+        self.check_goes_on()
+
+    # The command line.
+
+    def test_a_wrong_command_line(self):
+        for words, reason in (
+                (["dump", "train"], "is missing"),
+                (["dump", "train", "x", "--compress", "rar"], "is no compression"),
+                (["dump", "train", "x", "--compress", "zstd:99"], "is no level"),
+                (["dump", "99999999", "x"], "there is no process"),
+                (["load", "x", "y"], "unexpected"),
+                (["check"], "is missing")):
+            self.assertIn(reason, entry_lines(self.host, "checkpoint", *words, code=2))
+
+    def test_a_process_without_a_usable_criu(self):
+        self.guest = self.host.train(self.host.create("train"), "--size", "4M")
+        fake = os.path.join(self.host.directory, "criu-old")
+        with open(fake, "w") as file:
+            file.write("#!/bin/sh\necho Version: 3.17.1\n")
+        os.chmod(fake, 0o755)
+        for criu, reason in ((fake, "is CRIU 3.17.1"), ("/nonexistent/criu", "there is no CRIU at"),
+                             ("/bin/false", "does not start")):
+            errors = entry_lines(self.host, "checkpoint", "dump", self.guest.pid, self.path(),
+                                 "--criu", criu, code=1)
+            self.assertIn(reason, errors)
+        self.assertEqual(self.host.get("train")["state"], "running")
+        self.guest.wait_steps()
+        self.guest.finish()
+
+
+if __name__ == "__main__":
+    case.main()
