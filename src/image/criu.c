@@ -235,8 +235,12 @@ int criu_dump(const struct criu *criu, const char *folder, pid_t pid, bool is_sh
               struct image_error *error)
 {
         char number[16];
-        const char *const options[] = { "--leave-stopped", "--tree", number,
-                                        is_shell_job ? "--shell-job" : NULL, NULL };
+        const char *const options[] = { "--leave-stopped",
+                                        "--file-locks",
+                                        "--tree",
+                                        number,
+                                        is_shell_job ? "--shell-job" : NULL,
+                                        NULL };
 
         snprintf(number, sizeof(number), "%d", (int)pid);
         return act(criu, "dump", folder, options, error);
@@ -245,8 +249,8 @@ int criu_dump(const struct criu *criu, const char *folder, pid_t pid, bool is_sh
 int criu_restore(const struct criu *criu, const char *folder, bool is_shell_job,
                  struct image_error *error)
 {
-        const char *const options[] = { "--restore-detached", is_shell_job ? "--shell-job" : NULL,
-                                        NULL };
+        const char *const options[] = { "--restore-detached", "--file-locks",
+                                        is_shell_job ? "--shell-job" : NULL, NULL };
 
         return act(criu, "restore", folder, options, error);
 }
