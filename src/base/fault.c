@@ -17,6 +17,12 @@ enum action { ACTION_NONE, ACTION_KILL, ACTION_FAIL, ACTION_PAUSE };
 
 #define POINTS_MAX 16
 
+static const char *const action_names[] = {
+        [ACTION_KILL] = "kill",
+        [ACTION_FAIL] = "fail",
+        [ACTION_PAUSE] = "pause",
+};
+
 struct point {
         char name[64];
         enum action action;
@@ -25,23 +31,17 @@ struct point {
 
 static struct {
         pthread_mutex_t lock;
-        atomic_bool parsed; /* once true, the number of points stays */
+        atomic_bool parsed;    /* once true, the number of points stays */
+        const char *directory; /* where points are armed, or NULL */
         size_t n_points;
         struct point point[POINTS_MAX];
 } faults = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static enum action action_from_name(const char *name)
 {
-        static const struct {
-                const char *name;
-                enum action action;
-        } actions[] = { { "kill", ACTION_KILL },
-                        { "fail", ACTION_FAIL },
-                        { "pause", ACTION_PAUSE } };
-
-        for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++)
-                if (strcmp(name, actions[i].name) == 0)
-                        return actions[i].action;
+        for (enum action i = ACTION_KILL; i <= ACTION_PAUSE; i++)
+                if (strcmp(name, action_names[i]) == 0)
+                        return i;
         return ACTION_NONE;
 }
 
@@ -69,7 +69,29 @@ static void parse(void)
 
         for (char *one = text ? strsep(&rest, ",") : NULL; one; one = strsep(&rest, ","))
                 parse_one(one);
+        faults.directory = getenv("OPENVGPU_FAULT_DIR");
         faults.parsed = true;
+}
+
+static int path_of(char *path, size_t size, const char *name, const char *suffix)
+{
+        int n = snprintf(path, size, "%s/%s%s", faults.directory ? faults.directory : "/tmp", name,
+                         suffix);
+
+        return n >= 0 && (size_t)n < size ? 0 : -1;
+}
+
+/* Whoever can remove the file does what it says. */
+static enum action take_armed(const char *name)
+{
+        char path[512], suffix[16];
+
+        for (enum action i = ACTION_KILL; faults.directory && i <= ACTION_PAUSE; i++) {
+                snprintf(suffix, sizeof(suffix), "=%s", action_names[i]);
+                if (path_of(path, sizeof(path), name, suffix) == 0 && unlink(path) == 0)
+                        return i;
+        }
+        return ACTION_NONE;
 }
 
 static enum action pass(const char *name)
@@ -87,17 +109,17 @@ static enum action pass(const char *name)
                         action = point->action;
         }
         pthread_mutex_unlock(&faults.lock);
-        return action;
+        return action ? action : take_armed(name);
 }
 
 static void wait_for_removal(const char *name)
 {
         const struct timespec interval = { .tv_nsec = 1000000 };
-        const char *directory = getenv("OPENVGPU_FAULT_DIR");
         char path[512];
         int fd;
 
-        snprintf(path, sizeof(path), "%s/%s", directory ? directory : "/tmp", name);
+        if (path_of(path, sizeof(path), name, "") < 0)
+                return;
         fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
         dprintf(fd, "%d\n", getpid());
         fd_close(fd);
@@ -107,7 +129,7 @@ static void wait_for_removal(const char *name)
 
 bool fault_point(const char *name)
 {
-        if (faults.parsed && faults.n_points == 0)
+        if (faults.parsed && faults.n_points == 0 && !faults.directory)
                 return false;
 
         switch (pass(name)) {

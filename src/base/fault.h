@@ -15,7 +15,10 @@
  *             as a line, and the process waits until somebody removes it: time
  *             for a test to kill it or others
  *
- * Without the variable a point costs one comparison.
+ * A point can also be armed while the process runs: by a file OPENVGPU_FAULT_DIR/POINT=ACTION. The
+ * process that passes the point next removes it and takes the action; others do not.
+ *
+ * Without these variables a point costs one comparison.
  */
 
 #include <stdbool.h>

@@ -176,3 +176,8 @@ void call_disable(void)
         atomic_store(&calls.is_disabled, true);
         calls.progress = fd_close(calls.progress);
 }
+
+bool call_is_disabled(void)
+{
+        return atomic_load(&calls.is_disabled);
+}

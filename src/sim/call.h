@@ -68,7 +68,9 @@ bool call_is_synchronizing(void);
 
 /* call_start() - make what is above, in cuInit(). */
 int call_start(void);
-/* call_disable() - in a forked child: every call answers CUDA_ERROR_NOT_INITIALIZED. */
+
+/* call_disable() - in a forked child: every call answers CUDA_ERROR_NOT_INITIALIZED, also cuInit(). */
 void call_disable(void);
+bool call_is_disabled(void);
 
 #endif

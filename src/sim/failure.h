@@ -6,12 +6,17 @@
  * Failures on demand: OPENVGPU_SIM_FAIL="cuMemCreate@3=2,cuMemMap@1=999" makes the third call of
  * cuMemCreate in this process answer 2 and the first of cuMemMap 999, without doing anything.
  * Names are those of the exports: cuMemAlloc_v2.
+ *
+ * OPENVGPU_SIM_FAIL_FILE names a file that need not be there yet. Once it is, with one such entry in
+ * it (written elsewhere and moved there), each process counts from then on, and the first that comes
+ * to the N-th call removes the file and fails.
  */
 
 #include "abi/cuda.h"
 #include "sim-entries.h"
 
-#define FAILURE_VARIABLE "OPENVGPU_SIM_FAIL"
+#define FAILURE_VARIABLE      "OPENVGPU_SIM_FAIL"
+#define FAILURE_FILE_VARIABLE "OPENVGPU_SIM_FAIL_FILE"
 
 /* failure_next() - the code that this call of @name shall answer, or CUDA_SUCCESS. */
 CUresult failure_next(enum call_name name);

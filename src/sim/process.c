@@ -94,7 +94,7 @@ CUresult process_start(void)
         PROCESS_LOCKED();
 
         if (process_is_started())
-                return CUDA_SUCCESS;
+                return call_is_disabled() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;
         if (has_failed)
                 return failure; /* the real driver does not look again either */
         failure = start_locked();

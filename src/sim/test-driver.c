@@ -131,6 +131,43 @@ static void test_the_nth_call_of_a_name_fails_on_demand(void **state)
         guest_run(fail_on_demand);
 }
 
+static void arm(const char *text)
+{
+        char path[96], draft[96];
+        FILE *file;
+
+        (void)snprintf(path, sizeof(path), "%s/fail", test_directory);
+        (void)snprintf(draft, sizeof(draft), "%s/fail-draft", test_directory);
+        file = fopen(draft, "w");
+        must_equal(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0, 1);
+        must_equal(rename(draft, path), 0);
+        (void)setenv("OPENVGPU_SIM_FAIL_FILE", path, 1);
+}
+
+static void fail_while_running(int socket)
+{
+        CUdeviceptr pointer;
+
+        (void)socket;
+        arm("cuMemAlloc_v2@2=2\n");
+        (void)guest_init(0);
+        must(cuMemAlloc_v2(&pointer, 100));
+        must_equal(cuMemAlloc_v2(&pointer, 100), CUDA_ERROR_OUT_OF_MEMORY);
+        must_equal(access(getenv("OPENVGPU_SIM_FAIL_FILE"), F_OK), -1);
+        must(cuMemAlloc_v2(&pointer, 100));
+        must(cuMemAlloc_v2(&pointer, 100));
+        arm("cuMemFree_v2@1=999"); /* later than the first call */
+        must(cuMemAlloc_v2(&pointer, 100));
+        must_equal(cuMemFree_v2(pointer), CUDA_ERROR_UNKNOWN);
+        must(cuMemFree_v2(pointer));
+}
+
+static void test_a_call_can_be_made_to_fail_while_the_process_runs(void **state)
+{
+        (void)state;
+        guest_run(fail_while_running);
+}
+
 static void fork_a_child(int socket)
 {
         size_t before;
@@ -143,7 +180,8 @@ static void fork_a_child(int socket)
         before = guest_get_free();
         child = fork();
         if (child == 0) {
-                if (cuDeviceGetCount(&count) != CUDA_ERROR_NOT_INITIALIZED ||
+                if (cuInit(0) != CUDA_ERROR_NOT_INITIALIZED ||
+                    cuDeviceGetCount(&count) != CUDA_ERROR_NOT_INITIALIZED ||
                     cuMemAlloc_v2(&pointer, 1) != CUDA_ERROR_NOT_INITIALIZED)
                         _exit(1);
                 (void)guest_hear(socket, NULL); /* stays until the parent has freed */
@@ -172,6 +210,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_before_init_only_a_few_calls_work),
                 cmocka_unit_test(test_the_nth_call_of_a_name_fails_on_demand),
+                cmocka_unit_test(test_a_call_can_be_made_to_fail_while_the_process_runs),
                 cmocka_unit_test(test_a_forked_child_has_no_driver_and_holds_no_memory),
                 /* These call in this process, so they come after those that fork. */
                 cmocka_unit_test(test_names_give_the_entry_point_of_the_version),

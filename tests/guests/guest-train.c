@@ -41,6 +41,7 @@ struct options {
         bool sync_loop;
         bool managed;
         bool async_pool;
+        bool on_demand;
         const char *log;
 };
 
@@ -225,6 +226,15 @@ static void pause_between_steps(unsigned int milliseconds)
         nanosleep(&time, NULL);
 }
 
+/* Away from the driver until a line comes; at the end of the input it ends as after SIGTERM. */
+static void wait_for_demand(void)
+{
+        char line[16];
+
+        if (!fgets(line, sizeof(line), stdin))
+                terminated = 1;
+}
+
 static bool one_step(struct training *training)
 {
         struct wrong wrong;
@@ -266,7 +276,10 @@ static int train(struct training *training)
                         puts("ready");
                         fflush(stdout);
                 }
-                pause_between_steps(training->options.pause_ms);
+                if (training->options.on_demand)
+                        wait_for_demand();
+                else
+                        pause_between_steps(training->options.pause_ms);
         }
 
         training->ending = true;
@@ -332,6 +345,7 @@ static const char usage[] =
         "  --sync-loop          one more thread that does nothing but synchronize\n"
         "  --managed            1 MiB of managed memory as well\n"
         "  --async-pool         4 MiB of an asynchronous pool as well\n"
+        "  --on-demand          after the first step, one for each line of standard input\n"
         "  --children N         start N more processes like this one\n"
         "  --log FILE           one line a step (default: standard error)\n";
 
@@ -347,6 +361,7 @@ static void parse(struct options *options, int argc, char **argv)
                 { "sync-loop", no_argument, NULL, 'y' },
                 { "managed", no_argument, NULL, 'g' },
                 { "async-pool", no_argument, NULL, 'a' },
+                { "on-demand", no_argument, NULL, 'd' },
                 { "children", required_argument, NULL, 'c' },
                 { "log", required_argument, NULL, 'l' },
                 { NULL, 0, NULL, 0 },
@@ -380,6 +395,9 @@ static void parse(struct options *options, int argc, char **argv)
                         break;
                 case 'a':
                         options->async_pool = true;
+                        break;
+                case 'd':
+                        options->on_demand = true;
                         break;
                 case 'c':
                         options->children = (unsigned int)strtoul(optarg, NULL, 10);

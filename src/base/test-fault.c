@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fault points that are armed by a file while the process runs. */
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/fault.h"
+#include "base/test.h"
+
+static char directory[] = "/tmp/test-fault-XXXXXX";
+
+static void make(const char *name)
+{
+        CLEANUP(fd_closep) int fd = -1;
+        char path[128];
+
+        (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+        fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+}
+
+static bool exists(const char *name)
+{
+        char path[128];
+
+        (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+        return access(path, F_OK) == 0;
+}
+
+static void test_a_file_arms_a_point_once(void **state)
+{
+        (void)state;
+        assert_false(fault_point("here"));
+        make("here=fail");
+        assert_false(fault_point("there"));
+        assert_true(exists("here=fail"));
+        assert_true(fault_point("here"));
+        assert_false(exists("here=fail"));
+        assert_false(fault_point("here"));
+}
+
+static void test_of_two_processes_one_takes_the_action(void **state)
+{
+        int status;
+        pid_t child;
+
+        (void)state;
+        make("here=kill");
+        child = fork();
+        if (child == 0) {
+                (void)fault_point("here");
+                _exit(0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+        assert_false(fault_point("here"));
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_a_file_arms_a_point_once),
+                cmocka_unit_test(test_of_two_processes_one_takes_the_action),
+        };
+        int failed;
+
+        if (!mkdtemp(directory) || setenv("OPENVGPU_FAULT_DIR", directory, 1) < 0)
+                return 1;
+        failed = cmocka_run_group_tests(tests, NULL, NULL);
+        (void)rmdir(directory);
+        return failed;
+}
