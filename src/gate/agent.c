@@ -30,6 +30,7 @@ static struct {
         enum gate_state state;
         bool may_be_unfilled; /* from RELEASE to OPEN: only the manager can open */
         bool is_mapping;      /* in the middle of a series of MAP messages */
+        bool is_created;      /* CLOSED with memory that CREATE made */
 } agent = { .socket = -1 };
 
 union message {
@@ -145,6 +146,7 @@ static int on_release(const union message *message, int *fds)
         if (r == 0) {
                 agent.state = GATE_STATE_RELEASED;
                 agent.may_be_unfilled = true;
+                agent.is_created = false;
         }
         return answer(GATE_RELEASED, r, &move);
 }
@@ -164,8 +166,10 @@ static int on_create(const union message *message, int *fds)
                 if (r < 0)
                         move_detach();
         }
-        if (r == 0)
+        if (r == 0) {
                 agent.state = GATE_STATE_CLOSED;
+                agent.is_created = true;
+        }
         return answer(GATE_CREATED, r, &move);
 }
 
@@ -199,7 +203,7 @@ static int on_open(const union message *message, int *fds)
         if (fault_point("gate-open"))
                 return answer(GATE_OPENED, -EIO, &move);
         agent.state = GATE_STATE_OPEN;
-        agent.may_be_unfilled = false;
+        agent.may_be_unfilled = agent.is_created = false;
         drain_open();
         log_write("open");
         return answer(GATE_OPENED, 0, &move);
@@ -280,7 +284,8 @@ static void reconnect(void)
         char text[GATE_TEXT_MAX];
 
         for (;;) {
-                agent.socket = link_join(agent.state, &welcome, text);
+                agent.socket = link_join(agent.is_created ? GATE_STATE_CREATED : agent.state,
+                                         &welcome, text);
                 if (agent.socket >= 0)
                         break;
                 agent.socket = -1;
@@ -336,5 +341,5 @@ void agent_forget(void)
 {
         agent.socket = fd_close(agent.socket);
         agent.state = GATE_STATE_OPEN;
-        agent.may_be_unfilled = agent.is_mapping = false;
+        agent.may_be_unfilled = agent.is_mapping = agent.is_created = false;
 }

@@ -499,7 +499,7 @@ FAKE_TEST(test_a_released_gate_waits_for_the_next_manager)
         check(fake_close(TIMEOUT_MS).error == 0); /* as it is; harmless */
         command_and_expect_success(GATE_CREATE);
         fake_memory_drop();
-        check(rejoin() == GATE_STATE_CLOSED); /* mapped, not filled: still not open */
+        check(rejoin() == GATE_STATE_CREATED); /* mapped, not filled: still not open */
         check(atomic_load(&gate_closed) == 1);
         command_and_expect_success(GATE_EXPORT);
         fake_copy_in(contents);

@@ -20,7 +20,7 @@ static void end(struct guest *guest)
         operation_end_part(guest->instance->operation);
 }
 
-static void fail(struct guest *guest, int error, const struct mover_done *done)
+static void note_failure(struct guest *guest, int error, const struct mover_done *done)
 {
         struct operation *operation = guest->instance->operation;
 
@@ -30,11 +30,18 @@ static void fail(struct guest *guest, int error, const struct mover_done *done)
                 (void)0; /* nobody needs it any more */
         else if (done && done->driver_code == DRIVER_OUT_OF_MEMORY)
                 operation_fail(operation, -ENOSPC, "NoRoom", "free memory there or choose another",
-                               "device %u has too little free memory", operation->target->index);
+                               "device %u has too little free memory", guest->job.device->index);
         else if (done)
                 operation_fail_driver(operation, guest, done->call, done->driver_code, error);
         else
                 operation_fail_errno(operation, error, "copying memory");
+        if (!guest->is_dead)
+                operation_leave_guest(operation, guest);
+}
+
+static void fail(struct guest *guest, int error, const struct mover_done *done)
+{
+        note_failure(guest, error, done);
         end(guest);
 }
 
@@ -42,7 +49,7 @@ static void fail(struct guest *guest, int error, const struct mover_done *done)
 
 static bool has_job(const struct guest *guest)
 {
-        const struct device *device = guest->instance->operation->target;
+        const struct device *device = guest->job.device;
 
         return guest->job.generation && guest->job.generation == device->generation &&
                device->mover && !mover_is_lost(device->mover);
@@ -109,7 +116,7 @@ static int begin_job(struct guest *guest, enum mover_job_kind kind, const struct
                                  .progress = on_progress,
                                  .userdata = guest };
         struct mover *mover;
-        int r = device_get_mover(operation->target, &mover);
+        int r = device_get_mover(guest->job.device, &mover);
 
         if (r == 0 && kind == MOVER_PEER) {
                 job.source_uuid = operation->source->uuid;
@@ -123,7 +130,7 @@ static int begin_job(struct guest *guest, enum mover_job_kind kind, const struct
                 r = mover_job_begin(mover, &guest->job.id, &job);
         if (r < 0)
                 return r;
-        guest->job.generation = operation->target->generation;
+        guest->job.generation = guest->job.device->generation;
         guest->job.bytes_done = 0;
         return 0;
 }
@@ -140,13 +147,22 @@ static void on_ended(struct mover *mover, const struct mover_done *done, void *u
 /* Ends the part when the mover holds nothing of the job any more. */
 static void end_job(struct guest *guest)
 {
-        struct operation *operation = guest->instance->operation;
-
         if (has_job(guest) &&
-            mover_job_end(operation->target->mover, guest->job.id, on_ended, guest) == 0)
+            mover_job_end(guest->job.device->mover, guest->job.id, on_ended, guest) == 0)
                 return;
         guest->job.generation = 0;
         end(guest);
+}
+
+/* What the mover maps is not off the device; else copies_end() comes once nobody waits for it. */
+static void end_run(struct guest *guest)
+{
+        const struct operation *operation = guest->instance->operation;
+
+        if (operation->kind == &operation_suspend || operation->is_undoing)
+                end_job(guest);
+        else
+                end(guest);
 }
 
 static void on_run(struct mover *mover, const struct mover_done *done, void *userdata)
@@ -156,26 +172,27 @@ static void on_run(struct mover *mover, const struct mover_done *done, void *use
 
         (void)mover;
         if (done->error < 0) {
-                fail(guest, done->error, done);
+                note_failure(guest, done->error, done);
+                end_run(guest);
                 return;
         }
+        guest->is_unfilled = false;
         log_event(LOG_LEVEL_DEBUG, "copied", "vgpu=%s pid=%d prepare_ms=%.1f copy_ms=%.1f",
                   operation->instance->name, (int)guest->pid, (double)done->prepare_ns / 1e6,
                   (double)done->copy_ns / 1e6);
         if (done->copy_ns > operation->copy_ns)
                 operation->copy_ns = done->copy_ns;
-        if (operation->kind == &operation_suspend) {
+        if (operation->is_undoing)
+                operation_pass(operation, "remapped");
+        else if (operation->kind == &operation_suspend)
                 operation_pass(operation, "copied");
-                end_job(guest); /* what the mover maps is not off the device */
-        } else {
-                end(guest); /* copies_end() once nobody waits for it */
-        }
+        end_run(guest);
 }
 
 static int run_job(struct guest *guest, const struct lists *lists, const int *fds)
 {
-        return mover_job_run(guest->instance->operation->target->mover, guest->job.id, lists->sizes,
-                             fds, on_run, guest);
+        return mover_job_run(guest->job.device->mover, guest->job.id, lists->sizes, fds, on_run,
+                             guest);
 }
 
 /* Reservations. */
@@ -190,7 +207,7 @@ static void prepare(struct guest *guest, pool_prepared_fn prepared, void (*next)
         struct operation *operation = guest->instance->operation;
         bool is_ready;
         int r = pool_prepare(operation->instance->manager->pool, guest->reservation,
-                             operation->target->index, prepared, guest, &is_ready);
+                             guest->job.device->index, prepared, guest, &is_ready);
 
         if (r < 0)
                 fail(guest, r, NULL);
@@ -200,7 +217,7 @@ static void prepare(struct guest *guest, pool_prepared_fn prepared, void (*next)
 
 static void after_prepare(struct guest *guest, int error, void (*next)(struct guest *))
 {
-        const struct device *device = guest->instance->operation->target;
+        const struct device *device = guest->job.device;
 
         if (error && (!device->mover || mover_is_lost(device->mover)))
                 error = -ECONNRESET;
@@ -236,6 +253,7 @@ void copies_out(struct operation *operation, struct guest *guest)
         if (guest->n_memory == 0)
                 return;
         operation_begin_part(operation);
+        guest->job.device = operation->target;
         prepare(guest, on_out_prepared, then_out);
 }
 
@@ -262,8 +280,7 @@ static void then_stage(struct guest *guest)
         if (r == 0)
                 r = begin_job(guest, guest->reservation ? MOVER_IN : MOVER_PEER, &lists);
         if (r == 0)
-                r = mover_job_stage(guest->instance->operation->target->mover, guest->job.id,
-                                    stage_limit(guest));
+                r = mover_job_stage(guest->job.device->mover, guest->job.id, stage_limit(guest));
         if (r < 0)
                 fail(guest, r, NULL);
         else
@@ -275,6 +292,7 @@ void copies_stage(struct operation *operation, struct guest *guest)
         if (guest->n_memory == 0 || has_job(guest))
                 return;
         operation_begin_part(operation);
+        guest->job.device = operation->target;
         if (guest->reservation)
                 prepare(guest, on_stage_prepared, then_stage);
         else
@@ -305,10 +323,26 @@ void copies_in(struct operation *operation, struct guest *guest)
         if (guest->n_memory == 0)
                 return;
         operation_begin_part(operation);
+        guest->job.device = operation->target;
         if (guest->reservation)
                 prepare(guest, on_in_prepared, then_in);
         else
                 then_in(guest);
+}
+
+void copies_back(struct operation *operation, struct guest *guest)
+{
+        CLEANUP(lists_deinit) struct lists lists = { 0 };
+        int r = make_lists(guest, &lists);
+
+        operation_begin_part(operation);
+        guest->job.device = operation->source;
+        if (r == 0)
+                r = begin_job(guest, MOVER_PEER, &lists);
+        if (r == 0)
+                r = run_job(guest, &lists, lists.targets);
+        if (r < 0)
+                fail(guest, r, NULL);
 }
 
 void copies_end(struct operation *operation, struct guest *guest)

@@ -290,10 +290,13 @@ static int adopt_allocations(struct guest *guest, const struct gate_allocation *
                                                  -1 };
                 memory_label(label, guest, memory);
                 fd = keeper_find(guest->instance->manager->keeper, label);
-                if (fd >= 0)
-                        memory->source = fcntl(fd, F_DUPFD_CLOEXEC, 3);
                 guest->n_memory++;
                 guest->memory_bytes += memory->size;
+                if (fd < 0)
+                        continue;
+                memory->source = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+                if (memory->source < 0)
+                        return -errno;
         }
         return 0;
 }

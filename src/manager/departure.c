@@ -7,6 +7,7 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
+#include "manager/remap.h"
 
 void departure_close(struct operation *operation)
 {
@@ -73,7 +74,7 @@ void departure_release(struct operation *operation)
 
 void departure_undo_release(struct operation *operation)
 {
-        gates_map(operation);
+        remap_memory(operation);
 }
 
 void departure_drop(struct operation *operation)

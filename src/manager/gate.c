@@ -190,7 +190,7 @@ static int check_join(struct gate_link *link, const struct gate_join *join, size
                         "the older of them",
                         join->header.version, GATE_WIRE_VERSION);
         if (size != sizeof(*join) || !memchr(join->vgpu, '\0', sizeof(join->vgpu)) ||
-            join->state > GATE_STATE_RELEASED)
+            join->state > GATE_STATE_CREATED)
                 return -EPROTO;
 
         *ret_instance = instance_find(link->gate->manager, join->vgpu, &failure);

@@ -8,9 +8,6 @@
 #include "manager/instance.h"
 #include "manager/operation.h"
 
-/* Creating or mapping thousands of pieces takes a second; more than this is a hang. */
-#define ANSWER_MS 30000
-
 /* Gates connect again within a second; one that is stopped or hangs must not hold up the others. */
 #define GATHER_MS 10000
 
@@ -30,12 +27,9 @@ static void fail_close(struct operation *operation, struct guest *guest,
                                guest->name, answer->call[0] ? answer->call : "it is busy");
 }
 
-static void fail(struct operation *operation, struct guest *guest,
-                 const struct guest_answer *answer, bool is_close)
+void gates_fail(struct operation *operation, struct guest *guest, const struct guest_answer *answer)
 {
-        if (is_close && (answer->error == -ETIMEDOUT || answer->error == -EBUSY))
-                fail_close(operation, guest, answer);
-        else if (answer->driver_code)
+        if (answer->driver_code)
                 operation_fail_driver(operation, guest, answer->call, answer->driver_code,
                                       answer->error);
         else
@@ -65,8 +59,10 @@ static void on_closed(struct guest *guest, const struct guest_answer *answer, vo
 {
         struct operation *operation = userdata;
 
-        if (answer->error && answer->error != -ESRCH)
-                fail(operation, guest, answer, true);
+        if (answer->error == -ETIMEDOUT || answer->error == -EBUSY)
+                fail_close(operation, guest, answer);
+        else if (answer->error && answer->error != -ESRCH)
+                gates_fail(operation, guest, answer);
         else
                 check_holds(operation, guest, answer->holds);
         operation_end_part(operation);
@@ -77,7 +73,7 @@ static void on_done(struct guest *guest, const struct guest_answer *answer, void
         struct operation *operation = userdata;
 
         if (answer->error && answer->error != -ESRCH)
-                fail(operation, guest, answer, false);
+                gates_fail(operation, guest, answer);
         operation_end_part(operation);
 }
 
@@ -86,7 +82,7 @@ static void ask(struct operation *operation, struct guest *guest, enum gate_mess
         bool is_close = message == GATE_CLOSE;
 
         operation_begin_part(operation);
-        guest_request(guest, message, is_close ? operation->timeout_ms : ANSWER_MS,
+        guest_request(guest, message, is_close ? operation->timeout_ms : GATES_ANSWER_MS,
                       is_close ? on_closed : on_done, operation);
 }
 
@@ -142,21 +138,12 @@ void gates_create(struct operation *operation)
                         ask(operation, guest, GATE_CREATE);
 }
 
-void gates_map(struct operation *operation)
-{
-        struct guest *guest;
-
-        operation_for_each_guest(guest, operation)
-                if (guest->state == GATE_STATE_RELEASED && guest->context == GUEST_CONTEXT_RUNNING)
-                        ask(operation, guest, GATE_MAP);
-}
-
 void gates_open(struct operation *operation)
 {
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
-                if (guest->state == GATE_STATE_CLOSED)
+                if (guest->state == GATE_STATE_CLOSED && !guest->is_unfilled)
                         ask(operation, guest, GATE_OPEN);
 }
 
@@ -165,7 +152,7 @@ static void on_gathered(struct guest *guest, const struct guest_answer *answer, 
         struct operation *operation = userdata;
 
         if (answer->error && answer->error != -ESRCH)
-                fail(operation, guest, answer, false);
+                gates_fail(operation, guest, answer);
         operation_end_part(operation);
 }
 

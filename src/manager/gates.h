@@ -13,14 +13,22 @@
 
 #include "wire/gate.h"
 
+struct guest;
+struct guest_answer;
 struct operation;
+
+/* Creating or mapping thousands of pieces takes a second; more than this is a hang. */
+#define GATES_ANSWER_MS 30000
 
 void gates_close(struct operation *operation);   /* those that are open */
 void gates_export(struct operation *operation);  /* all; fills guest->memory */
 void gates_release(struct operation *operation); /* those that have their memory mapped */
 void gates_create(struct operation *operation);  /* those that have released it */
-void gates_map(struct operation *operation);     /* likewise, and whose context runs */
 void gates_open(struct operation *operation);    /* those that are closed with memory mapped */
+
+/* gates_fail() - the step has failed, as @answer of @guest's gate says. */
+void gates_fail(struct operation *operation, struct guest *guest,
+                const struct guest_answer *answer);
 
 /*
  * gates_expect() - are all in @state? If not, the operation fails: a gate that lost its connection

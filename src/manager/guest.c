@@ -329,7 +329,8 @@ void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state s
         if (guest->gate)
                 gate_link_free(guest->gate); /* it was faster than the news of its hang-up */
         guest->gate = gate;
-        guest->state = state;
+        guest->is_unfilled = state == GATE_STATE_CREATED;
+        guest->state = guest->is_unfilled ? GATE_STATE_CLOSED : state;
         guest->must_stay = state != GATE_STATE_OPEN;
         if (guest->slot != UINT32_MAX)
                 (void)guest_welcome(guest); /* before all else: the gate waits for that */
@@ -337,7 +338,7 @@ void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state s
                 return;
         if (guest->request.is_sent)
                 complete_with(guest, -ECONNRESET);
-        else if (is_done_by(guest->request.message, state))
+        else if (is_done_by(guest->request.message, guest->state))
                 complete_with(guest, 0);
         else
                 send_request(guest);
@@ -456,8 +457,10 @@ static int receive_result(struct guest *guest, enum gate_state state, const void
         answer.driver_code = result->driver_code;
         answer.bytes = result->bytes;
         memcpy(answer.call, result->call, sizeof(answer.call) - 1);
-        if (result->error == 0)
+        if (result->error == 0) {
+                guest->is_unfilled = guest->request.message == GATE_CREATE && guest->n_memory > 0;
                 guest->state = state;
+        }
         if (guest->state == GATE_STATE_OPEN)
                 guest->must_stay = false;
         complete(guest, &answer);

@@ -74,10 +74,11 @@ struct guest {
 
         struct gate_link *gate; /* NULL: not connected */
         enum gate_state state;
-        bool must_stay;  /* RELEASE was sent and no OPEN since: it does not open by itself */
-        bool is_waiting; /* for WELCOME, until the instance is usable; no slot yet */
-        bool is_dead;    /* kept until the operation that looks at it is over */
-        bool is_stuck;   /* undoing has failed for it */
+        bool is_unfilled; /* CLOSED with memory that it created and that nothing was copied to yet */
+        bool must_stay;   /* RELEASE was sent and no OPEN since: it does not open by itself */
+        bool is_waiting;  /* for WELCOME, until the instance is usable; no slot yet */
+        bool is_dead;     /* kept until the operation that looks at it is over */
+        bool is_stuck;    /* undoing has failed for it */
         uint32_t slot;
         uint32_t board_slot; /* UINT32_MAX: not published yet */
 
@@ -95,8 +96,9 @@ struct guest {
 
         struct {
                 uint32_t id;
-                uint32_t generation; /* of the mover that has it; 0: no job */
-                uint64_t bytes_done; /* of its progress, as counted so far */
+                struct device *device; /* whose mover it is for */
+                uint32_t generation;   /* of the mover that has it; 0: no job */
+                uint64_t bytes_done;   /* of its progress, as counted so far */
         } job;
 
         struct {

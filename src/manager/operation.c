@@ -108,7 +108,9 @@ void operation_lost_mover(struct operation *operation)
 
 void operation_leave_guest(struct operation *operation, struct guest *guest)
 {
-        guest->is_stuck = operation->is_undoing && !operation->has_lost_mover;
+        bool is_tried_again = operation->has_lost_mover && !operation->was_retried;
+
+        guest->is_stuck = operation->is_undoing && !is_tried_again;
 }
 
 /* Telling. */

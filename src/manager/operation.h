@@ -158,7 +158,8 @@ void operation_fail_driver(struct operation *operation, struct guest *guest, con
 
 /*
  * operation_leave_guest() - what was tried for @guest has failed. If that was undoing, the guest is
- * left as it is, with all that we hold of it, while the others go on.
+ * left as it is, with all that we hold of it, while the others go on; unless a mover died and a
+ * new one will be asked.
  */
 void operation_leave_guest(struct operation *operation, struct guest *guest);
 

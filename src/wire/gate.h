@@ -24,7 +24,7 @@
  * the driver's own checkpoint (the restore fails with 801), and after a move to another device an
  * import fails or is slow. MAP imports all the same, as the undo of a RELEASE whose copy did not
  * come about: the gate keeps those descriptors, answers the next EXPORT with them, and the next
- * RELEASE lets them go.
+ * RELEASE lets them go. Where MAP fails, CREATE and a copy take its place.
  *
  * A step may be refused: the answer carries a result and the name of the failed driver call, and
  * the gate is then in the state of before the step. CLOSE refused leaves the gate open.
@@ -69,6 +69,7 @@ enum gate_state {
         GATE_STATE_OPEN = 0,
         GATE_STATE_CLOSED,   /* drained; memory is mapped: still, or again by CREATE or MAP */
         GATE_STATE_RELEASED, /* its movable memory is not mapped any more */
+        GATE_STATE_CREATED,  /* in JOIN: CLOSED, by CREATE: the memory may not be filled yet */
 };
 
 struct gate_header {

@@ -72,6 +72,17 @@ class Guest:
             return self.steps(log) >= target
         until(look, f"{n} more steps", seconds, self.context)
 
+    def step(self):
+        """One step of a guest-train that makes them --on-demand."""
+        before = self.steps()
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+
+        def look():
+            assert self.process.poll() is None, f"the guest ended\n{self.context()}"
+            return self.steps() > before
+        until(look, "a step", PATIENCE, self.context)
+
     def is_alive(self):
         return self.process.poll() is None
 

@@ -197,7 +197,22 @@ class Host:
         return self.run(name, "guest-train", "--log", log, *arguments, log=log, options=options,
                         **environment).wait_ready()
 
-    # Fault points.
+    # Fault points (src/base/fault.h).
+
+    def arm(self, point, action):
+        """Of whoever passes the point next."""
+        with open(os.path.join(self.fault_directory, f"{point}={action}"), "w"):
+            pass
+
+    def wait_paused(self, point):
+        """Until somebody waits at the point; who."""
+        def look():
+            try:
+                with open(os.path.join(self.fault_directory, point)) as file:
+                    return int(file.read() or 0)
+            except FileNotFoundError:
+                return None
+        return until(look, f"{point} to be reached", context=self.log)
 
     def remove_pause(self, point):
         """Let whoever waits at the point go on."""
@@ -233,9 +248,12 @@ class Host:
     def movers(self):
         return [pid for pid, _ in self.processes("vgpu-mover")]
 
-    def kill_movers(self):
-        for mover in self.movers():
-            os.kill(mover, signal.SIGKILL)
+    def kill_program(self, program):
+        """Kill -9 all of that name; their ids."""
+        pids = [pid for pid, _ in self.processes(program)]
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        return pids
 
     def keeper_labels(self):
         """Only while no manager runs: the keeper serves one at a time."""

@@ -59,7 +59,7 @@ class Story(case.Case):
         self.host.create("train")
         self.host.train("train", "--size", "16M")
         self.host.vgpu("suspend", "train")
-        self.host.kill_movers()
+        self.host.kill_program("vgpu-mover")
         self.host.wait_driver_memory(self.host.free_at_first)
         self.host.vgpu("resume", "train")
 
