@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -116,10 +117,15 @@ static void for_all_pieces(struct slab *slab, void *(*function)(void *data))
 static int slab_map(struct slab **ret_slab, uint32_t id, int fd, uint64_t size)
 {
         CLEANUP(slab_unmapp) struct slab *slab = calloc(1, sizeof(*slab));
+        struct stat status;
         void *address;
 
         if (!slab)
                 return -ENOMEM;
+        if (fstat(fd, &status) < 0)
+                return -errno;
+        if (size == 0 || (uint64_t)status.st_size < size)
+                return -EINVAL; /* to touch what is not there would end us */
 
         address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (address == MAP_FAILED)

@@ -26,7 +26,10 @@ struct slabs {
         struct slab *first;
 };
 
-/* slab_add() - map, touch and register; @fd stays the caller's. Errors: -EEXIST; mmap(); driver. */
+/*
+ * slab_add() - map, touch and register; @fd stays the caller's. Errors: -EEXIST; -EINVAL (a
+ * file that is smaller); mmap(); driver.
+ */
 int slab_add(struct slabs *slabs, struct device *device, uint32_t id, int fd, uint64_t size,
              struct mover_done *done);
 
