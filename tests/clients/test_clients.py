@@ -237,8 +237,7 @@ class WithManager(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        if stage.make() or stage.missing():
-            raise unittest.SkipTest("not everything is built")
+        stage.make()
         cls.host = Host(devices="2xH200:8G").start()
         cls.addClassCleanup(cls.host.close)
 

@@ -62,10 +62,7 @@ class TapResult(unittest.TestResult):
 
 
 def main():
-    missing = stage.make() or stage.missing()
-    if missing:
-        print(f"1..0 # SKIP not built yet: {', '.join(missing)}")
-        return
+    stage.make()
     result = TapResult()
     names = sys.argv[1:] or None
     loader = unittest.defaultTestLoader

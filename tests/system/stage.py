@@ -35,7 +35,7 @@ def _is_current(stamp):
 
 
 def make():
-    """Install into the stage, unless another test has just done it."""
+    """Install into the stage, unless another test has just done it; fails if something is missing."""
     stamp = BUILD / "stage.stamp"
     with open(BUILD / "stage.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -43,6 +43,8 @@ def make():
             return
         subprocess.run(["meson", "install", "-C", str(BUILD), "--no-rebuild", "--quiet",
                         "--destdir", str(DESTDIR)], check=True, stdout=subprocess.DEVNULL)
+        missing = [path.name for path in (VGPU, VGPUD, GATE, DRIVER) if not path.exists()]
+        assert not missing, f"the installed tree lacks {', '.join(missing)}"
         stamp.touch()
 
 
@@ -54,8 +56,3 @@ def can_be_used_by(user):
     done = subprocess.run(["test", "-x", str(VGPU), "-a", "-x", str(SYSTEM_PYTHON), "-a",
                            "-r", __file__], user=user, check=False)
     return done.returncode == 0
-
-
-def missing():
-    """The parts without which there is no system to test."""
-    return [path.name for path in (VGPU, VGPUD, GATE, DRIVER) if not path.exists()]

@@ -152,6 +152,58 @@ class Deaths(case.Case):
         self.start_again()  # on device 0: those that are on device 1 have moved
         self.step()
 
+    # What happens to the programs of the manager while nothing is under way.
+
+    def restart(self):
+        self.host.restart()
+
+    def stop_and_start(self):
+        self.assertEqual(self.host.stop(), 0)
+        self.host.start()
+
+    def kill_keeper(self):
+        old = self.host.kill_program("vgpu-keeper")
+        until(lambda: [p for p, _ in self.host.processes("vgpu-keeper") if p not in old],
+              "another keeper", context=self.host.log)
+        self.host.info()  # it has been given everything when the manager answers
+
+    def kill_keeper_then_manager(self):
+        self.kill_keeper()
+        self.restart()
+
+    def kill_movers(self):
+        self.host.kill_program("vgpu-mover")
+
+    def kill_manager_and_movers(self):
+        self.host.manager.send_signal(signal.SIGSTOP)
+        self.kill_movers()
+        self.restart()
+
+    def test_what_runs_and_what_is_suspended_survives_them_all(self):
+        host, wanted = self.host, {"train": "running", "asleep": "suspended", "evicted": "evicted"}
+        for name in ("asleep", "evicted"):
+            host.create(name)
+            self.guests.append(host.train(name, *GUEST))
+        host.call("SuspendVgpu", name="asleep")
+        host.call("SuspendVgpu", name="evicted", keep_context=True)
+        used = host.info()["pool"]["used"]
+        for event in (self.restart, self.kill_keeper, self.kill_keeper_then_manager,
+                      self.kill_movers, self.kill_manager_and_movers, self.stop_and_start,
+                      self.kill_keeper, self.restart, self.restart):
+            with self.subTest(event=event.__name__):
+                event()
+                self.assertEqual({v["name"]: v["state"]
+                                  for v in host.call("ListVgpus")["vgpus"]}, wanted)
+                self.assertEqual(host.info()["pool"]["used"], used)
+                for guest in self.guests[:2]:
+                    guest.step()
+        host.call("SuspendVgpu", name="train")
+        for name in wanted:
+            host.call("ResumeVgpu", name=name, device="1")
+        for guest in self.guests:
+            guest.step()
+            guest.finish()
+
     def test_inside_an_undo(self):
         for kind, failing in ((SUSPEND, "moved"), (MIGRATE, "left")):
             for point in (f"{kind}.remapping", f"{kind}.remapped", "mover.restored"):
