@@ -4,6 +4,7 @@
 
 usage: gen-nvml.py abi/nvml.abi slots|stubs|map     list for C, jump stubs, version script
        gen-nvml.py abi/nvml-layouts.json layouts    C that fails to compile if src/abi/ differs
+       gen-nvml.py abi/nvml-vgpu.codes codes|functions   what may be answered, for the conformance test
 """
 import json
 import sys
@@ -74,6 +75,31 @@ def version_script(path):
     yield "local: *; };"
 
 
+def read_codes(path):
+    for number, line in enumerate(open(path), 1):
+        fields = line.split("#")[0].split()
+        if fields and (len(fields) < 2 or fields[0] == "never" and len(fields) < 4):
+            sys.exit(f"{path}:{number}: want NAME CODE... or never CODE NAME REASON")
+        if fields:
+            yield fields
+
+
+def codes(path):
+    for name, *rest in read_codes(path):
+        if name == "never":
+            yield f'NVML_NEVER("{rest[1]}", {rest[0]})'
+            continue
+        for code in rest:
+            source = "OURS" if code.startswith("+") else "DOCUMENTED"
+            yield f"NVML_CODE({name}, {code.lstrip('+')}, {source})"
+
+
+def functions(path):
+    for name, *_ in read_codes(path):
+        if name != "never":
+            yield f"NVML_FUNCTION({name})"
+
+
 def layouts(path):
     facts = json.load(open(path))
     yield from (f'#include "abi/{name}.h"' for name in HEADERS)
@@ -92,5 +118,6 @@ def layouts(path):
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    emit = {"slots": slots, "stubs": stubs, "map": version_script, "layouts": layouts}[sys.argv[2]]
+    emit = {"slots": slots, "stubs": stubs, "map": version_script, "layouts": layouts,
+            "codes": codes, "functions": functions}[sys.argv[2]]
     print("\n".join(emit(sys.argv[1])))

@@ -15,7 +15,7 @@
 #define FAKE_ANSWERS_MAX 6
 
 struct fake_step {
-        const char *method; /* without prefix; another one is answered with Failed */
+        const char *method; /* without prefix; another one is answered with Failed; NULL: any */
         const char *answers[FAKE_ANSWERS_MAX]; /* messages; none: silence */
         const char *cut;                       /* then this, without its NUL */
         size_t junk;                           /* then so many letters */
