@@ -25,6 +25,14 @@
 
 VGPU_BEGIN_DECLS
 
+/**
+ * vgpu_free() - free a result that is one piece
+ *
+ * That is everything that a function which takes a struct vgpu_host returns through a pointer to a
+ * pointer: texts, lists, records. NULL is fine. Returns NULL.
+ */
+void *vgpu_free(void *result);
+
 /** vgpu_get_version() - of the library, as "0.1.0". Never freed. */
 const char *vgpu_get_version(void);
 

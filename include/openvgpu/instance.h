@@ -6,11 +6,16 @@
  * vGPU instance, short: vGPU: a slice of a device with a quota of frame buffer, held by one user.
  * Guest processes run in it (guest.h); it can be suspended, resumed and moved (operation.h).
  *
- * Where a function takes a vGPU's @name, its UUID will do as well.
+ * vgpud, asked with a client, makes and removes vGPUs and tells of all that there are, suspended ones
+ * too. Where a function takes a vGPU's @name, its UUID will do as well. NVML, asked with a host, tells
+ * more of those that are active, that is, on a device; there a vGPU is named by its id, which is the
+ * member of that name in struct vgpu_instance. What NVML knows of a vGPU's licence, sessions,
+ * accounting, utilization and metadata has headers of its own.
  *
  * Units:    bytes.
- * Threads:  see client.h; results may be read by any number of threads.
- * Errors:   those of client.h; a kind that is listed with a function is part of its contract.
+ * Threads:  see client.h and host.h; results may be read by any number of threads.
+ * Errors:   those of client.h and of host.h; a kind that is listed with a function is part of its
+ *           contract; from all that take an id: VGPU_ERROR_NO_SUCH_VGPU, no active vGPU has it.
  * Source:   docs/control-protocol.md.
  */
 
@@ -20,6 +25,7 @@
 
 #include <openvgpu/base.h>
 #include <openvgpu/client.h>
+#include <openvgpu/host.h>
 
 VGPU_BEGIN_DECLS
 
@@ -120,6 +126,98 @@ int vgpu_instance_create(struct vgpu_client *client, const struct vgpu_instance_
  */
 int vgpu_instance_remove(struct vgpu_client *client, const char *name,
                          struct vgpu_instance **ret_instance);
+
+/*
+ * Asked of NVML.
+ */
+
+enum vgpu_vm_id_kind {
+        VGPU_VM_ID_DOMAIN = 0, /* a number as text; of vgpud's vGPUs: the owner's user id */
+        VGPU_VM_ID_UUID = 1,
+};
+
+struct vgpu_vm {
+        enum vgpu_vm_id_kind id_kind;
+        const char *id;
+};
+
+/** vgpu_instance_check() - is @instance the id of an active vGPU? Errors: that it is not. */
+int vgpu_instance_check(struct vgpu_host *host, uint32_t instance);
+
+/** vgpu_instance_find() - the id of the active vGPU with the id or UUID @text. */
+int vgpu_instance_find(struct vgpu_host *host, const char *text, uint32_t *ret_instance);
+
+/** vgpu_instance_get_device() - the index of the device that it is on. */
+int vgpu_instance_get_device(struct vgpu_host *host, uint32_t instance, uint32_t *ret_device);
+
+/** vgpu_instance_get_type() - its type's id. */
+int vgpu_instance_get_type(struct vgpu_host *host, uint32_t instance, uint32_t *ret_type);
+
+/** vgpu_instance_get_placement() - its first slot; VGPU_UNKNOWN: it has no fixed place. */
+int vgpu_instance_get_placement(struct vgpu_host *host, uint32_t instance, uint32_t *ret_placement);
+
+/** vgpu_instance_get_gpu_instance() - its GPU instance; VGPU_WHOLE_DEVICE: it is time-sliced. */
+int vgpu_instance_get_gpu_instance(struct vgpu_host *host, uint32_t instance,
+                                   uint32_t *ret_gpu_instance);
+
+/** vgpu_instance_get_uuid() - the caller frees it with vgpu_free(). */
+int vgpu_instance_get_uuid(struct vgpu_host *host, uint32_t instance, char **ret_uuid);
+
+/** vgpu_instance_lookup_vm() - whose it is. The caller frees it with vgpu_free(). */
+int vgpu_instance_lookup_vm(struct vgpu_host *host, uint32_t instance, struct vgpu_vm **ret_vm);
+
+/**
+ * vgpu_instance_get_vm_driver_version() - of the driver in the guest
+ * @ret_version:  "" while none runs; the caller frees it with vgpu_free()
+ */
+int vgpu_instance_get_vm_driver_version(struct vgpu_host *host, uint32_t instance,
+                                        char **ret_version);
+
+/**
+ * vgpu_instance_get_mdev_uuid() - of the mediated device that the VM got
+ * @ret_uuid:  the caller frees it with vgpu_free()
+ *
+ * Errors: VGPU_ERROR_NOT_SUPPORTED, there is no such device below it.
+ */
+int vgpu_instance_get_mdev_uuid(struct vgpu_host *host, uint32_t instance, char **ret_uuid);
+
+/**
+ * vgpu_instance_get_pci_bus_id() - where the guest sees it
+ * @ret_bus_id:  all zero if the guest has no driver; the caller frees it with vgpu_free()
+ *
+ * Errors: VGPU_ERROR_NOT_LOADED, the guest's driver does not run.
+ */
+int vgpu_instance_get_pci_bus_id(struct vgpu_host *host, uint32_t instance, char **ret_bus_id);
+
+/** vgpu_instance_get_frame_buffer_used() - bytes. */
+int vgpu_instance_get_frame_buffer_used(struct vgpu_host *host, uint32_t instance,
+                                        uint64_t *ret_bytes);
+
+/** vgpu_instance_get_runtime_state_size() - bytes that a move carries besides the frame buffer. */
+int vgpu_instance_get_runtime_state_size(struct vgpu_host *host, uint32_t instance,
+                                         uint64_t *ret_bytes);
+
+/**
+ * vgpu_instance_get_frame_rate_limit() - frames a second
+ *
+ * Errors: VGPU_ERROR_NOT_SUPPORTED, there is no limit.
+ */
+int vgpu_instance_get_frame_rate_limit(struct vgpu_host *host, uint32_t instance,
+                                       uint32_t *ret_fps);
+
+/** vgpu_instance_get_ecc() - is ECC on? Errors: VGPU_ERROR_NOT_SUPPORTED. */
+int vgpu_instance_get_ecc(struct vgpu_host *host, uint32_t instance, bool *ret_is_on);
+
+/** vgpu_instance_get_encoder_capacity() - percent of the encoder that it may use. */
+int vgpu_instance_get_encoder_capacity(struct vgpu_host *host, uint32_t instance,
+                                       uint32_t *ret_percent);
+
+/**
+ * vgpu_instance_set_encoder_capacity() - @percent: 0 to 100
+ *
+ * Errors: VGPU_ERROR_INVALID_PARAMETER, more than 100. VGPU_ERROR_PERMISSION_DENIED.
+ */
+int vgpu_instance_set_encoder_capacity(struct vgpu_host *host, uint32_t instance, uint32_t percent);
 
 VGPU_END_DECLS
 

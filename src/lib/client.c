@@ -110,22 +110,7 @@ int client_add_text(struct vgpu_client *client, json_t *parameters, const char *
 int client_copy_options(struct vgpu_client *client, void *to, size_t to_size, const void *from,
                         size_t from_size)
 {
-        const char *bytes = from;
-        size_t known = from_size < to_size ? from_size : to_size;
-
-        if (from_size < sizeof(size_t))
-                return error_set_parameter(&client->error, "size",
-                                           "the options were not initialized");
-        for (size_t i = known; i < from_size; i++)
-                if (bytes[i] != 0)
-                        return error_set_parameter(
-                                &client->error, "size",
-                                "the program asks for more than libopenvgpu %s can",
-                                vgpu_get_version());
-
-        memset(to, 0, to_size);
-        memcpy(to, from, known);
-        return 0;
+        return error_copy_options(&client->error, to, to_size, from, from_size);
 }
 
 int client_set_bad_answer(struct vgpu_client *client, const char *method, const char *what)

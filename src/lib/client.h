@@ -56,10 +56,7 @@ int client_add_text(struct vgpu_client *client, json_t *parameters, const char *
 /* client_add() - a parameter; takes the reference @value, which may be NULL: out of memory. */
 int client_add(struct vgpu_client *client, json_t *parameters, const char *key, json_t *value);
 
-/*
- * client_copy_options() - the caller's options struct, of whatever size it was compiled with, into
- * ours, zeroed. Errors: VGPU_ERROR_INVALID_PARAMETER, it wants what this library does not know.
- */
+/* client_copy_options() - error_copy_options() for a client. */
 int client_copy_options(struct vgpu_client *client, void *to, size_t to_size, const void *from,
                         size_t from_size);
 

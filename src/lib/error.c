@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <openvgpu/base.h>
+
 #include "base/text.h"
 
 static const struct kind {
@@ -36,6 +38,14 @@ static const struct kind {
         { VGPU_ERROR_CONNECTION_LOST, -ECONNRESET, "ConnectionLost", "the manager went away" },
         { VGPU_ERROR_BAD_ANSWER, -EPROTO, "BadAnswer", "the manager's answer makes no sense" },
         { VGPU_ERROR_OUT_OF_MEMORY, -ENOMEM, "OutOfMemory", "out of memory" },
+        { VGPU_ERROR_NO_LIBRARY, -ELIBACC, "NoLibrary", "there is no NVML library" },
+        { VGPU_ERROR_NOT_IN_DRIVER, -ENOSYS, "NotInDriver", "it is not in this driver" },
+        { VGPU_ERROR_NOT_SUPPORTED, -EOPNOTSUPP, "NotSupported", "it is not supported" },
+        { VGPU_ERROR_NO_SUCH_TYPE, -ENOENT, "NoSuchType", "there is no such vGPU type" },
+        { VGPU_ERROR_NO_SUCH_PROCESS, -ENOENT, "NoSuchProcess", "there is no such process" },
+        { VGPU_ERROR_NOT_LOADED, -ENODEV, "NotLoaded", "the driver does not run" },
+        { VGPU_ERROR_DEVICE_LOST, -ENXIO, "DeviceLost", "the device fell off the bus" },
+        { VGPU_ERROR_RESET_REQUIRED, -EIO, "ResetRequired", "a reset is required" },
 };
 
 static const struct kind *find_kind(enum vgpu_error_kind kind)
@@ -150,4 +160,23 @@ int error_set_answer(struct error *error, const char *method, const char *name,
         error->value.driver_code = take_int(parameters, "code");
         error->value.process = take_int(parameters, "process");
         return kind->code;
+}
+
+int error_copy_options(struct error *error, void *to, size_t to_size, const void *from,
+                       size_t from_size)
+{
+        const char *bytes = from;
+        size_t known = from_size < to_size ? from_size : to_size;
+
+        if (from_size < sizeof(size_t))
+                return error_set_parameter(error, "size", "the options were not initialized");
+        for (size_t i = known; i < from_size; i++)
+                if (bytes[i] != 0)
+                        return error_set_parameter(
+                                error, "size", "the program asks for more than libopenvgpu %s can",
+                                vgpu_get_version());
+
+        memset(to, 0, to_size);
+        memcpy(to, from, known);
+        return 0;
 }

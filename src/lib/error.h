@@ -3,7 +3,7 @@
 #define LIB_ERROR_H
 
 /*
- * Why the last call of a client failed, with the storage for its texts.
+ * Why the last call of a client or of a host failed, with the storage for its texts.
  *
  * One table (error.c) has all that follows from a kind: its name in the protocol, the errno that
  * the call returns, and what to say when the manager gave no message.
@@ -11,7 +11,7 @@
 
 #include <jansson.h>
 
-#include <openvgpu/client.h>
+#include <openvgpu/error.h>
 
 struct error {
         struct vgpu_error value; /* its texts are those below */
@@ -39,5 +39,12 @@ int error_set_no_memory(struct error *error);
  */
 int error_set_answer(struct error *error, const char *method, const char *name,
                      const json_t *parameters);
+
+/*
+ * error_copy_options() - the caller's options struct, of whatever size it was compiled with, into
+ * ours, zeroed. Errors: VGPU_ERROR_INVALID_PARAMETER, it wants what this library does not know.
+ */
+int error_copy_options(struct error *error, void *to, size_t to_size, const void *from,
+                       size_t from_size);
 
 #endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPENVGPU_METADATA_H
+#define OPENVGPU_METADATA_H
+
+/*
+ * Metadata: what a vGPU, and what a device, say of themselves before one moves to the other.
+ *
+ * Each is a piece of bytes that can be stored and carried to another host. Whether a vGPU can move to a
+ * device follows from the two pieces alone; how full the device is does not matter to it.
+ *
+ * Threads:  see host.h; a piece may be read by any number of threads.
+ * Errors:   those of host.h.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openvgpu/base.h>
+#include <openvgpu/host.h>
+
+VGPU_BEGIN_DECLS
+
+enum vgpu_metadata_kind {
+        VGPU_METADATA_INSTANCE = 1,
+        VGPU_METADATA_DEVICE = 2,
+};
+
+struct vgpu_metadata {
+        enum vgpu_metadata_kind kind;
+        size_t size; /* of @bytes */
+        const void *bytes;
+
+        /* What the bytes say that all can read; the rest is the driver's. */
+        uint32_t version, revision;
+        const char *host_driver_version;
+        bool can_migrate;
+        bool is_guest_known;                /* of a vGPU: the next two are valid */
+        const char *guest_driver_version;   /* of a vGPU; else "" */
+        uint32_t guest_version;             /* of a vGPU: its vGPU version; else 0 */
+        struct vgpu_version_range versions; /* of a device: what guests may have; else 0 */
+};
+
+/* In which states of a virtual machine it can move; bits. */
+enum vgpu_power_state {
+        VGPU_POWER_COLD = 1,      /* S5: switched off */
+        VGPU_POWER_HIBERNATE = 2, /* S4 */
+        VGPU_POWER_SLEEP = 4,     /* S3 */
+        VGPU_POWER_LIVE = 8,      /* S0: it runs */
+};
+
+/* What limits that; bits. */
+enum vgpu_limit {
+        VGPU_LIMIT_HOST_DRIVER = 1,
+        VGPU_LIMIT_GUEST_DRIVER = 2,
+        VGPU_LIMIT_DEVICE = 4,
+        VGPU_LIMIT_OTHER = 8,
+};
+
+struct vgpu_compatibility {
+        uint32_t power_states; /* of enum vgpu_power_state; 0: it cannot move */
+        uint32_t limits;       /* of enum vgpu_limit; 0: none */
+};
+
+/** vgpu_metadata_lookup_instance() - of a vGPU. The caller frees it with vgpu_free(). */
+int vgpu_metadata_lookup_instance(struct vgpu_host *host, uint32_t instance,
+                                  struct vgpu_metadata **ret_metadata);
+
+/** vgpu_metadata_lookup_device() - of a device. The caller frees it with vgpu_free(). */
+int vgpu_metadata_lookup_device(struct vgpu_host *host, uint32_t device,
+                                struct vgpu_metadata **ret_metadata);
+
+/**
+ * vgpu_metadata_new() - of bytes that came from elsewhere
+ * @bytes:         as the member of that name had them; copied
+ * @ret_metadata:  the caller frees it with vgpu_free()
+ *
+ * Errors: VGPU_ERROR_INVALID_PARAMETER, they are no such metadata.
+ */
+int vgpu_metadata_new(struct vgpu_host *host, enum vgpu_metadata_kind kind, const void *bytes,
+                      size_t size, struct vgpu_metadata **ret_metadata);
+
+/**
+ * vgpu_metadata_check() - can the vGPU of @instance move to the device of @device?
+ * @instance, @device:  metadata of these kinds, from any host
+ *
+ * Errors: VGPU_ERROR_INVALID_PARAMETER, the kinds are others. Being not able to is no error.
+ */
+int vgpu_metadata_check(struct vgpu_host *host, const struct vgpu_metadata *instance,
+                        const struct vgpu_metadata *device,
+                        struct vgpu_compatibility *ret_compatibility);
+
+/**
+ * vgpu_metadata_get_device_text() - devices with equal texts are of a kind
+ * @ret_text:  the caller frees it with vgpu_free()
+ */
+int vgpu_metadata_get_device_text(struct vgpu_host *host, uint32_t device, char **ret_text);
+
+VGPU_END_DECLS
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPENVGPU_UTILIZATION_H
+#define OPENVGPU_UTILIZATION_H
+
+/*
+ * Utilization: what vGPUs, and the processes in them, take of a device.
+ *
+ * The driver keeps samples for some seconds. To see each once, ask for those since the last time
+ * stamp that was seen; 0 asks for all that there are.
+ *
+ * Units:    percent of the whole device; microseconds since the epoch.
+ * Threads:  see host.h.
+ * Errors:   those of host.h. That nothing is new is no error: the list is empty.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openvgpu/base.h>
+#include <openvgpu/host.h>
+
+VGPU_BEGIN_DECLS
+
+struct vgpu_utilization {
+        uint32_t instance; /* the vGPU's id */
+        uint32_t pid;      /* in the guest; 0: the whole vGPU */
+        const char *name;  /* of the process, chosen by the guest; "" for the whole vGPU */
+        uint64_t time_us;
+        uint32_t sm, memory, encoder, decoder; /* percent */
+        uint32_t jpeg, ofa;                    /* percent; VGPU_UNKNOWN before R550 */
+};
+
+struct vgpu_utilization_list {
+        uint64_t last_us; /* the youngest time stamp: for the next call */
+        size_t n_samples;
+        const struct vgpu_utilization *samples;
+};
+
+/**
+ * vgpu_utilization_lookup_instances() - of the vGPUs on @device, younger than @since_us
+ * @ret_list:  the caller frees it with vgpu_free()
+ */
+int vgpu_utilization_lookup_instances(struct vgpu_host *host, uint32_t device, uint64_t since_us,
+                                      struct vgpu_utilization_list **ret_list);
+
+/**
+ * vgpu_utilization_lookup_processes() - of the processes in them, younger than @since_us
+ * @ret_list:  the caller frees it with vgpu_free(); processes that did nothing are left out
+ */
+int vgpu_utilization_lookup_processes(struct vgpu_host *host, uint32_t device, uint64_t since_us,
+                                      struct vgpu_utilization_list **ret_list);
+
+VGPU_END_DECLS
+
+#endif

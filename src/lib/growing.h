@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIB_GROWING_H
+#define LIB_GROWING_H
+
+/*
+ * Room that grows until the driver is content. NVML has six ways to ask how much room an answer needs,
+ * and what is asked for may have grown before the second call: so one loop for all of them.
+ *
+ *     CLEANUP(growing_deinit) struct growing types = GROWING(nvmlVgpuTypeId_t, 0);
+ *
+ *     do
+ *             r = HOST_CALL(host, about, nvmlDeviceGetSupportedVgpus, device, &types.count,
+ *                           types.items);
+ *     while (growing_again(host, &types, &r));
+ */
+
+#include "lib/host.h"
+
+struct growing {
+        void *items;        /* NULL: no room yet */
+        unsigned int count; /* to the driver: the room; from it: what there is, or what it needs */
+        unsigned int room;
+        unsigned int first; /* room to begin with */
+        unsigned int rounds;
+        size_t item_size;
+};
+
+/* Begin with room for @first_, 0 to ask. */
+#define GROWING(type_, first_) ((struct growing){ .item_size = sizeof(type_), .first = (first_) })
+
+/* growing_start() - make the first room; only needed where that is not 0. */
+int growing_start(struct vgpu_host *host, struct growing *growing);
+
+/*
+ * growing_again() - must the call be made again? After false, @r is its result; if that is 0, the
+ * answer is in @items and has @count items.
+ */
+bool growing_again(struct vgpu_host *host, struct growing *growing, int *r);
+
+void growing_deinit(struct growing *growing);
+
+#endif

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What concerns the whole host: its library, its driver, the range of vGPU versions. */
+#include "lib/host.h"
+
+static const char *const capability_names[] = {
+        [VGPU_HOST_HETEROGENEOUS_MULTI_VGPU] = "heterogeneous-multi-vgpu",
+        [VGPU_HOST_WARM_UPDATE] = "warm-update",
+};
+
+_Static_assert(sizeof(capability_names) / sizeof(capability_names[0]) == VGPU_HOST_CAPABILITY_COUNT,
+               "each has a name");
+
+const char *vgpu_host_capability_get_name(enum vgpu_host_capability capability)
+{
+        return HOST_NAME(capability_names, capability);
+}
+
+int vgpu_host_get_library_path(struct vgpu_host *host, const char **ret_path)
+{
+        int r;
+
+        error_clear(&host->error);
+        r = host_open(host);
+        if (r < 0)
+                return r;
+        *ret_path = host->path;
+        return 0;
+}
+
+int vgpu_host_get_driver_version(struct vgpu_host *host, const char **ret_version)
+{
+        char text[sizeof(host->driver_version)];
+        int r;
+
+        r = HOST_CALL(host, ABOUT_HOST, nvmlSystemGetDriverVersion, text, sizeof(text));
+        if (r < 0)
+                return r;
+        *ret_version = host->driver_version;
+        return 0;
+}
+
+int vgpu_host_get_capability(struct vgpu_host *host, enum vgpu_host_capability capability,
+                             bool *ret_is_there)
+{
+        unsigned int flag = 0;
+        int r;
+
+        r = HOST_CALL(host, ABOUT_HOST, nvmlGetVgpuDriverCapabilities,
+                      (nvmlVgpuDriverCapability_t)capability, &flag);
+        if (r < 0)
+                return r;
+        *ret_is_there = flag != 0;
+        return 0;
+}
+
+int vgpu_host_get_version_range(struct vgpu_host *host, struct vgpu_version_range *ret_supported,
+                                struct vgpu_version_range *ret_current)
+{
+        nvmlVgpuVersion_t supported = { 0 }, current = { 0 };
+        int r;
+
+        r = HOST_CALL(host, ABOUT_HOST, nvmlGetVgpuVersion, &supported, &current);
+        if (r < 0)
+                return r;
+        *ret_supported = (struct vgpu_version_range){ supported.minVersion, supported.maxVersion };
+        if (ret_current)
+                *ret_current =
+                        (struct vgpu_version_range){ current.minVersion, current.maxVersion };
+        return 0;
+}
+
+int vgpu_host_set_version_range(struct vgpu_host *host, uint32_t minimum, uint32_t maximum)
+{
+        nvmlVgpuVersion_t range = { minimum, maximum };
+
+        return HOST_CALL(host, ABOUT_HOST, nvmlSetVgpuVersion, &range);
+}

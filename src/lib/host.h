@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIB_HOST_H
+#define LIB_HOST_H
+
+/*
+ * The inside of a host: one call of NVML, from "is it there" to an error that says what it was about.
+ *
+ *     r = HOST_CALL(host, ABOUT_INSTANCE(id), nvmlVgpuInstanceGetFbUsage, id, &bytes);
+ */
+
+#include <openvgpu/host.h>
+
+#include "base/cleanup.h"
+#include "base/paths.h"
+#include "lib/error.h"
+#include "lib/nvml-calls.h"
+
+/* What a call is about: for messages, and for what NOT_FOUND means. */
+enum about_kind {
+        ABOUT_THE_HOST,
+        ABOUT_A_DEVICE,
+        ABOUT_A_GPU_INSTANCE,
+        ABOUT_AN_INSTANCE,
+        ABOUT_A_TYPE,
+        ABOUT_A_PROCESS,
+};
+
+struct about {
+        enum about_kind kind;
+        uint32_t id;
+        uint32_t of; /* the device of a GPU instance, the vGPU of a process */
+};
+
+#define ABOUT_HOST                       ((struct about){ .kind = ABOUT_THE_HOST })
+#define ABOUT_DEVICE(id_)                ((struct about){ .kind = ABOUT_A_DEVICE, .id = (id_) })
+#define ABOUT_INSTANCE(id_)              ((struct about){ .kind = ABOUT_AN_INSTANCE, .id = (id_) })
+#define ABOUT_TYPE(id_)                  ((struct about){ .kind = ABOUT_A_TYPE, .id = (id_) })
+#define ABOUT_PROCESS(id_, instance_)    ((struct about){ ABOUT_A_PROCESS, (id_), (instance_) })
+#define ABOUT_GPU_INSTANCE(id_, device_) ((struct about){ ABOUT_A_GPU_INSTANCE, (id_), (device_) })
+
+/* The device, or the part of it that is named. */
+#define ABOUT_PLACE(device_, gpu_instance_)                           \
+        ((gpu_instance_) == VGPU_WHOLE_DEVICE ? ABOUT_DEVICE(device_) \
+                                              : ABOUT_GPU_INSTANCE((gpu_instance_), (device_)))
+
+struct vgpu_host {
+        char *wanted_path; /* NULL: search */
+        void *library;     /* NULL: not open yet */
+        char path[PATHS_MAX];
+        char driver_version[NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE];
+        struct nvml_calls calls;
+        struct error error;
+
+        /* The call that runs or ran last. */
+        struct about about;
+        enum nvml_call call;
+        nvmlReturn_t code;
+};
+
+/* host_open() - find and load the library unless that was done. */
+int host_open(struct vgpu_host *host);
+
+/* host_close() - before host_open() again, or for ever. */
+void host_close(struct vgpu_host *host);
+
+/* host_begin() - before @call: forgets the last error; says so if the driver lacks it. */
+int host_begin(struct vgpu_host *host, struct about about, enum nvml_call call);
+
+/* host_end() - after it: its @code as 0 or a negative errno. */
+int host_end(struct vgpu_host *host, nvmlReturn_t code);
+
+#define HOST_CALL(host_, about_, name_, ...)                                       \
+        __extension__({                                                            \
+                int r_ = host_begin((host_), (about_), NVML_CALL_##name_);         \
+                                                                                   \
+                if (r_ == 0)                                                       \
+                        r_ = host_end((host_), (host_)->calls.name_(__VA_ARGS__)); \
+                r_;                                                                \
+        })
+
+/* host_lacks() - does the driver not know the call, or the struct, of the error @r? Then try older. */
+bool host_lacks(const struct vgpu_host *host, int r);
+
+/* host_set_error() - @kind, with @message about @about. Returns its errno. */
+__attribute__((format(printf, 5, 6))) int host_set_error(struct vgpu_host *host, struct about about,
+                                                         enum vgpu_error_kind kind,
+                                                         const char *hint, const char *message,
+                                                         ...);
+
+/* host_set_needs() - what is asked for needs a newer driver, from @since on. Returns the errno. */
+int host_set_needs(struct vgpu_host *host, struct about about, const char *what, const char *since);
+
+int host_set_no_memory(struct vgpu_host *host);
+
+/* host_device() - the handle of the device with the index @device. */
+int host_device(struct vgpu_host *host, uint32_t device, nvmlDevice_t *ret_handle);
+
+/* host_gpu_instance() - the handle of a GPU instance of it. */
+int host_gpu_instance(struct vgpu_host *host, uint32_t device, uint32_t gpu_instance,
+                      nvmlGpuInstance_t *ret_handle);
+
+/* A name of a number: "unknown" for what the table does not have. */
+#define HOST_NAME(names_, number_)                                                       \
+        ((size_t)(number_) < sizeof(names_) / sizeof((names_)[0]) && (names_)[(number_)] \
+                 ? (names_)[(number_)]                                                   \
+                 : "unknown")
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIB_NVML_CODE_H
+#define LIB_NVML_CODE_H
+
+/* What NVML's codes mean, by what the call was about. */
+
+#include <openvgpu/error.h>
+
+#include "lib/host.h"
+
+struct nvml_code {
+        nvmlReturn_t code;
+        const char *name; /* "NOT_FOUND" */
+        enum vgpu_error_kind kind;
+        const char *meaning;
+        const char *hint;
+};
+
+/* nvml_code_explain() - never NULL. */
+const struct nvml_code *nvml_code_explain(nvmlReturn_t code, enum about_kind about);
+
+#endif
