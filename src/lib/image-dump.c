@@ -260,7 +260,7 @@ static void undo(struct dump *dump)
 /* The image is on the disk: what it is of ends, as the image will go on in its place. */
 static void end_processes(struct dump *dump)
 {
-        process_tree_signal(&dump->tree, SIGKILL);
+        process_tree_kill(&dump->tree);
         memory_close(&dump->memory);
 }
 

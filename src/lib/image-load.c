@@ -199,7 +199,7 @@ static void undo(struct load *load)
 {
         struct error saved = load->client->error;
 
-        process_tree_signal(&load->tree, SIGKILL);
+        process_tree_kill(&load->tree);
         if (load->has_created && load->instance)
                 (void)vgpu_instance_remove(load->client, load->instance->uuid, NULL);
         load->client->error = saved;

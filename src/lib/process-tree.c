@@ -3,12 +3,17 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+
+/* What the kernel does to end a process takes longer for one with much memory, but not this long. */
+#define END_MS 10000
 
 static void dir_closep(DIR **dir)
 {
@@ -84,4 +89,19 @@ void process_tree_signal(const struct process_tree *tree, int number)
 {
         for (size_t i = tree->n; i-- > 0;)
                 (void)kill(tree->pids[i], number);
+}
+
+void process_tree_kill(const struct process_tree *tree)
+{
+        for (size_t i = tree->n; i-- > 0;) {
+                struct pollfd process = { .events = POLLIN };
+
+                process.fd = (int)syscall(SYS_pidfd_open, tree->pids[i], 0);
+                (void)kill(tree->pids[i], SIGKILL);
+                if (process.fd < 0)
+                        continue;
+                while (poll(&process, 1, END_MS) < 0 && errno == EINTR)
+                        ;
+                fd_close(process.fd);
+        }
 }

@@ -23,4 +23,7 @@ bool process_tree_has(const struct process_tree *tree, pid_t pid);
 /* process_tree_signal() - send @number to all, from the last to the first. */
 void process_tree_signal(const struct process_tree *tree, int number);
 
+/* process_tree_kill() - end all, and wait until they have; but not until their parents know. */
+void process_tree_kill(const struct process_tree *tree);
+
 #endif

@@ -348,7 +348,10 @@ int image_close(struct control_pending *pending, struct instance *instance, stru
 
 bool image_keeps_away(const struct instance *instance)
 {
-        return instance->image && instance->image->is_away;
+        const struct image_session *session = instance->image;
+
+        return session && (session->is_away || (session->is_loading && session->n_members > 0 &&
+                                                session->members[0].is_new));
 }
 
 void image_client_gone(struct manager *manager, const struct control_client *client)

@@ -538,6 +538,57 @@ static void test_an_adopted_slab_that_nobody_claims_is_zeroed_first(void **state
         assert_int_equal(prepare(fixture, reserve(fixture, ALICE, SLAB), 0), 1);
 }
 
+static uint32_t first_slab(const struct pool_reservation *reservation)
+{
+        size_t n;
+
+        return pool_get_extents(reservation, &n)->slab;
+}
+
+/* It goes, also when there is room, and not by way of another owner. */
+static void test_a_slab_that_a_client_had_goes_to_nobody_else(void **state)
+{
+        struct fixture *fixture = *state;
+        struct pool_reservation *alice = reserve(fixture, ALICE, SLAB / 2), *again, *bob;
+        uint32_t slab = first_slab(alice);
+        struct stat status;
+
+        assert_int_equal(pool_share(fixture->pool, slab), pool_get_slab(fixture->pool, slab));
+        assert_int_equal(fstat(pool_get_slab(fixture->pool, slab), &status), 0);
+        assert_int_equal(status.st_mode & 0777, 0600);
+        again = reserve(fixture, ALICE, SLAB / 4); /* her own she may use */
+        assert_int_equal(first_slab(again), slab);
+        bob = reserve(fixture, BOB, SLAB);
+        assert_int_not_equal(first_slab(bob), slab);
+
+        pool_release(fixture->pool, alice);
+        assert_true(pool_get_slab(fixture->pool, slab) >= 0);
+        pool_release(fixture->pool, again);
+        assert_int_equal(pool_get_slab(fixture->pool, slab), -1);
+        assert_int_equal(pool_share(fixture->pool, slab), -ENOENT);
+}
+
+/* The next manager knows it by its file. */
+static void test_a_shared_slab_stays_shared_after_a_restart(void **state)
+{
+        struct fixture *fixture = *state;
+        struct pool_reservation *alice = reserve(fixture, ALICE, SLAB / 2), *bob;
+        uint32_t slab = first_slab(alice);
+        const struct pool_extent extent = { slab, 0, SLAB / 2 };
+        int fd;
+
+        assert_true(pool_share(fixture->pool, slab) >= 0);
+        fd = fcntl(pool_get_slab(fixture->pool, slab), F_DUPFD_CLOEXEC, 3);
+        pool_free(fixture->pool);
+        new_pool(fixture, 8 * SLAB);
+        assert_int_equal(pool_adopt(fixture->pool, slab, fd), 0);
+        assert_int_equal(pool_adopt_reservation(fixture->pool, &alice, ALICE, &extent, 1), 0);
+        pool_release(fixture->pool, alice);
+        bob = reserve(fixture, BOB, SLAB);
+        assert_int_equal(pool_get_slab(fixture->pool, slab), -1);
+        assert_int_not_equal(first_slab(bob), slab);
+}
+
 static void test_segments_cover_every_byte_in_order(void **state)
 {
         static const uint64_t sizes[] = { 10, 0, 5, 20 };
@@ -803,6 +854,8 @@ int main(void)
                 TEST(test_a_restarted_manager_finds_data_and_extents_again),
                 TEST(test_what_cannot_be_adopted_changes_nothing),
                 TEST(test_an_adopted_slab_that_nobody_claims_is_zeroed_first),
+                TEST(test_a_slab_that_a_client_had_goes_to_nobody_else),
+                TEST(test_a_shared_slab_stays_shared_after_a_restart),
                 TEST(test_segments_cover_every_byte_in_order),
                 TEST(test_whatever_happens_nobody_is_given_data_of_another),
         };

@@ -2,15 +2,30 @@
 # SPDX-License-Identifier: Apache-2.0
 """The GPU memory of a suspended vGPU on disk: what is loaded is what was dumped, or nothing is."""
 import json
+import mmap
 import os
 import resource
 import shutil
 import socket
+import subprocess
+import sys
 import threading
 
 import case
 from wait import until
 from wire import Refused
+
+
+# A process that came back: each line that it reads makes its gate join, with its memory released.
+RESTORED = """
+import socket, struct, sys
+for line in sys.stdin:
+    gate = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    gate.connect(sys.argv[1])
+    gate.send(struct.pack("=IHH64sIIQ", 0x45544147, 1, 1, sys.argv[2].encode(), 2, 13000, 0))
+    answer = gate.recv(8192)
+    print({b"": "away", b"@": "welcome", b"A": "refused"}[answer[6:7]], flush=True)
+"""
 
 
 def entry_lines(host, *words, code=0, **more):
@@ -322,6 +337,101 @@ class Images(case.Case):
             thread.join()
         self.assertEqual(codes, [0, 0, 0])  # one after another
         self.check_goes_on()
+
+    # Processes that came back, as CRIU makes them.
+
+    def restored(self, name):
+        gate = os.path.join(self.host.run_directory, "gate.sock")
+        child = subprocess.Popen([sys.executable, "-c", RESTORED, gate, name], text=True,
+                                 stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+        def end():
+            child.kill()
+            child.communicate()
+
+        self.addCleanup(end)
+        return child
+
+    @staticmethod
+    def join(child):
+        child.stdin.write("join\n")
+        child.stdin.flush()
+        return child.stdout.readline().strip()
+
+    def fill(self, control, answer, byte):
+        """All extents of the processes, through the slabs."""
+        fds = self.get_slabs(control)
+        for process in answer["processes"]:
+            for slab, offset, length in process["extents"]:
+                with mmap.mmap(fds[slab], 0) as memory:
+                    memory[offset:offset + length] = byte * length
+        for fd in fds:
+            os.close(fd)
+
+    def read(self, name):
+        """What the pool has of the vGPU."""
+        with self.host.connect() as control:
+            answer = control.call("OpenMemory", name=name)
+            fds = self.get_slabs(control)
+            found = b""
+            for process in answer["processes"]:
+                for slab, offset, length in process["extents"]:
+                    found += os.pread(fds[slab], length, offset)
+            for fd in fds:
+                os.close(fd)
+            return answer, found
+
+    def test_a_process_that_came_back_is_a_suspended_guest(self):
+        self.host.create("train")
+        child = self.restored("train")
+        mappings = [[0x7f0000000000, 2 << 20], [0x7f0000400000, 6 << 20]]
+        self.assertEqual(self.join(child), "refused")  # nobody knows of its memory
+        with self.host.connect() as control:
+            answer = control.call("ReplaceMemory", name="train", processes=[
+                {"pid": child.pid, "allocations": mappings}])
+            self.assertEqual(self.join(child), "away")  # it shall try again
+            self.fill(control, answer, b"x")
+            vgpu = control.call("CommitMemory", name="train")["vgpu"]
+        self.assertEqual((vgpu["state"], vgpu["processes"][0]["pid"]), ("suspended", child.pid))
+        self.assertEqual(self.join(child), "welcome")
+        self.host.restart()  # it is in the store and in the keeper
+        self.assertEqual(self.host.get("train")["state"], "suspended")
+        answer, found = self.read("train")
+        self.assertEqual(answer["processes"][0]["allocations"], mappings)
+        self.assertEqual(found, b"x" * (8 << 20))
+        child.kill()
+        self.host.wait_state("train", "idle")
+
+    def test_what_cannot_be_a_process_that_came_back(self):
+        self.suspended()
+        child = self.restored("other")
+        self.host.create("other", "64M", device=1)
+        good = [[0x7f0000000000, 2 << 20]]
+        for processes, error in (
+                ([], "InvalidParameter"),
+                ([{"pid": child.pid}], "InvalidParameter"),
+                ([{"pid": 0, "allocations": good}], "InvalidParameter"),
+                ([{"pid": child.pid, "allocations": [[1, -5]]}], "InvalidParameter"),
+                ([{"pid": child.pid, "allocations": [[4096, 100]]}], "InvalidParameter"),
+                ([{"pid": child.pid, "allocations": good}] * 2, "InvalidParameter"),
+                ([{"pid": child.pid, "allocations": [[4096, 1 << 50]]}], "NoRoom"),
+                ([{"pid": child.pid, "allocations": [[4096, 400 << 20]]}], "PoolTooSmall"),
+                ([{"pid": 2 ** 22 + 1, "allocations": good}], "GuestLost"),
+                ([{"pid": self.guest.pid, "allocations": good}], "Busy")):
+            with self.assertRaises(Refused) as refused:
+                self.host.call("ReplaceMemory", name="other", processes=processes)
+            self.assertEqual(refused.exception.name, error, refused.exception.parameters)
+        self.check_goes_on()
+
+    def test_only_root_chooses_a_uuid(self):
+        uuid = "0d5c4b1e-8c4f-4e55-9d0a-0123456789ab"
+        vgpu = self.host.call("CreateVgpu", frame_buffer=1 << 20, uuid=uuid)["vgpu"]
+        self.assertEqual(vgpu["uuid"], uuid)
+        for wrong, error in ((uuid, "VgpuExists"), ("GPU-" + uuid[4:], "InvalidParameter"),
+                             ("x", "InvalidParameter")):
+            with self.assertRaises(Refused) as refused:
+                self.host.call("CreateVgpu", frame_buffer=1 << 20, uuid=wrong)
+            self.assertEqual(refused.exception.name, error)
 
     # The command line.
 
