@@ -155,7 +155,6 @@ void fixture_publish(struct fixture *fixture)
         fixture->board->simulated = 1;
         board_write_host(fixture->board, 0, &host);
         snprintf(fixture->board->driver_name, sizeof(fixture->board->driver_name), "580.159.04");
-        fixture_beat(fixture, 0);
         for (uint32_t i = 0; i < 2; i++)
                 add_device(fixture->board, i);
         fixture->board->n_devices = 2;
@@ -163,6 +162,7 @@ void fixture_publish(struct fixture *fixture)
                 add_instance(fixture->board, 5 + i, &instances[i]);
         for (uint32_t i = 0; i < 2; i++)
                 add_process(fixture->board, i);
+        fixture_beat(fixture, 0);
 }
 
 struct fixture *fixture_new(void)

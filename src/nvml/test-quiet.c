@@ -15,13 +15,48 @@
 #define IS_SANITIZED 0
 #endif
 
+static void ask_of_vgpu(nvmlVgpuTypeId_t type)
+{
+        unsigned int number, second, third, count = 4, pids[4000];
+        nvmlVgpuPlacementId_v1_t placement = { .version = 0x1000008 };
+        unsigned char blob[1024];
+        nvmlEncoderSessionInfo_t sessions[4];
+        nvmlVgpuLicenseInfo_t licence;
+        nvmlAccountingStats_t stats;
+        unsigned long long bytes;
+        nvmlVgpuVmIdType_t kind;
+        char text[128];
+
+        nvmlVgpuInstanceGetFbUsage(FIXTURE_TRAIN, &bytes);
+        nvmlVgpuInstanceGetUUID(FIXTURE_TRAIN, text, sizeof(text));
+        nvmlVgpuInstanceGetVmID(FIXTURE_TRAIN, text, sizeof(text), &kind);
+        nvmlVgpuInstanceGetVmDriverVersion(FIXTURE_TRAIN, text, sizeof(text));
+        nvmlVgpuInstanceGetType(FIXTURE_TRAIN, &number);
+        nvmlVgpuInstanceGetPlacementId(FIXTURE_TRAIN, &placement);
+        nvmlVgpuInstanceGetLicenseInfo_v2(FIXTURE_TRAIN, &licence);
+        nvmlVgpuInstanceGetEncoderStats(FIXTURE_TRAIN, &number, &second, &third);
+        nvmlVgpuInstanceGetEncoderSessions(FIXTURE_TRAIN, &count, sessions);
+        nvmlVgpuInstanceGetFrameRateLimit(FIXTURE_TRAIN, &number);
+        count = sizeof(blob);
+        nvmlVgpuInstanceGetMetadata(FIXTURE_TRAIN, (nvmlVgpuMetadata_t *)(void *)blob, &count);
+        count = 4000;
+        nvmlVgpuInstanceGetAccountingPids(FIXTURE_TRAIN, &count, pids);
+        nvmlVgpuInstanceGetAccountingStats(FIXTURE_TRAIN, 4242, &stats);
+        count = 64;
+        nvmlVgpuTypeGetName(type, text, &count);
+        nvmlVgpuTypeGetFramebufferSize(type, &bytes);
+}
+
 static void ask_everything(nvmlDevice_t device)
 {
         nvmlVgpuInstanceUtilizationSample_t samples[4];
-        unsigned int number, count = 4, pids[4000];
+        nvmlVgpuPlacementList_v2_t places = { .version = 0x2000020 };
+        nvmlVgpuSchedulerGetState_t scheduler;
         nvmlVgpuInstance_t instances[4];
         nvmlProcessInfo_t processes[4];
-        unsigned long long bytes;
+        nvmlVgpuTypeId_t types[16];
+        nvmlVgpuSchedulerLog_t log;
+        unsigned int count = 4;
         nvmlValueType_t type;
         nvmlMemory_t memory;
         char text[96];
@@ -31,11 +66,12 @@ static void ask_everything(nvmlDevice_t device)
         nvmlDeviceGetActiveVgpus(device, &count, instances);
         nvmlDeviceGetComputeRunningProcesses_v3(device, &count, processes);
         nvmlDeviceGetVgpuUtilization(device, 0, &type, &count, samples);
-        nvmlVgpuInstanceGetFbUsage(FIXTURE_TRAIN, &bytes);
-        nvmlVgpuInstanceGetUUID(FIXTURE_TRAIN, text, sizeof(text));
-        nvmlVgpuInstanceGetType(FIXTURE_TRAIN, &number);
-        count = 4000;
-        nvmlVgpuInstanceGetAccountingPids(FIXTURE_TRAIN, &count, pids);
+        nvmlDeviceGetVgpuSchedulerState(device, &scheduler);
+        nvmlDeviceGetVgpuSchedulerLog(device, &log);
+        count = 16;
+        nvmlDeviceGetCreatableVgpus(device, &count, types);
+        nvmlDeviceGetVgpuTypeCreatablePlacements(device, types[0], &places);
+        ask_of_vgpu(types[0]);
 }
 
 static void test_getters_make_no_system_call(void **state)

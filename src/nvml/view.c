@@ -62,6 +62,13 @@ static void match_handles(const struct board *board)
         }
 }
 
+/* A manager that starts makes the board first, fills it, and then shows the first sign of life. */
+static bool is_published(const struct board *board)
+{
+        return !atomic_load(&board->closed) &&
+               atomic_load_explicit(&board->heartbeat_ns, memory_order_acquire) != 0;
+}
+
 /*
  * Makes a new board the current one. The old one stays mapped: a reader in another thread may be
  * inside, and some address space for each start of the manager (the file is large, but most of it
@@ -76,7 +83,7 @@ static void reopen(const struct board *current)
             (current && status.st_dev == view.file_device && status.st_ino == view.file_inode) ||
             board_map(&board, view.path) < 0)
                 return;
-        if (atomic_load(&board->closed)) {
+        if (!is_published(board)) {
                 board_unmap(board);
                 return;
         }
