@@ -23,6 +23,15 @@
 
 #include "board/board.h"
 
+/* What a type is for; bits. Live vGPUs are for compute. */
+enum catalog_series {
+        CATALOG_COMPUTE = 1,     /* -35C */
+        CATALOG_WORKSTATION = 2, /* -12Q, and the following: only boards with graphics */
+        CATALOG_PC = 4,          /* -2B */
+        CATALOG_APPS = 8,        /* -4A */
+        CATALOG_MIG = 16,        /* -1-18C: a GPU instance */
+};
+
 /* At most so many types a device. */
 #define CATALOG_TYPES_MAX 64
 
@@ -32,14 +41,25 @@ struct catalog_type {
         struct board_placements placements;
 };
 
-/* catalog_list_types() - the types of @device, largest first, into CATALOG_TYPES_MAX places. */
-uint32_t catalog_list_types(struct catalog_type *types, const struct board_device *device);
+/*
+ * catalog_list_types() - the types of @device, each series largest first, into CATALOG_TYPES_MAX
+ * places; @series: bits
+ */
+uint32_t catalog_list_types(struct catalog_type *types, const struct board_device *device,
+                            uint32_t series);
+
+/* What NVIDIA's scheduler can be set to, from its user guide. */
+extern const struct board_scheduler_limits catalog_scheduler_limits;
 
 /* catalog_place() - set the placements of @type in a region of @region slots. */
 void catalog_place(struct catalog_type *type, uint32_t region);
 
-/* catalog_publish() - the types of @device, and its offers: all of them. Errors: -ENOSPC. */
+/* catalog_publish() - its types for compute, and that @device offers them. Errors: -ENOSPC. */
 int catalog_publish(struct board *board, const struct board_device *device);
+
+/* catalog_publish_types() - the same for any types at any site. */
+int catalog_publish_types(struct board *board, uint32_t site, const struct catalog_type *types,
+                          uint32_t n);
 
 /*
  * catalog_type_of_quota() - the id of the smallest type on offer at @site that holds @quota bytes,

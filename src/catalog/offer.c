@@ -5,6 +5,17 @@
 /* Slots of a site, as many as the largest device has GiB. */
 #define SLOTS_MAX 1024
 
+const struct board_scheduler_limits catalog_scheduler_limits = {
+        .policy = { BOARD_POLICY_BEST_EFFORT, BOARD_POLICY_EQUAL_SHARE, BOARD_POLICY_FIXED_SHARE },
+        .time_slice_min = 1000000,
+        .time_slice_max = 30000000,
+        .can_arr = 1,
+        .frequency_min = 63,
+        .frequency_max = 960,
+        .averaging_min = 1,
+        .averaging_max = 60,
+};
+
 struct occupancy {
         uint8_t is_taken[SLOTS_MAX];
         uint64_t frame_buffer; /* of the type that runs; 0: none does */
@@ -104,6 +115,34 @@ static uint32_t count_creatable(const struct board *board, const struct occupanc
         return (uint32_t)n;
 }
 
+/* GPU instances of a profile without a vGPU. */
+static uint32_t count_unused(const struct board *board, uint32_t device, uint32_t profile_id)
+{
+        struct board_gpu_instance gpu_instance;
+        uint32_t n = 0;
+
+        for (uint32_t slot = 0; slot < BOARD_GPU_INSTANCES_MAX; slot++)
+                n += board_read_gpu_instance(board, slot, &gpu_instance) &&
+                     gpu_instance.device == device && gpu_instance.profile_id == profile_id &&
+                     gpu_instance.n_instances == 0;
+        return n;
+}
+
+/* Of a device as a whole: types that are GPU instances and types that share time go by its mode. */
+static uint32_t count_by_mode(const struct board *board, uint32_t site,
+                              const struct board_offer *offer, uint32_t n)
+{
+        struct board_device device;
+        struct board_type type;
+
+        if (site >= BOARD_DEVICES_MAX || !board_read_device(board, site, &device) ||
+            !board_read_type(board, offer->type, &type))
+                return n;
+        if (type.profile_id == BOARD_NONE)
+                return device.mig == 1 ? 0 : n;
+        return device.mig == 1 ? count_unused(board, site, type.profile_id) : 0;
+}
+
 void catalog_update_offers(struct board *board, uint32_t site, uint64_t left, bool mixes_sizes)
 {
         struct occupancy occupancy;
@@ -117,6 +156,7 @@ void catalog_update_offers(struct board *board, uint32_t site, uint64_t left, bo
                 uint32_t n =
                         count_creatable(board, &occupancy, &offers.offer[i], left, mixes_sizes);
 
+                n = count_by_mode(board, site, &offers.offer[i], n);
                 has_changed |= n != offers.offer[i].n_creatable;
                 offers.offer[i].n_creatable = (uint16_t)n;
         }

@@ -4,14 +4,11 @@
 #include "base/cleanup.h"
 #include "catalog/catalog.h"
 
-int catalog_publish(struct board *board, const struct board_device *device)
+int catalog_publish_types(struct board *board, uint32_t site, const struct catalog_type *types,
+                          uint32_t n)
 {
-        CLEANUP(freep) struct catalog_type *types = calloc(CATALOG_TYPES_MAX, sizeof(*types));
-        struct board_offers offers = { 0 };
+        struct board_offers offers = { .n = n < BOARD_OFFERS_MAX ? n : BOARD_OFFERS_MAX };
 
-        if (!types)
-                return -ENOMEM;
-        offers.n = catalog_list_types(types, device);
         for (uint32_t i = 0; i < offers.n; i++) {
                 int slot = board_add_type(board, &types[i].type);
 
@@ -25,8 +22,18 @@ int catalog_publish(struct board *board, const struct board_device *device)
                         .n_creatable = (uint16_t)types[i].type.max_instances,
                 };
         }
-        board_write_offers(board, board_site_of_device(device->index), &offers);
+        board_write_offers(board, site, &offers);
         return 0;
+}
+
+int catalog_publish(struct board *board, const struct board_device *device)
+{
+        CLEANUP(freep) struct catalog_type *types = calloc(CATALOG_TYPES_MAX, sizeof(*types));
+
+        if (!types)
+                return -ENOMEM;
+        return catalog_publish_types(board, board_site_of_device(device->index), types,
+                                     catalog_list_types(types, device, CATALOG_COMPUTE));
 }
 
 uint32_t catalog_type_of_quota(const struct board *board, uint32_t site, uint64_t quota)

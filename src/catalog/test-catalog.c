@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "base/test.h"
 #include "catalog/catalog.h"
+#include "catalog/mig.h"
 
 static const struct board_device h200 = { .pci_device_id = 0x233510de,
                                           .memory_total = 143156 * MIB,
@@ -39,7 +40,7 @@ static void test_known_boards_have_nvidias_names(void **state)
         char name[BOARD_TEXT_MAX];
 
         (void)state;
-        assert_int_equal(catalog_list_types(types, &h200), 9);
+        assert_int_equal(catalog_list_types(types, &h200, CATALOG_COMPUTE), 9);
         for (size_t i = 0; i < 9; i++) {
                 snprintf(name, sizeof(name), "NVIDIA H200-%sC", names[i]);
                 assert_string_equal(types[i].text.name, name);
@@ -56,7 +57,8 @@ static void test_other_boards_are_cut_too(void **state)
         struct catalog_type types[CATALOG_TYPES_MAX];
 
         (void)state;
-        assert_int_equal(catalog_list_types(types, &other), 5); /* a sixth were below 1 GiB */
+        assert_int_equal(catalog_list_types(types, &other, CATALOG_COMPUTE),
+                         5); /* a sixth were below 1 GiB */
         assert_string_equal(types[1].text.name, "NVIDIA Test Board-12C");
 }
 
@@ -73,6 +75,51 @@ static void test_quotas_get_the_smallest_type_that_holds_them(void **state)
                 assert_int_equal(catalog_type_of_quota(*state, 0, cases[i].quota),
                                  0x233500 + cases[i].instances);
         assert_int_equal(catalog_type_of_quota(*state, 1, GIB), 0);
+}
+
+static void check_names(const struct board_device *device, uint32_t series,
+                        const char *const *names)
+{
+        struct catalog_type types[CATALOG_TYPES_MAX];
+        uint32_t n = catalog_list_types(types, device, series);
+
+        for (uint32_t i = 0; i < n; i++) {
+                assert_non_null(names[i]);
+                assert_string_equal(types[i].text.name, names[i]);
+                for (uint32_t j = 0; j < i; j++)
+                        assert_int_not_equal(types[i].type.id, types[j].type.id);
+        }
+        assert_null(names[n]);
+}
+
+static void test_boards_with_graphics_have_more_series(void **state)
+{
+        const struct board_device t4 = { .pci_device_id = 0x1eb810de,
+                                         .memory_total = 14913 * MIB,
+                                         .name = "Tesla T4" };
+
+        (void)state;
+        check_names(&t4, CATALOG_COMPUTE | CATALOG_WORKSTATION | CATALOG_PC,
+                    (const char *const[]){ "NVIDIA T4-16C", "NVIDIA T4-8C", "NVIDIA T4-4C",
+                                           "NVIDIA T4-16Q", "NVIDIA T4-8Q", "NVIDIA T4-4Q",
+                                           "NVIDIA T4-2Q", "NVIDIA T4-1Q", "NVIDIA T4-2B",
+                                           "NVIDIA T4-1B", NULL });
+        check_names(&h200, CATALOG_WORKSTATION, (const char *const[]){ NULL });
+}
+
+static void test_mig_cuts_a_board_as_nvidia_does(void **state)
+{
+        struct catalog_profile profiles[CATALOG_MIG_PROFILES];
+
+        (void)state;
+        check_names(&h200, CATALOG_MIG,
+                    (const char *const[]){ "NVIDIA H200-7-141C", "NVIDIA H200-4-71C",
+                                           "NVIDIA H200-3-71C", "NVIDIA H200-2-35C",
+                                           "NVIDIA H200-1-35C", "NVIDIA H200-1-18C",
+                                           "NVIDIA H200-1-18CME", NULL });
+        assert_int_equal(catalog_list_profiles(profiles, &h200), CATALOG_MIG_PROFILES);
+        assert_string_equal(profiles[5].profile.name, "1g.18gb");
+        assert_int_equal(profiles[5].profile.id, 19);
 }
 
 /* Rows of the tables in NVIDIA's user guide. */
@@ -168,6 +215,8 @@ int main(void)
                 cmocka_unit_test(test_other_boards_are_cut_too),
                 cmocka_unit_test_setup_teardown(test_quotas_get_the_smallest_type_that_holds_them,
                                                 set_up, tear_down),
+                cmocka_unit_test(test_boards_with_graphics_have_more_series),
+                cmocka_unit_test(test_mig_cuts_a_board_as_nvidia_does),
                 cmocka_unit_test(test_mixed_placements_are_nvidias),
                 cmocka_unit_test_setup_teardown(test_what_can_be_created_follows_from_what_runs,
                                                 set_up, tear_down),

@@ -3,56 +3,42 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "catalog/board.h"
 #include "catalog/catalog.h"
+#include "catalog/mig.h"
 
 #define FRAME_BUFFER_STEP (512 * MIB)
 #define FRAME_BUFFER_MIN  (1 * GIB)
 
-/* What NVIDIA's types for compute have: one head, so that a client that loops over heads finds one. */
-#define HEADS  1
-#define WIDTH  3840
-#define HEIGHT 2400
+/* Of a board that we do not know. */
+static const struct catalog_cut cuts_other[] = { { 1, 0 },  { 2, 0 },  { 4, 0 }, { 8, 0 },
+                                                 { 16, 0 }, { 32, 0 }, { 0, 0 } };
 
-struct cut {
-        uint8_t instances;
-        uint8_t gigabytes; /* in the name; 0: the frame buffer in GiB */
-};
+/* Of NVIDIA's types for graphics, each as many GB as its name says. */
+static const uint8_t sizes_workstation[] = { 48, 24, 16, 12, 8, 6, 4, 3, 2, 1, 0 };
+static const uint8_t sizes_pc[] = { 2, 1, 0 };
 
-/* NVIDIA's virtual GPU types for compute, from its documentation, by size of the board's memory. */
-static const struct cut cuts_141[] = { { 1, 141 }, { 2, 70 }, { 4, 35 }, { 5, 28 }, { 8, 17 },
-                                       { 10, 14 }, { 16, 8 }, { 20, 7 }, { 32, 4 }, { 0, 0 } };
-static const struct cut cuts_94[] = { { 1, 94 }, { 2, 47 }, { 4, 23 }, { 6, 15 },
-                                      { 8, 11 }, { 15, 6 }, { 23, 4 }, { 0, 0 } };
-static const struct cut cuts_80[] = { { 1, 80 }, { 2, 40 }, { 4, 20 }, { 5, 16 },
-                                      { 8, 10 }, { 10, 8 }, { 20, 4 }, { 0, 0 } };
-static const struct cut cuts_48[] = { { 1, 48 }, { 2, 24 }, { 3, 16 }, { 4, 12 },
-                                      { 6, 8 },  { 8, 6 },  { 12, 4 }, { 0, 0 } };
-static const struct cut cuts_40[] = { { 1, 40 }, { 2, 20 }, { 4, 10 }, { 5, 8 },
-                                      { 8, 5 },  { 10, 4 }, { 0, 0 } };
-static const struct cut cuts_24[] = {
-        { 1, 24 }, { 2, 12 }, { 3, 8 }, { 4, 6 }, { 6, 4 }, { 0, 0 }
-};
-static const struct cut cuts_16[] = { { 1, 16 }, { 2, 8 }, { 4, 4 }, { 0, 0 } };
-static const struct cut cuts_other[] = { { 1, 0 },  { 2, 0 },  { 4, 0 }, { 8, 0 },
-                                         { 16, 0 }, { 32, 0 }, { 0, 0 } };
+#define INSTANCES_MAX 32 /* of a type on a device that is not cut by MIG */
 
-static const struct known_board {
-        uint16_t pci_device;
-        const char *name; /* in the names of its types */
-        const struct cut *cuts;
-} known_boards[] = {
-        { 0x2335, "H200", cuts_141 },  /* SXM5 */
-        { 0x233b, "H200", cuts_141 },  /* NVL */
-        { 0x2321, "H100L", cuts_94 },  /* NVL */
-        { 0x2330, "H100XM", cuts_80 }, /* SXM5 */
-        { 0x2331, "H100", cuts_80 },   /* PCIe */
-        { 0x20b2, "A100DX", cuts_80 }, /* SXM4, 80 GB */
-        { 0x20b5, "A100D", cuts_80 },  /* PCIe, 80 GB */
-        { 0x20b0, "A100X", cuts_40 },  /* SXM4, 40 GB */
-        { 0x20f1, "A100", cuts_40 },   /* PCIe, 40 GB */
-        { 0x20b7, "A30", cuts_24 },    { 0x2235, "A40", cuts_48 },  { 0x2236, "A10", cuts_24 },
-        { 0x26b5, "L40", cuts_48 },    { 0x26b9, "L40S", cuts_48 }, { 0x27b8, "L4", cuts_24 },
-        { 0x1eb8, "T4", cuts_16 },
+/* The series of NVIDIA's types: what each is for. @bits tell them apart in ids. */
+static const struct series {
+        enum catalog_series series;
+        uint8_t bits;
+        char letter;
+        const char *class, *licence;
+        const uint8_t *sizes; /* NULL: the board's cuts */
+        uint32_t n_heads, width, height, frame_rate_limit;
+} all_series[] = {
+        { CATALOG_COMPUTE, 0x00, 'C', "Compute", "NVIDIA-vComputeServer,9.0;Quadro-Virtual-DWS,5.0",
+          NULL, 1, 3840, 2400, 0 },
+        { CATALOG_WORKSTATION, 0x40, 'Q', "Quadro",
+          "Quadro-Virtual-DWS,5.0;GRID-Virtual-WS,2.0;GRID-Virtual-WS-Ext,2.0", sizes_workstation,
+          4, 7680, 4320, 60 },
+        { CATALOG_PC, 0x80, 'B', "NVS",
+          "GRID-Virtual-PC,2.0;Quadro-Virtual-DWS,5.0;GRID-Virtual-WS,2.0", sizes_pc, 4, 5120, 2880,
+          45 },
+        { CATALOG_APPS, 0xc0, 'A', "NVS", "GRID-Virtual-Apps,3.0", sizes_workstation, 1, 1280, 1024,
+          60 },
 };
 
 static uint16_t pci_device(const struct board_device *device)
@@ -61,30 +47,26 @@ static uint16_t pci_device(const struct board_device *device)
 }
 
 /* A board of which we see less than nine tenths is a part of one (or a simulated small one). */
-static const struct known_board *find_board(const struct board_device *device)
+static const struct catalog_board *find_board(const struct board_device *device)
 {
-        for (size_t i = 0; i < sizeof(known_boards) / sizeof(known_boards[0]); i++) {
-                const struct known_board *board = &known_boards[i];
+        const struct catalog_board *board = catalog_find_board(pci_device(device));
 
-                if (board->pci_device == pci_device(device))
-                        return device->memory_total >= board->cuts[0].gigabytes * GIB / 10 * 9
-                                       ? board
-                                       : NULL;
-        }
-        return NULL;
+        return board && device->memory_total >= board->cuts[0].gigabytes * GIB / 10 * 9 ? board
+                                                                                        : NULL;
 }
 
-static void write_name(struct board_type_text *text, const struct board_device *device,
-                       uint32_t gigabytes)
+static void write_texts(struct board_type_text *text, const struct board_device *device,
+                        const struct series *series, uint32_t gigabytes)
 {
-        const struct known_board *board = find_board(device);
+        const struct catalog_board *board = find_board(device);
         const char *name = board ? board->name : device->name;
 
         if (strncmp(name, "NVIDIA ", strlen("NVIDIA ")) == 0)
                 name += strlen("NVIDIA ");
-        snprintf(text->name, sizeof(text->name), "NVIDIA %.40s-%uC", name, gigabytes);
-        strcpy(text->class, "Compute");
-        strcpy(text->licence, "OpenVGPU," OPENVGPU_VERSION);
+        snprintf(text->name, sizeof(text->name), "NVIDIA %.40s-%u%c", name, gigabytes,
+                 series->letter);
+        strcpy(text->class, series->class);
+        strcpy(text->licence, series->licence);
 }
 
 /* Slots are GiB as the names of types count them; a board that we do not know has its own. */
@@ -136,19 +118,20 @@ void catalog_place(struct catalog_type *type, uint32_t region)
 }
 
 static void cut_device(struct catalog_type *ret_type, const struct board_device *device,
-                       const struct cut *cut, uint32_t region)
+                       const struct series *series, const struct catalog_cut *cut, uint32_t region)
 {
         uint64_t share = device->memory_total / cut->instances;
         uint64_t rounded = cut->instances == 1 ? share : share - share % FRAME_BUFFER_STEP;
 
         *ret_type = (struct catalog_type){
-                .type = { .id = (uint32_t)pci_device(device) << 8 | cut->instances,
+                .type = { .id = (uint32_t)pci_device(device) << 8 | series->bits | cut->instances,
                           .pci_device_id = device->pci_device_id,
                           .pci_subsystem_id = device->pci_subsystem_id,
                           .profile_id = BOARD_NONE,
-                          .n_heads = HEADS,
-                          .width = WIDTH,
-                          .height = HEIGHT,
+                          .n_heads = series->n_heads,
+                          .width = series->width,
+                          .height = series->height,
+                          .frame_rate_limit = series->frame_rate_limit,
                           .max_instances = cut->instances,
                           .max_instances_vm = cut->instances, /* a tenant may hold all of them */
                           .placement_size = count_slots(rounded, cut->gigabytes),
@@ -156,21 +139,59 @@ static void cut_device(struct catalog_type *ret_type, const struct board_device 
                           /* As large as the frame buffer, as on boards with a resizable one. */
                           .bar1 = rounded },
         };
-        write_name(&ret_type->text, device,
-                   cut->gigabytes ? cut->gigabytes : (uint32_t)(rounded / GIB));
-        catalog_place(ret_type, count_slots(device->memory_total, region));
+        write_texts(&ret_type->text, device, series,
+                    cut->gigabytes ? cut->gigabytes : (uint32_t)(rounded / GIB));
+        catalog_place(ret_type, region);
 }
 
-uint32_t catalog_list_types(struct catalog_type *types, const struct board_device *device)
+/* The cuts of a series that has its own sizes; into INSTANCES_MAX places. */
+static const struct catalog_cut *make_cuts(struct catalog_cut *cuts, const uint8_t *sizes,
+                                           uint32_t region)
 {
-        const struct known_board *board = find_board(device);
-        const struct cut *cut = board ? board->cuts : cuts_other;
-        uint32_t n = 0;
+        struct catalog_cut *cut = cuts;
+
+        for (; *sizes; sizes++)
+                if (region % *sizes == 0)
+                        *cut++ = (struct catalog_cut){
+                                .instances =
+                                        (uint8_t)(region / *sizes < INSTANCES_MAX ? region / *sizes
+                                                                                  : INSTANCES_MAX),
+                                .gigabytes = *sizes,
+                        };
+        *cut = (struct catalog_cut){ 0 };
+        return cuts;
+}
+
+static uint32_t list_series(struct catalog_type *types, uint32_t n,
+                            const struct board_device *device, const struct series *series)
+{
+        const struct catalog_board *board = find_board(device);
+        uint32_t region = count_slots(device->memory_total, board ? board->cuts[0].gigabytes : 0);
+        struct catalog_cut own[INSTANCES_MAX];
+        const struct catalog_cut *cut = series->sizes ? make_cuts(own, series->sizes, region)
+                                        : board       ? board->cuts
+                                                      : cuts_other;
 
         for (; cut->instances > 0 && n < CATALOG_TYPES_MAX; cut++) {
-                cut_device(&types[n], device, cut, board ? board->cuts[0].gigabytes : 0);
-                if (cut->instances == 1 || types[n].type.frame_buffer >= FRAME_BUFFER_MIN)
+                cut_device(&types[n], device, series, cut, region);
+                if (cut->instances == 1 || types[n].type.frame_buffer >= FRAME_BUFFER_MIN ||
+                    series->sizes)
                         n++;
         }
+        return n;
+}
+
+uint32_t catalog_list_types(struct catalog_type *types, const struct board_device *device,
+                            uint32_t series)
+{
+        const struct catalog_board *board = find_board(device);
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < sizeof(all_series) / sizeof(all_series[0]); i++)
+                if (series & all_series[i].series &&
+                    (all_series[i].series == CATALOG_COMPUTE || (board && board->has_graphics)))
+                        n = list_series(types, n, device, &all_series[i]);
+        if (series & CATALOG_MIG && board)
+                n = catalog_list_mig_types(types, n, device, board);
         return n;
 }

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "base/list.h"
+#include "board/board.h"
 #include "manager/failure.h"
 #include "manager/meter.h"
 #include "manager/mover.h"
@@ -34,6 +35,8 @@ struct device {
         uint64_t memory_total;
         uint64_t virtual_promised; /* to the vGPUs of a scenario */
         uint64_t virtual_used;     /* by them */
+        uint32_t n_virtual;
+        struct board_sample virtual_load; /* percent */
         uint32_t driver_version;
         struct mover *mover;    /* NULL: not running */
         uint32_t generation;    /* which of its movers that is, from 1 */

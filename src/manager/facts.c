@@ -9,13 +9,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "catalog/board.h"
+#include "catalog/catalog.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
-
-/* PCI ids of the simulated device: an H200. */
-#define SIMULATED_DEVICE_ID    0x233510deu
-#define SIMULATED_SUBSYSTEM_ID 0x18be10deu
 
 void facts_of_host(struct board_host *ret_record, const struct manager *manager)
 {
@@ -51,11 +49,28 @@ static uint32_t read_pci_id(const char *pci_bus_id, const char *device, const ch
         return value[0] << 16 | value[1];
 }
 
+static void read_pci_ids(const struct device *device, struct board_device *record)
+{
+        record->pci_device_id = read_pci_id(device->pci_bus_id, "device", "vendor");
+        record->pci_subsystem_id =
+                read_pci_id(device->pci_bus_id, "subsystem_device", "subsystem_vendor");
+}
+
+#define VENDOR 0x10deu
+
+static void simulate_pci_ids(const struct device *device, struct board_device *record)
+{
+        const struct catalog_board *board = catalog_find_product(device->name);
+
+        if (!board)
+                return;
+        record->pci_device_id = (uint32_t)board->pci_device << 16 | VENDOR;
+        record->pci_subsystem_id = (uint32_t)board->pci_subsystem << 16 | VENDOR;
+}
+
 /* ECC is NONE: NVIDIA's library knows, simulated memory has none. */
 void facts_of_device(struct board_device *ret_record, const struct device *device)
 {
-        bool is_simulated = device->manager->simulation[0] != '\0';
-
         *ret_record = (struct board_device){
                 .index = device->index,
                 .driver_version = device->driver_version,
@@ -69,28 +84,13 @@ void facts_of_device(struct board_device *ret_record, const struct device *devic
         };
         (void)sscanf(device->pci_bus_id, "%x:%x:%x", &ret_record->pci_domain, &ret_record->pci_bus,
                      &ret_record->pci_device);
-        ret_record->pci_device_id = is_simulated
-                                            ? SIMULATED_DEVICE_ID
-                                            : read_pci_id(device->pci_bus_id, "device", "vendor");
-        ret_record->pci_subsystem_id =
-                is_simulated
-                        ? SIMULATED_SUBSYSTEM_ID
-                        : read_pci_id(device->pci_bus_id, "subsystem_device", "subsystem_vendor");
+        if (device->manager->simulation[0])
+                simulate_pci_ids(device, ret_record);
+        else
+                read_pci_ids(device, ret_record);
         snprintf(ret_record->uuid, sizeof(ret_record->uuid), "%s", device->uuid);
         snprintf(ret_record->name, sizeof(ret_record->name), "%s", device->name);
 }
-
-/* Those of NVIDIA's scheduler, from its user guide. */
-static const struct board_scheduler_limits scheduler_limits = {
-        .policy = { BOARD_POLICY_BEST_EFFORT, BOARD_POLICY_EQUAL_SHARE, BOARD_POLICY_FIXED_SHARE },
-        .time_slice_min = 1000000,
-        .time_slice_max = 30000000,
-        .can_arr = 1,
-        .frequency_min = 63,
-        .frequency_max = 960,
-        .averaging_min = 1,
-        .averaging_max = 60,
-};
 
 /* The text's last word has bits for ECC and SR-IOV: neither concerns a move of ours. */
 void facts_of_device_detail(struct board_device_detail *ret_record, const struct device *device,
@@ -100,7 +100,7 @@ void facts_of_device_detail(struct board_device_detail *ret_record, const struct
                 .capability = { [BOARD_CAN_FRACTIONAL] = 1,
                                 [BOARD_CAN_MIX_PROFILES] = 1,
                                 [BOARD_CAN_MIX_SIZES] = 1 },
-                .scheduler = scheduler_limits,
+                .scheduler = catalog_scheduler_limits,
                 .brand = BOARD_NONE,
                 .architecture = BOARD_NONE,
                 .compute_major = BOARD_NONE,
@@ -122,16 +122,22 @@ void facts_of_scheduler(struct board_scheduler *ret_record)
         };
 }
 
+static uint32_t add_percent(uint32_t a, uint32_t b)
+{
+        return a + b > 100 ? 100 : a + b;
+}
+
 void facts_of_usage(struct board_device *record, const struct device *device)
 {
+        const struct board_sample *load = &device->virtual_load;
         const uint32_t *percent = device->meter.percent;
 
-        record->utilization_gpu = percent[METER_SM];
-        record->utilization_memory = percent[METER_MEMORY];
-        record->utilization_encoder = percent[METER_ENCODER];
-        record->utilization_decoder = percent[METER_DECODER];
-        record->utilization_jpeg = percent[METER_JPEG];
-        record->utilization_ofa = percent[METER_OFA];
+        record->utilization_gpu = add_percent(percent[METER_SM], load->gpu);
+        record->utilization_memory = add_percent(percent[METER_MEMORY], load->memory);
+        record->utilization_encoder = add_percent(percent[METER_ENCODER], load->encoder);
+        record->utilization_decoder = add_percent(percent[METER_DECODER], load->decoder);
+        record->utilization_jpeg = add_percent(percent[METER_JPEG], load->jpeg);
+        record->utilization_ofa = add_percent(percent[METER_OFA], load->ofa);
 }
 
 void facts_of_instance(struct board_instance *ret_record, const struct instance *instance)

@@ -14,7 +14,7 @@
 
 struct failure {
         const char *name; /* an error of the control protocol, without its prefix; NULL: none */
-        char message[320];
+        char message[1024];
         char hint[224];
         char parameter[32]; /* InvalidParameter */
         char call[64];      /* DriverFailed */

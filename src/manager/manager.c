@@ -27,6 +27,7 @@
 #include "manager/run-lock.h"
 #include "manager/settings.h"
 #include "manager/simulation.h"
+#include "manager/virtual.h"
 
 #define DATABASE "state.db"
 
@@ -92,6 +93,8 @@ static int set_paths(struct manager *manager, struct failure *failure)
                 r = paths_join(manager->nvml_path, private, PATHS_NVML);
         if (r < 0)
                 return r;
+        if (manager->options->scenario_path[0])
+                return simulation_play(manager, failure);
         return manager->options->simulate ? simulation_start(manager, failure)
                                           : find_driver(manager, failure);
 }
@@ -236,7 +239,7 @@ static int open_sockets(struct manager *manager)
         int r = publisher_new(&manager->publisher, manager);
 
         if (r == 0)
-                r = settings_restore(manager);
+                r = manager->scenario ? 0 : settings_restore(manager); /* it says what is */
         if (r == 0)
                 r = control_new(&manager->control, manager);
         if (r == 0)
@@ -350,6 +353,7 @@ struct manager *manager_free(struct manager *manager)
         if (manager->keeper)
                 drop_idle_pages(manager);
         manager->publisher = publisher_free(manager->publisher);
+        manager->stage = virtual_free(manager->stage);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_deinit(&manager->device[i]);
         list_for_each_safe(instance, after, &manager->instances, link)
@@ -358,6 +362,7 @@ struct manager *manager_free(struct manager *manager)
         manager->keeper = keeper_free(manager->keeper);
         manager->store = store_close(manager->store);
         sd_event_unref(manager->event);
+        simulation_end(manager);
         fd_close(manager->lock);
         free(manager);
         return NULL;

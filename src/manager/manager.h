@@ -28,6 +28,8 @@ struct control;
 struct gate;
 struct meter;
 struct publisher;
+struct scenario;
+struct virtual_stage;
 
 struct manager {
         const struct options *options;
@@ -48,6 +50,8 @@ struct manager {
         struct keeper *keeper;
         struct pool *pool;
         struct publisher *publisher;
+        struct scenario *scenario;   /* that is played, or NULL */
+        struct virtual_stage *stage; /* where; NULL without a scenario */
         struct meter *meter;
         struct gate *gate;
         struct control *control;

@@ -122,7 +122,7 @@ static int find_vgpu(const struct control_pending *pending, struct instance **re
         int at = 0;
 
         *ret_instance = NULL;
-        *ret_virtual = virtual_find(pending->manager, name);
+        *ret_virtual = virtual_find(pending->manager->stage, name);
         if (*ret_virtual)
                 return 0;
         if (sscanf(name, "%u%n", &id, &at) == 1 && name[at] == '\0')
@@ -143,7 +143,7 @@ static int set_encoder_capacity(struct control_pending *pending, struct failure 
         if (r < 0)
                 return r;
         if (virtual_id)
-                virtual_set_encoder_capacity(pending->manager, virtual_id, percent);
+                virtual_set_encoder_capacity(pending->manager->stage, virtual_id, percent);
         else
                 r = settings_set_encoder_capacity(instance, percent, failure);
         if (r < 0)

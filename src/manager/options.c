@@ -21,6 +21,7 @@
 
 enum {
         OPTION_SIMULATE = 256,
+        OPTION_SCENARIO,
         OPTION_RUN_DIR,
         OPTION_STATE_DIR,
         OPTION_DRIVER,
@@ -38,6 +39,8 @@ static const struct {
 } table[] = {
         { "simulate", "NxNAME[:SIZE]",
           "simulate GPUs, e.g. 2xH200 or 2xH200:1G; needs no GPU, no root", OPTION_SIMULATE },
+        { "scenario", "FILE", "simulate what FILE describes: GPUs, and vGPUs that only NVML shows",
+          OPTION_SCENARIO },
         { "run-dir", "DIR", "sockets and board (default: $OPENVGPU_RUN, /run/openvgpu for root)",
           OPTION_RUN_DIR },
         { "state-dir", "DIR",
@@ -135,6 +138,8 @@ static enum options_verdict set_option(struct options *options, int value, const
         case OPTION_SIMULATE:
                 options->simulate = argument;
                 return OPTIONS_RUN;
+        case OPTION_SCENARIO:
+                return set_path(options->scenario_path, "scenario", argument);
         case OPTION_RUN_DIR:
                 return set_path(options->run_directory, "run-dir", argument);
         case OPTION_STATE_DIR:
@@ -198,6 +203,12 @@ enum options_verdict options_parse(struct options *options, int argc, char **arg
         }
         if (verdict == OPTIONS_RUN && options->simulate && options->driver_path[0]) {
                 fprintf(stderr, "vgpud: --simulate and --driver exclude each other\n");
+                return OPTIONS_BAD;
+        }
+        if (verdict == OPTIONS_RUN && options->scenario_path[0] &&
+            (options->simulate || options->driver_path[0])) {
+                fprintf(stderr, "vgpud: --scenario and --%s exclude each other\n",
+                        options->simulate ? "simulate" : "driver");
                 return OPTIONS_BAD;
         }
         return verdict;

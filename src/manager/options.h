@@ -11,6 +11,7 @@
 
 struct options {
         const char *simulate;              /* "2xH200:1G", or NULL: the real driver */
+        char scenario_path[PATHS_MAX];     /* absolute, or "" */
         char driver_path[PATHS_MAX];       /* "" until somebody finds it */
         char run_directory[PATHS_MAX];     /* absolute */
         char state_directory[PATHS_MAX];   /* absolute */

@@ -14,6 +14,8 @@
 #include "manager/instance.h"
 #include "manager/log.h"
 #include "manager/manager.h"
+#include "manager/virtual.h"
+#include "scenario/scenario.h"
 
 #define BUSY_INTERVAL_US  100000
 #define QUIET_INTERVAL_US 1000000
@@ -75,7 +77,7 @@ static void write_device(struct publisher *publisher, const struct device *devic
                 return;
         record.memory_used = device_get_used(device);
         facts_of_usage(&record, device);
-        record.n_instances = 0;
+        record.n_instances = device->n_virtual;
         list_for_each(instance, &publisher->manager->instances, link)
                 record.n_instances += instance->device == device;
         board_write_device(publisher->board, device->index, &record);
@@ -206,6 +208,8 @@ static void publish(struct publisher *publisher)
 
         publisher->round++;
         publisher->n_processes = 0;
+        if (manager->stage)
+                virtual_play(manager->stage);
         list_for_each(instance, &manager->instances, link) {
                 page_write_quota(&instance->page, instance->frame_buffer);
                 write_instance(publisher, instance);
@@ -226,8 +230,9 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         publish(publisher);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_settle(&manager->device[i]);
-        (void)sd_event_source_set_time_relative(source, publisher->n_processes ? BUSY_INTERVAL_US
-                                                                               : QUIET_INTERVAL_US);
+        (void)sd_event_source_set_time_relative(source, publisher->n_processes || manager->stage
+                                                                ? BUSY_INTERVAL_US
+                                                                : QUIET_INTERVAL_US);
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
@@ -236,11 +241,12 @@ struct board *publisher_get_board(struct publisher *publisher)
         return publisher->board;
 }
 
-void publisher_reserve(struct publisher *publisher, uint32_t n_instances, uint32_t n_processes)
+/* The first slots of the board are a scenario's. */
+static void reserve(struct publisher *publisher, size_t n_instances, size_t n_processes)
 {
-        for (uint32_t i = 0; i < n_instances && i < BOARD_INSTANCES_MAX; i++)
+        for (size_t i = 0; i < n_instances && i < BOARD_INSTANCES_MAX; i++)
                 publisher->instance_round[i] = RESERVED;
-        for (uint32_t i = 0; i < n_processes && i < BOARD_PROCESSES_MAX; i++)
+        for (size_t i = 0; i < n_processes && i < BOARD_PROCESSES_MAX; i++)
                 publisher->process_round[i] = RESERVED;
 }
 
@@ -269,6 +275,16 @@ static void fill_board(struct publisher *publisher)
         atomic_store(&board->n_devices, (uint32_t)manager->n_devices);
 }
 
+static int open_stage(struct publisher *publisher)
+{
+        struct manager *manager = publisher->manager;
+
+        if (!manager->scenario)
+                return 0;
+        reserve(publisher, manager->scenario->n_vgpus, virtual_count_processes(manager->scenario));
+        return virtual_start(&manager->stage, manager, publisher->board);
+}
+
 int publisher_new(struct publisher **ret_publisher, struct manager *manager)
 {
         struct publisher *publisher = calloc(1, sizeof(*publisher));
@@ -282,6 +298,9 @@ int publisher_new(struct publisher **ret_publisher, struct manager *manager)
                 r = board_create(&publisher->board, path);
         if (r == 0) {
                 fill_board(publisher);
+                r = open_stage(publisher);
+        }
+        if (r == 0) {
                 publish(publisher);
                 r = sd_event_add_time_relative(manager->event, &publisher->timer, CLOCK_MONOTONIC,
                                                QUIET_INTERVAL_US, TOUCH_DELAY_US, on_timer,

@@ -9,8 +9,6 @@
  * the movers' part of the pool.
  */
 
-#include <stdint.h>
-
 struct board;
 struct manager;
 struct publisher;
@@ -22,12 +20,6 @@ struct publisher *publisher_free(struct publisher *publisher);
 
 /* publisher_get_board() - for settings and scenarios, which are kept there. Borrowed. */
 struct board *publisher_get_board(struct publisher *publisher);
-
-/*
- * publisher_reserve() - the first so many slots of the board are a scenario's; before any live vGPU
- * is published
- */
-void publisher_reserve(struct publisher *publisher, uint32_t n_instances, uint32_t n_processes);
 
 /* publisher_touch() - something has changed; NULL is fine. */
 void publisher_touch(struct publisher *publisher);

@@ -77,8 +77,8 @@ static int check_scheduler(const struct settings_scheduler *wanted,
         return r;
 }
 
-static void fill_scheduler(struct board_scheduler *ret_scheduler,
-                           const struct settings_scheduler *wanted, bool can_arr)
+void settings_fill_scheduler(struct board_scheduler *ret_scheduler,
+                             const struct settings_scheduler *wanted, bool can_arr)
 {
         uint32_t frequency = wanted->frequency ? wanted->frequency : FREQUENCY_DEFAULT;
         bool has_arr =
@@ -130,7 +130,7 @@ int settings_set_scheduler(struct manager *manager, const struct settings_site *
                                    "remove or suspend its vGPUs first",
                                    "a scheduler cannot be set while vGPUs are active");
 
-        fill_scheduler(ret_scheduler, wanted, detail.scheduler.can_arr);
+        settings_fill_scheduler(ret_scheduler, wanted, detail.scheduler.can_arr);
         settings_format_site(where, site);
         snprintf(name, sizeof(name), "scheduler/%u/%s", wanted->engine, where);
         snprintf(value, sizeof(value), "%u %u %u %u %u", ret_scheduler->policy, ret_scheduler->arr,

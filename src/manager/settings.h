@@ -67,6 +67,10 @@ int settings_check_percent(uint32_t percent, struct failure *failure);
 int settings_clear_accounting(struct manager *manager, uint32_t id, uint32_t *ret_cleared,
                               struct failure *failure);
 
+/* settings_fill_scheduler() - what @wanted, which is checked, means with the defaults filled in. */
+void settings_fill_scheduler(struct board_scheduler *ret_scheduler,
+                             const struct settings_scheduler *wanted, bool can_arr);
+
 /* settings_restore() - what the store has; on a board that was just made. */
 int settings_restore(struct manager *manager);
 

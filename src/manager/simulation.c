@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "manager/manager.h"
+#include "scenario/scenario.h"
 #include "sim/host.h"
 
 /* What NVML clients are shown where a real driver has its version. */
@@ -33,7 +34,7 @@ static int refuse(const char *specification, int error, struct failure *failure)
         }
 }
 
-int simulation_start(struct manager *manager, struct failure *failure)
+static int start(struct manager *manager, const char *devices, struct failure *failure)
 {
         const struct options *options = manager->options;
         int r = paths_join(manager->simulation, options->run_directory, PATHS_SIMULATION);
@@ -42,11 +43,39 @@ int simulation_start(struct manager *manager, struct failure *failure)
                 r = paths_join(manager->driver_path, options->private_directory, PATHS_SIM_DRIVER);
         if (r < 0)
                 return r;
-        r = sim_host_create(manager->simulation, options->simulate);
+        r = sim_host_create(manager->simulation, devices);
         if (r < 0)
-                return refuse(options->simulate, r, failure);
+                return refuse(devices, r, failure);
         if (setenv(SIM_HOST_VARIABLE, manager->simulation, 1) < 0) /* for the movers */
                 return -errno;
-        strcpy(manager->driver_version, SIMULATED_DRIVER_VERSION);
         return 0;
+}
+
+int simulation_start(struct manager *manager, struct failure *failure)
+{
+        strcpy(manager->driver_version, SIMULATED_DRIVER_VERSION);
+        return start(manager, manager->options->simulate, failure);
+}
+
+int simulation_play(struct manager *manager, struct failure *failure)
+{
+        char problem[SCENARIO_PROBLEM_MAX] = "", devices[1024];
+        int r = scenario_load(&manager->scenario, manager->options->scenario_path, problem);
+
+        if (r < 0)
+                return failure_set(failure, r, "InvalidParameter",
+                                   "docs/scenarios.md says what can be in one", "%.200s: %.700s",
+                                   manager->options->scenario_path, problem);
+        r = scenario_format_devices(manager->scenario, devices, sizeof(devices));
+        if (r < 0)
+                return r;
+        strcpy(manager->driver_version, manager->scenario->driver_version);
+        return start(manager, devices, failure);
+}
+
+void simulation_end(struct manager *manager)
+{
+        if (manager->scenario && manager->simulation[0])
+                (void)sim_host_remove(manager->simulation);
+        manager->scenario = scenario_free(manager->scenario);
 }

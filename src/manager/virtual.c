@@ -1,42 +1,453 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/virtual.h"
 
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "manager/manager.h"
-#include "manager/publisher.h"
+#include "manager/virtual-device.h"
+#include "manager/virtual-internal.h"
+#include "scenario/scenario.h"
 
-static bool is_called(const struct board_instance *record, const char *text)
+static uint64_t now_ns(clockid_t id)
 {
-        char id[16];
+        struct timespec now;
 
-        snprintf(id, sizeof(id), "%u", record->id);
-        return strcmp(text, id) == 0 || strcmp(text, record->uuid) == 0 ||
-               strcmp(text, record->name) == 0;
+        clock_gettime(id, &now);
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-uint32_t virtual_find(const struct manager *manager, const char *text)
+size_t virtual_count_processes(const struct scenario *scenario)
 {
-        const struct board *board = publisher_get_board(manager->publisher);
+        size_t n = 0;
+
+        for (size_t i = 0; i < scenario->n_vgpus; i++)
+                n += scenario->vgpus[i].n_processes;
+        return n;
+}
+
+/* What uses a vGPU. */
+
+static uint32_t get_percent(const struct curve *curve, double at)
+{
+        double value = curve_get(curve, at);
+
+        return value >= 100 ? 100 : (uint32_t)(value + 0.5);
+}
+
+static void get_sample(const struct scenario_utilization *utilization, double at,
+                       struct board_sample *ret_sample)
+{
+        ret_sample->gpu = get_percent(&utilization->gpu, at);
+        ret_sample->memory = get_percent(&utilization->memory, at);
+        ret_sample->encoder = get_percent(&utilization->encoder, at);
+        ret_sample->decoder = get_percent(&utilization->decoder, at);
+        ret_sample->jpeg = get_percent(&utilization->jpeg, at);
+        ret_sample->ofa = get_percent(&utilization->ofa, at);
+}
+
+static uint32_t add_percent(uint32_t a, uint32_t b)
+{
+        return a + b > 100 ? 100 : a + b;
+}
+
+static void add_sample(struct board_sample *sum, const struct board_sample *sample)
+{
+        sum->gpu = add_percent(sum->gpu, sample->gpu);
+        sum->memory = add_percent(sum->memory, sample->memory);
+        sum->encoder = add_percent(sum->encoder, sample->encoder);
+        sum->decoder = add_percent(sum->decoder, sample->decoder);
+        sum->jpeg = add_percent(sum->jpeg, sample->jpeg);
+        sum->ofa = add_percent(sum->ofa, sample->ofa);
+}
+
+/* A process that runs has an account that changes; when it ends, a new one at the end of the ring. */
+static void keep_account(struct virtual_stage *stage, size_t vgpu, struct virtual_process *process,
+                         const struct board_process *record, bool is_running)
+{
+        struct board_account *account = &process->account;
+        uint32_t slot = (uint32_t)vgpu;
+
+        if (!process->has_account && !is_running)
+                return;
+        if (is_running) {
+                account->n_samples++;
+                account->sum_gpu += record->utilization_gpu;
+                account->sum_memory += record->utilization_memory;
+                account->utilization_gpu = (uint32_t)(account->sum_gpu / account->n_samples);
+                account->utilization_memory = (uint32_t)(account->sum_memory / account->n_samples);
+                if (record->memory_used > account->max_memory)
+                        account->max_memory = record->memory_used;
+        }
+        account->is_running = is_running;
+        if (is_running && process->has_account) {
+                board_write_account(stage->board, slot, process->account_number, account);
+                return;
+        }
+        if (!is_running) {
+                board_write_account(stage->board, slot, process->account_number, NULL);
+                account->time_ms = stage->now_us / 1000 - account->start_us / 1000;
+        }
+        process->account_number = board_append_account(stage->board, slot, account);
+        process->has_account = is_running;
+}
+
+static void end_process(struct virtual_stage *stage, size_t vgpu, struct virtual_process *process,
+                        uint32_t slot)
+{
+        if (!process->is_running)
+                return;
+        keep_account(stage, vgpu, process, NULL, false);
+        board_write_process(stage->board, slot, NULL);
+        process->is_running = false;
+}
+
+static void begin_process(struct virtual_stage *stage, const struct scenario_vgpu *vgpu,
+                          const struct scenario_process *scripted, struct virtual_process *process)
+{
+        process->is_running = true;
+        process->start_us = stage->now_us;
+        process->account = (struct board_account){
+                .instance = vgpu->id,
+                .pid = scripted->pid,
+                .start_us = stage->now_us,
+        };
+}
+
+/* Returns what it uses. */
+static struct board_sample play_process(struct virtual_stage *stage, size_t index,
+                                        const struct scenario_process *scripted,
+                                        struct virtual_process *process, uint32_t slot)
+{
+        const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
+        struct board_sample sample = { .timestamp_us = stage->now_us,
+                                       .instance = vgpu->id,
+                                       .pid = scripted->pid };
+        struct board_process record;
+
+        if (!process->is_running)
+                begin_process(stage, vgpu, scripted, process);
+        get_sample(&scripted->utilization, stage->at, &sample);
+        record = (struct board_process){
+                .pid = scripted->pid,
+                .instance = vgpu->id,
+                .device = vgpu->device,
+                .utilization_gpu = sample.gpu,
+                .utilization_memory = sample.memory,
+                .utilization_encoder = sample.encoder,
+                .utilization_decoder = sample.decoder,
+                .utilization_jpeg = sample.jpeg,
+                .utilization_ofa = sample.ofa,
+                .kind = scripted->kind,
+                .memory_used = (uint64_t)curve_get(&scripted->memory, stage->at),
+                .start_ns = process->start_us * 1000,
+        };
+        memcpy(record.name, scripted->name, sizeof(record.name));
+        board_write_process(stage->board, slot, &record);
+        board_append_process_sample(stage->board, slot, &sample);
+        if (vgpu->accounting == 1)
+                keep_account(stage, index, process, &record, true);
+        process->memory_used = record.memory_used;
+        return sample;
+}
+
+/* All processes of a vGPU, that is there or not. */
+static uint32_t play_processes(struct virtual_stage *stage, size_t index, bool is_there,
+                               struct board_sample *sum, uint64_t *used)
+{
+        const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
+        struct virtual_vgpu *own = &stage->vgpus[index];
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < vgpu->n_processes; i++) {
+                struct virtual_process *process = &own->processes[i];
+                uint32_t slot = own->first_process + (uint32_t)i;
+                struct board_sample sample;
+
+                if (!is_there || !scenario_lives(&vgpu->processes[i].life, stage->at)) {
+                        end_process(stage, index, process, slot);
+                        continue;
+                }
+                sample = play_process(stage, index, &vgpu->processes[i], process, slot);
+                add_sample(sum, &sample);
+                *used += process->memory_used;
+                n++;
+        }
+        return n;
+}
+
+/* Sessions; the averages are of those that are there. */
+
+static void play_encoder_sessions(struct virtual_stage *stage, size_t index, bool is_there,
+                                  struct board_instance *record)
+{
+        const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
+        uint64_t fps = 0, latency = 0;
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < vgpu->n_encoder_sessions; i++) {
+                const struct scenario_encoder_session *scripted = &vgpu->encoder_sessions[i];
+                uint32_t slot = stage->vgpus[index].first_encoder_session + (uint32_t)i;
+                struct board_encoder_session session = scripted->record;
+
+                if (!is_there || !scenario_lives(&scripted->life, stage->at)) {
+                        board_write_encoder_session(stage->board, slot, NULL);
+                        continue;
+                }
+                session.instance = vgpu->id;
+                session.device = vgpu->device;
+                session.fps = (uint32_t)curve_get(&scripted->fps, stage->at);
+                session.latency = (uint32_t)curve_get(&scripted->latency, stage->at);
+                board_write_encoder_session(stage->board, slot, &session);
+                fps += session.fps;
+                latency += session.latency;
+                n++;
+        }
+        record->n_encoder_sessions = n;
+        record->encoder_fps = n ? (uint32_t)(fps / n) : 0;
+        record->encoder_latency = n ? (uint32_t)(latency / n) : 0;
+}
+
+static void play_capture_sessions(struct virtual_stage *stage, size_t index, bool is_there,
+                                  struct board_instance *record)
+{
+        const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
+        uint64_t fps = 0, latency = 0;
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < vgpu->n_capture_sessions; i++) {
+                const struct scenario_capture_session *scripted = &vgpu->capture_sessions[i];
+                uint32_t slot = stage->vgpus[index].first_capture_session + (uint32_t)i;
+                struct board_capture_session session = scripted->record;
+
+                if (!is_there || !scenario_lives(&scripted->life, stage->at)) {
+                        board_write_capture_session(stage->board, slot, NULL);
+                        continue;
+                }
+                session.instance = vgpu->id;
+                session.device = vgpu->device;
+                session.fps = (uint32_t)curve_get(&scripted->fps, stage->at);
+                session.latency = (uint32_t)curve_get(&scripted->latency, stage->at);
+                board_write_capture_session(stage->board, slot, &session);
+                fps += session.fps;
+                latency += session.latency;
+                n++;
+        }
+        record->n_capture_sessions = n;
+        record->capture_fps = n ? (uint32_t)(fps / n) : 0;
+        record->capture_latency = n ? (uint32_t)(latency / n) : 0;
+}
+
+/* A vGPU. */
+
+static void drop_vgpu(struct virtual_stage *stage, size_t index)
+{
+        struct board_instance unused = { 0 };
+        struct board_sample sum = { 0 };
+        uint64_t used = 0;
+
+        if (!stage->vgpus[index].is_there)
+                return;
+        (void)play_processes(stage, index, false, &sum, &used);
+        play_encoder_sessions(stage, index, false, &unused);
+        play_capture_sessions(stage, index, false, &unused);
+        board_write_instance(stage->board, (uint32_t)index, NULL);
+        board_write_vm(stage->board, (uint32_t)index, NULL);
+        stage->vgpus[index].is_there = false;
+}
+
+static void add_accounts(struct virtual_stage *stage, size_t index)
+{
+        const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
+
+        for (size_t i = 0; i < vgpu->n_accounts; i++) {
+                struct board_account account = vgpu->accounts[i];
+
+                account.instance = vgpu->id;
+                board_append_account(stage->board, (uint32_t)index, &account);
+        }
+}
+
+static void fill_instance(const struct virtual_stage *stage, size_t index,
+                          struct board_instance *ret_record)
+{
+        const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
+
+        *ret_record = (struct board_instance){
+                .id = vgpu->id,
+                .device = vgpu->device,
+                .state = vgpu->state,
+                .type_id = vgpu->type.id,
+                .tenant_uid = vgpu->owner,
+                .guest_driver = vgpu->guest_driver,
+                .licence = vgpu->licence,
+                .gpu_instance = vgpu->gpu_instance,
+                .placement = vgpu->placement,
+                .placement_size =
+                        vgpu->placement == BOARD_PLACEMENT_NONE ? 0 : vgpu->type.placement_size,
+                .frame_rate_limit = vgpu->frame_rate_limit,
+                .ecc = vgpu->ecc,
+                .accounting = vgpu->accounting,
+                .encoder_capacity = stage->vgpus[index].encoder_capacity,
+                .vgpu_version = vgpu->guest_driver == BOARD_GUEST_DRIVER_RUNNING
+                                        ? stage->scenario->host.current_max
+                                        : 0,
+                .can_migrate = vgpu->can_migrate,
+                .is_virtual = 1,
+                .frame_buffer_quota = vgpu->type.frame_buffer,
+                .runtime_state_size = vgpu->runtime_state_size,
+                .created_ns = stage->start_us * 1000 + (uint64_t)(vgpu->life.from * 1e9),
+        };
+        memcpy(ret_record->uuid, vgpu->uuid, sizeof(ret_record->uuid));
+        memcpy(ret_record->name, vgpu->name, sizeof(ret_record->name));
+}
+
+static void play_vgpu(struct virtual_stage *stage, size_t index)
+{
+        const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
+        struct board_sample sum = { .timestamp_us = stage->now_us, .instance = vgpu->id };
+        struct virtual_device *device = &stage->devices[vgpu->device];
+        uint64_t used = (uint64_t)curve_get(&vgpu->memory, stage->at);
+        bool is_off = vgpu->state == BOARD_SUSPENDED;
         struct board_instance record;
 
-        for (uint32_t slot = 0; slot < BOARD_INSTANCES_MAX; slot++)
-                if (board_read_instance(board, slot, &record) && record.is_virtual &&
-                    is_called(&record, text))
-                        return record.id;
+        if (!stage->vgpus[index].is_there)
+                add_accounts(stage, index);
+        stage->vgpus[index].is_there = true;
+        fill_instance(stage, index, &record);
+        get_sample(&vgpu->utilization, stage->at, &sum);
+        record.n_processes = play_processes(stage, index, !is_off, &sum, &used);
+        play_encoder_sessions(stage, index, !is_off, &record);
+        play_capture_sessions(stage, index, !is_off, &record);
+        if (!is_off) {
+                record.frame_buffer_used =
+                        used < vgpu->type.frame_buffer ? used : vgpu->type.frame_buffer;
+                record.utilization_gpu = sum.gpu;
+                record.utilization_memory = sum.memory;
+                record.utilization_encoder = sum.encoder;
+                record.utilization_decoder = sum.decoder;
+                record.utilization_jpeg = sum.jpeg;
+                record.utilization_ofa = sum.ofa;
+                board_append_sample(stage->board, (uint32_t)index, &sum);
+                add_sample(&device->sum, &sum);
+                device->used += record.frame_buffer_used;
+        }
+        device->n_instances++;
+        board_write_vm(stage->board, (uint32_t)index, &vgpu->vm);
+        board_write_instance(stage->board, (uint32_t)index, &record);
+        if (!is_off)
+                virtual_log_turn(stage, index, sum.gpu);
+}
+
+void virtual_play(struct virtual_stage *stage)
+{
+        const struct scenario *scenario = stage->scenario;
+        uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+        stage->period_ns = now - stage->start_ns - (uint64_t)(stage->at * 1e9);
+        stage->at = (double)(now - stage->start_ns) / 1e9;
+        stage->now_us = now_ns(CLOCK_REALTIME) / 1000;
+        for (size_t i = 0; i < scenario->n_devices; i++)
+                stage->devices[i] = (struct virtual_device){ 0 };
+        for (size_t i = 0; i < scenario->n_vgpus; i++)
+                if (scenario_lives(&scenario->vgpus[i].life, stage->at))
+                        play_vgpu(stage, i);
+                else
+                        drop_vgpu(stage, i);
+        for (size_t i = 0; i < scenario->n_devices; i++)
+                virtual_play_device(stage, i);
+}
+
+/* Starting. */
+
+static int make_vgpus(struct virtual_stage *stage)
+{
+        const struct scenario *scenario = stage->scenario;
+        uint32_t n_processes = 0, n_encoder_sessions = 0, n_capture_sessions = 0;
+
+        stage->vgpus = calloc(scenario->n_vgpus + 1, sizeof(*stage->vgpus));
+        if (!stage->vgpus)
+                return -ENOMEM;
+        for (size_t i = 0; i < scenario->n_vgpus; i++) {
+                const struct scenario_vgpu *vgpu = &scenario->vgpus[i];
+                struct virtual_vgpu *own = &stage->vgpus[i];
+
+                *own = (struct virtual_vgpu){ .encoder_capacity = vgpu->encoder_capacity,
+                                              .first_process = n_processes,
+                                              .first_encoder_session = n_encoder_sessions,
+                                              .first_capture_session = n_capture_sessions };
+                own->processes = calloc(vgpu->n_processes + 1, sizeof(*own->processes));
+                if (!own->processes)
+                        return -ENOMEM;
+                n_processes += (uint32_t)vgpu->n_processes;
+                n_encoder_sessions += (uint32_t)vgpu->n_encoder_sessions;
+                n_capture_sessions += (uint32_t)vgpu->n_capture_sessions;
+        }
+        return n_encoder_sessions > BOARD_ENCODER_SESSIONS_MAX ||
+                               n_capture_sessions > BOARD_CAPTURE_SESSIONS_MAX
+                       ? -ENOSPC
+                       : 0;
+}
+
+int virtual_start(struct virtual_stage **ret_stage, struct manager *manager, struct board *board)
+{
+        CLEANUP(virtual_freep) struct virtual_stage *stage = calloc(1, sizeof(*stage));
+        int r;
+
+        if (!stage)
+                return -ENOMEM;
+        stage->manager = manager;
+        stage->board = board;
+        stage->scenario = manager->scenario;
+        stage->start_ns = now_ns(CLOCK_MONOTONIC);
+        stage->start_us = now_ns(CLOCK_REALTIME) / 1000;
+        r = make_vgpus(stage);
+        if (r == 0)
+                r = virtual_put_host(stage);
+        for (size_t i = 0; r == 0 && i < stage->scenario->n_devices; i++)
+                r = virtual_put_device(stage, i);
+        if (r < 0)
+                return r;
+        virtual_play(stage);
+        *ret_stage = TAKE(stage);
         return 0;
 }
 
-void virtual_set_encoder_capacity(struct manager *manager, uint32_t id, uint32_t percent)
+struct virtual_stage *virtual_free(struct virtual_stage *stage)
 {
-        struct board *board = publisher_get_board(manager->publisher);
-        struct board_instance record;
+        if (!stage)
+                return NULL;
+        for (size_t i = 0; stage->vgpus && i < stage->scenario->n_vgpus; i++)
+                free(stage->vgpus[i].processes);
+        free(stage->vgpus);
+        free(stage);
+        return NULL;
+}
 
-        for (uint32_t slot = 0; slot < BOARD_INSTANCES_MAX; slot++)
-                if (board_read_instance(board, slot, &record) && record.is_virtual &&
-                    record.id == id) {
-                        record.encoder_capacity = percent;
-                        board_write_instance(board, slot, &record);
-                }
+/* What others ask. */
+
+uint32_t virtual_find(const struct virtual_stage *stage, const char *text)
+{
+        char id[16];
+
+        for (size_t i = 0; stage && i < stage->scenario->n_vgpus; i++) {
+                const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[i];
+
+                snprintf(id, sizeof(id), "%u", vgpu->id);
+                if (strcmp(text, id) == 0 || strcmp(text, vgpu->uuid) == 0 ||
+                    strcmp(text, vgpu->name) == 0)
+                        return vgpu->id;
+        }
+        return 0;
+}
+
+void virtual_set_encoder_capacity(struct virtual_stage *stage, uint32_t id, uint32_t percent)
+{
+        for (size_t i = 0; i < stage->scenario->n_vgpus; i++)
+                if (stage->scenario->vgpus[i].id == id)
+                        stage->vgpus[i].encoder_capacity = percent;
+        virtual_play(stage);
 }

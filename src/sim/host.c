@@ -35,6 +35,7 @@ static const struct kind {
         { "H100", "NVIDIA H100 80GB HBM3", 81079 * MIB, 132, 9, 0, 0x233010de },
         { "A100", "NVIDIA A100-SXM4-40GB", 40339 * MIB, 108, 8, 0, 0x20b010de },
         { "L40S", "NVIDIA L40S", 45457 * MIB, 142, 8, 9, 0x26b910de },
+        { "RTX6000Ada", "NVIDIA RTX 6000 Ada Generation", 48640 * MIB, 142, 8, 9, 0x26b110de },
         { "L4", "NVIDIA L4", 22565 * MIB, 58, 8, 9, 0x27b810de },
         { "T4", "Tesla T4", 14913 * MIB, 40, 7, 5, 0x1eb810de },
         { "B200", "NVIDIA B200", 182642 * MIB, 148, 10, 0, 0x290110de },
@@ -49,7 +50,7 @@ static const char *const shared_memory = "/dev/shm";
 
 const char *sim_host_kinds(void)
 {
-        return "H200, H100, A100, L40S, L4, T4, B200";
+        return "H200, H100, A100, L40S, RTX6000Ada, L4, T4, B200";
 }
 
 /* FNV-1a; any spreading function would do. */

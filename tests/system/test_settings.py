@@ -27,7 +27,7 @@ class Settings(unittest.TestCase):
         expect_error(error, self.host.call, method, **parameters)
 
     def seen(self, key):
-        return board.read(self.host.run / "board")[key]
+        return wait_for(key, lambda: board.read(self.host.run / "board").get(key))
 
     def create(self, name, size=64 * MIB, **parameters):
         return self.call("CreateVgpu", name=name, frame_buffer=size, **parameters)["vgpu"]

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CATALOG_MIG_H
+#define CATALOG_MIG_H
+
+/* GPU instances: how a board is cut by MIG, and the types that a whole GPU instance is. */
+
+#include "board/board.h"
+#include "catalog/board.h"
+
+#define CATALOG_MIG_SLICES 8 /* of memory */
+
+struct catalog_profile {
+        uint32_t number;        /* NVML_GPU_INSTANCE_PROFILE_* */
+        uint32_t memory_slices; /* and, but on the largest, the grain of placements */
+        struct board_profile profile;
+};
+
+#define CATALOG_MIG_PROFILES 7
+
+/* catalog_list_profiles() - into CATALOG_MIG_PROFILES places; 0: the board has no MIG. */
+uint32_t catalog_list_profiles(struct catalog_profile *profiles, const struct board_device *device);
+
+struct catalog_type;
+
+/* catalog_list_mig_types() - behind the @n types that are there; returns how many there are then. */
+uint32_t catalog_list_mig_types(struct catalog_type *types, uint32_t n,
+                                const struct board_device *device,
+                                const struct catalog_board *board);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/virtual-device.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "catalog/board.h"
+#include "catalog/catalog.h"
+#include "catalog/mig.h"
+#include "manager/manager.h"
+#include "manager/settings.h"
+#include "scenario/scenario.h"
+
+#define METADATA_ECC   1u
+#define METADATA_SRIOV 2u
+
+int virtual_put_host(struct virtual_stage *stage)
+{
+        board_write_host(stage->board, 0, &stage->scenario->host);
+        return 0;
+}
+
+/* The record is there already: the simulated device's. */
+static void put_record(struct virtual_stage *stage, size_t index)
+{
+        const struct scenario_device *device = &stage->scenario->devices[index];
+        struct board_device record;
+
+        if (!board_read_device(stage->board, (uint32_t)index, &record))
+                return;
+        record.is_sriov = device->is_sriov;
+        record.mixes_sizes =
+                device->capability[BOARD_CAN_MIX_SIZES] ? device->mixes_sizes : BOARD_NONE;
+        record.mig = record.mig_pending = device->mig;
+        record.ecc = device->ecc;
+        record.ecc_pending = device->ecc_pending;
+        record.accounting = device->accounting;
+        record.can_migrate = device->can_migrate;
+        board_write_device(stage->board, (uint32_t)index, &record);
+}
+
+static void put_detail(struct virtual_stage *stage, size_t index)
+{
+        const struct scenario_device *device = &stage->scenario->devices[index];
+        const struct catalog_board *board = catalog_find_kind(device->kind);
+        uint32_t word =
+                (device->ecc == 1 ? METADATA_ECC : 0) | (device->is_sriov ? METADATA_SRIOV : 0);
+        struct board_device_detail detail;
+
+        if (!board_read_device_detail(stage->board, (uint32_t)index, &detail))
+                return;
+        memcpy(detail.capability, device->capability, sizeof(device->capability));
+        detail.scheduler = device->limits;
+        detail.n_cores = board->n_cores;
+        detail.memory_bus_width = board->memory_bus_width;
+        detail.max_mig_devices = device->mig == 1 ? 7 : 0;
+        memcpy(detail.serial, device->texts.serial, sizeof(detail.serial));
+        memcpy(detail.vbios, device->texts.vbios, sizeof(detail.vbios));
+        memcpy(detail.part_number, device->texts.part_number, sizeof(detail.part_number));
+        snprintf(detail.metadata_text, sizeof(detail.metadata_text), "%04X%04X%08X",
+                 device->record.pci_device_id >> 16, device->record.pci_subsystem_id >> 16, word);
+        board_write_device_detail(stage->board, (uint32_t)index, &detail);
+}
+
+static void put_schedulers(struct virtual_stage *stage, uint32_t site,
+                           const struct scenario_scheduler *schedulers, size_t n)
+{
+        struct board_scheduler scheduler = { .policy = BOARD_POLICY_BEST_EFFORT,
+                                             .arr = BOARD_ARR_DISABLED };
+
+        for (uint32_t engine = BOARD_ENGINE_GRAPHICS; engine <= BOARD_ENGINES; engine++)
+                board_write_scheduler(stage->board, board_slot_of_scheduler(site, engine),
+                                      &scheduler);
+        for (size_t i = 0; i < n; i++) {
+                const struct settings_scheduler wanted = {
+                        .engine = schedulers[i].engine,
+                        .policy = schedulers[i].policy,
+                        .arr = schedulers[i].arr == SCENARIO_NOTHING ? BOARD_ARR_DEFAULT
+                               : schedulers[i].arr                   ? BOARD_ARR_ENABLED
+                                                                     : BOARD_ARR_DISABLED,
+                        .averaging_factor = schedulers[i].averaging_factor,
+                        .frequency = schedulers[i].frequency,
+                        .time_slice = schedulers[i].time_slice,
+                };
+
+                settings_fill_scheduler(&scheduler, &wanted, true);
+                board_write_scheduler(stage->board, board_slot_of_scheduler(site, wanted.engine),
+                                      &scheduler);
+        }
+}
+
+static int put_types(struct virtual_stage *stage, size_t index)
+{
+        CLEANUP(freep) struct catalog_type *types = calloc(BOARD_OFFERS_MAX, sizeof(*types));
+
+        if (!types)
+                return -ENOMEM;
+        return catalog_publish_types(stage->board, board_site_of_device((uint32_t)index), types,
+                                     scenario_list_types(&stage->scenario->devices[index], types));
+}
+
+/* GPU instances of all devices follow one another. */
+
+static uint32_t first_gpu_instance(const struct scenario *scenario, size_t device)
+{
+        uint32_t n = 0;
+
+        for (size_t i = 0; i < device; i++)
+                n += (uint32_t)scenario->devices[i].n_gpu_instances;
+        return n;
+}
+
+static int put_gpu_instance_types(struct virtual_stage *stage, size_t device, uint32_t slot,
+                                  uint32_t profile_id)
+{
+        CLEANUP(freep) struct catalog_type *types = calloc(BOARD_OFFERS_MAX, sizeof(*types));
+        uint32_t n, n_fitting = 0;
+
+        if (!types)
+                return -ENOMEM;
+        n = scenario_list_types(&stage->scenario->devices[device], types);
+        for (uint32_t i = 0; i < n; i++)
+                if (types[i].type.profile_id == profile_id)
+                        types[n_fitting++] = types[i];
+        return catalog_publish_types(stage->board, board_site_of_gpu_instance(slot), types,
+                                     n_fitting);
+}
+
+static int put_gpu_instances(struct virtual_stage *stage, size_t index)
+{
+        const struct scenario_device *device = &stage->scenario->devices[index];
+        uint32_t slot = first_gpu_instance(stage->scenario, index);
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < device->n_gpu_instances; i++, slot++) {
+                const struct scenario_gpu_instance *gpu_instance = &device->gpu_instances[i];
+
+                board_write_gpu_instance(stage->board, slot, &gpu_instance->record);
+                put_schedulers(stage, board_site_of_gpu_instance(slot), gpu_instance->schedulers,
+                               gpu_instance->n_schedulers);
+                r = put_gpu_instance_types(stage, index, slot, gpu_instance->record.profile_id);
+        }
+        return r;
+}
+
+static void put_profiles(struct virtual_stage *stage, size_t index)
+{
+        const struct scenario_device *device = &stage->scenario->devices[index];
+        struct catalog_profile profiles[CATALOG_MIG_PROFILES];
+        uint32_t n = device->mig == 1 ? catalog_list_profiles(profiles, &device->record) : 0;
+
+        for (uint32_t i = 0; i < n; i++) {
+                for (size_t j = 0; j < device->n_gpu_instances; j++)
+                        if (device->gpu_instances[j].record.profile_id == profiles[i].profile.id &&
+                            profiles[i].profile.n_left > 0)
+                                profiles[i].profile.n_left--;
+                board_write_profile(stage->board,
+                                    board_slot_of_profile((uint32_t)index, profiles[i].number),
+                                    &profiles[i].profile);
+        }
+}
+
+static void promise(struct virtual_stage *stage, size_t index)
+{
+        struct device *device = &stage->manager->device[index];
+
+        for (size_t i = 0; i < stage->scenario->n_vgpus; i++) {
+                const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[i];
+
+                if (vgpu->device == index && vgpu->state != BOARD_SUSPENDED)
+                        device->virtual_promised += vgpu->type.frame_buffer;
+        }
+}
+
+int virtual_put_device(struct virtual_stage *stage, size_t index)
+{
+        const struct scenario_device *device = &stage->scenario->devices[index];
+        int r;
+
+        if (index >= stage->manager->n_devices)
+                return -ENODEV;
+        put_record(stage, index);
+        put_detail(stage, index);
+        board_write_features(stage->board, (uint32_t)index, &device->features);
+        put_schedulers(stage, board_site_of_device((uint32_t)index), device->schedulers,
+                       device->n_schedulers);
+        put_profiles(stage, index);
+        promise(stage, index);
+        r = put_types(stage, index);
+        return r == 0 ? put_gpu_instances(stage, index) : r;
+}
+
+/* As time goes by. */
+
+static uint32_t get_sensor(const struct curve *curve, double at)
+{
+        return curve->is_set ? (uint32_t)curve_get(curve, at) : BOARD_NONE;
+}
+
+static void play_sensors(struct virtual_stage *stage, size_t index)
+{
+        const struct scenario_sensors *scripted = &stage->scenario->devices[index].sensors;
+        struct board_sensors sensors = { .reserved = 0 };
+        struct board_sensors former = { 0 };
+
+        (void)board_read_sensors(stage->board, (uint32_t)index, &former);
+#define SENSOR(name) sensors.name = get_sensor(&scripted->name, stage->at);
+        SCENARIO_SENSORS(SENSOR)
+#undef SENSOR
+#define COUNTER(name) sensors.name = (uint64_t)curve_get(&scripted->name, stage->at);
+        SCENARIO_COUNTERS(COUNTER)
+#undef COUNTER
+        sensors.energy = former.energy;
+        if (sensors.power != BOARD_NONE) /* mW over ns: mJ */
+                sensors.energy += sensors.power * stage->period_ns / 1000000000u;
+        board_write_sensors(stage->board, (uint32_t)index, &sensors);
+}
+
+static void play_gpu_instances(struct virtual_stage *stage, size_t index)
+{
+        const struct scenario *scenario = stage->scenario;
+        uint32_t slot = first_gpu_instance(scenario, index);
+        struct board_gpu_instance record;
+
+        for (size_t i = 0; i < scenario->devices[index].n_gpu_instances; i++, slot++) {
+                uint32_t n = 0;
+
+                if (!board_read_gpu_instance(stage->board, slot, &record))
+                        continue;
+                for (size_t j = 0; j < scenario->n_vgpus; j++)
+                        n += stage->vgpus[j].is_there && scenario->vgpus[j].device == index &&
+                             scenario->vgpus[j].gpu_instance == record.id;
+                record.n_instances = n;
+                board_write_gpu_instance(stage->board, slot, &record);
+                catalog_update_offers(stage->board, board_site_of_gpu_instance(slot),
+                                      n ? 0 : record.memory_total, record.mixes_sizes == 1);
+        }
+}
+
+void virtual_play_device(struct virtual_stage *stage, size_t index)
+{
+        const struct scenario_device *scripted = &stage->scenario->devices[index];
+        const struct virtual_device *sums = &stage->devices[index];
+        struct device *device = &stage->manager->device[index];
+        struct board_device record;
+
+        device->virtual_used = sums->used;
+        device->n_virtual = sums->n_instances;
+        device->virtual_load = sums->sum;
+        play_sensors(stage, index);
+        play_gpu_instances(stage, index);
+        if (scripted->lost_at < 0 || stage->at < scripted->lost_at ||
+            !board_read_device(stage->board, (uint32_t)index, &record) || record.is_lost)
+                return;
+        record.is_lost = 1;
+        board_write_device(stage->board, (uint32_t)index, &record);
+}
+
+/* The slice that it would have had: its share of the period under fixed and equal share. */
+void virtual_log_turn(struct virtual_stage *stage, size_t vgpu, uint32_t percent)
+{
+        const struct scenario_vgpu *scripted = &stage->scenario->vgpus[vgpu];
+        struct virtual_vgpu *own = &stage->vgpus[vgpu];
+        uint32_t slot = board_slot_of_scheduler(board_site_of_device(scripted->device),
+                                                BOARD_ENGINE_GRAPHICS);
+        uint64_t run = stage->period_ns * percent / 100;
+        struct board_scheduler scheduler;
+        struct board_turn turn;
+
+        if (run == 0 || scripted->gpu_instance != BOARD_NONE ||
+            !board_read_scheduler(stage->board, slot, &scheduler))
+                return;
+        own->run_total_ns += run;
+        turn = (struct board_turn){
+                .timestamp = stage->now_us * 1000,
+                .run = run,
+                .run_total = own->run_total_ns,
+                .target = scheduler.time_slice,
+                .run_list = scripted->id,
+                .weight = 1,
+        };
+        board_append_turn(stage->board, slot, &turn);
+}

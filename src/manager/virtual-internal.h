@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_VIRTUAL_INTERNAL_H
+#define MANAGER_VIRTUAL_INTERNAL_H
+
+/* A scenario that is being played. For virtual*.c only. */
+
+#include "base/cleanup.h"
+#include "manager/virtual.h"
+
+struct virtual_process {
+        bool is_running, has_account;
+        uint64_t start_us; /* CLOCK_REALTIME */
+        uint64_t memory_used;
+        uint64_t account_number; /* in the ring */
+        struct board_account account;
+};
+
+struct virtual_vgpu {
+        bool is_there;
+        uint32_t encoder_capacity;
+        uint32_t first_process, first_encoder_session, first_capture_session; /* slots */
+        struct virtual_process *processes;
+        uint64_t run_total_ns; /* for the scheduler's log */
+};
+
+/* Sums of what is there now. */
+struct virtual_device {
+        struct board_sample sum;
+        uint64_t used;
+        uint32_t n_instances;
+};
+
+struct virtual_stage {
+        struct manager *manager;
+        struct board *board;
+        const struct scenario *scenario;
+        uint64_t start_ns;  /* CLOCK_MONOTONIC */
+        uint64_t start_us;  /* CLOCK_REALTIME */
+        uint64_t now_us;    /* CLOCK_REALTIME */
+        uint64_t period_ns; /* since the last time */
+        double at;          /* seconds since the start */
+        struct virtual_vgpu *vgpus;
+        struct virtual_device devices[BOARD_DEVICES_MAX];
+};
+
+DEFINE_CLEANUP(struct virtual_stage *, virtual_free);
+
+#endif

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SCENARIO_SCENARIO_H
+#define SCENARIO_SCENARIO_H
+
+/*
+ * A scenario: a host with devices and vGPUs, as a JSON file describes it (docs/scenarios.md), and
+ * how they change as time goes by. Nothing runs in its vGPUs: they are what NVML shows.
+ *
+ * All that can be wrong with the file is found when it is read. Texts and entries are the
+ * scenario's; it never changes after it was read.
+ */
+
+#include "base/cleanup.h"
+#include "board/board.h"
+#include "catalog/catalog.h"
+#include "scenario/curve.h"
+
+#define SCENARIO_VERSION       1
+#define SCENARIO_NOTHING       UINT32_MAX /* a number that was not given */
+#define SCENARIO_PROBLEM_MAX   1024
+#define SCENARIO_PROCESSES_MAX 1024 /* of all vGPUs */
+#define SCENARIO_VGPUS_MAX     128
+#define SCENARIO_LEAST_ID      1000        /* smaller ones are live vGPUs' */
+#define SCENARIO_FIRST_ID      3251634000u /* of the vGPUs that were given none */
+
+/* When something is there: from @from on, until @until (0: for ever). Seconds. */
+struct scenario_life {
+        double from, until;
+};
+
+struct scenario_utilization {
+        struct curve gpu, memory, encoder, decoder, jpeg, ofa; /* percent of the device */
+};
+
+struct scenario_process {
+        uint32_t pid;
+        uint32_t kind; /* BOARD_COMPUTE, BOARD_GRAPHICS */
+        char name[BOARD_NAME_MAX];
+        struct scenario_life life;
+        struct curve memory; /* bytes */
+        struct scenario_utilization utilization;
+};
+
+struct scenario_encoder_session {
+        struct board_encoder_session record;
+        struct scenario_life life;
+        struct curve fps, latency;
+};
+
+struct scenario_capture_session {
+        struct board_capture_session record;
+        struct scenario_life life;
+        struct curve fps, latency;
+};
+
+struct scenario_scheduler {
+        uint32_t engine, policy, arr; /* arr: 0 or 1; NOTHING */
+        uint32_t averaging_factor, frequency, time_slice;
+};
+
+struct scenario_vgpu {
+        uint32_t device;
+        uint32_t id;
+        char name[BOARD_NAME_MAX];
+        char uuid[BOARD_UUID_MAX];
+        char type_name[BOARD_TEXT_MAX];
+        struct board_type type; /* that it has */
+        uint32_t gpu_instance;
+        uint32_t placement;
+        uint32_t state; /* enum board_instance_state */
+        uint32_t owner;
+        struct scenario_life life;
+        struct board_vm vm;
+        uint32_t guest_driver;
+        uint32_t licence;
+        uint32_t frame_rate_limit, encoder_capacity;
+        board_switch ecc, accounting, can_migrate;
+        uint64_t runtime_state_size;
+        struct curve memory; /* bytes, besides its processes' */
+        struct scenario_utilization utilization;
+        struct scenario_process *processes;
+        size_t n_processes;
+        struct scenario_encoder_session *encoder_sessions;
+        size_t n_encoder_sessions;
+        struct scenario_capture_session *capture_sessions;
+        size_t n_capture_sessions;
+        struct board_account *accounts; /* of processes that ended before the scenario began */
+        size_t n_accounts;
+};
+
+struct scenario_gpu_instance {
+        uint32_t id;
+        uint32_t placement;
+        board_switch mixes_sizes;
+        char profile_name[BOARD_LABEL_MAX];
+        struct board_gpu_instance record;
+        struct scenario_scheduler *schedulers;
+        size_t n_schedulers;
+};
+
+/* Sensors that were not given are not supported; the names are board_sensors'. */
+#define SCENARIO_SENSORS(S)     \
+        S(temperature)          \
+        S(temperature_slowdown) \
+        S(temperature_shutdown) \
+        S(fan)                  \
+        S(power)                \
+        S(power_limit)          \
+        S(power_limit_min)      \
+        S(power_limit_max)      \
+        S(clock_graphics)       \
+        S(clock_sm)             \
+        S(clock_memory)         \
+        S(clock_video)          \
+        S(clock_graphics_max)   \
+        S(clock_sm_max)         \
+        S(clock_memory_max)     \
+        S(clock_video_max)      \
+        S(performance_state)    \
+        S(pcie_generation)      \
+        S(pcie_generation_max)  \
+        S(pcie_width)           \
+        S(pcie_width_max)       \
+        S(pcie_tx)              \
+        S(pcie_rx)
+
+/* Counters: uint64_t. */
+#define SCENARIO_COUNTERS(C)        \
+        C(ecc_corrected_volatile)   \
+        C(ecc_corrected_aggregate)  \
+        C(ecc_uncorrected_volatile) \
+        C(ecc_uncorrected_aggregate)
+
+struct scenario_sensors {
+#define SENSOR(name) struct curve name;
+        SCENARIO_SENSORS(SENSOR)
+        SCENARIO_COUNTERS(SENSOR)
+#undef SENSOR
+};
+
+struct scenario_device {
+        char kind[BOARD_LABEL_MAX]; /* of the simulated GPU: "H200" */
+        uint64_t memory;            /* bytes; 0: as the real board */
+        uint32_t count;
+        uint32_t series; /* bits: enum catalog_series */
+        board_switch ecc, ecc_pending, mig, mixes_sizes, accounting, can_migrate;
+        uint32_t is_sriov;
+        uint32_t capability[BOARD_CAPABILITIES];
+        struct board_scheduler_limits limits;
+        struct board_device_detail texts; /* serial, vbios, part number */
+        double lost_at;                   /* seconds; negative: never */
+        struct scenario_sensors sensors;
+        struct scenario_scheduler *schedulers;
+        size_t n_schedulers;
+        struct catalog_type *types; /* beside those of the board */
+        size_t n_types;
+        struct scenario_gpu_instance *gpu_instances;
+        size_t n_gpu_instances;
+        struct board_features features;
+
+        struct board_device record; /* what follows for the board: ids, name, memory */
+};
+
+struct scenario {
+        char description[512];
+        char driver_version[BOARD_NAME_MAX];
+        struct board_host host;
+        struct scenario_device *devices; /* each once, in the order of their indices */
+        size_t n_devices;
+        struct scenario_vgpu *vgpus;
+        size_t n_vgpus;
+};
+
+/*
+ * scenario_load() - read and check a file
+ * @problem:  of SCENARIO_PROBLEM_MAX bytes: on an error, "PLACE: what; allowed: ...", one line
+ *
+ * Errors: -EINVAL, or that of opening the file.
+ */
+int scenario_load(struct scenario **ret_scenario, const char *path, char *problem);
+struct scenario *scenario_free(struct scenario *scenario);
+DEFINE_CLEANUP(struct scenario *, scenario_free);
+
+/* scenario_format_devices() - as the simulated host wants them: "H200,L4:8G"; -ENAMETOOLONG. */
+int scenario_format_devices(const struct scenario *scenario, char *text, size_t size);
+
+/* scenario_list_types() - the types that the device offers, into @types of BOARD_OFFERS_MAX. */
+uint32_t scenario_list_types(const struct scenario_device *device, struct catalog_type *types);
+
+/* scenario_lives() - is it there at @seconds? */
+static inline bool scenario_lives(const struct scenario_life *life, double seconds)
+{
+        return seconds >= life->from && (life->until <= 0 || seconds < life->until);
+}
+
+#endif
