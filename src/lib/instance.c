@@ -57,7 +57,7 @@ const char *vgpu_instance_state_get_name(enum vgpu_instance_state state)
         return (size_t)state < N_STATES ? state_names[state] : state_names[VGPU_INSTANCE_UNKNOWN];
 }
 
-static enum vgpu_instance_state state_from_name(const char *name)
+enum vgpu_instance_state instance_state_from_name(const char *name)
 {
         for (size_t i = 0; i < N_STATES; i++)
                 if (strcmp(state_names[i], name) == 0)
@@ -114,7 +114,7 @@ int instance_decode(struct vgpu_client *client, const char *method, json_t *json
         r = fill_processes(client, method, box);
         if (r < 0)
                 return r;
-        instance->state = state_from_name(state);
+        instance->state = instance_state_from_name(state);
 
         *ret_instance = TAKE(instance);
         return 0;

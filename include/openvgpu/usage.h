@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPENVGPU_USAGE_H
+#define OPENVGPU_USAGE_H
+
+/*
+ * Usage: what vGPUs and their processes use of the devices now, have used over their lives, and are
+ * to be billed for. All three come from the same measurement and agree with each other.
+ *
+ * Units:    seconds as real numbers; percent of the physical device; bytes; times in seconds since
+ *           the epoch.
+ * Threads:  see client.h; results may be read by any number of threads.
+ * Errors:   those of client.h; a kind that is listed with a function is part of its contract.
+ * Source:   docs/control-protocol.md; docs/metering.md says what is exact and what is estimated.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openvgpu/base.h>
+#include <openvgpu/client.h>
+#include <openvgpu/instance.h>
+
+VGPU_BEGIN_DECLS
+
+/* Of the last quarter of a second or so. */
+struct vgpu_usage_percents {
+        uint32_t gpu; /* kernels ran */
+        uint32_t memory;
+        uint32_t encoder;
+        uint32_t decoder;
+        uint32_t jpeg;
+        uint32_t ofa;
+};
+
+/* For so long the engine was busy. */
+struct vgpu_usage_seconds {
+        double gpu;
+        double memory;
+        double encoder;
+        double decoder;
+        double jpeg;
+        double ofa;
+};
+
+/* Now. */
+
+struct vgpu_usage_process {
+        int32_t pid;
+        const char *name;     /* chosen by the guest: may contain anything but NUL */
+        uint64_t memory_used; /* bytes */
+        struct vgpu_usage_percents percents;
+        struct vgpu_usage_seconds seconds; /* since it joined */
+};
+
+struct vgpu_usage_instance {
+        const char *name;
+        const char *uuid;
+        uint32_t device; /* index */
+        enum vgpu_instance_state state;
+        uint64_t frame_buffer;      /* bytes, the quota */
+        uint64_t frame_buffer_used; /* bytes */
+        double entitled;            /* percent of the device's time that it can count on now */
+        struct vgpu_usage_percents percents;
+        struct vgpu_usage_seconds seconds; /* of the processes that run */
+        size_t n_processes;
+        const struct vgpu_usage_process *processes;
+};
+
+struct vgpu_usage_device {
+        uint32_t index;
+        const char *uuid;
+        const char *name;
+        const char *source; /* of its GPU time: "turns", "engine", "samples", "none" */
+        uint64_t memory_total;
+        uint64_t memory_used; /* by vGPUs */
+        struct vgpu_usage_percents percents;
+};
+
+struct vgpu_usage_snapshot {
+        size_t n_devices;
+        const struct vgpu_usage_device *devices;
+        size_t n_instances;
+        const struct vgpu_usage_instance *instances;
+};
+
+/**
+ * vgpu_usage_take_snapshot() - what all devices, vGPUs and processes do now
+ * @ret_snapshot:  the caller owns it and frees it with vgpu_usage_snapshot_free()
+ */
+int vgpu_usage_take_snapshot(struct vgpu_client *client, struct vgpu_usage_snapshot **ret_snapshot);
+
+/** vgpu_usage_snapshot_free() - NULL is fine. Returns NULL. */
+struct vgpu_usage_snapshot *vgpu_usage_snapshot_free(struct vgpu_usage_snapshot *snapshot);
+
+/* Over the life of a process: its account. */
+
+struct vgpu_usage_account {
+        uint64_t id; /* never used again for another process */
+        int32_t pid;
+        const char *name; /* chosen by the guest: may contain anything but NUL */
+        bool is_running;
+        double started;              /* since the epoch */
+        double life;                 /* seconds so far, or in all */
+        uint32_t gpu_utilization;    /* percent of its life */
+        uint32_t memory_utilization; /* likewise */
+        uint64_t memory_peak;        /* bytes */
+        struct vgpu_usage_seconds seconds;
+};
+
+struct vgpu_usage_account_list {
+        size_t n_accounts;
+        const struct vgpu_usage_account *accounts; /* ended ones by their ends, then running ones */
+};
+
+/**
+ * vgpu_usage_lookup_accounts() - of the processes that run and ran in vGPU @name
+ * @ret_list:  the caller owns it and frees it with vgpu_usage_account_list_free()
+ *
+ * Errors: VGPU_ERROR_NO_SUCH_VGPU.
+ */
+int vgpu_usage_lookup_accounts(struct vgpu_client *client, const char *name,
+                               struct vgpu_usage_account_list **ret_list);
+
+/** vgpu_usage_account_list_free() - NULL is fine. Returns NULL. */
+struct vgpu_usage_account_list *vgpu_usage_account_list_free(struct vgpu_usage_account_list *list);
+
+/**
+ * vgpu_usage_clear_accounts() - forget those of vGPU @name that ended; what is billed stays
+ * @ret_cleared:  how many; may be NULL
+ *
+ * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_PERMISSION_DENIED, it is for root.
+ */
+int vgpu_usage_clear_accounts(struct vgpu_client *client, const char *name, uint32_t *ret_cleared);
+
+/* From the ledger: what to bill. */
+
+enum vgpu_usage_group {
+        VGPU_USAGE_BY_VGPU = 0,
+        VGPU_USAGE_BY_TENANT = 1,
+        VGPU_USAGE_BY_PROCESS = 2,
+        VGPU_USAGE_BY_DEVICE = 3,
+};
+
+/* What to sum up; begin with VGPU_USAGE_OPTIONS_INIT, so that the struct can grow. */
+struct vgpu_usage_options {
+        size_t size;  /* of this struct, as the caller was compiled */
+        double since; /* since the epoch; whole minutes count */
+        double until; /* 0: now */
+        enum vgpu_usage_group group;
+};
+
+/* clang-format off */
+#define VGPU_USAGE_OPTIONS_INIT { sizeof(struct vgpu_usage_options), 0, 0, VGPU_USAGE_BY_VGPU }
+/* clang-format on */
+
+/* What a row is about depends on the group; the rest is 0 and "". */
+struct vgpu_usage_row {
+        uint32_t tenant; /* user id; not by device */
+        const char *vgpu;
+        const char *vgpu_uuid;
+        int32_t pid;
+        const char *name; /* of the process */
+        double started;
+        double ended; /* 0: it runs */
+        const char *device_uuid;
+        const char *device_name;
+        struct vgpu_usage_seconds seconds;
+        double quota_gib_hours; /* frame buffer that was set aside */
+        double used_gib_hours;  /* that was held */
+};
+
+struct vgpu_usage_list {
+        size_t n_rows;
+        const struct vgpu_usage_row *rows;
+};
+
+/**
+ * vgpu_usage_lookup() - sum up the ledger; who is not root sees what is their own
+ * @ret_list:  the caller owns it and frees it with vgpu_usage_list_free()
+ *
+ * Errors: VGPU_ERROR_INVALID_PARAMETER.
+ */
+int vgpu_usage_lookup(struct vgpu_client *client, const struct vgpu_usage_options *options,
+                      struct vgpu_usage_list **ret_list);
+
+/** vgpu_usage_list_free() - NULL is fine. Returns NULL. */
+struct vgpu_usage_list *vgpu_usage_list_free(struct vgpu_usage_list *list);
+
+VGPU_END_DECLS
+
+#endif
