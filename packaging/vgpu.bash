@@ -11,6 +11,9 @@ _vgpu_options() {
         ls) echo --long --names ;;
         suspend) echo --keep-context --timeout ;;
         resume | migrate) echo --device --timeout ;;
+        top) echo --once --delay --sort ;;
+        accounting) echo --clear ;;
+        usage) echo --since --until --by --csv ;;
         esac
         echo --json --help
 }
@@ -39,7 +42,8 @@ _vgpu() {
 
         COMPREPLY=()
         if [ "$COMP_CWORD" -eq 1 ]; then
-                choices="devices create run ls suspend resume migrate rm info env help"
+                choices="devices create run ls suspend resume migrate rm top accounting usage"
+                choices+=" info env help"
                 choices+=" --help --version"
                 mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
                 return
@@ -60,14 +64,22 @@ _vgpu() {
         case $before in
         --device) choices=$(_vgpu_ask devices) ;;
         --vgpu) choices=$(_vgpu_ask ls) ;;
-        --fb | --name | --timeout) return ;;
+        --by) choices="tenant vgpu process device" ;;
+        --sort) choices="gpu memory encoder time name" ;;
+        --since | --until) choices="today 7d" ;;
+        --fb | --name | --timeout | --delay) return ;;
         *)
                 case $word in
                 -*) choices=$(_vgpu_options "$command") ;;
                 *)
                         case $command in
-                        help) choices="devices create run ls suspend resume migrate rm info env" ;;
-                        ls | suspend | resume | migrate | rm) choices=$(_vgpu_ask ls) ;;
+                        help)
+                                choices="devices create run ls suspend resume migrate rm top"
+                                choices+=" accounting usage info env"
+                                ;;
+                        ls | suspend | resume | migrate | rm | accounting)
+                                choices=$(_vgpu_ask ls)
+                                ;;
                         run) choices="--vgpu --fb" ;;
                         esac
                         ;;

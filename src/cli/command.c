@@ -7,17 +7,9 @@
 #include "base/text.h"
 
 const struct command *const commands[] = {
-        &command_devices,
-        &command_create,
-        &command_run,
-        &command_ls,
-        &command_suspend,
-        &command_resume,
-        &command_migrate,
-        &command_rm,
-        &command_info,
-        &command_env,
-        NULL,
+        &command_devices, &command_create,  &command_run, &command_ls,  &command_suspend,
+        &command_resume,  &command_migrate, &command_rm,  &command_top, &command_accounting,
+        &command_usage,   &command_info,    &command_env, NULL,
 };
 
 static const struct command *const pairs[] = {
@@ -31,13 +23,31 @@ static const struct command *const pairs[] = {
 static const struct {
         const char *other, *ours;
 } synonyms[] = {
-        { "list", "ls" },       { "ps", "ls" },          { "status", "ls" },
-        { "show", "ls" },       { "delete", "rm" },      { "del", "rm" },
-        { "remove", "rm" },     { "destroy", "rm" },     { "new", "create" },
-        { "add", "create" },    { "exec", "run" },       { "start", "run" },
-        { "pause", "suspend" }, { "freeze", "suspend" }, { "stop", "suspend" },
-        { "move", "migrate" },  { "thaw", "resume" },    { "unpause", "resume" },
-        { "gpus", "devices" },  { "version", "info" },
+        { "list", "ls" },
+        { "ps", "ls" },
+        { "status", "ls" },
+        { "show", "ls" },
+        { "delete", "rm" },
+        { "del", "rm" },
+        { "remove", "rm" },
+        { "destroy", "rm" },
+        { "new", "create" },
+        { "add", "create" },
+        { "exec", "run" },
+        { "start", "run" },
+        { "pause", "suspend" },
+        { "freeze", "suspend" },
+        { "stop", "suspend" },
+        { "move", "migrate" },
+        { "thaw", "resume" },
+        { "unpause", "resume" },
+        { "watch", "top" },
+        { "monitor", "top" },
+        { "bill", "usage" },
+        { "billing", "usage" },
+        { "account", "accounting" },
+        { "gpus", "devices" },
+        { "version", "info" },
 };
 
 const struct command *command_find(const char *name)
@@ -113,8 +123,8 @@ void command_print_all(void)
                "\n"
                "Commands:\n");
         for (size_t i = 0; commands[i]; i++)
-                printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
-        printf("  %-9s %s\n"
+                printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
+        printf("  %-10s %s\n"
                "\n"
                "Every command takes --help, and --json: one JSON document on standard output.\n"
                "\n"

@@ -42,8 +42,9 @@ struct command {
 extern const struct command command_checkpoint_check, command_checkpoint_dump,
         command_checkpoint_load;
 
-extern const struct command command_create, command_devices, command_env, command_info, command_ls,
-        command_migrate, command_resume, command_rm, command_run, command_suspend;
+extern const struct command command_accounting, command_create, command_devices, command_env,
+        command_info, command_ls, command_migrate, command_resume, command_rm, command_run,
+        command_suspend, command_top, command_usage;
 
 /* All of them, in the order of the help; ends with NULL. */
 extern const struct command *const commands[];

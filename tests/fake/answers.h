@@ -76,7 +76,7 @@
         "{'tenant':1000," SECONDS(86400.25) ",'quota_gib_hours':960.0,'used_gib_hours':480.5}"
 #define USAGE_PROCESS                                                                    \
         "{'tenant':0,'vgpu':'train','vgpu_uuid':'0a1b2c3d-0000-4000-8000-00000000000a'," \
-        "'pid':4711,'name':'a,\\" b\\"','started':1764000000.5,'ended':0.0," SECONDS(    \
+        "'pid':4711,'name':'a,\\'b\\'','started':1764000000.5,'ended':0.0," SECONDS(     \
                 3600) ",'quota_gib_hours':0.0,'used_gib_hours':1.25}"
 
 #define INFO                                                                           \

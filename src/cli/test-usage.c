@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What vgpu accounting, usage and top print; times as people say them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/test.h"
+#include "cli/top-view.h"
+#include "cli/usage.h"
+#include "fake/answers.h"
+#include "fake/command.h"
+
+static void expect_out(const char *method, const char *answer, const char *const *words,
+                       const char *out)
+{
+        const struct fake_step step = { .method = method, .answers = { answer } };
+
+        command_expect(vgpu(&step, 1, words), 0, out, "");
+}
+
+static void test_accounting_is_a_table(void **state)
+{
+        (void)state;
+        expect_out(
+                "GetAccounting", ANSWER("'records':[" ACCOUNT_ENDED "," ACCOUNT "],'more':false"),
+                WORDS("accounting", "train"),
+                " PID  PROGRAM  STATE    STARTED              TIME  GPU TIME  GPU  MEM  PEAK MEMORY\n"
+                "4000  python3  ended    2025-11-24 16:00  1:40:00   1:02:06  62%   1%     31.8 GiB\n"
+                "4711  python3  running  2025-11-24 16:00  1:40:00   1:02:06  62%   1%     31.8 GiB\n");
+        expect_out("ClearVgpuAccounting", ANSWER("'cleared':1"),
+                   WORDS("accounting", "train", "--clear"),
+                   "forgot 1 process of train that ended\n");
+}
+
+static void test_usage_is_a_table(void **state)
+{
+        (void)state;
+        expect_out(
+                "GetUsage", ANSWER("'rows':[" USAGE_PROCESS "," USAGE_PROCESS "],'more':false"),
+                WORDS("usage", "--since", "2025-11-01", "--by", "process"),
+                "  PID  PROGRAM  VGPU   TENANT  STARTED           ENDED  GPU SECONDS  ENCODER  "
+                "QUOTA GiB h  USED GiB h\n"
+                " 4711  a,\"b\"    train  root    2025-11-24 16:00  -         3600.000    0.000  "
+                "      0.000       1.250\n"
+                " 4711  a,\"b\"    train  root    2025-11-24 16:00  -         3600.000    0.000  "
+                "      0.000       1.250\n"
+                "total                                                      7200.000    0.000  "
+                "      0.000       2.500\n");
+}
+
+static void test_usage_as_csv_and_json(void **state)
+{
+        (void)state;
+        expect_out("GetUsage", ANSWER("'rows':[" USAGE_PROCESS "],'more':false"),
+                   WORDS("usage", "--since", "2025-11-01", "--by", "process", "--csv"),
+                   "pid,name,started,ended,vgpu,vgpu_uuid,tenant,user,gpu_seconds,memory_seconds,"
+                   "encoder_seconds,decoder_seconds,jpeg_seconds,ofa_seconds,quota_gib_hours,"
+                   "used_gib_hours\n"
+                   "4711,\"a,\"\"b\"\"\",1764000000.500,0.000,train,"
+                   "0a1b2c3d-0000-4000-8000-00000000000a,0,root,3600.000000000,60.000000000,"
+                   "0.000000000,0.000000000,0.000000000,0.000000000,0.000000000,1.250000000\n");
+        expect_out("GetUsage", ANSWER("'rows':[],'more':false"),
+                   WORDS("usage", "--since", "7d", "--csv"),
+                   "vgpu,vgpu_uuid,tenant,user,gpu_seconds,memory_seconds,encoder_seconds,"
+                   "decoder_seconds,jpeg_seconds,ofa_seconds,quota_gib_hours,used_gib_hours\n");
+        expect_out("GetUsage", ANSWER("'rows':[],'more':false"),
+                   WORDS("usage", "--since", "today", "--json"), "{\n  \"rows\": []\n}\n");
+}
+
+static void test_wrong_times_and_words_are_refused(void **state)
+{
+        static const struct {
+                const char *const words[6], *said;
+        } cases[] = {
+                { { "usage" }, "vgpu: usage: since when? --since is missing\n" },
+                { { "usage", "--since", "yesterdayish" },
+                  "vgpu: usage: --since: 'yesterdayish' is no time\n" },
+                { { "usage", "--since", "2026-02-30" },
+                  "vgpu: usage: --since: '2026-02-30' is no time\n" },
+                { { "usage", "--since", "today", "--by", "colour" },
+                  "vgpu: usage: usage cannot be summed up by 'colour'\n" },
+                { { "top", "--sort", "colour" },
+                  "vgpu: top: --sort: vGPUs cannot be sorted by 'colour'\n" },
+        };
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                const struct outcome *outcome = vgpu(NULL, 0, cases[i].words);
+
+                assert_int_equal(outcome->code, 2);
+                assert_memory_equal(outcome->err, cases[i].said, strlen(cases[i].said));
+        }
+}
+
+static void test_times_are_read(void **state)
+{
+        const double now = 1764000000; /* 2025-11-24 16:00 UTC */
+        static const struct {
+                const char *text;
+                double seconds; /* -1: none */
+        } cases[] = {
+                { "2025-11-24", 1763942400 },
+                { "2025-11-24 16:00", 1764000000 },
+                { "2025-11-24T15:59", 1763999940 },
+                { "today", 1763942400 },
+                { "7d", 1763395200 },
+                { "2h", 1763992800 },
+                { "30m", 1763998200 },
+                { "1w", 1763395200 },
+                { "", -1 },
+                { "d", -1 },
+                { "-7d", -1 },
+                { "7", -1 },
+                { "7dd", -1 },
+                { "999999999d", -1 },
+                { "2025-13-01", -1 },
+                { "2025-11-31", -1 },
+                { "2025-11-24 25:00", -1 },
+                { "1960-01-01", -1 },
+        };
+        double seconds;
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                int r = usage_parse_time(&seconds, cases[i].text, now);
+
+                if (r != (cases[i].seconds < 0 ? -EINVAL : 0) ||
+                    (r == 0 && seconds != cases[i].seconds))
+                        fail_msg("'%s' gives %d, %f", cases[i].text, r, seconds);
+        }
+}
+
+static void test_durations_are_written(void **state)
+{
+        char text[USAGE_DURATION_MAX];
+        (void)state;
+
+        assert_string_equal(usage_format_duration(text, 0), "0.0 s");
+        assert_string_equal(usage_format_duration(text, 59.94), "59.9 s");
+        assert_string_equal(usage_format_duration(text, 59.96), "1:00");
+        assert_string_equal(usage_format_duration(text, 3599.6), "1:00:00");
+        assert_string_equal(usage_format_duration(text, 90061), "1d 01:01:01");
+        assert_string_equal(usage_format_duration(text, 90000000), "1041d 16h");
+}
+
+/* Words of no more than the width that is promised, whatever the guests are called. */
+static const struct vgpu_usage_process processes[] = {
+        { .pid = 4711,
+          .name = "small",
+          .percents.gpu = 10,
+          .memory_used = 5,
+          .seconds.gpu = 90000000 },
+        { .pid = 2147483647,
+          .name = "a name that is much longer than what there is room for",
+          .percents = { 100, 100, 100, 100, 100, 100 },
+          .memory_used = 1ull << 60 },
+};
+static const struct vgpu_usage_instance instances[] = {
+        { .name = "b", .uuid = "b", .state = VGPU_INSTANCE_SUSPENDED, .frame_buffer = 1ull << 40 },
+        { .name = "a",
+          .uuid = "a",
+          .state = VGPU_INSTANCE_SUSPENDING,
+          .percents.gpu = 60,
+          .frame_buffer = 150754820096,
+          .frame_buffer_used = 150000000000,
+          .entitled = 100,
+          .n_processes = 2,
+          .processes = processes },
+        { .name = "\u00fcber-\u00fcber-\u00fcber-\u00fcber",
+          .uuid = "c",
+          .device = 31,
+          .state = VGPU_INSTANCE_MIGRATING,
+          .seconds.gpu = 1e9 },
+};
+static const struct vgpu_usage_device devices[] = {
+        { .name = "NVIDIA H200 with a long name",
+          .index = 31,
+          .percents = { 100, 100, 0, 0, 0, 0 },
+          .memory_total = 150754820096,
+          .memory_used = 150754820096 },
+};
+static const struct vgpu_usage_snapshot snapshot = { 1, devices, 3, instances };
+
+static size_t width(const char *text)
+{
+        size_t n = 0;
+
+        for (; *text; text++)
+                n += (*text & 0xc0) != 0x80;
+        return n;
+}
+
+static void expect_order(enum top_order order, const char *names)
+{
+        struct top_view view = { 0 };
+        char is[64] = "";
+
+        assert_int_equal(top_view_make(&view, &snapshot, order, true), 0);
+        for (size_t i = 0; i < view.n_lines; i++) {
+                const struct top_line *line = &view.lines[i];
+
+                strncat(is, line->process ? line->process->name : line->instance->uuid, 1);
+                if (line->process)
+                        assert_ptr_equal(line->instance, &instances[1]);
+                if (width(line->text) > TOP_WIDTH)
+                        fail_msg("%zu columns: %s", width(line->text), line->text);
+        }
+        assert_string_equal(is, names);
+        assert_true(width(view.devices[0]) <= TOP_WIDTH);
+        top_view_deinit(&view);
+}
+
+static void test_top_is_sorted_and_not_too_wide(void **state)
+{
+        struct top_view view = { 0 };
+        (void)state;
+
+        assert_true(strlen(top_view_title) <= TOP_WIDTH);
+        expect_order(TOP_BY_GPU, "aasbc");
+        expect_order(TOP_BY_NAME, "aasbc");
+        expect_order(TOP_BY_MEMORY, "aasbc");
+        expect_order(TOP_BY_TIME, "casab");
+        assert_int_equal(top_view_make(&view, &snapshot, TOP_BY_GPU, false), 0);
+        assert_int_equal(view.n_lines, 3);
+        top_view_deinit(&view);
+        assert_int_equal(top_order_find("memory"), TOP_BY_MEMORY);
+        assert_int_equal(top_order_find("none"), TOP_ORDERS);
+}
+
+static void test_top_once_is_text(void **state)
+{
+        (void)state;
+        expect_out(
+                "GetUtilization", ANSWER(UTILIZATION), WORDS("top", "--once"),
+                "GPU 0  NVIDIA H200        98% [||||||||||||||||||||] mem  45% 31.8G/140G \n"
+                "VGPU / PROGRAM     STATE     GPU SHARE  USE  MEM  ENC        MEMORY    GPU TIME\n"
+                "train              running     0   75%  74%  40%   3%  31.8G/40G        1:02:06\n"
+                "  4711 python3                          50%  20%   3%  15.9G              31:03\n"
+                "  4712 worker                           24%  20%   3%  15.9G              31:03\n"
+                "serve              suspended   -    0%   0%   0%   0%     0B/40G         12.0 s\n");
+        /* A pipe is no screen. */
+        expect_out(
+                "GetUtilization", ANSWER("'devices':[],'vgpus':[]"), WORDS("top"),
+                "VGPU / PROGRAM     STATE     GPU SHARE  USE  MEM  ENC        MEMORY    GPU TIME\n");
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_accounting_is_a_table),
+                cmocka_unit_test(test_usage_is_a_table),
+                cmocka_unit_test(test_usage_as_csv_and_json),
+                cmocka_unit_test(test_wrong_times_and_words_are_refused),
+                cmocka_unit_test(test_times_are_read),
+                cmocka_unit_test(test_durations_are_written),
+                cmocka_unit_test(test_top_is_sorted_and_not_too_wide),
+                cmocka_unit_test(test_top_once_is_text),
+        };
+
+        (void)setenv("TZ", "UTC", 1);
+        tzset();
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/text.h"
+#include "cli/document.h"
+#include "cli/say.h"
+#include "cli/top-action.h"
+#include "cli/top-screen.h"
+#include "cli/top-view.h"
+#include "cli/usage.h"
+
+#define DELAY_SECONDS 1.0
+#define DELAY_MIN     0.1
+
+/* A manager that hangs must not hang the screen for long. */
+#define ANSWER_MS 2000
+
+struct top {
+        const struct arguments *arguments;
+        struct vgpu_client *client;
+        struct vgpu_usage_snapshot *snapshot;
+        struct top_view view;
+        enum top_order order;
+        bool has_programs, shows_help, is_old, must_end;
+        size_t chosen, first;
+        struct top_action action;
+        char status[TOP_SAID_MAX + 64];
+        double delay;
+};
+
+static volatile sig_atomic_t was_told_to_end;
+
+static void on_signal(int number)
+{
+        (void)number;
+        was_told_to_end = 1;
+}
+
+/* Once, as text. */
+
+static int print_once(const struct arguments *arguments, struct vgpu_client *client,
+                      enum top_order order)
+{
+        CLEANUP(vgpu_usage_snapshot_freep) struct vgpu_usage_snapshot *snapshot = NULL;
+        struct top_view view = { 0 };
+
+        if (vgpu_usage_take_snapshot(client, &snapshot) < 0)
+                return say_error(arguments, client);
+        if (arguments->is_json)
+                return document_print(arguments, usage_document_snapshot(snapshot));
+        if (top_view_make(&view, snapshot, order, true) < 0) {
+                top_view_deinit(&view);
+                return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory");
+        }
+        for (size_t i = 0; i < view.n_devices; i++)
+                puts(view.devices[i]);
+        puts(top_view_title);
+        for (size_t i = 0; i < view.n_lines; i++)
+                puts(view.lines[i].text);
+        top_view_deinit(&view);
+        return 0;
+}
+
+/* On the screen. */
+
+/* What was chosen stays so wherever it is now. */
+static void choose_again(struct top *top, const char *uuid, int32_t pid)
+{
+        for (size_t i = 0; i < top->view.n_lines; i++) {
+                const struct top_line *line = &top->view.lines[i];
+
+                if (strcmp(line->instance->uuid, uuid) == 0 &&
+                    (line->process ? line->process->pid : 0) == pid) {
+                        top->chosen = i;
+                        return;
+                }
+        }
+        if (top->chosen >= top->view.n_lines)
+                top->chosen = top->view.n_lines ? top->view.n_lines - 1 : 0;
+}
+
+static void show(struct top *top, struct vgpu_usage_snapshot *snapshot)
+{
+        char uuid[64] = "";
+        int32_t pid = 0;
+
+        if (top->chosen < top->view.n_lines) {
+                const struct top_line *line = &top->view.lines[top->chosen];
+
+                (void)snprintf(uuid, sizeof(uuid), "%s", line->instance->uuid);
+                pid = line->process ? line->process->pid : 0;
+        }
+        if (top_view_make(&top->view, snapshot, top->order, top->has_programs) < 0)
+                top_view_deinit(&top->view);
+        if (snapshot != top->snapshot) {
+                (void)vgpu_usage_snapshot_free(top->snapshot);
+                top->snapshot = snapshot;
+        }
+        choose_again(top, uuid, pid);
+}
+
+static void ask(struct top *top)
+{
+        struct vgpu_usage_snapshot *snapshot;
+        int r = vgpu_usage_take_snapshot(top->client, &snapshot);
+
+        if (r < 0) {
+                top->is_old = true;
+                (void)snprintf(top->status, sizeof(top->status), "%s; trying again",
+                               vgpu_client_get_error(top->client)->message);
+                return;
+        }
+        if (top->is_old)
+                top->status[0] = '\0';
+        top->is_old = false;
+        show(top, snapshot);
+}
+
+static void say(struct top *top, const char *what, const char *name)
+{
+        (void)snprintf(top->status, sizeof(top->status), "%s %.100s", what, name);
+}
+
+static void act(struct top *top, const char *verb, const char *doing)
+{
+        const char *words[] = { "vgpu", verb, NULL, NULL };
+        char name[128];
+        int r;
+
+        if (top->chosen >= top->view.n_lines)
+                return;
+        words[2] = top->view.lines[top->chosen].instance->uuid;
+        text_clean(name, sizeof(name), top->view.lines[top->chosen].instance->name);
+        r = top_action_start(&top->action, words);
+        if (r == -EBUSY)
+                say(top, "wait for the one before, then", verb);
+        else
+                say(top, r < 0 ? "cannot start vgpu for" : doing, name);
+}
+
+static void sort_by(struct top *top, enum top_order order)
+{
+        top->order = order;
+        if (top->snapshot)
+                show(top, top->snapshot);
+}
+
+static void move(struct top *top, long by)
+{
+        long to = (long)top->chosen + by, last = (long)top->view.n_lines - 1;
+
+        to = to > last ? last : to;
+        top->chosen = to > 0 ? (size_t)to : 0;
+}
+
+static void press_letter(struct top *top, int letter)
+{
+        static const char orders[TOP_ORDERS] = { [TOP_BY_GPU] = 'g',
+                                                 [TOP_BY_MEMORY] = 'm',
+                                                 [TOP_BY_ENCODER] = 'e',
+                                                 [TOP_BY_TIME] = 't',
+                                                 [TOP_BY_NAME] = 'n' };
+
+        for (int order = 0; order < TOP_ORDERS; order++)
+                if (orders[order] == letter)
+                        sort_by(top, (enum top_order)order);
+        switch (letter) {
+        case 'q':
+                top->must_end = true;
+                break;
+        case 'h':
+        case '?':
+                top->shows_help = !top->shows_help;
+                break;
+        case 'p':
+                top->has_programs = !top->has_programs;
+                if (top->snapshot)
+                        show(top, top->snapshot);
+                break;
+        case 's':
+                act(top, "suspend", "suspending");
+                break;
+        case 'r':
+                act(top, "resume", "resuming");
+                break;
+        }
+}
+
+static void press(struct top *top, int key)
+{
+        long page = (long)top_screen_page(&top->view);
+
+        if (!top->action.pid && !top->is_old)
+                top->status[0] = '\0'; /* it has been read */
+        switch (key) {
+        case TOP_KEY_UP:
+                move(top, -1);
+                break;
+        case TOP_KEY_DOWN:
+                move(top, 1);
+                break;
+        case TOP_KEY_PAGE_UP:
+                move(top, -page);
+                break;
+        case TOP_KEY_PAGE_DOWN:
+                move(top, page);
+                break;
+        default:
+                if (key > TOP_KEY_LETTER)
+                        press_letter(top, key - TOP_KEY_LETTER);
+        }
+}
+
+static void draw(struct top *top)
+{
+        const struct top_screen screen = {
+                .view = top->snapshot ? &top->view : NULL,
+                .order = top->order,
+                .chosen = top->chosen,
+                .first = &top->first,
+                .is_old = top->is_old,
+                .shows_help = top->shows_help,
+                .status = top->status,
+        };
+
+        top_screen_draw(&screen);
+}
+
+static int64_t now_ms(void)
+{
+        struct timespec now;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Until a key, the end of a command, a signal (a new size is one), or the time for new numbers. */
+static void wait_for_something(struct top *top, int64_t until_ms)
+{
+        struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+                                { .fd = top->action.pid ? top->action.output : -1,
+                                  .events = POLLIN } };
+        int64_t left_ms = until_ms - now_ms();
+        const char *said;
+        int key;
+
+        if (poll(fds, 2, left_ms > 0 ? (int)left_ms : 0) < 0 && errno != EINTR)
+                top->must_end = true;
+        if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL))
+                top->must_end = true; /* the terminal is gone */
+        if (fds[1].revents && top_action_read(&top->action, &said) == 1)
+                say(top, "", said);
+        while ((key = top_screen_read()) != TOP_KEY_NONE)
+                press(top, key);
+}
+
+static void watch(struct top *top)
+{
+        while (!top->must_end && !was_told_to_end) {
+                int64_t next_ms = now_ms() + (int64_t)(1000 * top->delay);
+
+                ask(top);
+                do {
+                        draw(top);
+                        wait_for_something(top, next_ms);
+                } while (!top->must_end && !was_told_to_end && now_ms() < next_ms);
+        }
+}
+
+static int run_screen(struct top *top)
+{
+        const struct sigaction end = { .sa_handler = on_signal };
+
+        (void)sigaction(SIGINT, &end, NULL);
+        (void)sigaction(SIGTERM, &end, NULL);
+        (void)sigaction(SIGHUP, &end, NULL);
+        vgpu_client_set_timeout_ms(top->client, ANSWER_MS);
+        if (top_screen_open() < 0)
+                return say_failure(top->arguments, EXIT_CODE_FAILED, "Failed",
+                                   "set TERM to what your terminal is, or use vgpu top --once",
+                                   "this terminal cannot be used");
+        watch(top);
+        top_screen_close();
+        top_action_leave(&top->action);
+        top_view_deinit(&top->view);
+        (void)vgpu_usage_snapshot_free(top->snapshot);
+        return 0;
+}
+
+static int get_order(const struct arguments *arguments, enum top_order *order)
+{
+        const char *name = arguments_get(arguments, "sort");
+
+        *order = name ? top_order_find(name) : TOP_BY_GPU;
+        if (*order != TOP_ORDERS)
+                return 0;
+        return say_usage(arguments, "gpu, memory, encoder, time or name",
+                         "--sort: vGPUs cannot be sorted by '%s'", name);
+}
+
+static int run(const struct arguments *arguments, struct vgpu_client *client)
+{
+        struct top top = { .arguments = arguments,
+                           .client = client,
+                           .has_programs = true,
+                           .delay = DELAY_SECONDS };
+        int r = get_order(arguments, &top.order);
+
+        if (r == 0)
+                r = arguments_get_seconds(arguments, "delay", &top.delay);
+        if (r != 0)
+                return r;
+        if (top.delay < DELAY_MIN)
+                top.delay = DELAY_MIN;
+        if (arguments->is_json || arguments_get(arguments, "once") || !isatty(STDOUT_FILENO) ||
+            !isatty(STDIN_FILENO))
+                return print_once(arguments, client, top.order);
+        return run_screen(&top);
+}
+
+static const struct option options[] = {
+        { .name = "once", .help = "print it once, as text; so it is too when not on a terminal" },
+        { .name = "delay", .argument = "SECONDS", .help = "between two looks (default: 1)" },
+        { .name = "sort",
+          .argument = "KEY",
+          .help = "gpu (the default), memory, encoder, time, name" },
+        { .name = NULL },
+};
+
+const struct command command_top = {
+        .name = "top",
+        .usage = "[--once] [--delay SECONDS] [--sort KEY]",
+        .summary = "watch what vGPUs and their programs do",
+        .description = "Shows live what each vGPU may use of its GPU and what it and its programs\n"
+                       "use. Suspends and resumes by key; h shows the keys.\n"
+                       "\n"
+                       "  SHARE     percent of the GPU's time that the vGPU can count on now\n"
+                       "  USE       percent that it got\n"
+                       "  MEM, ENC  percent of the time that the GPU's memory, and its video\n"
+                       "            encoder, were busy with it\n"
+                       "  MEMORY    frame buffer that its programs hold / its quota\n"
+                       "  GPU TIME  that its programs have had since they began\n",
+        .options = options,
+        .n_words_max = 0,
+        .word = "",
+        .run = run,
+};

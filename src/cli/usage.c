@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/usage.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "cli/document.h"
+#include "cli/say.h"
+#include "cli/table.h"
+
+/* What the table and the CSV have in common: which columns come first depends on the group. */
+static const struct group {
+        const char *name;
+        enum vgpu_usage_group group;
+        struct column columns[10];
+        const char *csv;
+} groups[] = {
+        { "tenant", VGPU_USAGE_BY_TENANT, { { "TENANT", false } }, "tenant,user" },
+        { "vgpu",
+          VGPU_USAGE_BY_VGPU,
+          { { "VGPU", false }, { "TENANT", false } },
+          "vgpu,vgpu_uuid,tenant,user" },
+        { "process",
+          VGPU_USAGE_BY_PROCESS,
+          { { "PID", true },
+            { "PROGRAM", false },
+            { "VGPU", false },
+            { "TENANT", false },
+            { "STARTED", false },
+            { "ENDED", false } },
+          "pid,name,started,ended,vgpu,vgpu_uuid,tenant,user" },
+        { "device",
+          VGPU_USAGE_BY_DEVICE,
+          { { "DEVICE", false }, { "UUID", false } },
+          "device_name,device_uuid" },
+};
+
+static const struct column sums[] = {
+        { "GPU SECONDS", true }, { "ENCODER", true }, { "QUOTA GiB h", true },
+        { "USED GiB h", true },  { NULL, false },
+};
+
+static size_t count_columns(const struct column *columns)
+{
+        size_t n = 0;
+
+        while (columns[n].title)
+                n++;
+        return n;
+}
+
+/* The table. */
+
+static void add_sums(struct table *table, const struct vgpu_usage_row *row)
+{
+        table_add(table, "%.3f", row->seconds.gpu);
+        table_add(table, "%.3f", row->seconds.encoder);
+        table_add(table, "%.3f", row->quota_gib_hours);
+        table_add(table, "%.3f", row->used_gib_hours);
+}
+
+static void add_process(struct table *table, const struct vgpu_usage_row *row)
+{
+        char user[USAGE_USER_MAX], when[USAGE_TIME_MAX];
+
+        table_add(table, "%d", row->pid);
+        table_add(table, "%s", row->name);
+        table_add(table, "%s", row->vgpu);
+        table_add(table, "%s", usage_format_user(user, row->tenant));
+        table_add(table, "%s", usage_format_time(when, row->started));
+        table_add(table, "%s", usage_format_time(when, row->ended));
+}
+
+static void add_row(struct table *table, const struct group *group,
+                    const struct vgpu_usage_row *row)
+{
+        char user[USAGE_USER_MAX];
+
+        if (group->group == VGPU_USAGE_BY_PROCESS) {
+                add_process(table, row);
+        } else if (group->group == VGPU_USAGE_BY_DEVICE) {
+                table_add(table, "%s", row->device_name);
+                table_add(table, "%s", row->device_uuid);
+        } else {
+                if (group->group == VGPU_USAGE_BY_VGPU)
+                        table_add(table, "%s", row->vgpu);
+                table_add(table, "%s", usage_format_user(user, row->tenant));
+        }
+        add_sums(table, row);
+}
+
+static void add_total(struct table *table, const struct group *group,
+                      const struct vgpu_usage_list *list)
+{
+        struct vgpu_usage_row total = { 0 };
+
+        for (size_t i = 0; i < list->n_rows; i++) {
+                total.seconds.gpu += list->rows[i].seconds.gpu;
+                total.seconds.encoder += list->rows[i].seconds.encoder;
+                total.quota_gib_hours += list->rows[i].quota_gib_hours;
+                total.used_gib_hours += list->rows[i].used_gib_hours;
+        }
+        table_add(table, "total");
+        for (size_t i = 1; i < count_columns(group->columns); i++)
+                table_add(table, "%s", "");
+        add_sums(table, &total);
+}
+
+static int print_table(const struct group *group, const struct vgpu_usage_list *list)
+{
+        struct column columns[sizeof(group->columns) / sizeof(group->columns[0]) + 8];
+        size_t n = count_columns(group->columns);
+        CLEANUP(table_deinitp) struct table table;
+
+        memcpy(columns, group->columns, n * sizeof(*columns));
+        memcpy(columns + n, sums, sizeof(sums));
+        table_init(&table, columns);
+        for (size_t i = 0; i < list->n_rows; i++)
+                add_row(&table, group, &list->rows[i]);
+        if (list->n_rows > 1)
+                add_total(&table, group, list);
+        return table_print(&table);
+}
+
+/* CSV as in RFC 4180, but with the lines of this system. */
+
+static void print_text(const char *text)
+{
+        char clean[512];
+
+        text_clean(clean, sizeof(clean), text);
+        if (!strpbrk(clean, ",\"")) {
+                fputs(clean, stdout);
+                return;
+        }
+        putchar('"');
+        for (const char *c = clean; *c; c++)
+                printf(*c == '"' ? "\"\"" : "%c", *c);
+        putchar('"');
+}
+
+static void print_texts(const char *const *texts, size_t n)
+{
+        for (size_t i = 0; i < n; i++) {
+                print_text(texts[i]);
+                putchar(',');
+        }
+}
+
+static void print_key(const struct group *group, const struct vgpu_usage_row *row)
+{
+        char user[USAGE_USER_MAX];
+
+        if (group->group == VGPU_USAGE_BY_DEVICE) {
+                print_texts((const char *const[]){ row->device_name, row->device_uuid }, 2);
+                return;
+        }
+        if (group->group == VGPU_USAGE_BY_PROCESS) {
+                printf("%d,", row->pid);
+                print_texts((const char *const[]){ row->name }, 1);
+                printf("%.3f,%.3f,", row->started, row->ended);
+        }
+        if (group->group != VGPU_USAGE_BY_TENANT)
+                print_texts((const char *const[]){ row->vgpu, row->vgpu_uuid }, 2);
+        printf("%u,", row->tenant);
+        print_texts((const char *const[]){ usage_format_user(user, row->tenant) }, 1);
+}
+
+static void print_csv(const struct group *group, const struct vgpu_usage_list *list)
+{
+        printf("%s,gpu_seconds,memory_seconds,encoder_seconds,decoder_seconds,jpeg_seconds,"
+               "ofa_seconds,quota_gib_hours,used_gib_hours\n",
+               group->csv);
+        for (size_t i = 0; i < list->n_rows; i++) {
+                const struct vgpu_usage_row *row = &list->rows[i];
+
+                print_key(group, row);
+                printf("%.9f,%.9f,%.9f,%.9f,%.9f,%.9f,%.9f,%.9f\n", row->seconds.gpu,
+                       row->seconds.memory, row->seconds.encoder, row->seconds.decoder,
+                       row->seconds.jpeg, row->seconds.ofa, row->quota_gib_hours,
+                       row->used_gib_hours);
+        }
+}
+
+/* The command. */
+
+static int get_time(const struct arguments *arguments, const char *name, double *ret_seconds)
+{
+        const char *text = arguments_get(arguments, name);
+        struct timespec now;
+
+        if (!text)
+                return 0;
+        (void)clock_gettime(CLOCK_REALTIME, &now);
+        if (usage_parse_time(ret_seconds, text, (double)now.tv_sec) == 0)
+                return 0;
+        return say_usage(arguments, "2026-11-01, '2026-11-01 09:30', today, or 7d (ago)",
+                         "--%s: '%s' is no time", name, text);
+}
+
+static int get_options(const struct arguments *arguments, struct vgpu_usage_options *options,
+                       const struct group **ret_group)
+{
+        const char *by = arguments_get(arguments, "by");
+        int r;
+
+        if (!arguments_get(arguments, "since"))
+                return say_usage(arguments, "vgpu usage --since today",
+                                 "since when? --since is missing");
+        if (arguments->is_json && arguments_get(arguments, "csv"))
+                return say_usage(arguments, "choose one", "--csv and --json exclude each other");
+        r = get_time(arguments, "since", &options->since);
+        if (r == 0)
+                r = get_time(arguments, "until", &options->until);
+        if (r != 0)
+                return r;
+        *ret_group = &groups[1];
+        for (size_t i = 0; by && i < sizeof(groups) / sizeof(groups[0]); i++) {
+                *ret_group = &groups[i];
+                if (strcmp(groups[i].name, by) == 0)
+                        break;
+                *ret_group = NULL;
+        }
+        if (!*ret_group)
+                return say_usage(arguments, "tenant, vgpu, process or device",
+                                 "usage cannot be summed up by '%s'", by);
+        options->group = (*ret_group)->group;
+        return 0;
+}
+
+static int run(const struct arguments *arguments, struct vgpu_client *client)
+{
+        struct vgpu_usage_options options = VGPU_USAGE_OPTIONS_INIT;
+        CLEANUP(vgpu_usage_list_freep) struct vgpu_usage_list *list = NULL;
+        const struct group *group;
+        int r;
+
+        r = get_options(arguments, &options, &group);
+        if (r != 0)
+                return r;
+        if (vgpu_usage_lookup(client, &options, &list) < 0)
+                return say_error(arguments, client);
+        if (arguments->is_json)
+                return document_print(arguments, usage_document_rows(list, options.group));
+        if (arguments_get(arguments, "csv"))
+                print_csv(group, list);
+        else if (print_table(group, list) < 0)
+                return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory");
+        return 0;
+}
+
+static const struct option options[] = {
+        { .name = "since",
+          .argument = "TIME",
+          .help = "2026-11-01, '2026-11-01 09:30', today, 7d" },
+        { .name = "until", .argument = "TIME", .help = "not included; else until now" },
+        { .name = "by", .argument = "WHAT", .help = "tenant, vgpu (the default), process, device" },
+        { .name = "csv", .help = "print comma-separated values, with a line of names" },
+        { .name = NULL },
+};
+
+const struct command command_usage = {
+        .name = "usage",
+        .usage = "--since TIME [--until TIME] [--by WHAT] [--csv]",
+        .summary = "what was used and by whom: what to bill",
+        .description =
+                "Sums up the ledger, in which vgpud enters usage by the minute. Root sees that of\n"
+                "all users, others their own.\n"
+                "\n"
+                "  GPU SECONDS   in which kernels ran\n"
+                "  ENCODER       seconds in which the video encoder ran\n"
+                "  QUOTA GiB h   frame buffer that was set aside, times the hours\n"
+                "  USED GiB h    frame buffer that programs held, times the hours\n"
+                "\n"
+                "Times are local; whole minutes count. 7d, 12h and 30m are that long ago.\n",
+        .options = options,
+        .n_words_max = 0,
+        .word = "",
+        .run = run,
+};
