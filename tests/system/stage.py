@@ -31,7 +31,9 @@ def _is_current(stamp):
         return False
     installed = json.loads((BUILD / "meson-info" / "intro-installed.json").read_text())
     made = stamp.stat().st_mtime
-    return all(os.path.exists(source) and os.stat(source).st_mtime <= made for source in installed)
+    # Links are listed by the name that they point to, and are made anew with what they are beside.
+    return all(os.path.exists(source) and os.stat(source).st_mtime <= made
+               for source in installed if os.path.isabs(source))
 
 
 def make():
