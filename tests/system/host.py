@@ -234,7 +234,7 @@ class Host:
                 with open(f"/proc/{entry}/environ", "rb") as environ:
                     if mark not in environ.read().split(b"\0"):
                         continue
-                name = os.path.basename(os.readlink(f"/proc/{entry}/exe"))
+                name = os.path.basename(os.readlink(f"/proc/{entry}/exe")).removesuffix(" (deleted)")
             except OSError:
                 continue  # gone, or on its way
             if program is None or name == program:
