@@ -3,6 +3,11 @@
 # are. tests/cli/check-words.sh holds it to what 'vgpu help' says.
 # shellcheck shell=bash
 
+_vgpu_commands() {
+        echo devices create run ls suspend resume migrate rm top accounting usage info env show \
+                types utilization sessions licence metadata placements heterogeneous capabilities version-range
+}
+
 _vgpu_options() {
         case $1 in
         devices) echo --names ;;
@@ -14,6 +19,10 @@ _vgpu_options() {
         top) echo --once --delay --sort ;;
         accounting) echo --clear ;;
         usage) echo --since --until --by --csv ;;
+        types) echo --device --creatable ;;
+        metadata) echo --device --output ;;
+        utilization) echo --device --processes ;;
+        licence | sessions | placements | heterogeneous | capabilities) echo --device ;;
         esac
         echo --json --help
 }
@@ -42,9 +51,7 @@ _vgpu() {
 
         COMPREPLY=()
         if [ "$COMP_CWORD" -eq 1 ]; then
-                choices="devices create run ls suspend resume migrate rm top accounting usage"
-                choices+=" info env help"
-                choices+=" --help --version"
+                choices="$(_vgpu_commands) help --help --version"
                 mapfile -t COMPREPLY < <(compgen -W "$choices" -- "$word")
                 return
         fi
@@ -68,17 +75,26 @@ _vgpu() {
         --sort) choices="gpu memory encoder time name" ;;
         --since | --until) choices="today 7d" ;;
         --fb | --name | --timeout | --delay) return ;;
+        -o | --output) compopt -o default && return ;;
         *)
                 case $word in
                 -*) choices=$(_vgpu_options "$command") ;;
                 *)
                         case $command in
-                        help)
-                                choices="devices create run ls suspend resume migrate rm top"
-                                choices+=" accounting usage info env"
-                                ;;
-                        ls | suspend | resume | migrate | rm | accounting)
+                        help) choices=$(_vgpu_commands) ;;
+                        ls | suspend | resume | migrate | rm | accounting | show | licence | sessions)
                                 choices=$(_vgpu_ask ls)
+                                ;;
+                        heterogeneous) choices="on off" ;;
+                        version-range | capabilities)
+                                [ "$COMP_CWORD" -eq 2 ] && choices="set"
+                                ;;
+                        metadata)
+                                [ "$COMP_CWORD" -eq 2 ] && choices="export check"
+                                [ "$before" = export ] && choices=$(_vgpu_ask ls)
+                                if [ "$COMP_CWORD" -gt 2 ] && [ "${COMP_WORDS[2]}" = check ]; then
+                                        compopt -o default
+                                fi
                                 ;;
                         run) choices="--vgpu --fb" ;;
                         esac

@@ -7,9 +7,12 @@
 #include "base/text.h"
 
 const struct command *const commands[] = {
-        &command_devices, &command_create,  &command_run, &command_ls,  &command_suspend,
-        &command_resume,  &command_migrate, &command_rm,  &command_top, &command_accounting,
-        &command_usage,   &command_info,    &command_env, NULL,
+        &command_devices,       &command_create,       &command_run,           &command_ls,
+        &command_suspend,       &command_resume,       &command_migrate,       &command_rm,
+        &command_top,           &command_accounting,   &command_usage,         &command_info,
+        &command_env,           &command_show,         &command_types,         &command_utilization,
+        &command_sessions,      &command_licence,      &command_metadata,      &command_placements,
+        &command_heterogeneous, &command_capabilities, &command_version_range, NULL,
 };
 
 static const struct command *const pairs[] = {
@@ -23,31 +26,19 @@ static const struct command *const pairs[] = {
 static const struct {
         const char *other, *ours;
 } synonyms[] = {
-        { "list", "ls" },
-        { "ps", "ls" },
-        { "status", "ls" },
-        { "show", "ls" },
-        { "delete", "rm" },
-        { "del", "rm" },
-        { "remove", "rm" },
-        { "destroy", "rm" },
-        { "new", "create" },
-        { "add", "create" },
-        { "exec", "run" },
-        { "start", "run" },
-        { "pause", "suspend" },
-        { "freeze", "suspend" },
-        { "stop", "suspend" },
-        { "move", "migrate" },
-        { "thaw", "resume" },
-        { "unpause", "resume" },
-        { "watch", "top" },
-        { "monitor", "top" },
-        { "bill", "usage" },
-        { "billing", "usage" },
-        { "account", "accounting" },
-        { "gpus", "devices" },
-        { "version", "info" },
+        { "list", "ls" },         { "ps", "ls" },
+        { "status", "ls" },       { "delete", "rm" },
+        { "del", "rm" },          { "remove", "rm" },
+        { "destroy", "rm" },      { "new", "create" },
+        { "add", "create" },      { "exec", "run" },
+        { "start", "run" },       { "pause", "suspend" },
+        { "freeze", "suspend" },  { "stop", "suspend" },
+        { "move", "migrate" },    { "thaw", "resume" },
+        { "unpause", "resume" },  { "watch", "top" },
+        { "monitor", "top" },     { "bill", "usage" },
+        { "billing", "usage" },   { "account", "accounting" },
+        { "gpus", "devices" },    { "version", "info" },
+        { "license", "licence" }, { "profiles", "types" },
 };
 
 const struct command *command_find(const char *name)
@@ -123,8 +114,8 @@ void command_print_all(void)
                "\n"
                "Commands:\n");
         for (size_t i = 0; commands[i]; i++)
-                printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
-        printf("  %-10s %s\n"
+                printf("  %-14s %s\n", commands[i]->name, commands[i]->summary);
+        printf("  %-14s %s\n"
                "\n"
                "Every command takes --help, and --json: one JSON document on standard output.\n"
                "\n"

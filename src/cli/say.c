@@ -24,6 +24,10 @@ static const struct {
         { VGPU_ERROR_NO_MANAGER, EXIT_CODE_NO_MANAGER },
         { VGPU_ERROR_NO_ANSWER, EXIT_CODE_NO_MANAGER },
         { VGPU_ERROR_CONNECTION_LOST, EXIT_CODE_NO_MANAGER },
+        { VGPU_ERROR_NO_LIBRARY, EXIT_CODE_NO_MANAGER },
+        { VGPU_ERROR_NOT_LOADED, EXIT_CODE_NO_MANAGER },
+        { VGPU_ERROR_NO_SUCH_TYPE, EXIT_CODE_NO_SUCH },
+        { VGPU_ERROR_NO_SUCH_PROCESS, EXIT_CODE_NO_SUCH },
         { VGPU_ERROR_NO_CUDA, EXIT_CODE_NO_CUDA },
 };
 
@@ -89,10 +93,13 @@ int say_failure(const struct arguments *arguments, enum exit_code code, const ch
         return say(arguments, code, name, text, hint);
 }
 
-int say_error(const struct arguments *arguments, const struct vgpu_client *client)
+int say_library_error(const struct arguments *arguments, const struct vgpu_error *error)
 {
-        const struct vgpu_error *error = vgpu_client_get_error(client);
-
         return say(arguments, exit_code_from(error->kind), error->name, error->message,
                    error->hint);
+}
+
+int say_error(const struct arguments *arguments, const struct vgpu_client *client)
+{
+        return say_library_error(arguments, vgpu_client_get_error(client));
 }

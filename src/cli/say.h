@@ -7,6 +7,7 @@
  */
 
 #include <openvgpu/client.h>
+#include <openvgpu/error.h>
 
 #include "cli/arguments.h"
 
@@ -33,6 +34,9 @@ __attribute__((format(printf, 3, 4))) int say_usage(const struct arguments *argu
 
 /* say_error() - the last call of @client failed. */
 int say_error(const struct arguments *arguments, const struct vgpu_client *client);
+
+/* say_library_error() - a call of the library failed, as @error says. */
+int say_library_error(const struct arguments *arguments, const struct vgpu_error *error);
 
 /* say_failure() - anything else; @name is for --json. */
 __attribute__((format(printf, 5, 6))) int say_failure(const struct arguments *arguments,

@@ -240,7 +240,7 @@ static void test_help_goes_to_standard_output(void **state)
 
         outcome = vgpu(NULL, 0, WORDS("--help"));
         assert_int_equal(outcome->code, 0);
-        assert_non_null(strstr(outcome->out, "  migrate    move a running vGPU"));
+        assert_non_null(strstr(outcome->out, "  migrate        move a running vGPU"));
         outcome = vgpu(NULL, 0, WORDS("help", "create"));
         assert_non_null(strstr(outcome->out, "Usage: vgpu create [NAME] --fb SIZE"));
         assert_non_null(strstr(outcome->out, "  --fb SIZE "));

@@ -21,7 +21,7 @@ complete_words() {
         printf '%s\n' "${COMPREPLY[@]}" | sort
 }
 
-commands=$("$vgpu" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+commands=$("$vgpu" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z-]*\) .*/\1/p')
 [ "$(wc -l <<<"$commands")" -ge 11 ] || complain "the help lists too few commands: $commands"
 
 offered=$(complete_words "" | grep -v '^-')

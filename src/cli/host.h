@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_HOST_H
+#define CLI_HOST_H
+
+/* What the commands that ask NVML have in common. */
+
+#include <openvgpu/host.h>
+#include <openvgpu/instance.h>
+
+#include "base/cleanup.h"
+#include "cli/arguments.h"
+#include "cli/instance.h"
+
+DEFINE_CLEANUP(struct vgpu_host *, vgpu_host_free);
+
+#define HOST_OPTION_DEVICE                                                               \
+        {                                                                                \
+                .name = "device", .argument = "DEVICE",                                  \
+                .help = "only this one: index, UUID, beginning of a UUID or PCI address" \
+        }
+
+/* host_new() - over the NVML that is found. Returns an exit code. */
+int host_new(const struct arguments *arguments, struct vgpu_host **ret_host);
+
+/* host_say_error() - the last call of @host failed. Returns the exit code. */
+int host_say_error(const struct arguments *arguments, const struct vgpu_host *host);
+
+/*
+ * host_each_device() - @add for the device of --device, or for all that host vGPUs. One that fails is
+ * told, and the others come nevertheless. Returns an exit code.
+ * @add:  returns what the library did
+ */
+int host_each_device(const struct arguments *arguments, struct vgpu_host *host,
+                     int (*add)(struct vgpu_host *host, uint32_t device, void *userdata),
+                     void *userdata);
+
+/*
+ * host_find_instance() - the id of the vGPU that the user calls @word: by name if vgpud answers, else
+ * by UUID or id
+ * @ret_record:  what vgpud says of it, or NULL; vgpu_instance_free()
+ *
+ * Returns an exit code. A suspended vGPU is found with the id 0 if @ret_record is given.
+ */
+int host_find_instance(const struct arguments *arguments, struct vgpu_client *client,
+                       struct vgpu_host *host, const char *word, uint32_t *ret_instance,
+                       struct vgpu_instance **ret_record);
+
+/* host_get_name() - what vgpud calls the vGPU, from its @list, which may be NULL; "-" if unknown. */
+const char *host_get_name(const struct vgpu_instance_list *list, uint32_t instance);
+
+/* host_each_instance() - @add for the vGPU of the first word, or for all that are active. */
+int host_each_instance(const struct arguments *arguments, struct vgpu_client *client,
+                       struct vgpu_host *host,
+                       int (*add)(struct vgpu_host *host, uint32_t device, uint32_t instance,
+                                  const char *name, void *userdata),
+                       void *userdata);
+
+/* host_parse_switch() - "on" or "off". Returns an exit code. */
+int host_parse_switch(const struct arguments *arguments, const char *word, bool *ret_is_on);
+
+#endif

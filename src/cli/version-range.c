@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+
+#include "cli/document.h"
+#include "cli/facts.h"
+#include "cli/host.h"
+#include "cli/say.h"
+
+#define VERSION_TEXT_MAX 32
+
+static char *format(char *text, uint32_t version)
+{
+        snprintf(text, VERSION_TEXT_MAX, "%u.%u", version >> 16, version & 0xffff);
+        return text;
+}
+
+static bool parse_part(const char **text, uint32_t *ret_number)
+{
+        char *end;
+        unsigned long number;
+
+        if (**text < '0' || **text > '9')
+                return false;
+        number = strtoul(*text, &end, 10);
+        *text = end;
+        *ret_number = (uint32_t)number;
+        return number <= 0xffff;
+}
+
+/* "24.1" or "0x180001". */
+static int parse(const struct arguments *arguments, const char *text, uint32_t *ret_version)
+{
+        uint32_t major = 0, minor = 0;
+        const char *rest = text;
+        char *end;
+
+        if (strncmp(text, "0x", 2) == 0) {
+                errno = 0;
+                *ret_version = (uint32_t)strtoul(text + 2, &end, 16);
+                if (errno == 0 && *end == '\0' && end != text + 2 && strlen(text) <= 10)
+                        return 0;
+        } else if (parse_part(&rest, &major) && *rest++ == '.' && parse_part(&rest, &minor) &&
+                   *rest == '\0') {
+                *ret_version = major << 16 | minor;
+                return 0;
+        }
+        return say_usage(arguments, "write it as 24.1 or 0x180001", "'%s' is not a vGPU version",
+                         text);
+}
+
+static int set(const struct arguments *arguments, struct vgpu_host *host)
+{
+        uint32_t minimum = 0, maximum = 0;
+        int code;
+
+        if (strcmp(arguments->words[0], "set") != 0 || arguments->n_words != 3)
+                return say_usage(arguments, "vgpu version-range set MIN MAX",
+                                 "'%s' is not understood here", arguments->words[0]);
+        code = parse(arguments, arguments->words[1], &minimum);
+        if (code == 0)
+                code = parse(arguments, arguments->words[2], &maximum);
+        if (code != 0)
+                return code;
+        if (vgpu_host_set_version_range(host, minimum, maximum) < 0)
+                return host_say_error(arguments, host);
+        return 0;
+}
+
+static void add(struct facts *facts, const char *key, const struct vgpu_version_range *range)
+{
+        char minimum[VERSION_TEXT_MAX], maximum[VERSION_TEXT_MAX];
+
+        facts_add(facts, key, key,
+                  json_pack("{ss ss}", "minimum", format(minimum, range->minimum), "maximum",
+                            format(maximum, range->maximum)),
+                  "%s to %s", minimum, maximum);
+}
+
+static int run(const struct arguments *arguments, struct vgpu_client *client)
+{
+        CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
+        CLEANUP(facts_deinitp) struct facts facts;
+        struct vgpu_version_range supported, current;
+        int code;
+        (void)client;
+
+        facts_init(&facts, arguments);
+        code = host_new(arguments, &host);
+        if (code == 0 && arguments->n_words > 0)
+                code = set(arguments, host);
+        if (code != 0)
+                return code;
+        if (vgpu_host_get_version_range(host, &supported, &current) < 0)
+                return host_say_error(arguments, host);
+        facts_begin(&facts, NULL, "vGPU versions");
+        add(&facts, "supported", &supported);
+        add(&facts, "offered", &current);
+        return arguments->is_json ? document_print(arguments, facts_take(&facts)) : 0;
+}
+
+static const struct option options[] = { { .name = NULL } };
+
+const struct command command_version_range = {
+        .name = "version-range",
+        .usage = "[set MIN MAX]",
+        .summary = "show or narrow the vGPU versions for guests",
+        .description =
+                "Shows which vGPU versions this host supports, and which it offers to guests.\n"
+                "With set, it offers only those from MIN to MAX: so that vGPUs can move to\n"
+                "older hosts. That needs root, no running vGPU, and lasts until the driver is\n"
+                "loaded anew. A version is written as 24.1 or 0x180001.\n",
+        .options = options,
+        .n_words_max = 3,
+        .word = "word set",
+        .run = run,
+};
