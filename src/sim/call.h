@@ -61,8 +61,8 @@ int call_drain_fd(void);
 void call_tell_progress(void);
 
 /*
- * call_is_synchronizing() - while locked: is a thread kept in cuCtxSynchronize()? One that was in a
- * loop of it when the lock came is given a second to arrive.
+ * call_is_synchronizing() - while locked: does a thread go on calling cuCtxSynchronize()? One that was
+ * in a loop of it is given a second for the next two calls: one that is stopped does no harm.
  */
 bool call_is_synchronizing(void);
 
