@@ -87,6 +87,7 @@ struct vgpu_checkpoint_error {
         const char *driver_call; /* "cuCheckpointProcessLock", or "" */
         int driver_code;         /* its CUresult, or 0 */
         const char *driver_name; /* "CUDA_ERROR_NOT_READY", or "" */
+        const char *driver_text; /* "device not ready": in the driver's words, or "" */
         pid_t pid;               /* of the process that it is about, or 0 */
         enum vgpu_checkpoint_state state_before;
         enum vgpu_checkpoint_state state_after;
@@ -152,6 +153,13 @@ struct vgpu_checkpoint_options {
  */
 int vgpu_checkpoint_get_state(struct vgpu_checkpoint *checkpoint,
                               enum vgpu_checkpoint_state *ret_state);
+
+/**
+ * vgpu_checkpoint_look() - the states of all processes, see vgpu_checkpoint_get_processes()
+ * @options:  only @with_children matters; NULL: without them
+ */
+int vgpu_checkpoint_look(struct vgpu_checkpoint *checkpoint,
+                         const struct vgpu_checkpoint_options *options);
 
 /** vgpu_checkpoint_is_running() - 1: it is, 0: it is not, negative: could not be told. */
 int vgpu_checkpoint_is_running(struct vgpu_checkpoint *checkpoint);

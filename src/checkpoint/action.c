@@ -10,11 +10,15 @@
 
 #include "checkpoint/action.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "checkpoint/driver.h"
+#include "checkpoint/hold.h"
+#include "checkpoint/holder.h"
+#include "checkpoint/memory.h"
 #include "checkpoint/step.h"
 #include "checkpoint/tree.h"
 
@@ -99,11 +103,48 @@ static int lock_unless_checkpointed(struct job *job, int i)
         return step_walk(job, i, CU_PROCESS_STATE_LOCKED);
 }
 
+static int hold(struct job *job, int i)
+{
+        int pid = job->answer.process[i].pid;
+        int r = holder_hold(pid);
+
+        if (r == 0)
+                return 0;
+        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_FAILED, "", CUDA_SUCCESS,
+                        r == -EPERM ? "it is traced already (a debugger, strace?), or you may not "
+                                      "trace it"
+                                    : "",
+                        "the threads of process %d cannot be stopped: %s", pid,
+                        strerrordesc_np(-r));
+}
+
+/* A locked process, before its checkpoint. */
+static int prepare(struct job *job, int i)
+{
+        const struct checkpoint_wire_process *process = &job->answer.process[i];
+
+        if (process->state != CU_PROCESS_STATE_LOCKED)
+                return 0;
+        memory_note(job, i);
+        if (job->request->flags & CHECKPOINT_CAREFUL)
+                return hold(job, i);
+        if (job->request->flags & CHECKPOINT_FORCED || !hold_look(process->pid))
+                return 0;
+        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_DANGEROUS, "", CUDA_SUCCESS,
+                        "--careful stops its threads; in a vGPU, 'vgpu suspend' does; --force "
+                        "tries it as it is",
+                        "a thread of process %d runs on in the driver although it is locked, as "
+                        "cuCtxSynchronize does: the checkpoint would kill it",
+                        process->pid);
+}
+
 static int suspend(struct job *job)
 {
         if (for_each(job, lock_unless_checkpointed) < 0)
                 return -1;
         if (job->request->flags & CHECKPOINT_WITH_CHILDREN && lock_newcomers(job) < 0)
+                return -1;
+        if (for_each(job, prepare) < 0)
                 return -1;
         return walk_all(job, CU_PROCESS_STATE_CHECKPOINTED);
 }
@@ -136,7 +177,9 @@ static int restore_if_checkpointed(struct job *job, int i)
 
 static int restore(struct job *job)
 {
-        return make_pairs(job) < 0 ? -1 : for_each_backwards(job, step_restore);
+        if (make_pairs(job) < 0 || memory_check(job) < 0)
+                return -1;
+        return for_each_backwards(job, step_restore);
 }
 
 static int unlock_or_restore(struct job *job, int i)
@@ -146,7 +189,8 @@ static int unlock_or_restore(struct job *job, int i)
 
 static int resume(struct job *job)
 {
-        if (make_pairs(job) < 0 || for_each_backwards(job, restore_if_checkpointed) < 0)
+        if (make_pairs(job) < 0 || memory_check(job) < 0 ||
+            for_each_backwards(job, restore_if_checkpointed) < 0)
                 return -1;
         return for_each_backwards(job, unlock_or_restore);
 }
@@ -176,6 +220,8 @@ static int lock(struct job *job)
 
 static int checkpoint(struct job *job)
 {
+        if (for_each(job, prepare) < 0)
+                return -1;
         return for_each(job, step_checkpoint);
 }
 
@@ -224,6 +270,8 @@ static void undo_one(struct job *job, int i)
                 return;
         if (before == CU_PROCESS_STATE_CHECKPOINTED && process->state == CU_PROCESS_STATE_LOCKED)
                 (void)step_checkpoint(job, i);
+        else if (process->state == CU_PROCESS_STATE_CHECKPOINTED && memory_check(job) < 0)
+                return; /* as it is, it can still be restored later */
         else if (before < process->state && step_walk(job, i, (CUprocessState)before) < 0)
                 (void)step_walk(job, i,
                                 (CUprocessState)before); /* once more: it may have been busy */
@@ -246,7 +294,7 @@ static void call_lost(struct job *job, int i, const char *how)
         answer->kind = VGPU_CHECKPOINT_ERROR_LOST;
         answer->pid = answer->process[i].pid;
         memcpy(first, answer->message, sizeof(first));
-        snprintf(answer->message, sizeof(answer->message), "process %d %s, after: %.440s",
+        snprintf(answer->message, sizeof(answer->message), "process %d %s, after this: %.440s",
                  answer->pid, how, first);
 }
 
@@ -339,6 +387,7 @@ void action_run(const struct checkpoint_wire_request *request, const int *pidfds
         else if (!is_reading(request->action))
                 for (int i = 0; i < (int)job.answer.n_processes; i++)
                         (void)step_read_state(&job, i);
+        job.answer.is_holding = holder_check();
         *ret_answer = job.answer;
         job_deinit(&job);
 }

@@ -4,10 +4,11 @@
  * or hang, and because a process that has started the driver is not what it was.
  *
  * The library starts it with a connection as descriptor 3. It serves one request after another and
- * ends with the connection. Signals from the terminal are the library's affair: Ctrl-C ends the
+ * ends with the connection, or when it holds nobody any more (holder.h). Signals from the terminal are the library's affair: Ctrl-C ends the
  * library's process, which is seen here as the end of the connection.
  */
 
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 
 #include "base/packet.h"
 #include "checkpoint/action.h"
+#include "checkpoint/holder.h"
 #include "wire/checkpoint.h"
 
 #define CONNECTION 3
@@ -34,6 +36,16 @@ static bool is_request(const struct checkpoint_wire_request *request, size_t siz
                request->header.message == CHECKPOINT_REQUEST;
 }
 
+/* Who is held may be unlocked by somebody else meanwhile. */
+static bool wait_for_request(void)
+{
+        struct pollfd fd = { .fd = CONNECTION, .events = POLLIN };
+
+        while (poll(&fd, 1, holder_check() ? HOLDER_CHECK_MS : -1) == 0)
+                ;
+        return true;
+}
+
 static void serve(void)
 {
         static union {
@@ -44,7 +56,8 @@ static void serve(void)
         int fds[PACKET_FDS_MAX];
         size_t size, n_fds;
 
-        while (packet_receive(CONNECTION, packet.bytes, &size, fds, &n_fds) == 0) {
+        while (wait_for_request() &&
+               packet_receive(CONNECTION, packet.bytes, &size, fds, &n_fds) == 0) {
                 if (!is_request(&packet.request, size)) {
                         packet_close_fds(fds, n_fds);
                         return;
@@ -62,5 +75,7 @@ int main(void)
         /* All devices: a restore wants to hear of each of them, whatever our caller may see. */
         (void)unsetenv("CUDA_VISIBLE_DEVICES");
         serve();
+        while (holder_check())
+                (void)poll(NULL, 0, HOLDER_CHECK_MS);
         return 0;
 }

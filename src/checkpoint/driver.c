@@ -71,3 +71,12 @@ const char *driver_error_name(CUresult code)
                 return "";
         return name;
 }
+
+const char *driver_error_text(CUresult code)
+{
+        const char *text = NULL;
+
+        if (code == CUDA_SUCCESS || driver.cuGetErrorString(code, &text) != CUDA_SUCCESS || !text)
+                return "";
+        return text;
+}

@@ -18,7 +18,8 @@
         X(cuDeviceGetName)     \
         X(cuDeviceGetUuid)     \
         X(cuDeviceTotalMem_v2) \
-        X(cuGetErrorName)
+        X(cuGetErrorName)      \
+        X(cuGetErrorString)
 
 #define DRIVER_FUNCTIONS_CHECKPOINT(X)           \
         X(cuCheckpointProcessGetState)           \
@@ -48,5 +49,8 @@ int driver_load(char *problem, size_t room);
 
 /* driver_error_name() - "CUDA_ERROR_NOT_READY"; "" for a code that the driver does not know. */
 const char *driver_error_name(CUresult code);
+
+/* driver_error_text() - "device not ready", in the driver's words; "" for a code it does not know. */
+const char *driver_error_text(CUresult code);
 
 #endif

@@ -23,6 +23,7 @@ int job_fail(struct job *job, int i, enum vgpu_checkpoint_error_kind kind, const
         answer->pid = i >= 0 ? answer->process[i].pid : 0;
         snprintf(answer->call, sizeof(answer->call), "%s", call);
         snprintf(answer->driver_name, sizeof(answer->driver_name), "%s", driver_error_name(code));
+        snprintf(answer->driver_text, sizeof(answer->driver_text), "%s", driver_error_text(code));
         snprintf(answer->hint, sizeof(answer->hint), "%s", hint);
         va_start(args, message);
         vsnprintf(answer->message, sizeof(answer->message), message, args);

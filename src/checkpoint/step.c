@@ -14,6 +14,10 @@
 #include "base/packet.h"
 #include "checkpoint/driver.h"
 #include "checkpoint/meaning.h"
+#include "checkpoint/memory.h"
+
+/* The driver gives up on a process a little before it has ended. */
+#define DEATH_MS 300
 
 enum step { LOCK, CHECKPOINT, RESTORE, UNLOCK };
 
@@ -102,8 +106,9 @@ static int check_fault(struct job *job, int i, const char *point)
 static int fail(struct job *job, int i, const char *call, CUresult code)
 {
         const struct checkpoint_wire_process *process = &job->answer.process[i];
-        struct meaning meaning = meaning_find(call, code, process->pid, job_is_dead(job, i, 0),
-                                              process->state_before);
+        int patience = code == CUDA_ERROR_OPERATING_SYSTEM && !job->is_undoing ? DEATH_MS : 0;
+        struct meaning meaning = meaning_find(call, code, process->pid,
+                                              job_is_dead(job, i, patience), process->state_before);
 
         return job_fail(job, i, meaning.kind, call, code, meaning.hint, "process %d %s: %s: %d %s",
                         process->pid, meaning.text, call, (int)code, driver_error_name(code));
@@ -118,13 +123,35 @@ static int check_caller(struct job *job, enum step step)
                         "the caller is gone");
 }
 
+/* The driver's thread in a stopped process can't answer: the call would never return, nor time out. */
+static int check_stopped(struct job *job, int i)
+{
+        int pid = job->answer.process[i].pid;
+        char path[32], text[512] = "";
+        const char *after;
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        file = fopen(path, "re");
+        if (!file)
+                return 0;
+        (void)!fgets(text, sizeof(text), file);
+        fclose(file);
+        after = strrchr(text, ')');
+        if (!after || strncmp(after, ") T", 3) != 0)
+                return 0;
+        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
+                        "let it run first: kill -CONT",
+                        "process %d is stopped by a signal: the driver could not reach it", pid);
+}
+
 static int run(struct job *job, int i, enum step step)
 {
         struct checkpoint_wire_process *process = &job->answer.process[i];
         uint64_t start, *time = (uint64_t *)(void *)((char *)process + steps[step].time);
         CUresult code;
 
-        if (check_caller(job, step) < 0)
+        if (check_caller(job, step) < 0 || check_stopped(job, i) < 0)
                 return -1;
         tell(job, i, steps[step].call);
         if (check_fault(job, i, steps[step].before) < 0)
@@ -153,7 +180,11 @@ int step_checkpoint(struct job *job, int i)
 
 int step_restore(struct job *job, int i)
 {
-        return run(job, i, RESTORE);
+        int r = run(job, i, RESTORE);
+
+        if (job->answer.process[i].state == CU_PROCESS_STATE_LOCKED)
+                memory_forget(job, i);
+        return r;
 }
 
 int step_unlock(struct job *job, int i)

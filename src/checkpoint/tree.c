@@ -10,10 +10,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/paths.h"
 
 DEFINE_CLEANUP(DIR *, closedir);
 
@@ -25,11 +27,22 @@ static bool has(const struct job *job, int pid)
         return false;
 }
 
+/* Helpers use CUDA, too, but are nobody's work: neither we nor that of another user of the library. */
+static bool is_helper(int pid)
+{
+        char path[32], other[PATHS_MAX], own[PATHS_MAX];
+        ssize_t n, n_own = readlink("/proc/self/exe", own, sizeof(own));
+
+        snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+        n = readlink(path, other, sizeof(other));
+        return n > 0 && n == n_own && memcmp(own, other, (size_t)n) == 0;
+}
+
 static int add(struct job *job, int pid)
 {
         int pidfd;
 
-        if (has(job, pid))
+        if (has(job, pid) || is_helper(pid))
                 return 0;
         pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
         if (pidfd < 0)

@@ -31,13 +31,15 @@ static const struct kind {
 
 void checkpoint_error_clear(struct checkpoint_error *error)
 {
-        error->message[0] = error->hint[0] = error->driver_call[0] = error->driver_name[0] = '\0';
+        error->message[0] = error->hint[0] = error->driver_call[0] = error->driver_name[0] =
+                error->driver_text[0] = '\0';
         error->value = (struct vgpu_checkpoint_error){
                 .name = "",
                 .message = error->message,
                 .hint = error->hint,
                 .driver_call = error->driver_call,
                 .driver_name = error->driver_name,
+                .driver_text = error->driver_text,
                 .state_before = VGPU_CHECKPOINT_STATE_UNKNOWN,
                 .state_after = VGPU_CHECKPOINT_STATE_UNKNOWN,
                 .is_undone = true,
@@ -77,6 +79,7 @@ int checkpoint_error_set_answer(struct checkpoint_error *error,
         text_clean(error->hint, sizeof(error->hint), answer->hint);
         text_clean(error->driver_call, sizeof(error->driver_call), answer->call);
         text_clean(error->driver_name, sizeof(error->driver_name), answer->driver_name);
+        text_clean(error->driver_text, sizeof(error->driver_text), answer->driver_text);
         value->driver_code = answer->driver_code;
         value->is_undone = answer->is_undone != 0;
         value->pid = answer->pid;

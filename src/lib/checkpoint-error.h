@@ -14,6 +14,7 @@ struct checkpoint_error {
         char hint[256];
         char driver_call[48];
         char driver_name[64];
+        char driver_text[96];
 };
 
 void checkpoint_error_clear(struct checkpoint_error *error);

@@ -122,8 +122,8 @@ static int spawn(struct checkpoint_helper *helper, int socket, const char *path)
                 return -errno;
         if (pid == 0)
                 become_helper(high, null_high, path, environment);
-        helper->pid = (int)pid;
         helper->pidfd = pidfd;
+        helper->is_holding = false;
         return 0;
 }
 
@@ -156,7 +156,8 @@ void checkpoint_helper_stop(struct checkpoint_helper *helper)
         if (helper->socket < 0)
                 return;
         helper->socket = fd_close(helper->socket);
-        while (waitid(P_PIDFD, (id_t)helper->pidfd, &info, WEXITED | __WALL) < 0 && errno == EINTR)
+        while (!helper->is_holding &&
+               waitid(P_PIDFD, (id_t)helper->pidfd, &info, WEXITED | __WALL) < 0 && errno == EINTR)
                 ;
         helper->pidfd = fd_close(helper->pidfd);
 }
@@ -206,6 +207,7 @@ static int receive(struct checkpoint_helper *helper, struct checkpoint_wire_answ
                         return -ECONNRESET;
         }
         *ret_answer = packet.answer;
+        helper->is_holding = packet.answer.is_holding;
         return 0;
 }
 
@@ -222,6 +224,7 @@ int checkpoint_helper_ask(struct checkpoint_helper *helper,
                 r = receive(helper, ret_answer, ret_notes);
         if (r == 0)
                 return 0;
+        helper->is_holding = false; /* it is dead */
         checkpoint_helper_stop(helper);
         return -ECONNRESET;
 }

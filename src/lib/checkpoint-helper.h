@@ -9,22 +9,23 @@
  * for any child returns it. It inherits no descriptor and has no terminal.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "wire/checkpoint.h"
 
 struct checkpoint_helper {
         int socket; /* -1: not started */
-        int pid;
         int pidfd;
+        bool is_holding; /* it will outlive the connection */
 };
 
 #define CHECKPOINT_HELPER_NONE ((struct checkpoint_helper){ .socket = -1, .pidfd = -1 })
 
-/* helper_start() - unless it runs. Errors: -ENOENT (not installed), those of the kernel. */
+/* checkpoint_helper_start() - unless it runs. Errors: -ENOENT (not installed), those of the kernel. */
 int checkpoint_helper_start(struct checkpoint_helper *helper);
 
-/* helper_stop() - close the connection, at which it ends; what it is doing it undoes first. */
+/* checkpoint_helper_stop() - close the connection, at which it ends unless it holds a process. */
 void checkpoint_helper_stop(struct checkpoint_helper *helper);
 
 /* What a helper told before it died. */

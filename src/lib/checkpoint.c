@@ -296,6 +296,12 @@ static int act(struct vgpu_checkpoint *checkpoint, enum checkpoint_action action
         return ask(checkpoint, &request);
 }
 
+int vgpu_checkpoint_look(struct vgpu_checkpoint *checkpoint,
+                         const struct vgpu_checkpoint_options *options)
+{
+        return act(checkpoint, CHECKPOINT_STATE, options);
+}
+
 int vgpu_checkpoint_lock(struct vgpu_checkpoint *checkpoint,
                          const struct vgpu_checkpoint_options *options)
 {

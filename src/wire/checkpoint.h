@@ -101,9 +101,11 @@ struct checkpoint_wire_answer {
         int32_t driver_code; /* CUresult */
         int32_t pid;         /* that the failure is about, or 0 */
         uint32_t is_undone;
+        uint32_t is_holding; /* the helper has stopped threads, and stays until they may run */
         uint32_t n_processes;
         char call[48];
         char driver_name[64];
+        char driver_text[96];
         char message[512];
         char hint[256];
         struct checkpoint_wire_process process[CHECKPOINT_PROCESSES_MAX];

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Stopping threads, outside of the driver if possible.
+ *
+ * A thread in a loop of short driver calls is outside for some nanoseconds of each microsecond, so
+ * it is found there by looking often: run for an instant, stop, look. Sleeping threads that are
+ * stopped wake up; the kernel restarts what they slept in, but for a few system calls (epoll_wait(),
+ * semop()), which return EINTR as they do for any signal.
+ */
+
+#include "checkpoint/hold.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "base/cleanup.h"
+#include "checkpoint/whereabouts.h"
+
+#define THREADS_MAX 4096
+
+/* The run between two looks. */
+#define RUN_NS 20000
+
+/*
+ * A thread that is found in the driver may be on its way to where it will wait. One that is found
+ * there so often, having run so long in between, does not wait.
+ */
+#define LOOKS_INSIDE 3
+#define BETWEEN_NS   UINT64_C(1000000)
+#define LOOK_NS      500000
+
+/* So long a thread must have run, or so long it is waited for, to be found harmless. */
+#define RUN_ENOUGH_NS UINT64_C(20000000)
+#define WAIT_MS       1000
+
+/* A holder that has just seen the process unlocked takes a moment to let go. */
+#define SEIZE_TRIES 50
+
+DEFINE_CLEANUP(DIR *, closedir);
+
+static uint64_t now_ms(void)
+{
+        struct timespec time;
+
+        clock_gettime(CLOCK_MONOTONIC, &time);
+        return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
+static void pause_ns(long ns)
+{
+        const struct timespec moment = { .tv_nsec = ns };
+
+        (void)nanosleep(&moment, NULL);
+}
+
+static int seize(pid_t thread)
+{
+        for (int i = 0; i < SEIZE_TRIES; i++) {
+                if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) == 0)
+                        return 0;
+                if (errno != EPERM)
+                        return -errno;
+                pause_ns(1000000);
+        }
+        return -EPERM;
+}
+
+/* Stops @thread, which we trace. A signal that comes in between is passed on. */
+static int stop(pid_t thread)
+{
+        int status;
+
+        if (ptrace(PTRACE_INTERRUPT, thread, NULL, NULL) < 0)
+                return -errno;
+        for (;;) {
+                if (waitpid(thread, &status, __WALL) < 0)
+                        return -errno;
+                if (!WIFSTOPPED(status))
+                        return -ESRCH;
+                if (status >> 16 == PTRACE_EVENT_STOP)
+                        return 0;
+                if (ptrace(PTRACE_CONT, thread, NULL, (void *)(uintptr_t)WSTOPSIG(status)) < 0)
+                        return -errno;
+        }
+}
+
+static void run_for(pid_t thread, long ns)
+{
+        if (ptrace(PTRACE_CONT, thread, NULL, NULL) == 0)
+                pause_ns(ns);
+}
+
+/* The driver's own threads are called cuda-EvtHandlr, cuda00001200005, ... */
+static bool is_drivers_own(pid_t pid, pid_t thread)
+{
+        char path[64], name[32] = "";
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", (int)pid, (int)thread);
+        file = thread == pid ? NULL : fopen(path, "re");
+        if (!file)
+                return false;
+        (void)!fgets(name, sizeof(name), file);
+        fclose(file);
+        return strncmp(name, "cuda", 4) == 0;
+}
+
+/* 'R', 'S', ...; 0 when it has ended. */
+static char get_run_state(pid_t pid, pid_t thread)
+{
+        char path[64], text[256] = "";
+        const char *after;
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)thread);
+        file = fopen(path, "re");
+        if (!file)
+                return '\0';
+        (void)!fgets(text, sizeof(text), file);
+        fclose(file);
+        after = strrchr(text, ')');
+        return after && after[1] ? after[2] : '\0';
+}
+
+/* 1: it is stopped; 0: it has ended, or sleeps in the driver until the unlock. */
+static int hold_one(const struct whereabouts *where, pid_t pid, pid_t thread,
+                    unsigned int timeout_ms)
+{
+        uint64_t deadline = now_ms() + timeout_ms;
+        int r;
+
+        if (get_run_state(pid, thread) == 'S' && whereabouts_is_asleep_inside(where, thread))
+                return 0;
+        r = seize(thread);
+        if (r < 0)
+                return r == -ESRCH ? 0 : r;
+        for (;;) {
+                if (stop(thread) < 0)
+                        return 0;
+                if (!whereabouts_is_inside(where, thread) || now_ms() >= deadline)
+                        return 1;
+                run_for(thread, RUN_NS);
+                if (get_run_state(pid, thread) == 'S' &&
+                    whereabouts_is_asleep_inside(where, thread)) {
+                        if (stop(thread) == 0)
+                                (void)ptrace(PTRACE_DETACH, thread, NULL, NULL);
+                        return 0;
+                }
+        }
+}
+
+static bool has_seen(const pid_t *threads, size_t n, pid_t thread)
+{
+        for (size_t i = 0; i < n; i++)
+                if (threads[i] == thread)
+                        return true;
+        return false;
+}
+
+/* The threads of the program that are not in @seen yet are added to it. Returns how many. */
+static size_t list_threads(pid_t pid, pid_t *seen, size_t n_seen)
+{
+        CLEANUP(closedirp) DIR *directory = NULL;
+        const struct dirent *entry;
+        size_t n = n_seen;
+        char path[32];
+
+        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+        directory = opendir(path);
+        while (directory && (entry = readdir(directory)) && n < THREADS_MAX) {
+                pid_t thread = (pid_t)strtol(entry->d_name, NULL, 10);
+
+                if (thread > 0 && !has_seen(seen, n, thread) && !is_drivers_own(pid, thread))
+                        seen[n++] = thread;
+        }
+        return n - n_seen;
+}
+
+/* A thread that runs can start others: until none is new. */
+static int hold_all(struct hold *hold, const struct whereabouts *where, unsigned int timeout_ms)
+{
+        CLEANUP(freep) pid_t *seen = calloc(THREADS_MAX, sizeof(*seen));
+        size_t n_seen = 0, n_new;
+        int r;
+
+        if (!seen)
+                return -ENOMEM;
+        while ((n_new = list_threads(hold->pid, seen, n_seen)) > 0) {
+                for (size_t i = n_seen; i < n_seen + n_new; i++) {
+                        r = hold_one(where, hold->pid, seen[i], timeout_ms);
+                        if (r < 0)
+                                return r;
+                        if (r > 0)
+                                hold->thread[hold->n_threads++] = seen[i];
+                }
+                n_seen += n_new;
+        }
+        return 0;
+}
+
+int hold_begin(struct hold *hold, pid_t pid, unsigned int timeout_ms)
+{
+        CLEANUP(whereabouts_deinitp) struct whereabouts where = WHEREABOUTS_NONE;
+        int r;
+
+        *hold = (struct hold){ .pid = pid };
+        hold->thread = calloc(THREADS_MAX, sizeof(*hold->thread));
+        if (!hold->thread)
+                return -ENOMEM;
+        r = whereabouts_init(&where, pid);
+        if (r == 0)
+                r = hold_all(hold, &where, timeout_ms);
+        if (r < 0)
+                hold_end(hold);
+        return r;
+}
+
+void hold_end(struct hold *hold)
+{
+        for (size_t i = 0; i < hold->n_threads; i++)
+                (void)ptrace(PTRACE_DETACH, hold->thread[i], NULL, NULL);
+        free(hold->thread);
+        *hold = (struct hold){ 0 };
+}
+
+/* Nanoseconds that @thread has run; 0 if the kernel does not tell. */
+static uint64_t get_run_time(pid_t pid, pid_t thread)
+{
+        uint64_t time = 0;
+        char path[64];
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)thread);
+        file = fopen(path, "re");
+        if (!file)
+                return 0;
+        if (fscanf(file, "%" SCNu64, &time) != 1)
+                time = 0;
+        fclose(file);
+        return time;
+}
+
+/* Of a thread that we trace; leaves it stopped, unless it has ended. */
+static bool runs_inside(const struct whereabouts *where, pid_t thread)
+{
+        uint64_t begin = get_run_time(where->pid, thread), last = begin, time = begin;
+        uint64_t deadline = now_ms() + WAIT_MS;
+        bool is_asleep = false;
+        int n = 0;
+
+        while (stop(thread) == 0) {
+                time = get_run_time(where->pid, thread);
+                if (time - last >= BETWEEN_NS && whereabouts_is_inside(where, thread)) {
+                        last = time;
+                        n++;
+                }
+                if (n == LOOKS_INSIDE)
+                        return true;
+                if (is_asleep || time - begin >= RUN_ENOUGH_NS || now_ms() >= deadline)
+                        return false;
+                run_for(thread, LOOK_NS);
+                is_asleep = get_run_state(where->pid, thread) == 'S';
+        }
+        return false;
+}
+
+static bool is_seen_inside(const struct whereabouts *where, pid_t thread)
+{
+        bool is_inside;
+
+        if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) < 0)
+                return false;
+        is_inside = runs_inside(where, thread);
+        (void)ptrace(PTRACE_DETACH, thread, NULL, NULL);
+        return is_inside;
+}
+
+bool hold_look(pid_t pid)
+{
+        CLEANUP(whereabouts_deinitp) struct whereabouts where = WHEREABOUTS_NONE;
+        CLEANUP(freep) pid_t *threads = calloc(THREADS_MAX, sizeof(*threads));
+        size_t n = threads ? list_threads(pid, threads, 0) : 0;
+
+        if (whereabouts_init(&where, pid) < 0)
+                return false;
+        pause_ns(1000000); /* those that will wait in a call have come to it by then, mostly */
+        for (size_t i = 0; i < n; i++)
+                if (get_run_state(pid, threads[i]) == 'R' && is_seen_inside(&where, threads[i]))
+                        return true;
+        return false;
+}

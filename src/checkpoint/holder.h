@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CHECKPOINT_HOLDER_H
+#define CHECKPOINT_HOLDER_H
+
+/*
+ * Who is held. A hold lasts until its process has been unlocked, by us or by anybody: the action that
+ * began it is over by then, and our caller may be, too. Then this process stays for the hold alone.
+ */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* holder_hold() - stop the threads of the locked process @pid; errors as hold_begin(), -E2BIG. */
+int holder_hold(pid_t pid);
+
+/* holder_check() - let go who runs again or has ended. Returns whether somebody is still held. */
+bool holder_check(void);
+
+/* How often to check while somebody is held. */
+#define HOLDER_CHECK_MS 5
+
+#endif

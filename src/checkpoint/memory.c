@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/paths.h"
+#include "base/size.h"
+#include "checkpoint/driver.h"
+#include "checkpoint/nvml.h"
+
+/* Bytes of each device, in the order of the job's list. */
+struct need {
+        uint64_t bytes[CHECKPOINT_PAIRS_MAX];
+};
+
+static bool read_devices(struct job *job)
+{
+        const char *call;
+        CUresult code;
+
+        return job->devices.n > 0 || device_list_read(&job->devices, &call, &code) == 0;
+}
+
+static int read_start_time(int pid, uint64_t *ret_start)
+{
+        char path[32], text[1024] = "";
+        const char *after;
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        file = fopen(path, "re");
+        if (!file)
+                return -ESRCH;
+        (void)!fgets(text, sizeof(text), file);
+        fclose(file);
+        after = strrchr(text, ')'); /* the name before it may hold anything */
+        return after && sscanf(after,
+                               ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+                               " %*s %*s %*s %" SCNu64,
+                               ret_start) == 1
+                       ? 0
+                       : -ESRCH;
+}
+
+/* RUN/checkpoint/PID-START, in a folder that only we can write to. */
+static int note_path(char *path, int pid, bool can_make)
+{
+        char run[PATHS_MAX], directory[PATHS_MAX], name[64];
+        struct stat status;
+        uint64_t start;
+
+        if (paths_run(run) < 0 || paths_join(directory, run, "checkpoint") < 0 ||
+            read_start_time(pid, &start) < 0)
+                return -ENOENT;
+        if (can_make) {
+                (void)mkdir(run, 0755);
+                (void)mkdir(directory, 0700);
+        }
+        if (lstat(directory, &status) < 0 || !S_ISDIR(status.st_mode) ||
+            status.st_uid != geteuid() || (status.st_mode & 022))
+                return -ENOENT;
+        snprintf(name, sizeof(name), "%d-%" PRIu64, pid, start);
+        return paths_join(path, directory, name);
+}
+
+static void write_note(const struct job *job, int pid, const struct need *need)
+{
+        char path[PATHS_MAX], uuid[DEVICE_UUID_MAX];
+        FILE *file;
+
+        if (note_path(path, pid, true) < 0)
+                return;
+        file = fopen(path, "we");
+        if (!file)
+                return;
+        for (unsigned int i = 0; i < job->devices.n; i++)
+                if (need->bytes[i] > 0)
+                        fprintf(file, "%s %" PRIu64 "\n",
+                                device_format_uuid(uuid, &job->devices.device[i].uuid),
+                                need->bytes[i]);
+        fclose(file);
+}
+
+static void add_need(const struct job *job, struct need *need, const char *uuid, uint64_t bytes)
+{
+        char text[DEVICE_UUID_MAX];
+
+        for (unsigned int i = 0; i < job->devices.n; i++)
+                if (strcasecmp(device_format_uuid(text, &job->devices.device[i].uuid), uuid) == 0)
+                        need->bytes[i] += bytes;
+}
+
+/* What process @pid needs, where it was. False: nobody has noted it. */
+static bool read_note(const struct job *job, int pid, struct need *ret_need)
+{
+        char path[PATHS_MAX], uuid[64];
+        uint64_t bytes;
+        FILE *file;
+
+        if (note_path(path, pid, false) < 0)
+                return false;
+        file = fopen(path, "re");
+        if (!file)
+                return false;
+        while (fscanf(file, "%63s %" SCNu64, uuid, &bytes) == 2)
+                add_need(job, ret_need, uuid, bytes);
+        fclose(file);
+        return true;
+}
+
+void memory_note(struct job *job, int i)
+{
+        struct checkpoint_wire_process *process = &job->answer.process[i];
+        char uuid[DEVICE_UUID_MAX];
+        struct need need = { { 0 } };
+
+        if (!read_devices(job))
+                return;
+        process->bytes = 0;
+        for (unsigned int d = 0; d < job->devices.n; d++) {
+                need.bytes[d] = nvml_get_used(
+                        device_format_uuid(uuid, &job->devices.device[d].uuid), process->pid);
+                process->bytes += need.bytes[d];
+        }
+        if (process->bytes > 0)
+                write_note(job, process->pid, &need);
+}
+
+void memory_forget(const struct job *job, int i)
+{
+        char path[PATHS_MAX];
+
+        if (note_path(path, job->answer.process[i].pid, false) == 0)
+                (void)unlink(path);
+}
+
+static int check_device(struct job *job, unsigned int d, uint64_t needed)
+{
+        char uuid[DEVICE_UUID_MAX], lacks[SIZE_TEXT_MAX], wants[SIZE_TEXT_MAX], has[SIZE_TEXT_MAX];
+        char hint[128];
+        uint64_t left;
+
+        device_format_uuid(uuid, &job->devices.device[d].uuid);
+        if (needed == 0 || nvml_get_free(&left, uuid) < 0 || left >= needed)
+                return 0;
+        snprintf(hint, sizeof(hint), "free %s there, or restore on another device",
+                 size_format(lacks, needed - left));
+        return job_fail(job, -1, VGPU_CHECKPOINT_ERROR_NO_ROOM, "", CUDA_SUCCESS, hint,
+                        "device %u (%s) has %s left and the restore needs %s: it was not tried, "
+                        "because the driver does not survive it",
+                        d, uuid, size_format(has, left), size_format(wants, needed));
+}
+
+int memory_check(struct job *job)
+{
+        struct need need = { { 0 } };
+
+        if (!read_devices(job))
+                return 0;
+        for (uint32_t i = 0; i < job->answer.n_processes; i++) {
+                struct checkpoint_wire_process *process = &job->answer.process[i];
+                struct need was = { { 0 } };
+
+                if (process->state != CU_PROCESS_STATE_CHECKPOINTED ||
+                    !read_note(job, process->pid, &was))
+                        continue;
+                process->bytes = 0;
+                for (unsigned int d = 0; d < job->devices.n; d++) {
+                        need.bytes[job->pairs.n && !job->is_undoing ? job->pairs.to[d] : d] +=
+                                was.bytes[d];
+                        process->bytes += was.bytes[d];
+                }
+        }
+        for (unsigned int d = 0; d < job->devices.n; d++)
+                if (check_device(job, d, need.bytes[d]) < 0)
+                        return -1;
+        return 0;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CHECKPOINT_MEMORY_H
+#define CHECKPOINT_MEMORY_H
+
+/*
+ * Will it fit? A restore that finds too little memory spoils the process for ever (measured on driver
+ * 580), so the devices are asked before.
+ *
+ * How much a process needs is known while it runs, from NVML. It is written down at the checkpoint,
+ * in the run directory under the process' number and start, for whoever restores it. Without the
+ * note (somebody else has made the checkpoint) or without NVML nothing is known, and the restore is
+ * tried.
+ */
+
+#include "checkpoint/job.h"
+
+/* memory_note() - before the checkpoint of process @i: how much it holds, and where. Never fails. */
+void memory_note(struct job *job, int i);
+
+/* memory_forget() - process @i has been restored. */
+void memory_forget(const struct job *job, int i);
+
+/*
+ * memory_check() - have the devices room for all processes of the job that are checkpointed, where
+ * the job's pairs send them? -1 with the failure noted in the job.
+ */
+int memory_check(struct job *job);
+
+#endif
