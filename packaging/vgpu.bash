@@ -4,8 +4,8 @@
 # shellcheck shell=bash
 
 _vgpu_commands() {
-        echo devices create run ls suspend resume migrate rm top accounting usage info env show \
-                types utilization sessions licence metadata placements heterogeneous capabilities version-range
+        echo devices create run ls suspend resume migrate rm checkpoint top accounting usage info \
+                env show types utilization sessions licence metadata placements heterogeneous capabilities version-range
 }
 
 _vgpu_options() {
@@ -23,6 +23,7 @@ _vgpu_options() {
         metadata) echo --device --output ;;
         utilization) echo --device --processes ;;
         licence | sessions | placements | heterogeneous | capabilities) echo --device ;;
+        checkpoint) echo --timeout --gpu --tree --careful --force --for ;;
         esac
         echo --json --help
 }
@@ -43,6 +44,16 @@ _vgpu_program() {
                 *) echo "$i" && return ;;
                 esac
         done
+}
+
+# An action, then processes: those that have a CUDA driver loaded are not told from others here.
+_vgpu_checkpoint() {
+        if [ "$COMP_CWORD" -eq 2 ]; then
+                echo state tid wait lock checkpoint restore unlock suspend resume toggle
+                echo dump load check
+        else
+                ps -u "$(id -u)" -o pid= 2>/dev/null
+        fi
 }
 
 _vgpu() {
@@ -74,8 +85,9 @@ _vgpu() {
         --by) choices="tenant vgpu process device" ;;
         --sort) choices="gpu memory encoder time name" ;;
         --since | --until) choices="today 7d" ;;
-        --fb | --name | --timeout | --delay) return ;;
+        --fb | --name | --timeout | --delay | --gpu) return ;;
         -o | --output) compopt -o default && return ;;
+        --for) choices="running locked checkpointed" ;;
         *)
                 case $word in
                 -*) choices=$(_vgpu_options "$command") ;;
@@ -96,6 +108,7 @@ _vgpu() {
                                         compopt -o default
                                 fi
                                 ;;
+                        checkpoint) choices=$(_vgpu_checkpoint) ;;
                         run) choices="--vgpu --fb" ;;
                         esac
                         ;;

@@ -71,6 +71,16 @@ static bool is_option(const struct option *option, const char *word, size_t leng
         return strlen(option->name) == length && strncmp(option->name, word, length) == 0;
 }
 
+static void take_repeated(struct parser *parser, const char *value)
+{
+        struct arguments *arguments = parser->arguments;
+
+        if (arguments->n_repeated == COMMAND_REPEATS_MAX)
+                complain(parser, "", "an option is given more than %d times", COMMAND_REPEATS_MAX);
+        else if (value)
+                arguments->repeated[arguments->n_repeated++] = value;
+}
+
 /* Takes the option @word, perhaps with the value @next. Returns how many words it has taken. */
 static int take_option(struct parser *parser, const char *word, const char *next)
 {
@@ -90,9 +100,11 @@ static int take_option(struct parser *parser, const char *word, const char *next
                         complain(parser, "", "--%s takes no value", option->name);
                 if (option->argument && !value && !next)
                         complain(parser, "", "--%s needs %s", option->name, option->argument);
-                if (arguments->values[i] && option->argument)
+                if (arguments->values[i] && option->argument && !option->may_repeat)
                         complain(parser, "", "--%s is given twice", option->name);
                 arguments->values[i] = !option->argument ? "" : value ? value : next;
+                if (option->may_repeat)
+                        take_repeated(parser, arguments->values[i]);
                 return option->argument && !value && next ? 2 : 1;
         }
         if (strcmp(word, "--json") == 0)

@@ -15,7 +15,9 @@
 
 struct arguments {
         const struct command *command;
-        const char *values[COMMAND_OPTIONS_MAX]; /* by the option's place; "": has no value */
+        const char *values[COMMAND_OPTIONS_MAX];   /* by the option's place; "": has no value */
+        const char *repeated[COMMAND_REPEATS_MAX]; /* of the option that may be repeated */
+        size_t n_repeated;
         bool is_json;
         bool wants_help;
         size_t n_words;

@@ -20,10 +20,12 @@ struct option {
         const char *name;     /* without the dashes; NULL ends a list */
         const char *argument; /* as the help calls it; NULL: takes none */
         const char *help;
-        char letter; /* the short form, or 0 */
+        char letter;     /* the short form, or 0 */
+        bool may_repeat; /* at most one option of a command */
 };
 
-#define COMMAND_OPTIONS_MAX 8
+#define COMMAND_OPTIONS_MAX 16
+#define COMMAND_REPEATS_MAX 32
 
 struct command {
         const char *name;
@@ -42,11 +44,11 @@ struct command {
 extern const struct command command_checkpoint_check, command_checkpoint_dump,
         command_checkpoint_load;
 
-extern const struct command command_accounting, command_capabilities, command_create,
-        command_devices, command_env, command_heterogeneous, command_info, command_licence,
-        command_ls, command_metadata, command_migrate, command_placements, command_resume,
-        command_rm, command_run, command_sessions, command_show, command_suspend, command_top,
-        command_types, command_usage, command_utilization, command_version_range;
+extern const struct command command_accounting, command_capabilities, command_checkpoint,
+        command_create, command_devices, command_env, command_heterogeneous, command_info,
+        command_licence, command_ls, command_metadata, command_migrate, command_placements,
+        command_resume, command_rm, command_run, command_sessions, command_show, command_suspend,
+        command_top, command_types, command_usage, command_utilization, command_version_range;
 
 /* All of them, in the order of the help; ends with NULL. */
 extern const struct command *const commands[];
