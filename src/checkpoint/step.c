@@ -123,7 +123,10 @@ static int check_caller(struct job *job, enum step step)
                         "the caller is gone");
 }
 
-/* The driver's thread in a stopped process can't answer: the call would never return, nor time out. */
+/*
+ * The driver's thread in a stopped process can't answer. Measured: then not even the question for its
+ * state returns, and no time-out of a lock passes.
+ */
 static int check_stopped(struct job *job, int i)
 {
         int pid = job->answer.process[i].pid;
@@ -198,6 +201,8 @@ int step_read_state(struct job *job, int i)
         CUprocessState state;
         CUresult code;
 
+        if (check_stopped(job, i) < 0)
+                return -1;
         tell(job, i, "cuCheckpointProcessGetState");
         code = driver.cuCheckpointProcessGetState(process->pid, &state);
         if (code != CUDA_SUCCESS) {
