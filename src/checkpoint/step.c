@@ -15,6 +15,7 @@
 #include "checkpoint/driver.h"
 #include "checkpoint/meaning.h"
 #include "checkpoint/memory.h"
+#include "checkpoint/whereabouts.h"
 
 /* The driver gives up on a process a little before it has ended. */
 #define DEATH_MS 300
@@ -141,7 +142,7 @@ static int check_stopped(struct job *job, int i)
         (void)!fgets(text, sizeof(text), file);
         fclose(file);
         after = strrchr(text, ')');
-        if (!after || strncmp(after, ") T", 3) != 0)
+        if (!after || strncmp(after, ") T", 3) != 0 || !whereabouts_has_driver(pid))
                 return 0;
         return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
                         "let it run first: kill -CONT",

@@ -149,3 +149,10 @@ bool whereabouts_is_asleep_inside(const struct whereabouts *where, pid_t thread)
         return sscanf(text, "%*d %*s %*s %*s %*s %*s %*s %lx", &sp) == 1 &&
                has_driver_on_stack(where, sp, false);
 }
+
+bool whereabouts_has_driver(pid_t pid)
+{
+        CLEANUP(whereabouts_deinitp) struct whereabouts where = WHEREABOUTS_NONE;
+
+        return whereabouts_init(&where, pid) == 0 && where.n_ranges > 0;
+}

@@ -32,6 +32,9 @@ bool whereabouts_is_inside(const struct whereabouts *where, pid_t thread);
 /* whereabouts_is_asleep_inside() - of a thread that sleeps in a system call. If unsure: no. */
 bool whereabouts_is_asleep_inside(const struct whereabouts *where, pid_t thread);
 
+/* whereabouts_has_driver() - has process @pid loaded it? */
+bool whereabouts_has_driver(pid_t pid);
+
 static inline void whereabouts_deinitp(struct whereabouts *where)
 {
         whereabouts_deinit(where);
