@@ -148,7 +148,7 @@ nvmlReturn_t our_nvmlDeviceGetVgpuMetadata(nvmlDevice_t handle, nvmlVgpuPgpuMeta
         struct board_host host;
         struct opaque opaque;
         struct site site;
-        nvmlReturn_t r = size ? site_of_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_device(&site, handle, size);
 
         if (r != NVML_SUCCESS)
                 return r;
@@ -176,7 +176,7 @@ nvmlReturn_t our_nvmlDeviceGetPgpuMetadataString(nvmlDevice_t handle, char *text
 {
         struct board_device_detail detail;
         struct site site;
-        nvmlReturn_t r = size ? site_of_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_device(&site, handle, size);
 
         if (r != NVML_SUCCESS)
                 return r;

@@ -95,8 +95,8 @@ static nvmlReturn_t list_places(nvmlDevice_t handle, nvmlVgpuTypeId_t type,
         unsigned int mode = NVML_VGPU_PGPU_HETEROGENEOUS_MODE;
         struct places places;
         struct site site;
-        nvmlReturn_t r = only_creatable ? site_of_whole_device(&site, handle)
-                                        : site_of_device(&site, handle);
+        nvmlReturn_t r = only_creatable ? site_of_whole_device(&site, handle, true)
+                                        : site_of_device(&site, handle, true);
 
         if (r != NVML_SUCCESS)
                 return r;
@@ -135,8 +135,7 @@ our_nvmlGpuInstanceGetVgpuTypeCreatablePlacements(nvmlGpuInstance_t handle,
 {
         struct places places;
         struct site site;
-        nvmlReturn_t r =
-                info ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_shared_gpu_instance(&site, handle, info);
 
         if (r != NVML_SUCCESS)
                 return r;
@@ -157,7 +156,7 @@ nvmlReturn_t our_nvmlVgpuTypeGetMaxInstances(nvmlDevice_t handle, nvmlVgpuTypeId
 {
         struct board_offer offer;
         struct site site;
-        nvmlReturn_t r = site_of_device(&site, handle);
+        nvmlReturn_t r = site_of_device(&site, handle, true);
 
         if (r != NVML_SUCCESS)
                 return r;

@@ -4,59 +4,54 @@
 #include "nvml/utilization.h"
 #include "nvml/view.h"
 
+static void fill_sample(void *element, const struct utilization *one)
+{
+        *(nvmlProcessUtilizationSample_t *)element =
+                (nvmlProcessUtilizationSample_t){ .pid = one->sample.pid,
+                                                  .timeStamp = one->sample.timestamp_us,
+                                                  .smUtil = one->sample.gpu,
+                                                  .memUtil = one->sample.memory,
+                                                  .encUtil = one->sample.encoder,
+                                                  .decUtil = one->sample.decoder };
+}
+
+static void fill_info(void *element, const struct utilization *one)
+{
+        *(nvmlProcessUtilizationInfo_v1_t *)element =
+                (nvmlProcessUtilizationInfo_v1_t){ .timeStamp = one->sample.timestamp_us,
+                                                   .pid = one->sample.pid,
+                                                   .smUtil = one->sample.gpu,
+                                                   .memUtil = one->sample.memory,
+                                                   .encUtil = one->sample.encoder,
+                                                   .decUtil = one->sample.decoder,
+                                                   .jpgUtil = one->sample.jpeg,
+                                                   .ofaUtil = one->sample.ofa };
+}
+
+static const struct utilization_list samples_list = { .next = utilization_next_process,
+                                                      .fill = fill_sample,
+                                                      .size = sizeof(
+                                                              nvmlProcessUtilizationSample_t) };
+static const struct utilization_list info_list = { .next = utilization_next_process,
+                                                   .fill = fill_info,
+                                                   .size = sizeof(
+                                                           nvmlProcessUtilizationInfo_v1_t) };
+
 nvmlReturn_t our_nvmlDeviceGetProcessUtilization(nvmlDevice_t handle,
                                                  nvmlProcessUtilizationSample_t *samples,
                                                  unsigned int *count,
                                                  unsigned long long last_seen_us)
 {
         struct board_device device;
-        struct utilization one;
-        unsigned int n = 0;
         nvmlReturn_t r;
 
         if (!view_is_substitute())
                 return NVML_REAL(nvmlDeviceGetProcessUtilization)(handle, samples, count,
                                                                   last_seen_us);
         r = view_device(&device, handle, count);
-        if (r == NVML_SUCCESS)
-                r = utilization_room(samples, count, device.index, utilization_next_process,
-                                     last_seen_us);
-        if (r != NVML_SUCCESS || !samples)
-                return r;
-        for (uint32_t cursor = 0;
-             n < *count && utilization_next_new(&one, &cursor, device.index,
-                                                utilization_next_process, last_seen_us);
-             n++)
-                samples[n] = (nvmlProcessUtilizationSample_t){ .pid = one.sample.pid,
-                                                               .timeStamp = one.sample.timestamp_us,
-                                                               .smUtil = one.sample.gpu,
-                                                               .memUtil = one.sample.memory,
-                                                               .encUtil = one.sample.encoder,
-                                                               .decUtil = one.sample.decoder };
-        *count = n;
-        return NVML_SUCCESS;
-}
-
-static void fill(nvmlProcessesUtilizationInfo_v1_t *info, uint32_t device)
-{
-        struct utilization one;
-        unsigned int n = 0;
-
-        for (uint32_t cursor = 0;
-             n < info->processSamplesCount &&
-             utilization_next_new(&one, &cursor, device, utilization_next_process,
-                                  info->lastSeenTimeStamp);
-             n++)
-                info->procUtilArray[n] =
-                        (nvmlProcessUtilizationInfo_v1_t){ .timeStamp = one.sample.timestamp_us,
-                                                           .pid = one.sample.pid,
-                                                           .smUtil = one.sample.gpu,
-                                                           .memUtil = one.sample.memory,
-                                                           .encUtil = one.sample.encoder,
-                                                           .decUtil = one.sample.decoder,
-                                                           .jpgUtil = one.sample.jpeg,
-                                                           .ofaUtil = one.sample.ofa };
-        info->processSamplesCount = n;
+        return r == NVML_SUCCESS ? utilization_answer(&samples_list, device.index, last_seen_us,
+                                                      samples, count)
+                                 : r;
 }
 
 nvmlReturn_t our_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t handle,
@@ -72,10 +67,8 @@ nvmlReturn_t our_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t handle,
         if (info->version != NVML_VERSION(nvmlProcessesUtilizationInfo_v1_t, 1))
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         r = view_device(&device, handle, true);
-        if (r == NVML_SUCCESS)
-                r = utilization_room(info->procUtilArray, &info->processSamplesCount, device.index,
-                                     utilization_next_process, info->lastSeenTimeStamp);
-        if (r == NVML_SUCCESS && info->procUtilArray)
-                fill(info, device.index);
-        return r;
+        return r == NVML_SUCCESS
+                       ? utilization_answer(&info_list, device.index, info->lastSeenTimeStamp,
+                                            info->procUtilArray, &info->processSamplesCount)
+                       : r;
 }

@@ -57,79 +57,68 @@ static nvmlReturn_t prepare_list(struct board_device *ret_device, nvmlDevice_t h
                                  : r;
 }
 
-static nvmlReturn_t list_v1(nvmlDevice_t handle, uint32_t kinds, unsigned int *count,
-                            nvmlProcessInfo_v1_t *list)
+static void fill_v1(void *element, const struct board_process *process)
 {
-        struct board_process process;
-        struct board_device device;
-        nvmlReturn_t r = prepare_list(&device, handle, kinds, count, list);
-        unsigned int n = 0;
-
-        if (r != NVML_SUCCESS)
-                return r;
-        for (uint32_t cursor = 0;
-             n < *count && process_next(&process, &cursor, device.index, kinds); n++)
-                list[n] = (nvmlProcessInfo_v1_t){ .pid = process.pid,
-                                                  .usedGpuMemory = process.memory_used };
-        *count = n;
-        return NVML_SUCCESS;
+        *(nvmlProcessInfo_v1_t *)element =
+                (nvmlProcessInfo_v1_t){ .pid = process->pid,
+                                        .usedGpuMemory = process->memory_used };
 }
 
-static nvmlReturn_t list_v2(nvmlDevice_t handle, uint32_t kinds, unsigned int *count,
-                            nvmlProcessInfo_t *list)
+static void fill_v2(void *element, const struct board_process *process)
+{
+        *(nvmlProcessInfo_t *)element =
+                (nvmlProcessInfo_t){ .pid = process->pid,
+                                     .usedGpuMemory = process->memory_used,
+                                     .gpuInstanceId = process_get_gpu_instance(process),
+                                     .computeInstanceId = NVML_INVALID_MIG_ID };
+}
+
+static void fill_detail(void *element, const struct board_process *process)
+{
+        *(nvmlProcessDetail_v1_t *)element =
+                (nvmlProcessDetail_v1_t){ .pid = process->pid,
+                                          .usedGpuMemory = process->memory_used,
+                                          .gpuInstanceId = process_get_gpu_instance(process),
+                                          .computeInstanceId = NVML_INVALID_MIG_ID };
+}
+
+static nvmlReturn_t list(nvmlDevice_t handle, uint32_t kinds, unsigned int *count, void *elements,
+                         size_t size, void (*fill)(void *, const struct board_process *))
 {
         struct board_process process;
         struct board_device device;
-        nvmlReturn_t r = prepare_list(&device, handle, kinds, count, list);
+        nvmlReturn_t r = prepare_list(&device, handle, kinds, count, elements);
         unsigned int n = 0;
 
         if (r != NVML_SUCCESS)
                 return r;
         for (uint32_t cursor = 0;
              n < *count && process_next(&process, &cursor, device.index, kinds); n++)
-                list[n] = (nvmlProcessInfo_t){ .pid = process.pid,
-                                               .usedGpuMemory = process.memory_used,
-                                               .gpuInstanceId = process_get_gpu_instance(&process),
-                                               .computeInstanceId = NVML_INVALID_MIG_ID };
+                fill((char *)elements + n * size, &process);
         *count = n;
         return NVML_SUCCESS;
 }
 
 /* clang-format off */
-#define DEFINE_LIST(name, kinds, entry, list_them)                                                \
-        nvmlReturn_t our_##name(nvmlDevice_t handle, unsigned int *count, entry *list)            \
+#define DEFINE_LIST(name, kinds, entry, fill)                                                     \
+        nvmlReturn_t our_##name(nvmlDevice_t handle, unsigned int *count, entry *entries)         \
         {                                                                                         \
-                return view_is_substitute() ? list_them(handle, kinds, count, list)               \
-                                            : NVML_REAL(name)(handle, count, list);               \
+                return view_is_substitute()                                                       \
+                               ? list(handle, kinds, count, entries, sizeof(*entries), fill)      \
+                               : NVML_REAL(name)(handle, count, entries);                         \
         }
 #define DEFINE_LISTS(name, kinds)                                                                 \
-        DEFINE_LIST(name, kinds, nvmlProcessInfo_v1_t, list_v1)                                   \
-        DEFINE_LIST(name##_v2, kinds, nvmlProcessInfo_t, list_v2)                                 \
-        DEFINE_LIST(name##_v3, kinds, nvmlProcessInfo_t, list_v2)
+        DEFINE_LIST(name, kinds, nvmlProcessInfo_v1_t, fill_v1)                                   \
+        DEFINE_LIST(name##_v2, kinds, nvmlProcessInfo_t, fill_v2)                                 \
+        DEFINE_LIST(name##_v3, kinds, nvmlProcessInfo_t, fill_v2)
 
 DEFINE_LISTS(nvmlDeviceGetComputeRunningProcesses, BOARD_COMPUTE)
 DEFINE_LISTS(nvmlDeviceGetGraphicsRunningProcesses, BOARD_GRAPHICS)
 DEFINE_LISTS(nvmlDeviceGetMPSComputeRunningProcesses, 0)
 /* clang-format on */
 
-static void fill_details(nvmlProcessDetailList_v1_t *list, uint32_t device, uint32_t kinds)
-{
-        struct board_process process;
-        unsigned int n = 0;
-
-        for (uint32_t cursor = 0;
-             n < list->numProcArrayEntries && process_next(&process, &cursor, device, kinds); n++)
-                list->procArray[n] = (nvmlProcessDetail_v1_t){
-                        .pid = process.pid,
-                        .usedGpuMemory = process.memory_used,
-                        .gpuInstanceId = process_get_gpu_instance(&process),
-                        .computeInstanceId = NVML_INVALID_MIG_ID,
-                };
-        list->numProcArrayEntries = n;
-}
-
 nvmlReturn_t our_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t handle,
-                                                       nvmlProcessDetailList_v1_t *list)
+                                                       nvmlProcessDetailList_v1_t *details)
 {
         static const uint32_t kinds[] = {
                 [NVML_PROCESS_MODE_COMPUTE] = BOARD_COMPUTE,
@@ -137,20 +126,14 @@ nvmlReturn_t our_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t handle,
                 [NVML_PROCESS_MODE_MPS] = 0,
                 [NVML_PROCESS_MODE_ALL] = BOARD_COMPUTE | BOARD_GRAPHICS,
         };
-        struct board_device device;
-        nvmlReturn_t r;
-
         if (!view_is_substitute())
-                return NVML_REAL(nvmlDeviceGetRunningProcessDetailList)(handle, list);
-        if (!list)
+                return NVML_REAL(nvmlDeviceGetRunningProcessDetailList)(handle, details);
+        if (!details)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        if (list->version != NVML_VERSION(nvmlProcessDetailList_v1_t, 1))
+        if (details->version != NVML_VERSION(nvmlProcessDetailList_v1_t, 1))
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        if (list->mode > NVML_PROCESS_MODE_ALL)
+        if (details->mode > NVML_PROCESS_MODE_ALL)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        r = prepare_list(&device, handle, kinds[list->mode], &list->numProcArrayEntries,
-                         list->procArray);
-        if (r == NVML_SUCCESS)
-                fill_details(list, device.index, kinds[list->mode]);
-        return r;
+        return list(handle, kinds[details->mode], &details->numProcArrayEntries, details->procArray,
+                    sizeof(*details->procArray), fill_detail);
 }

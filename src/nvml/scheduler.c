@@ -54,7 +54,7 @@ our_nvmlDeviceGetVgpuSchedulerCapabilities(nvmlDevice_t handle,
 
         if (!capabilities)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        r = site_of_device(&site, handle);
+        r = site_of_device(&site, handle, true);
         if (r != NVML_SUCCESS)
                 return r;
         if (!board_read_device_detail(site.board, site.device.index, &detail))
@@ -77,7 +77,7 @@ nvmlReturn_t our_nvmlDeviceGetVgpuSchedulerState(nvmlDevice_t handle,
 {
         struct board_scheduler scheduler;
         struct site site;
-        nvmlReturn_t r = state ? site_of_whole_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_whole_device(&site, handle, state);
 
         if (r != NVML_SUCCESS)
                 return r;
@@ -93,8 +93,7 @@ nvmlReturn_t our_nvmlGpuInstanceGetVgpuSchedulerState(nvmlGpuInstance_t handle,
 {
         struct board_scheduler scheduler;
         struct site site;
-        nvmlReturn_t r =
-                state ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_shared_gpu_instance(&site, handle, state);
 
         if (r != NVML_SUCCESS)
                 return r;
@@ -126,7 +125,7 @@ nvmlReturn_t our_nvmlDeviceGetVgpuSchedulerState_v2(nvmlDevice_t handle,
                                                     nvmlVgpuSchedulerStateInfo_v2_t *state)
 {
         struct site site;
-        nvmlReturn_t r = state ? site_of_whole_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_whole_device(&site, handle, state);
 
         return r == NVML_SUCCESS ? get_state_v2(&site, state) : r;
 }
@@ -135,8 +134,7 @@ nvmlReturn_t our_nvmlGpuInstanceGetVgpuSchedulerState_v2(nvmlGpuInstance_t handl
                                                          nvmlVgpuSchedulerStateInfo_v2_t *state)
 {
         struct site site;
-        nvmlReturn_t r =
-                state ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_shared_gpu_instance(&site, handle, state);
 
         return r == NVML_SUCCESS ? get_state_v2(&site, state) : r;
 }
@@ -177,32 +175,48 @@ _Static_assert(offsetof(nvmlVgpuSchedulerLogEntry_v2_t, weight) ==
                        sizeof(nvmlVgpuSchedulerLogEntry_t),
                "the second generation adds one field behind the first");
 
+/* What both logs of the first generation have in front of their entries. */
+struct log_head {
+        unsigned int policy, arr;
+        nvmlVgpuSchedulerParams_t parameters;
+        unsigned int n;
+};
+
+static struct log_head get_log(const struct site *site, uint32_t engine,
+                               nvmlVgpuSchedulerLogEntry_t *entries)
+{
+        struct board_scheduler scheduler = read_scheduler(site, engine);
+
+        return (struct log_head){ .policy = scheduler.policy,
+                                  .arr = scheduler.arr,
+                                  .parameters = get_parameters(&scheduler),
+                                  .n = copy_log(site, engine, entries, sizeof(*entries)) };
+}
+
 nvmlReturn_t our_nvmlDeviceGetVgpuSchedulerLog(nvmlDevice_t handle, nvmlVgpuSchedulerLog_t *log)
 {
-        struct board_scheduler scheduler;
+        struct log_head head;
         struct site site;
-        nvmlReturn_t r = log ? site_of_whole_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_whole_device(&site, handle, log);
 
         if (r != NVML_SUCCESS)
                 return r;
         if (!is_engine(log->engineId))
                 log->engineId = BOARD_ENGINE_GRAPHICS;
-        scheduler = read_scheduler(&site, log->engineId);
-        log->schedulerPolicy = scheduler.policy;
-        log->arrMode = scheduler.arr;
-        log->schedulerParams = get_parameters(&scheduler);
-        log->entriesCount =
-                copy_log(&site, log->engineId, log->logEntries, sizeof(log->logEntries[0]));
+        head = get_log(&site, log->engineId, log->logEntries);
+        log->schedulerPolicy = head.policy;
+        log->arrMode = head.arr;
+        log->schedulerParams = head.parameters;
+        log->entriesCount = head.n;
         return NVML_SUCCESS;
 }
 
 nvmlReturn_t our_nvmlGpuInstanceGetVgpuSchedulerLog(nvmlGpuInstance_t handle,
                                                     nvmlVgpuSchedulerLogInfo_v1_t *log)
 {
-        struct board_scheduler scheduler;
+        struct log_head head;
         struct site site;
-        nvmlReturn_t r =
-                log ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_shared_gpu_instance(&site, handle, log);
 
         if (r != NVML_SUCCESS)
                 return r;
@@ -210,12 +224,11 @@ nvmlReturn_t our_nvmlGpuInstanceGetVgpuSchedulerLog(nvmlGpuInstance_t handle,
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         if (!is_engine(log->engineId))
                 return NVML_ERROR_INVALID_ARGUMENT;
-        scheduler = read_scheduler(&site, log->engineId);
-        log->schedulerPolicy = scheduler.policy;
-        log->arrMode = scheduler.arr;
-        log->schedulerParams = get_parameters(&scheduler);
-        log->entriesCount =
-                copy_log(&site, log->engineId, log->logEntries, sizeof(log->logEntries[0]));
+        head = get_log(&site, log->engineId, log->logEntries);
+        log->schedulerPolicy = head.policy;
+        log->arrMode = head.arr;
+        log->schedulerParams = head.parameters;
+        log->entriesCount = head.n;
         return NVML_SUCCESS;
 }
 
@@ -238,7 +251,7 @@ nvmlReturn_t our_nvmlDeviceGetVgpuSchedulerLog_v2(nvmlDevice_t handle,
                                                   nvmlVgpuSchedulerLogInfo_v2_t *log)
 {
         struct site site;
-        nvmlReturn_t r = log ? site_of_whole_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_whole_device(&site, handle, log);
 
         return r == NVML_SUCCESS ? get_log_v2(&site, log) : r;
 }
@@ -247,8 +260,7 @@ nvmlReturn_t our_nvmlGpuInstanceGetVgpuSchedulerLog_v2(nvmlGpuInstance_t handle,
                                                        nvmlVgpuSchedulerLogInfo_v2_t *log)
 {
         struct site site;
-        nvmlReturn_t r =
-                log ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_shared_gpu_instance(&site, handle, log);
 
         return r == NVML_SUCCESS ? get_log_v2(&site, log) : r;
 }

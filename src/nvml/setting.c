@@ -63,7 +63,7 @@ nvmlReturn_t our_nvmlDeviceSetVgpuHeterogeneousMode(nvmlDevice_t handle,
                                                     const nvmlVgpuHeterogeneousMode_v1_t *mode)
 {
         struct site site;
-        nvmlReturn_t r = mode ? site_of_whole_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_whole_device(&site, handle, mode);
 
         return r == NVML_SUCCESS ? set_mixing(&site, mode) : r;
 }
@@ -72,8 +72,7 @@ nvmlReturn_t our_nvmlGpuInstanceSetVgpuHeterogeneousMode(nvmlGpuInstance_t handl
                                                          const nvmlVgpuHeterogeneousMode_v1_t *mode)
 {
         struct site site;
-        nvmlReturn_t r =
-                mode ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_shared_gpu_instance(&site, handle, mode);
 
         return r == NVML_SUCCESS ? set_mixing(&site, mode) : r;
 }
@@ -87,7 +86,7 @@ nvmlReturn_t our_nvmlDeviceSetVgpuCapabilities(nvmlDevice_t handle,
 
         if (capability >= NVML_DEVICE_VGPU_CAP_COUNT || state > NVML_FEATURE_ENABLED)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        r = site_of_device(&site, handle);
+        r = site_of_device(&site, handle, true);
         if (r != NVML_SUCCESS)
                 return r;
         return control_call("SetVgpuCapability", "%s,\"capability\":%d,\"enabled\":%s",
@@ -97,7 +96,7 @@ nvmlReturn_t our_nvmlDeviceSetVgpuCapabilities(nvmlDevice_t handle,
 nvmlReturn_t our_nvmlDeviceVgpuForceGspUnload(nvmlDevice_t handle)
 {
         struct site site;
-        nvmlReturn_t r = site_of_device(&site, handle);
+        nvmlReturn_t r = site_of_device(&site, handle, true);
 
         return r == NVML_SUCCESS ? control_call("ForceGspUnload", "%s", get_text(&site).json) : r;
 }
@@ -110,7 +109,7 @@ nvmlReturn_t our_nvmlDeviceSetAccountingMode(nvmlDevice_t handle, nvmlEnableStat
 
         if (mode > NVML_FEATURE_ENABLED)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        r = site_of_device(&site, handle);
+        r = site_of_device(&site, handle, true);
         if (r != NVML_SUCCESS)
                 return r;
         return control_call("SetAccountingMode", "%s,\"enabled\":%s", get_text(&site).json,
@@ -208,7 +207,7 @@ nvmlReturn_t our_nvmlDeviceSetVgpuSchedulerState(nvmlDevice_t handle,
 {
         struct scheduler_change change;
         struct site site;
-        nvmlReturn_t r = state ? site_of_whole_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_whole_device(&site, handle, state);
 
         if (r != NVML_SUCCESS)
                 return r;
@@ -224,8 +223,7 @@ nvmlReturn_t our_nvmlGpuInstanceSetVgpuSchedulerState(nvmlGpuInstance_t handle,
 {
         struct scheduler_change change;
         struct site site;
-        nvmlReturn_t r =
-                state ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_shared_gpu_instance(&site, handle, state);
 
         if (r != NVML_SUCCESS)
                 return r;
@@ -255,7 +253,7 @@ nvmlReturn_t our_nvmlDeviceSetVgpuSchedulerState_v2(nvmlDevice_t handle,
                                                     nvmlVgpuSchedulerState_v2_t *state)
 {
         struct site site;
-        nvmlReturn_t r = state ? site_of_whole_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_whole_device(&site, handle, state);
 
         return r == NVML_SUCCESS ? set_scheduler_v2(&site, state) : r;
 }
@@ -264,8 +262,7 @@ nvmlReturn_t our_nvmlGpuInstanceSetVgpuSchedulerState_v2(nvmlGpuInstance_t handl
                                                          nvmlVgpuSchedulerState_v2_t *state)
 {
         struct site site;
-        nvmlReturn_t r =
-                state ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_shared_gpu_instance(&site, handle, state);
 
         return r == NVML_SUCCESS ? set_scheduler_v2(&site, state) : r;
 }

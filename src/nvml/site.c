@@ -11,11 +11,11 @@ static bool hosts_vgpus(const struct board_device *device)
         return device->virtualization == BOARD_VIRTUALIZATION_HOST_VGPU && !view_is_guest();
 }
 
-nvmlReturn_t site_of_device(struct site *ret_site, nvmlDevice_t handle)
+nvmlReturn_t site_of_device(struct site *ret_site, nvmlDevice_t handle, bool has_pointers)
 {
-        nvmlReturn_t r = view_device(&ret_site->device, handle, true);
+        nvmlReturn_t r = view_device(&ret_site->device, handle, has_pointers);
 
-        if (r == NVML_ERROR_INVALID_ARGUMENT && !view_is_substitute())
+        if (r == NVML_ERROR_INVALID_ARGUMENT && has_pointers && !view_is_substitute())
                 return NVML_ERROR_NOT_SUPPORTED;
         if (r != NVML_SUCCESS)
                 return r;
@@ -29,9 +29,9 @@ nvmlReturn_t site_of_device(struct site *ret_site, nvmlDevice_t handle)
         return NVML_SUCCESS;
 }
 
-nvmlReturn_t site_of_whole_device(struct site *ret_site, nvmlDevice_t handle)
+nvmlReturn_t site_of_whole_device(struct site *ret_site, nvmlDevice_t handle, bool has_pointers)
 {
-        nvmlReturn_t r = site_of_device(ret_site, handle);
+        nvmlReturn_t r = site_of_device(ret_site, handle, has_pointers);
 
         return r == NVML_SUCCESS && ret_site->device.mig == 1 ? NVML_ERROR_NOT_SUPPORTED : r;
 }
@@ -67,15 +67,16 @@ bool site_find_gpu_instance(struct board_gpu_instance *ret_record, uint32_t *ret
         return false;
 }
 
-nvmlReturn_t site_of_gpu_instance(struct site *ret_site, nvmlGpuInstance_t handle)
+nvmlReturn_t site_of_gpu_instance(struct site *ret_site, nvmlGpuInstance_t handle,
+                                  bool has_pointers)
 {
         struct board_gpu_instance record;
         uint32_t slot;
         nvmlReturn_t r;
 
-        if (!site_read_gpu_instance(&record, &slot, handle))
+        if (!has_pointers || !site_read_gpu_instance(&record, &slot, handle))
                 return NVML_ERROR_INVALID_ARGUMENT;
-        r = site_of_device(ret_site, view_get_handle(record.device));
+        r = site_of_device(ret_site, view_get_handle(record.device), true);
         if (r != NVML_SUCCESS)
                 return r;
         ret_site->number = board_site_of_gpu_instance(slot);
@@ -85,9 +86,10 @@ nvmlReturn_t site_of_gpu_instance(struct site *ret_site, nvmlGpuInstance_t handl
         return NVML_SUCCESS;
 }
 
-nvmlReturn_t site_of_shared_gpu_instance(struct site *ret_site, nvmlGpuInstance_t handle)
+nvmlReturn_t site_of_shared_gpu_instance(struct site *ret_site, nvmlGpuInstance_t handle,
+                                         bool has_pointers)
 {
-        nvmlReturn_t r = site_of_gpu_instance(ret_site, handle);
+        nvmlReturn_t r = site_of_gpu_instance(ret_site, handle, has_pointers);
         struct board_device_detail detail;
 
         if (r != NVML_SUCCESS)

@@ -25,23 +25,25 @@ struct site {
 };
 
 /*
- * site_of_device() - a device that hosts vGPUs. INVALID_ARGUMENT: not a handle; GPU_IS_LOST;
- * NOT_SUPPORTED: it does not host vGPUs, we are in a guest, or it is a device of NVIDIA's library
- * that the manager does not have.
+ * site_of_device() - a device that hosts vGPUs. INVALID_ARGUMENT: the caller did not give all the
+ * pointers that it has to, or not a handle; GPU_IS_LOST; NOT_SUPPORTED: it does not host vGPUs, we
+ * are in a guest, or it is a device of NVIDIA's library that the manager does not have.
  */
-nvmlReturn_t site_of_device(struct site *ret_site, nvmlDevice_t handle);
+nvmlReturn_t site_of_device(struct site *ret_site, nvmlDevice_t handle, bool has_pointers);
 
 /* site_of_whole_device() - the same; NOT_SUPPORTED too when the device is cut by MIG. */
-nvmlReturn_t site_of_whole_device(struct site *ret_site, nvmlDevice_t handle);
+nvmlReturn_t site_of_whole_device(struct site *ret_site, nvmlDevice_t handle, bool has_pointers);
 
 /* site_of_gpu_instance() - a GPU instance. Errors as of site_of_device(). */
-nvmlReturn_t site_of_gpu_instance(struct site *ret_site, nvmlGpuInstance_t handle);
+nvmlReturn_t site_of_gpu_instance(struct site *ret_site, nvmlGpuInstance_t handle,
+                                  bool has_pointers);
 
 /*
  * site_of_shared_gpu_instance() - the same; NOT_SUPPORTED too when its device can't share the time
  * of a GPU instance: then there is neither a scheduler nor a choice of places in it.
  */
-nvmlReturn_t site_of_shared_gpu_instance(struct site *ret_site, nvmlGpuInstance_t handle);
+nvmlReturn_t site_of_shared_gpu_instance(struct site *ret_site, nvmlGpuInstance_t handle,
+                                         bool has_pointers);
 
 /* site_next_instance() - a loop over the active vGPUs: start with *cursor 0; false ends. */
 bool site_next_instance(struct view_instance *ret_instance, uint32_t *cursor,

@@ -67,24 +67,17 @@ bool utilization_next_process(struct utilization *ret_one, uint32_t *cursor, uin
         return false;
 }
 
-bool utilization_next_new(struct utilization *ret_one, uint32_t *cursor, uint32_t device,
-                          utilization_next next, unsigned long long last_seen_us)
-{
-        while (next(ret_one, cursor, device))
-                if (ret_one->sample.timestamp_us > last_seen_us)
-                        return true;
-        return false;
-}
-
-nvmlReturn_t utilization_room(const void *samples, unsigned int *count, uint32_t device,
-                              utilization_next next, unsigned long long last_seen_us)
+/* Is there room for the new ones? SUCCESS with an array: write at most *@count of them. */
+static nvmlReturn_t check_room(const struct utilization_list *list, uint32_t device,
+                               unsigned long long last_seen_us, const void *elements,
+                               unsigned int *count)
 {
         unsigned int n = 0, n_new = 0;
         struct utilization one;
 
-        for (uint32_t cursor = 0; next(&one, &cursor, device); n++)
+        for (uint32_t cursor = 0; list->next(&one, &cursor, device); n++)
                 n_new += one.sample.timestamp_us > last_seen_us;
-        if (!samples) {
+        if (!elements) {
                 *count = n;
                 return n == 0 ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
         }
@@ -93,4 +86,21 @@ nvmlReturn_t utilization_room(const void *samples, unsigned int *count, uint32_t
         if (n > 0 && n_new == 0)
                 return NVML_ERROR_NOT_FOUND;
         return *count < n ? answer_room(count, n) : NVML_SUCCESS;
+}
+
+nvmlReturn_t utilization_answer(const struct utilization_list *list, uint32_t device,
+                                unsigned long long last_seen_us, void *elements,
+                                unsigned int *count)
+{
+        nvmlReturn_t r = check_room(list, device, last_seen_us, elements, count);
+        struct utilization one;
+        unsigned int n = 0;
+
+        if (r != NVML_SUCCESS || !elements)
+                return r;
+        for (uint32_t cursor = 0; n < *count && list->next(&one, &cursor, device);)
+                if (one.sample.timestamp_us > last_seen_us)
+                        list->fill((char *)elements + list->size * n++, &one);
+        *count = n;
+        return NVML_SUCCESS;
 }

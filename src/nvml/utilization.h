@@ -11,6 +11,7 @@
  */
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "board/board.h"
 #include "nvml/answer.h"
@@ -20,7 +21,7 @@ struct utilization {
         char name[BOARD_NAME_MAX]; /* of the process; "" for a vGPU */
 };
 
-/* Who is asked about; then the next one that has a sample. Start with *cursor 0; false ends. */
+/* Who is asked about: the next one that has a sample. Start with *cursor 0; false ends. */
 typedef bool (*utilization_next)(struct utilization *ret_one, uint32_t *cursor, uint32_t device);
 
 /* utilization_next_instance() - the active vGPUs of a device: idle ones too. */
@@ -29,16 +30,20 @@ bool utilization_next_instance(struct utilization *ret_one, uint32_t *cursor, ui
 /* utilization_next_process() - the processes that did something in the last period. */
 bool utilization_next_process(struct utilization *ret_one, uint32_t *cursor, uint32_t device);
 
-/* utilization_next_new() - the next one that is newer than @last_seen_us. */
-bool utilization_next_new(struct utilization *ret_one, uint32_t *cursor, uint32_t device,
-                          utilization_next next, unsigned long long last_seen_us);
+/* What kind of list is answered: of whom, and how one element is written. */
+struct utilization_list {
+        utilization_next next;
+        void (*fill)(void *element, const struct utilization *one);
+        size_t size; /* of an element */
+};
 
 /*
- * utilization_room() - the caller has room for *@count at @samples. With a NULL array the answer is
- * how many there are, as INSUFFICIENT_SIZE, or SUCCESS when it is 0. SUCCESS with an array: write
- * at most *@count of the new ones.
+ * utilization_answer() - those newer than @last_seen_us, into the caller's @elements, of which there
+ * are *@count. With a NULL array the answer is how many there are in all, as INSUFFICIENT_SIZE, or
+ * SUCCESS when it is 0. NOT_FOUND: none is new.
  */
-nvmlReturn_t utilization_room(const void *samples, unsigned int *count, uint32_t device,
-                              utilization_next next, unsigned long long last_seen_us);
+nvmlReturn_t utilization_answer(const struct utilization_list *list, uint32_t device,
+                                unsigned long long last_seen_us, void *elements,
+                                unsigned int *count);
 
 #endif

@@ -21,7 +21,7 @@ nvmlReturn_t our_nvmlDeviceGetVirtualizationMode(nvmlDevice_t handle,
 nvmlReturn_t our_nvmlDeviceGetHostVgpuMode(nvmlDevice_t handle, nvmlHostVgpuMode_t *mode)
 {
         struct site site;
-        nvmlReturn_t r = mode ? site_of_device(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_device(&site, handle, mode);
 
         if (r == NVML_SUCCESS)
                 *mode = site.device.is_sriov ? NVML_HOST_VGPU_MODE_SRIOV
@@ -56,7 +56,7 @@ nvmlReturn_t our_nvmlDeviceGetVgpuCapabilities(nvmlDevice_t handle,
 
         if (!value || capability >= NVML_DEVICE_VGPU_CAP_COUNT)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        r = site_of_device(&site, handle);
+        r = site_of_device(&site, handle, true);
         if (r != NVML_SUCCESS)
                 return r;
         if (!board_read_device_detail(site.board, site.device.index, &detail))
@@ -79,7 +79,7 @@ nvmlReturn_t our_nvmlDeviceGetVgpuHeterogeneousMode(nvmlDevice_t handle,
                                                     nvmlVgpuHeterogeneousMode_v1_t *mode)
 {
         struct site site;
-        nvmlReturn_t r = site_of_whole_device(&site, handle);
+        nvmlReturn_t r = site_of_whole_device(&site, handle, true);
 
         if (r != NVML_SUCCESS)
                 return r; /* before the pointer */
@@ -90,8 +90,7 @@ nvmlReturn_t our_nvmlGpuInstanceGetVgpuHeterogeneousMode(nvmlGpuInstance_t handl
                                                          nvmlVgpuHeterogeneousMode_v1_t *mode)
 {
         struct site site;
-        nvmlReturn_t r =
-                mode ? site_of_shared_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_shared_gpu_instance(&site, handle, mode);
 
         return r == NVML_SUCCESS ? get_mixing(&site, mode) : r;
 }

@@ -25,7 +25,7 @@ nvmlReturn_t our_nvmlDeviceGetSupportedVgpus(nvmlDevice_t handle, unsigned int *
                                              nvmlVgpuTypeId_t *types)
 {
         struct site site;
-        nvmlReturn_t r = site_of_device(&site, handle);
+        nvmlReturn_t r = site_of_device(&site, handle, true);
 
         return r == NVML_SUCCESS ? list_types(&site, count, types, false) : r;
 }
@@ -34,7 +34,7 @@ nvmlReturn_t our_nvmlDeviceGetCreatableVgpus(nvmlDevice_t handle, unsigned int *
                                              nvmlVgpuTypeId_t *types)
 {
         struct site site;
-        nvmlReturn_t r = site_of_device(&site, handle);
+        nvmlReturn_t r = site_of_device(&site, handle, true);
 
         return r == NVML_SUCCESS ? list_types(&site, count, types, true) : r;
 }
@@ -43,7 +43,7 @@ nvmlReturn_t our_nvmlGpuInstanceGetCreatableVgpus(nvmlGpuInstance_t handle,
                                                   nvmlVgpuTypeIdInfo_v1_t *types)
 {
         struct site site;
-        nvmlReturn_t r = types ? site_of_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_gpu_instance(&site, handle, types);
 
         if (r != NVML_SUCCESS)
                 return r;
@@ -69,7 +69,7 @@ nvmlReturn_t our_nvmlDeviceGetActiveVgpus(nvmlDevice_t handle, unsigned int *cou
                                           nvmlVgpuInstance_t *instances)
 {
         struct site site;
-        nvmlReturn_t r = site_of_device(&site, handle);
+        nvmlReturn_t r = site_of_device(&site, handle, true);
 
         return r == NVML_SUCCESS ? list_active(&site, count, instances) : r;
 }
@@ -78,7 +78,7 @@ nvmlReturn_t our_nvmlGpuInstanceGetActiveVgpus(nvmlGpuInstance_t handle,
                                                nvmlActiveVgpuInstanceInfo_v1_t *list)
 {
         struct site site;
-        nvmlReturn_t r = list ? site_of_gpu_instance(&site, handle) : NVML_ERROR_INVALID_ARGUMENT;
+        nvmlReturn_t r = site_of_gpu_instance(&site, handle, list);
 
         if (r != NVML_SUCCESS)
                 return r;
