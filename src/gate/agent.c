@@ -108,11 +108,13 @@ static int on_close(const union message *message, int *fds)
                         agent.state = GATE_STATE_CLOSED;
         }
         log_write("close: %s", r < 0 ? strerrordesc_np(-r) : "done");
-        all = move_count();
         closed.error = -r;
         closed.driver_code = code;
-        closed.movable_bytes = all.bytes;
-        closed.n_allocations = all.count;
+        if (r == 0) { /* else it is open again, and what we would count may go meanwhile */
+                all = move_count();
+                closed.movable_bytes = all.bytes;
+                closed.n_allocations = all.count;
+        }
         closed.holds = holds();
         if (r < 0)
                 strncpy(closed.call, call, sizeof(closed.call) - 1);

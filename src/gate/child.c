@@ -8,6 +8,7 @@
 #include "gate/caller.h"
 #include "gate/capture.h"
 #include "gate/context.h"
+#include "gate/drain.h"
 #include "gate/holding.h"
 #include "gate/hook.h"
 #include "gate/join.h"
@@ -27,6 +28,7 @@ static void start_clean(void)
         holding_forget();
         hook_forget();
         context_forget();
+        drain_forget();
         capture_forget();
         caller_forget_others();
         errno = saved_errno;

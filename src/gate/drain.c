@@ -134,109 +134,87 @@ void drain_open(void)
 
 /*
  * The driver's wait knows no deadline, so another thread does it, and is left behind when it takes
- * too long: it harms nobody and ends when the work does. The last one to leave frees.
+ * too long: it ends when the work does. Until then nothing else is finished, for a process with a
+ * thread in such a call does not survive its checkpoint.
  */
-struct finish {
+static struct {
         pthread_mutex_t lock;
         pthread_cond_t changed;
-        unsigned int n_users;
-        bool is_done;
-        CUresult result;
+        bool is_running;
+        CUresult result; /* of the last that ran */
         const char *call;
-};
+} finish = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
 
-static struct finish *finish_new(void)
+static void *finish_run(void *unused)
 {
-        struct finish *finish = calloc(1, sizeof(*finish));
-        pthread_condattr_t attributes;
-
-        if (!finish)
-                return NULL;
-        pthread_mutex_init(&finish->lock, NULL);
-        pthread_condattr_init(&attributes);
-        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-        pthread_cond_init(&finish->changed, &attributes);
-        pthread_condattr_destroy(&attributes);
-        finish->n_users = 1;
-        return finish;
-}
-
-static void finish_leave(struct finish *finish)
-{
-        bool is_last;
-
-        pthread_mutex_lock(&finish->lock);
-        is_last = --finish->n_users == 0;
-        pthread_mutex_unlock(&finish->lock);
-        if (!is_last)
-                return;
-        pthread_cond_destroy(&finish->changed);
-        pthread_mutex_destroy(&finish->lock);
-        free(finish);
-}
-
-static void *finish_run(void *argument)
-{
-        struct finish *finish = argument;
         int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
         const char *call = NULL;
         CUresult result;
 
+        (void)unused;
         caller_exempt();
         DRIVER(cuThreadExchangeStreamCaptureMode)(&mode);
         result = context_finish_all(&call);
 
-        pthread_mutex_lock(&finish->lock);
-        finish->result = result;
-        finish->call = call;
-        finish->is_done = true;
-        pthread_cond_signal(&finish->changed);
-        pthread_mutex_unlock(&finish->lock);
-        finish_leave(finish);
+        pthread_mutex_lock(&finish.lock);
+        finish.result = result;
+        finish.call = call;
+        finish.is_running = false;
+        pthread_cond_broadcast(&finish.changed);
+        pthread_mutex_unlock(&finish.lock);
         return NULL;
 }
 
-static bool finish_start(struct finish *finish)
-{
-        pthread_t thread;
-
-        finish->n_users++;
-        if (pthread_create(&thread, NULL, finish_run, finish) != 0) {
-                finish->n_users--;
-                return false;
-        }
-        pthread_detach(thread);
-        return true;
-}
-
-static int finish_wait(struct finish *finish, uint64_t deadline_ns, const char **ret_call,
-                       CUresult *ret_code)
+/* With the lock held. */
+static int finish_wait(uint64_t deadline_ns)
 {
         const struct timespec deadline = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
                                            .tv_nsec = (long)(deadline_ns % 1000000000u) };
         int r = 0;
 
-        pthread_mutex_lock(&finish->lock);
-        while (!finish->is_done && r == 0)
-                r = -pthread_cond_timedwait(&finish->changed, &finish->lock, &deadline);
-        if (finish->is_done) {
-                *ret_code = finish->result;
-                r = finish->result == CUDA_SUCCESS ? 0 : -EIO;
-        }
-        *ret_call = finish->call ? finish->call : "cuCtxSynchronize";
-        pthread_mutex_unlock(&finish->lock);
-        return r;
+        while (finish.is_running && r == 0)
+                r = -pthread_cond_clockwait(&finish.changed, &finish.lock, CLOCK_MONOTONIC,
+                                            &deadline);
+        return finish.is_running ? -ETIMEDOUT : 0;
+}
+
+static int finish_start(void)
+{
+        pthread_t thread;
+
+        if (pthread_create(&thread, NULL, finish_run, NULL) != 0)
+                return -EAGAIN;
+        pthread_detach(thread);
+        finish.is_running = true;
+        return 0;
 }
 
 int drain_finish(uint64_t deadline_ns, const char **ret_call, CUresult *ret_code)
 {
-        struct finish *finish = finish_new();
         int r;
 
-        *ret_call = "pthread_create";
-        if (!finish)
-                return -ENOMEM;
-        r = finish_start(finish) ? finish_wait(finish, deadline_ns, ret_call, ret_code) : -EAGAIN;
-        finish_leave(finish);
+        *ret_call = "cuCtxSynchronize";
+        pthread_mutex_lock(&finish.lock);
+        r = finish_wait(deadline_ns); /* for one that was left behind */
+        if (r == 0) {
+                r = finish_start();
+                if (r < 0)
+                        *ret_call = "pthread_create";
+        }
+        if (r == 0)
+                r = finish_wait(deadline_ns);
+        if (r == 0 && finish.result != CUDA_SUCCESS) {
+                *ret_code = finish.result;
+                *ret_call = finish.call;
+                r = -EIO;
+        }
+        pthread_mutex_unlock(&finish.lock);
         return r;
+}
+
+void drain_forget(void)
+{
+        pthread_mutex_init(&finish.lock, NULL);
+        pthread_cond_init(&finish.changed, NULL);
+        finish.is_running = false;
 }

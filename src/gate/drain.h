@@ -28,6 +28,9 @@ int drain_finish(uint64_t deadline_ns, const char **ret_call, CUresult *ret_code
 
 void drain_open(void);
 
+/* drain_forget() - in the child of a fork. */
+void drain_forget(void);
+
 /* drain_now() - the clock of the deadlines. */
 uint64_t drain_now(void);
 

@@ -10,16 +10,25 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/packet.h"
 #include "base/paths.h"
 #include "gate/entry.h"
+#include "gate/log.h"
 #include "gate/quota.h"
 
-/* A manager that is there answers at once; this one is for one that is stopped. */
-#define ANSWER_TIMEOUT_MS 30000
+/*
+ * A manager that is there answers at once, unless the vGPU is suspended: then it answers when that is
+ * resumed, and we wait like any call of a suspended guest. After so long the log says so.
+ */
+#define HINT_AFTER_MS 1000
+
+/* A manager that goes while we wait is looked for again: it may be starting anew. */
+#define RESTART_MS      30000
+#define RESTART_POLL_MS 50
 
 /* As the environment said when it was first asked. */
 static char link_vgpu[GATE_VGPU_NAME_MAX];
@@ -119,13 +128,10 @@ static int receive_answer(int socket, union answer *answer, size_t *ret_size, in
                           size_t *ret_n_fds)
 {
         struct pollfd poll_fd = { .fd = socket, .events = POLLIN };
-        int n;
 
-        do
-                n = poll(&poll_fd, 1, ANSWER_TIMEOUT_MS);
-        while (n < 0 && errno == EINTR);
-        if (n <= 0)
-                return n < 0 ? -errno : -ETIMEDOUT;
+        if (poll(&poll_fd, 1, HINT_AFTER_MS) == 0)
+                log_write("waiting for the vGPU; if it is suspended, vgpu resume lets this process "
+                          "go on; else vgpud is stopped");
         return packet_receive(socket, answer, ret_size, fds, ret_n_fds);
 }
 
@@ -160,6 +166,45 @@ static int understand(const union answer *answer, size_t size, int *fds, size_t 
         return quota_attach(fd, answer->welcome.slot);
 }
 
+static bool is_hang_up(int error)
+{
+        return error == -ENODATA || error == -ECONNRESET || error == -EPIPE;
+}
+
+/* The connection, with its answer. */
+static int ask(enum gate_state state, union answer *answer, size_t *ret_size, int *fds,
+               size_t *ret_n_fds, char *ret_text)
+{
+        CLEANUP(fd_closep) int socket = connect_to_manager(ret_text);
+        int r;
+
+        if (socket < 0)
+                return socket;
+        r = send_join(socket, state);
+        if (r == 0)
+                r = receive_answer(socket, answer, ret_size, fds, ret_n_fds);
+        if (r == 0)
+                return TAKE_FD(socket);
+        snprintf(ret_text, GATE_TEXT_MAX, "the manager hung up (%s); the log of vgpud says why",
+                 strerrordesc_np(-r));
+        return r;
+}
+
+/* The same, also when the manager dies before it has answered, and another one starts. */
+static int ask_surely(enum gate_state state, union answer *answer, size_t *ret_size, int *fds,
+                      size_t *ret_n_fds, char *ret_text)
+{
+        const struct timespec interval = { .tv_nsec = RESTART_POLL_MS * 1000000L };
+        int socket = ask(state, answer, ret_size, fds, ret_n_fds, ret_text);
+        bool has_been_there = is_hang_up(socket);
+
+        for (int i = 0; socket < 0 && has_been_there && i < RESTART_MS / RESTART_POLL_MS; i++) {
+                nanosleep(&interval, NULL);
+                socket = ask(state, answer, ret_size, fds, ret_n_fds, ret_text);
+        }
+        return socket;
+}
+
 int link_join(enum gate_state state, struct gate_welcome *ret_welcome, char *ret_text)
 {
         CLEANUP(fd_closep) int socket = -1;
@@ -168,17 +213,9 @@ int link_join(enum gate_state state, struct gate_welcome *ret_welcome, char *ret
         size_t size = 0, n_fds = 0;
         int r;
 
-        socket = connect_to_manager(ret_text);
+        socket = ask_surely(state, &answer, &size, fds, &n_fds, ret_text);
         if (socket < 0)
                 return socket;
-        r = send_join(socket, state);
-        if (r == 0)
-                r = receive_answer(socket, &answer, &size, fds, &n_fds);
-        if (r < 0) {
-                snprintf(ret_text, GATE_TEXT_MAX,
-                         "the manager does not answer (%s); is it stopped?", strerrordesc_np(-r));
-                return r;
-        }
         r = understand(&answer, size, fds, n_fds, ret_text);
         packet_close_fds(fds, n_fds);
         if (r < 0)

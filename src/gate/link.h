@@ -16,8 +16,9 @@ bool link_is_wanted(void);
  * link_join() - connect, say how far we are (@state), and take the slot that we are given.
  * @ret_welcome:  set on success
  * @ret_text:     GATE_TEXT_MAX bytes; on failure, why, for the user
+ * Waits as long as the vGPU is suspended, over the end of a manager and the start of the next.
  * Returns a socket. Errors: -EACCES (refused), -EPROTO (the answer makes no sense), others: no
- * manager there, or it does not answer.
+ * manager there, or it hung up.
  */
 int link_join(enum gate_state state, struct gate_welcome *ret_welcome, char *ret_text);
 

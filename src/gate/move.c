@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/fault.h"
 #include "base/packet.h"
@@ -47,6 +48,24 @@ struct batch {
         int fd[GATE_BATCH_MAX];
 };
 
+/*
+ * The kernel limits the descriptors of a user that nobody has received yet (to RLIMIT_NOFILE), and
+ * does not wait. The manager receives them soon, or gives us up and hangs up.
+ */
+static int send_patiently(struct batch *batch, int socket)
+{
+        const struct timespec interval = { .tv_nsec = 1000000 };
+        int r;
+
+        for (;;) {
+                r = link_send(socket, GATE_ALLOCATIONS, &batch->message, sizeof(batch->message),
+                              batch->fd, batch->message.count);
+                if (r != -ETOOMANYREFS)
+                        return r;
+                nanosleep(&interval, NULL);
+        }
+}
+
 static int batch_send(struct batch *batch, int socket)
 {
         uint32_t n = batch->message.count;
@@ -54,8 +73,7 @@ static int batch_send(struct batch *batch, int socket)
 
         if (n == 0)
                 return 0;
-        r = link_send(socket, GATE_ALLOCATIONS, &batch->message, sizeof(batch->message), batch->fd,
-                      n);
+        r = send_patiently(batch, socket);
         packet_close_fds(batch->fd, n);
         batch->message.count = 0;
         return r;

@@ -9,6 +9,30 @@ from wait import until
 
 
 class Processes(case.Case):
+    def wait_logged(self, log, words, n):
+        def count():
+            if not os.path.exists(log):
+                return 0
+            with open(log) as file:
+                return file.read().count(words)
+        until(lambda: count() >= n, f"the gate to write '{words}'", context=self.host.log)
+
+    def test_devices_that_are_hidden_from_the_manager_are_there(self):
+        self.host.restart(CUDA_VISIBLE_DEVICES="1")
+        self.assertEqual(len(self.host.call("ListDevices")["devices"]), 2)
+        guest = self.host.train(self.host.create("train"), "--size", "4M")
+        self.around(guest)
+        guest.finish()
+
+    def test_a_guest_that_ends_just_before_the_manager_leaves_nothing_in_the_keeper(self):
+        guest = self.host.train(self.host.create("train"), "--size", "4M")
+        self.host.manager.send_signal(signal.SIGSTOP)
+        guest.kill()
+        self.host.manager.send_signal(signal.SIGTERM)
+        self.host.manager.send_signal(signal.SIGCONT)
+        self.assertEqual(self.host.wait_manager(), 0)
+        self.assertEqual(self.host.keeper_labels(), [])
+
     def around(self, guest, name="train", logs=(None,)):
         """Through everything, with steps between."""
         host = self.host
@@ -80,8 +104,13 @@ class Processes(case.Case):
         guest = self.host.train(self.host.create("train"), "--size", "8M")
         environment = self.host.call("PrepareRun", name="train")["environment"]
         self.host.vgpu("suspend", "train")
-        late = self.host.spawn_guest(["guest-train", "--size", "4M", "--steps", "3"], environment)
+        log = os.path.join(self.host.directory, "gate-log")
+        late = self.host.spawn_guest(["guest-train", "--size", "4M", "--steps", "3"],
+                                     {**environment, "OPENVGPU_GATE_LOG": log})
+        self.wait_logged(log, "waiting for the vGPU", 1)
         guest_count = len(self.host.get("train")["processes"])
+        self.host.restart()
+        self.wait_logged(log, "waiting for the vGPU", 2)
         self.host.vgpu("resume", "train", "--device", "1")
         late.wait_line("done 3 ok")
         self.assertEqual(late.join(), 0, late.context())
