@@ -60,7 +60,8 @@ int fd_table_put(struct fd_table *table, const char *label, int fd)
                 return r;
 
         entry = &table->entries[table->n++];
-        memcpy(entry->label, label, length + 1);
+        memset(entry->label, 0, sizeof(entry->label)); /* it is sent as a whole */
+        memcpy(entry->label, label, length);
         entry->fd = fd;
         return 0;
 }

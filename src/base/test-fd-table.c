@@ -54,6 +54,18 @@ static void test_a_label_in_use_is_replaced_and_the_old_one_closed(void **state)
         fd_table_deinit(&table);
 }
 
+static void test_nothing_of_a_former_label_is_behind_a_shorter_one(void **state)
+{
+        static const char nothing[FD_TABLE_LABEL_MAX];
+        CLEANUP(fd_table_deinit) struct fd_table table = { 0 };
+
+        (void)state;
+        assert_int_equal(fd_table_put(&table, "a label of some length", dup(0)), 0);
+        assert_int_equal(fd_table_drop(&table, "a label of some length"), 0);
+        assert_int_equal(fd_table_put(&table, "short", dup(0)), 0);
+        assert_memory_equal(table.entries[0].label + 5, nothing, sizeof(nothing) - 5);
+}
+
 static void test_a_label_that_is_too_long_leaves_the_descriptor_with_the_caller(void **state)
 {
         struct fd_table table = { 0 };
@@ -91,6 +103,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_what_is_put_is_found_until_it_is_dropped),
                 cmocka_unit_test(test_a_label_in_use_is_replaced_and_the_old_one_closed),
+                cmocka_unit_test(test_nothing_of_a_former_label_is_behind_a_shorter_one),
                 cmocka_unit_test(
                         test_a_label_that_is_too_long_leaves_the_descriptor_with_the_caller),
                 cmocka_unit_test(test_many_labels_survive_growth),

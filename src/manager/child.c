@@ -15,14 +15,18 @@
 
 #include "base/cleanup.h"
 
-#define DRIVER_VARIABLE "OPENVGPU_DRIVER="
+#define DRIVER_VARIABLE  "OPENVGPU_DRIVER="
+#define VISIBLE_VARIABLE "CUDA_VISIBLE_DEVICES="
 
-static bool is_driver_variable(const char *assignment)
+static bool is_variable(const char *assignment, const char *name)
 {
-        return strncmp(assignment, DRIVER_VARIABLE, strlen(DRIVER_VARIABLE)) == 0;
+        return strncmp(assignment, name, strlen(name)) == 0;
 }
 
-/* Our environment with one variable replaced: an array of borrowed strings. */
+/*
+ * Our environment with one variable replaced, and without one that would hide devices from a mover:
+ * an array of borrowed strings.
+ */
 static char **environment_new(char *driver_variable)
 {
         size_t n = 0, n_kept = 0;
@@ -35,7 +39,8 @@ static char **environment_new(char *driver_variable)
                 return NULL;
 
         for (size_t i = 0; i < n; i++)
-                if (!driver_variable || !is_driver_variable(environ[i]))
+                if ((!driver_variable || !is_variable(environ[i], DRIVER_VARIABLE)) &&
+                    !is_variable(environ[i], VISIBLE_VARIABLE))
                         environment[n_kept++] = environ[i];
         environment[n_kept] = driver_variable;
         return environment;

@@ -134,26 +134,47 @@ static int admit(struct gate_link *link)
                   guest->instance->name, (int)guest->pid, guest->uid, guest->slot,
                   log_quote(quoted, guest->name));
         (void)guest_welcome(guest); /* a broken connection shows as a hang-up */
-        instance_settle(guest->instance);
         return 0;
+}
+
+static int admit_now(struct gate_link *link)
+{
+        struct instance *instance = link->guest->instance;
+        int r = instance_is_usable(instance) ? admit(link) : 0;
+
+        if (r == 0)
+                instance_settle(instance);
+        return r;
+}
+
+static struct gate_link *find_waiting(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->is_waiting && guest->gate)
+                        return guest->gate;
+        return NULL;
 }
 
 void gate_admit_waiting(struct instance *instance)
 {
-        struct guest *guest, *after;
+        struct gate_link *link;
 
-        list_for_each_safe(guest, after, &instance->guests, link)
-                if (guest->is_waiting && guest->gate && admit(guest->gate) < 0)
-                        drop(guest->gate, 0);
+        while ((link = find_waiting(instance)))
+                if (admit(link) < 0)
+                        drop(link, 0); /* the guest is gone already */
 }
 
-static void rejoin(struct gate_link *link, struct guest *guest, enum gate_state state)
+static int rejoin(struct gate_link *link, struct guest *guest, enum gate_state state)
 {
         log_event(LOG_LEVEL_INFO, "process is back", "vgpu=%s pid=%d state=%d",
                   guest->instance->name, (int)guest->pid, (int)state);
         attach(link, guest, state);
-        if (!guest->is_waiting)
-                operation_guest_returned(guest);
+        if (guest->is_waiting)
+                return admit_now(link);
+        operation_guest_returned(guest);
+        return 0;
 }
 
 static int join_new(struct gate_link *link, struct instance *instance, uint64_t start_time,
@@ -172,7 +193,7 @@ static int join_new(struct gate_link *link, struct instance *instance, uint64_t 
                 return refuse(link, -r, "the process could not be added: %s", strerror(-r));
         guest->is_waiting = true;
         attach(link, guest, state);
-        return instance_is_usable(instance) ? admit(link) : 0;
+        return admit_now(link);
 }
 
 static int check_join(struct gate_link *link, const struct gate_join *join, size_t size,
@@ -228,10 +249,8 @@ static int receive_join(struct gate_link *link, const struct gate_join *join, si
                 return -ENOTCONN; /* it tries again */
 
         guest = guest_find(instance, link->peer.pid);
-        if (guest && guest->start_time == start_time) {
-                rejoin(link, guest, join->state);
-                return 0;
-        }
+        if (guest && guest->start_time == start_time)
+                return rejoin(link, guest, join->state);
         if (guest || is_elsewhere(link->gate->manager, instance, link->peer.pid))
                 return refuse(link, EBUSY, "process %d is in another vGPU already",
                               (int)link->peer.pid);

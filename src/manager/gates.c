@@ -14,7 +14,11 @@
 static void fail_close(struct operation *operation, struct guest *guest,
                        const struct guest_answer *answer)
 {
-        if (answer->error == -ETIMEDOUT)
+        if (answer->error == -ETIMEDOUT && process_is_stopped(guest->pid))
+                operation_fail(operation, -ETIMEDOUT, "TimedOut",
+                               "let it go on (kill -CONT), or end it, and try again",
+                               "process %d (%.40s) is stopped", (int)guest->pid, guest->name);
+        else if (answer->error == -ETIMEDOUT)
                 operation_fail(operation, -ETIMEDOUT, "TimedOut",
                                "it runs on; try again with a longer --timeout",
                                "process %d (%.40s) did not come to rest within %u ms%s%.63s",

@@ -18,8 +18,9 @@
 #include "manager/manager.h"
 #include "manager/operation.h"
 
-/* What a gate may need beyond the time that it was given for draining. */
-#define CLOSE_SLACK_MS 3000
+/* What a gate may need beyond the time that it was given for draining; if it is stopped, in vain. */
+#define CLOSE_SLACK_MS   3000
+#define STOPPED_SLACK_MS 50
 
 /* After a hang-up: the death of the process or a new connection is told within this. */
 #define HANGUP_GRACE_MS 3000
@@ -69,11 +70,19 @@ static void note_loss(struct guest *guest)
                 guest->state = GATE_STATE_OPEN;
 }
 
+static void set_timer(struct guest *guest, uint32_t ms);
+
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct guest *guest = userdata;
 
         (void)source, (void)usec;
+        if (guest->request.message == GATE_CLOSE && !guest->request.is_late &&
+            !process_is_stopped(guest->pid)) {
+                guest->request.is_late = true;
+                set_timer(guest, CLOSE_SLACK_MS);
+                return 0;
+        }
         if (guest->gate && guest->request.is_sent) { /* what it would answer later is out of turn */
                 guest->gate = gate_link_free(guest->gate);
                 note_loss(guest);
@@ -298,7 +307,7 @@ void guest_request(struct guest *guest, enum gate_message message, uint32_t time
         guest->request.timeout_ms = timeout_ms;
         guest->request.done = done;
         guest->request.userdata = userdata;
-        set_timer(guest, message == GATE_CLOSE ? timeout_ms + CLOSE_SLACK_MS : timeout_ms);
+        set_timer(guest, message == GATE_CLOSE ? timeout_ms + STOPPED_SLACK_MS : timeout_ms);
         if (!guest->gate)
                 return;
         if (message) {

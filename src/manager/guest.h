@@ -104,6 +104,7 @@ struct guest {
         struct {
                 enum gate_message message; /* 0: none */
                 bool is_sent;
+                bool is_late; /* CLOSE: its time is over, and the slack has begun */
                 uint32_t timeout_ms;
                 size_t n_sent;     /* MAP: entries */
                 size_t n_received; /* CREATE: entries */

@@ -331,14 +331,31 @@ int manager_run(struct manager *manager)
         return r;
 }
 
+/* What has died, and the loop has not come to it. An operation is for the next manager to undo. */
+static void bury_dead(struct instance *instance)
+{
+        struct guest *guest, *after;
+
+        if (instance->operation)
+                return;
+        list_for_each_safe(guest, after, &instance->guests, link) {
+                struct pollfd death = { .fd = guest->pidfd, .events = POLLIN };
+
+                if (guest->is_dead || poll(&death, 1, 0) > 0)
+                        guest_free(guest);
+        }
+}
+
 /* A keeper that holds nothing ends; pages without processes can be made anew. */
 static void drop_idle_pages(struct manager *manager)
 {
         struct instance *instance;
 
-        list_for_each(instance, &manager->instances, link)
+        list_for_each(instance, &manager->instances, link) {
+                bury_dead(instance);
                 if (list_is_empty(&instance->guests))
                         custody_drop_page(instance);
+        }
 }
 
 struct manager *manager_free(struct manager *manager)

@@ -156,6 +156,10 @@ static int prepare_run(struct control_pending *pending, struct failure *failure)
 
         if (!instance)
                 return -ENOENT;
+        if (access(pending->manager->gate_path, R_OK) < 0)
+                return failure_set(failure, -errno, "Failed", "install OpenVGPU again",
+                                   "the gate %.200s cannot be read: %s",
+                                   pending->manager->gate_path, strerror(errno));
         if (instance_is_off(instance))
                 return failure_set(failure, -EHOSTDOWN, "WrongState", "vgpu resume it first",
                                    "vGPU %s is %s", instance->name,

@@ -28,6 +28,17 @@ static int read_file(pid_t pid, const char *file, char *text, size_t size)
         return 0;
 }
 
+bool process_is_stopped(pid_t pid)
+{
+        char text[1024];
+        const char *after;
+
+        if (pid <= 0 || read_file(pid, "stat", text, sizeof(text)) < 0)
+                return false;
+        after = strrchr(text, ')');
+        return after && after[1] == ' ' && (after[2] == 'T' || after[2] == 't');
+}
+
 int process_get_start_time(pid_t pid, uint64_t *ret_start_time)
 {
         char text[1024], state;

@@ -4,11 +4,15 @@
 
 /* What /proc and the kernel say about another process. */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 /* process_get_start_time() - field 22 of /proc/PID/stat. Errors: -ESRCH, also for a zombie. */
 int process_get_start_time(pid_t pid, uint64_t *ret_start_time);
+
+/* process_is_stopped() - by a signal or a debugger; false also for one that is gone. */
+bool process_is_stopped(pid_t pid);
 
 #define PROCESS_NAME_MAX 96
 

@@ -18,7 +18,7 @@
 #include "scenario/scenario.h"
 
 #define BUSY_INTERVAL_US  100000
-#define QUIET_INTERVAL_US 1000000
+#define QUIET_INTERVAL_US 500000
 
 /* After a change: several that come together are written once. */
 #define TOUCH_DELAY_US 2000

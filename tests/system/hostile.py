@@ -153,6 +153,29 @@ class Hostile:
             answers += os.read(told, 128)
         say(f"welcome {answers.count(b'+')}")
 
+    def waiting_crowd(self):
+        """More processes than fit, all of which wait for a suspended vGPU."""
+        end, keep = os.pipe()
+        told, tell = os.pipe()
+        for _ in range(140):
+            if os.fork() == 0:
+                os.close(keep)
+                self.gate = Gate(self.path)
+                self.gate.socket.settimeout(None)
+                self.gate.join(self.vgpu)
+                os.write(tell, b"j")
+                message, _, _ = self.gate.receive_message()
+                os.write(tell, b"+" if message == Gate.WELCOME else b"-")
+                os.read(end, 1)
+                os._exit(0)
+        answers = b""
+        while answers.count(b"j") < 140:
+            answers += os.read(told, 140)
+        say("all wait")
+        while len(answers) < 280:
+            answers += os.read(told, 140)
+        say(f"welcome {answers.count(b'+')} refused {answers.count(b'-')}")
+
     def joins_twice(self):
         self.join()
         self.gate.join(self.vgpu)

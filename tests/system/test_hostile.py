@@ -162,6 +162,7 @@ class Hostile(case.Case):
         guest.signal(signal.SIGSTOP)
         result = self.host.vgpu("suspend", "evil", "--timeout", "0.2", code=None)
         self.assertIn(result.code, (1, 4), result)
+        self.assertIn(f"process {guest.pid} (guest-train) is stopped", result.errors)
         self.good.wait_steps()
         guest.signal(signal.SIGCONT)
         guest.wait_steps()
@@ -170,6 +171,18 @@ class Hostile(case.Case):
         self.host.vgpu("resume", "evil")
         guest.wait_steps()
         guest.finish()
+
+    def test_a_crowd_that_waits_for_a_resume_is_let_in_as_far_as_there_is_room(self):
+        neighbour = self.host.train("evil", "--size", "8M")
+        self.host.vgpu("suspend", "evil")
+        crowd = self.hostile("waiting_crowd")
+        crowd.wait_line("all wait")
+        until(lambda: len(self.host.get("evil")["processes"]) == 141, "all to be known",
+              context=self.host.log)
+        self.host.vgpu("resume", "evil")
+        self.assertEqual(crowd.wait_line("welcome"), "welcome 127 refused 13")
+        neighbour.wait_steps()
+        self.check_unharmed()
 
     def test_there_is_room_for_128_processes_and_a_clear_word_for_the_next(self):
         crowd = self.hostile("crowd").wait_ready()
