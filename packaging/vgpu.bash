@@ -24,6 +24,8 @@ _vgpu_options() {
         utilization) echo --device --processes ;;
         licence | sessions | placements | heterogeneous | capabilities) echo --device ;;
         checkpoint) echo --timeout --gpu --tree --careful --force --for ;;
+        "checkpoint dump") echo --leave-running --compress --timeout --criu ;;
+        "checkpoint load") echo --vgpu --criu ;;
         esac
         echo --json --help
 }
@@ -79,7 +81,20 @@ _vgpu() {
                 fi
         fi
 
+        if [ "$command" = checkpoint ] && [ "$COMP_CWORD" -gt 2 ]; then
+                case ${COMP_WORDS[2]} in
+                dump | load | check)
+                        command="checkpoint ${COMP_WORDS[2]}"
+                        if [[ $word != -* && $before != --vgpu && $before != --compress ]]; then
+                                compopt -o default
+                                return
+                        fi
+                        ;;
+                esac
+        fi
+
         case $before in
+        --compress) choices="zstd none" ;;
         --device) choices=$(_vgpu_ask devices) ;;
         --vgpu) choices=$(_vgpu_ask ls) ;;
         --by) choices="tenant vgpu process device" ;;

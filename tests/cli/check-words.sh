@@ -44,4 +44,18 @@ for command in $commands; do
                         complain "$page does not describe $command $option"
         done
 done
+# Commands of two words are not in the list.
+for pair in "checkpoint dump" "checkpoint load" "checkpoint check"; do
+        read -ra words <<<"$pair"
+        options=$("$vgpu" help "${words[@]}" |
+                sed -n '/^Options:/,$s/^  \(-.,\)\{0,1\} *--\([a-z-]*\).*/--\2/p' | sort)
+        [ -n "$options" ] || complain "the help of '$pair' has no options"
+        offered=$(complete_words "${words[@]}" --)
+        [ "$offered" = "$options" ] || complain "$pair has" "$options" "and completion offers" "$offered"
+        section=$(sed -n "/^\.It Cm $pair/,/^\.It Cm/p;/^Options that every/,/^\.El/p" "$page")
+        for option in $options; do
+                grep -qe "Fl -${option#--}\b" <<<"$section" ||
+                        complain "$page does not describe $pair $option"
+        done
+done
 exit $bad
