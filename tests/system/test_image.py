@@ -214,6 +214,30 @@ class Images(case.Case):
         self.load(self.dump())
         self.check_goes_on()
 
+    def test_a_dump_that_fails_at_its_end_leaves_nothing(self):
+        self.suspended()
+        path = self.path()
+        for point in ("image.write", "image.commit"):
+            errors = entry_lines(self.host, "checkpoint", "dump", "train", path, code=1,
+                                 environment=self.host.environment(
+                                     OPENVGPU_FAULT=f"{point}=fail"))
+            self.assertIn("Input/output error", errors)
+            self.assertFalse(os.path.exists(path) or os.path.exists(path + ".partial"))
+        self.check_goes_on()
+
+    def test_a_dump_that_is_killed_is_no_image_and_in_nobodys_way(self):
+        self.suspended()
+        path = self.path()
+        entry_lines(self.host, "checkpoint", "dump", "train", path, code=-9,
+                    environment=self.host.environment(OPENVGPU_FAULT="image.commit=kill"))
+        self.assertTrue(os.path.exists(path + ".partial"))
+        self.assertIn("never finished", self.load(path, code=1).errors)
+        self.wait_free()
+        self.host.vgpu("checkpoint", "dump", "train", path)
+        self.load(path)
+        self.assertFalse(os.path.exists(path + ".partial"))
+        self.check_goes_on()
+
     def test_a_pool_without_room_to_load(self):
         self.suspended()
         path = self.dump()
@@ -444,6 +468,95 @@ class Images(case.Case):
                 (["load", "x", "y"], "unexpected"),
                 (["check"], "is missing")):
             self.assertIn(reason, entry_lines(self.host, "checkpoint", *words, code=2))
+
+    # Dumps of processes, with a CRIU that only says that it did, or did not.
+
+    def fake_criu(self, dump):
+        """It starts, and its checks are content; dump is what it does when asked to."""
+        path = os.path.join(self.host.directory, f"criu-{self.n}")
+        self.n += 1
+        with open(path, "w") as file:
+            file.write(f"""#!/bin/sh
+case $1 in
+--version) echo Version: 4.1.1 ;;
+check) echo Looks good. ;;
+dump)
+        while [ $# -gt 0 ]; do
+                case $1 in --images-dir) folder=$2 ;; --work-dir) work=$2 ;; --tree) pid=$2 ;; esac
+                shift
+        done
+        {dump}
+        ;;
+esac
+""")
+        os.chmod(path, 0o755)
+        return path
+
+    GOOD_DUMP = "echo pages > $folder/pages-1.img; kill -STOP $pid"
+
+    def running(self):
+        self.guest = self.host.train(self.host.create("train"), "--size", "20M")
+        return self.guest
+
+    def check_runs(self):
+        self.assertEqual(self.host.get("train")["state"], "running")
+        self.guest.wait_steps()
+        self.guest.finish()
+
+    def test_a_process_that_criu_refuses_goes_on(self):
+        pid = self.running().pid
+        criu = self.fake_criu('echo "(00.1) Error (criu/x.c:1): cannot do it" > $work/log; exit 1')
+        path = self.path()
+        errors = entry_lines(self.host, "checkpoint", "dump", pid, path, "--criu", criu, code=1)
+        self.assertIn("criu dump failed: Error (criu/x.c:1): cannot do it", errors)
+        self.assertFalse(os.path.exists(path) or os.path.exists(path + ".partial"))
+        self.check_runs()
+
+    def test_a_process_whose_image_cannot_be_finished_goes_on(self):
+        pid = self.running().pid
+        path = self.path()
+        errors = entry_lines(self.host, "checkpoint", "dump", pid, path, "--criu",
+                             self.fake_criu(self.GOOD_DUMP), code=1,
+                             environment=self.host.environment(OPENVGPU_FAULT="image.commit=fail"))
+        self.assertIn("Input/output error", errors)
+        self.assertFalse(os.path.exists(path) or os.path.exists(path + ".partial"))
+        self.check_runs()
+
+    def test_a_process_that_is_dumped_is_gone(self):
+        pid = self.running().pid
+        path = self.path()
+        criu = self.fake_criu(self.GOOD_DUMP)
+        answer = self.host.vgpu("checkpoint", "dump", pid, path, "--criu", criu, "--json").json
+        self.assertEqual((answer["pid"], answer["vgpu"]), (pid, "train"))
+        self.assertGreater(answer["memory_bytes"], 0)
+        self.assertEqual(self.guest.join(), -9)
+        self.host.wait_state("train", "idle")
+        self.host.vgpu("checkpoint", "check", path)
+        with open(os.path.join(path, "criu", "pages-1.img"), "a") as file:
+            file.write("x")
+        self.assertIn("pages-1.img is too long",
+                      entry_lines(self.host, "checkpoint", "load", path, "--criu", criu, code=1))
+
+    def test_a_process_that_is_left_running_goes_on(self):
+        pid = self.running().pid
+        path = self.path()
+        self.host.vgpu("checkpoint", "dump", pid, path, "--leave-running", "--criu",
+                       self.fake_criu(self.GOOD_DUMP))
+        self.host.vgpu("checkpoint", "check", path)
+        self.assertIn(f"there is a process {pid} already",
+                      entry_lines(self.host, "checkpoint", "load", path, "--criu",
+                                  self.fake_criu(""), code=7))
+        self.check_runs()
+
+    def test_the_whole_vgpu_or_nothing(self):
+        pid = self.running().pid
+        other = self.host.train("train", "--size", "4M")
+        errors = entry_lines(self.host, "checkpoint", "dump", pid, self.path(), "--criu",
+                             self.fake_criu(self.GOOD_DUMP), code=7)
+        self.assertIn(f"process {other.pid} is in vGPU train as well", errors)
+        other.wait_steps()
+        other.finish()
+        self.check_runs()
 
     def test_a_process_without_a_usable_criu(self):
         self.guest = self.host.train(self.host.create("train"), "--size", "4M")
