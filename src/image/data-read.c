@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/cleanup.h"
 #include "image/checksum.h"
@@ -167,14 +166,6 @@ static int check_size(int fd, const char *path, const struct image_table *table,
         return 0;
 }
 
-static double now(void)
-{
-        struct timespec time;
-
-        clock_gettime(CLOCK_MONOTONIC, &time);
-        return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 int image_data_read(int directory, const char *where, const char *name,
                     const struct image_table *table, const struct iovec *pieces, size_t n_pieces,
                     const struct image_data_options *options, struct image_data_report *ret_report,
@@ -193,7 +184,7 @@ int image_data_read(int directory, const char *where, const char *name,
                 .lock = PTHREAD_MUTEX_INITIALIZER,
                 .error = error,
         };
-        double start = now();
+        double start = workers_now();
         bool is_direct;
         int r;
 
@@ -220,7 +211,7 @@ int image_data_read(int directory, const char *where, const char *name,
         span_deinit(&workers.span);
         *ret_report = (struct image_data_report){ .has_ring = workers.has_ring,
                                                   .has_direct_io = is_direct,
-                                                  .seconds = now() - start,
+                                                  .seconds = workers_now() - start,
                                                   .file_bytes = table->file_size };
         return error->code;
 }

@@ -16,7 +16,6 @@
 #include "base/fault.h"
 #include "image/checksum.h"
 #include "image/data.h"
-#include "image/ring.h"
 #include "image/workers.h"
 
 #define GROWTH ((uint64_t)256 << 20)
@@ -184,14 +183,6 @@ static int open_new(int directory, const char *name, const struct image_data_opt
         return fd < 0 ? -errno : fd;
 }
 
-static double now(void)
-{
-        struct timespec time;
-
-        clock_gettime(CLOCK_MONOTONIC, &time);
-        return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 static void write_all(struct workers *workers)
 {
         int r = 0;
@@ -260,7 +251,7 @@ int image_data_write(int directory, const char *where, const char *name, const s
                 .lock = PTHREAD_MUTEX_INITIALIZER,
                 .error = error,
         };
-        double start = now();
+        double start = workers_now();
         bool is_direct = false;
         int r;
 
@@ -279,7 +270,7 @@ int image_data_write(int directory, const char *where, const char *name, const s
         span_deinit(&workers.span);
         *ret_report = (struct image_data_report){ .has_ring = workers.has_ring,
                                                   .has_direct_io = is_direct,
-                                                  .seconds = now() - start,
+                                                  .seconds = workers_now() - start,
                                                   .file_bytes = ret_table->file_size };
         if (error->code) {
                 (void)unlinkat(directory, name, 0);

@@ -333,7 +333,9 @@ static int parse_origin(const struct parser *parser, const json_t *image,
                 r = take_number(parser, json_object_get(image, "driver_version"), "driver_version",
                                 INT32_MAX, &version);
         manifest->driver_version = (uint32_t)version;
-        return r;
+        return r == 0 ? take_text(parser, json_object_get(image, "driver"), "driver",
+                                  manifest->driver)
+                      : r;
 }
 
 static int parse_image(const struct parser *parser, const json_t *image,

@@ -86,12 +86,12 @@ static json_t *format_criu(const struct image_manifest *manifest)
 static json_t *format_image(const struct image_manifest *manifest)
 {
         json_t *processes = json_array();
-        json_t *image =
-                json_pack("{ss, ss, ss, s{ss, ss, so}, si, so}", "created", manifest->created,
-                          "host", manifest->host, "software", manifest->software, "device", "name",
-                          manifest->device.name, "uuid", manifest->device.uuid, "memory",
-                          number(manifest->device.memory), "driver_version",
-                          (int)manifest->driver_version, "processes", processes);
+        json_t *image = json_pack(
+                "{ss, ss, ss, s{ss, ss, so}, si, ss, so}", "created", manifest->created, "host",
+                manifest->host, "software", manifest->software, "device", "name",
+                manifest->device.name, "uuid", manifest->device.uuid, "memory",
+                number(manifest->device.memory), "driver_version", (int)manifest->driver_version,
+                "driver", manifest->driver, "processes", processes);
 
         for (size_t i = 0; i < manifest->n_processes; i++)
                 json_array_append_new(processes, format_process(&manifest->processes[i]));

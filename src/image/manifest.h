@@ -61,7 +61,8 @@ struct image_manifest {
                 char uuid[IMAGE_TEXT_MAX];
                 uint64_t memory;
         } device;
-        uint32_t driver_version; /* cuDriverGetVersion(): 13000 */
+        uint32_t driver_version;     /* cuDriverGetVersion(): 13000 */
+        char driver[IMAGE_TEXT_MAX]; /* of the kernel's module: "580.159.04", or "" */
 
         bool has_vgpu;
         struct {

@@ -30,6 +30,7 @@ static void make_manifest(struct image_manifest *manifest)
                 .software = "0.1.0",
                 .device = { "Simulated H200", "GPU-1", (uint64_t)2 << 30 },
                 .driver_version = 13000,
+                .driver = "580.159.04",
                 .has_vgpu = true,
                 .vgpu = { "train", "0d5c", 256 << 20 },
                 .processes = process,

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 
@@ -33,6 +34,14 @@ void workers_fail_file(struct workers *workers, int code, const char *doing)
         (void)image_fail_file(workers->error, code, doing, workers->name);
         pthread_mutex_unlock(&workers->lock);
         workers->has_failed = true;
+}
+
+double workers_now(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
 static char *new_buffer(struct workers *workers)

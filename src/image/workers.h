@@ -67,6 +67,9 @@ __attribute__((format(printf, 4, 5))) void workers_fail(struct workers *workers,
                                                         const char *hint, const char *message, ...);
 void workers_fail_file(struct workers *workers, int code, const char *doing);
 
+/* workers_now() - seconds, for the report. */
+double workers_now(void);
+
 /* worker_slot_buffer(), worker_scratch() - NULL: no memory, and the run has failed. */
 char *worker_slot_buffer(struct worker_slot *slot);
 char *worker_scratch(struct worker *worker);

@@ -209,6 +209,8 @@ static int run_criu(struct dump *dump)
         else
                 r = criu_dump(&dump->criu, folder, dump->pid, is_shell_job, &error);
         dump->is_stopped = r == 0;
+        if (r == 0) /* now that none of them makes another one */
+                (void)process_tree_read(&dump->tree, dump->pid);
         dump->criu_seconds = image_now() - start;
         if (r == 0)
                 r = image_directory_list_criu(&dump->directory, &dump->manifest, &error);

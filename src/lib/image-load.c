@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <openvgpu/checkpoint.h>
 #include <openvgpu/operation.h>
@@ -18,6 +19,8 @@
 #include "lib/process-tree.h"
 
 DEFINE_CLEANUP(struct vgpu_checkpoint *, vgpu_checkpoint_free);
+
+#define REMOVE_TRIES 40
 
 struct load {
         struct vgpu_client *client;
@@ -52,6 +55,21 @@ static int check_numbers(struct load *load)
                          load->directory.path);
 }
 
+/* Of the process' memory the driver's library is a part: another one would be executed half. */
+static int check_driver(struct load *load)
+{
+        char here[IMAGE_TEXT_MAX];
+
+        image_read_driver(here);
+        if (strcmp(here, load->manifest.driver) == 0)
+                return 0;
+        return error_set(&load->client->error, VGPU_ERROR_FAILED,
+                         "load it where the driver is the same",
+                         "%s was made with driver %s, here is %s", load->directory.path,
+                         load->manifest.driver[0] ? load->manifest.driver : "(none)",
+                         here[0] ? here : "none");
+}
+
 static int check(struct load *load)
 {
         struct image_error error = { 0 };
@@ -63,6 +81,8 @@ static int check(struct load *load)
         if (criu_find(&load->criu, load->options.criu, &error) < 0 ||
             image_directory_check_criu(&load->directory, &load->manifest, &error) < 0)
                 return set_error(load, &error);
+        if (check_driver(load) < 0)
+                return load->client->error.value.code;
         return check_numbers(load);
 }
 
@@ -195,13 +215,26 @@ static int resume(struct load *load)
         return r;
 }
 
+/* The manager may not have heard of the end of the processes yet. */
+static void remove_instance(struct load *load)
+{
+        const struct timespec pause = { .tv_nsec = 50000000 };
+
+        for (int i = 0; i < REMOVE_TRIES; i++) {
+                if (vgpu_instance_remove(load->client, load->instance->uuid, NULL) == 0 ||
+                    load->client->error.value.kind != VGPU_ERROR_BUSY)
+                        return;
+                nanosleep(&pause, NULL);
+        }
+}
+
 static void undo(struct load *load)
 {
         struct error saved = load->client->error;
 
         process_tree_kill(&load->tree);
         if (load->has_created && load->instance)
-                (void)vgpu_instance_remove(load->client, load->instance->uuid, NULL);
+                remove_instance(load);
         load->client->error = saved;
 }
 

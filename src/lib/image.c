@@ -76,6 +76,19 @@ static void set_text(char to[IMAGE_TEXT_MAX], const char *from)
         snprintf(to, IMAGE_TEXT_MAX, "%s", from);
 }
 
+void image_read_driver(char text[IMAGE_TEXT_MAX])
+{
+        FILE *file = fopen("/sys/module/nvidia/version", "re");
+
+        text[0] = '\0';
+        if (!file)
+                return;
+        if (!fgets(text, IMAGE_TEXT_MAX, file))
+                text[0] = '\0';
+        text[strcspn(text, "\n")] = '\0';
+        fclose(file);
+}
+
 int image_describe_origin(struct vgpu_client *client, const char *device_uuid,
                           struct image_manifest *manifest)
 {
@@ -89,6 +102,7 @@ int image_describe_origin(struct vgpu_client *client, const char *device_uuid,
         if (gethostname(manifest->host, sizeof(manifest->host) - 1) < 0)
                 set_text(manifest->host, "?");
         set_text(manifest->software, vgpu_get_version());
+        image_read_driver(manifest->driver);
         if (!device_uuid)
                 return 0;
 

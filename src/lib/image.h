@@ -21,6 +21,10 @@ int image_set_error(struct vgpu_client *client, const struct image_error *error)
 /* image_describe_origin() - into @manifest: time, host, the device @device_uuid or the first. */
 int image_describe_origin(struct vgpu_client *client, const char *device_uuid,
                           struct image_manifest *manifest);
+
+/* image_read_driver() - the version of the kernel's driver into @text; "" without one. */
+void image_read_driver(char text[IMAGE_TEXT_MAX]);
+
 void image_describe_vgpu(const struct vgpu_instance *instance, struct image_manifest *manifest);
 
 /* image_write_memory() - of @memory, into @directory and @manifest. */

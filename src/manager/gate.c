@@ -245,7 +245,7 @@ static int receive_join(struct gate_link *link, const struct gate_join *join, si
         if (r < 0)
                 return -ENOTCONN; /* it has just died */
 
-        if (image_keeps_away(instance))
+        if (join->state != GATE_STATE_OPEN && image_keeps_away(instance))
                 return -ENOTCONN; /* it tries again */
 
         guest = guest_find(instance, link->peer.pid);

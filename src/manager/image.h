@@ -38,7 +38,7 @@ int image_commit(struct control_pending *pending, struct instance *instance,
 int image_close(struct control_pending *pending, struct instance *instance,
                 struct failure *failure);
 
-/* image_keeps_away() - may the gates of @instance not connect just now? */
+/* image_keeps_away() - may gates of @instance that have released their memory not connect now? */
 bool image_keeps_away(const struct instance *instance);
 
 /* image_client_gone() - end what @client has begun. */
