@@ -232,6 +232,8 @@ const struct command command_checkpoint = {
                 "  tid         print the id of the driver's restore thread in it\n"
                 "  lock, checkpoint, restore, unlock\n"
                 "              a single step\n"
+                "  dump, load, check\n"
+                "              to disk and back: 'vgpu help checkpoint dump', ... load, ... check\n"
                 "\n"
                 "Several processes are handled together: all or none. What fails is undone, and so\n"
                 "is what is interrupted (Ctrl-C).\n"
