@@ -15,6 +15,7 @@ USES = {
     "sim": {"base", "abi"},
     "gate": {"base", "abi", "board", "wire"},
     "keeper": {"base", "wire"},
+    "sampler": {"base", "abi", "wire"},
     "mover": {"base", "abi", "wire"},
     "meter": {"base"},
     "scheduler": {"base"},

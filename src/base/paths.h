@@ -33,6 +33,7 @@
 #define PATHS_NVML         "nvml"
 #define PATHS_MOVER        "vgpu-mover"
 #define PATHS_KEEPER       "vgpu-keeper"
+#define PATHS_SAMPLER      "vgpu-sampler"
 #define PATHS_CHECKPOINTER "vgpu-checkpointer"
 
 int paths_run(char *path);

@@ -34,7 +34,11 @@ uint64_t meter_now(void);
 int meter_source_new(struct meter_source **ret_source, struct manager *manager);
 struct meter_source *meter_source_free(struct meter_source *source);
 void meter_source_read(struct meter_source *source, struct guest *guest);
-enum meter_source_kind meter_source_get_kind(const struct meter_source *source);
+enum meter_source_kind meter_source_get_kind(const struct meter_source *source,
+                                             const struct device *device);
+
+/* meter_source_tick() - with each sample: so many processes are metered. */
+void meter_source_tick(struct meter_source *source, size_t n_guests);
 
 /* meter_source_begin() - @guest is new: what it did before is not to be counted. */
 void meter_source_begin(struct meter_source *source, struct guest *guest);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the meter sees from below how long the engines ran: of simulated devices, in their host. */
+/*
+ * Where the meter sees from below how long the engines ran: of simulated devices in their host, of
+ * real ones through the sampler.
+ */
 
 #include <errno.h>
 
@@ -7,10 +10,12 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
+#include "manager/meter-sampler.h"
 #include "sim/usage.h"
 
 struct meter_source {
-        struct sim_usage *simulation;
+        struct sim_usage *simulation; /* one of the two */
+        struct meter_sampler *sampler;
 };
 
 int meter_source_new(struct meter_source **ret_source, struct manager *manager)
@@ -18,12 +23,13 @@ int meter_source_new(struct meter_source **ret_source, struct manager *manager)
         struct meter_source *source;
         int r;
 
-        if (!manager->simulation[0])
+        if (!manager->simulation[0] && !manager->real_nvml[0])
                 return 0;
         source = calloc(1, sizeof(*source));
         if (!source)
                 return -ENOMEM;
-        r = sim_usage_open(&source->simulation, manager->simulation);
+        r = manager->simulation[0] ? sim_usage_open(&source->simulation, manager->simulation)
+                                   : meter_sampler_new(&source->sampler, manager);
         if (r < 0)
                 return meter_source_free(source), r;
         *ret_source = source;
@@ -35,13 +41,23 @@ struct meter_source *meter_source_free(struct meter_source *source)
         if (!source)
                 return NULL;
         (void)sim_usage_close(source->simulation);
+        (void)meter_sampler_free(source->sampler);
         free(source);
         return NULL;
 }
 
-enum meter_source_kind meter_source_get_kind(const struct meter_source *source)
+void meter_source_tick(struct meter_source *source, size_t n_guests)
 {
-        return source->simulation ? METER_SOURCE_ENGINE : METER_SOURCE_SAMPLES;
+        if (source->sampler)
+                meter_sampler_tick(source->sampler, n_guests);
+}
+
+enum meter_source_kind meter_source_get_kind(const struct meter_source *source,
+                                             const struct device *device)
+{
+        if (source->simulation)
+                return METER_SOURCE_ENGINE;
+        return device->meter.has_samples ? METER_SOURCE_SAMPLES : METER_SOURCE_NONE;
 }
 
 void meter_source_add(struct guest *guest, enum meter_engine engine, uint64_t ns)

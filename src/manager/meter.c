@@ -262,6 +262,8 @@ static size_t sample(struct meter *meter)
                 add_percent(instance->device->meter.percent, instance->meter.percent);
         }
         meter->sampled_ns = now_ns;
+        if (meter->source)
+                meter_source_tick(meter->source, n);
         meter_board_sample(meter);
         return n;
 }
@@ -493,9 +495,12 @@ double meter_get_entitled(const struct instance *instance)
         return 100.0 / n;
 }
 
-enum meter_source_kind meter_get_source(const struct meter *meter)
+enum meter_source_kind meter_get_source(const struct device *device)
 {
-        return meter && meter->source ? meter_source_get_kind(meter->source) : METER_SOURCE_NONE;
+        const struct meter *meter = device->manager->meter;
+
+        return meter && meter->source ? meter_source_get_kind(meter->source, device)
+                                      : METER_SOURCE_NONE;
 }
 
 int meter_new(struct meter **ret_meter, struct manager *manager)

@@ -40,6 +40,7 @@ enum meter_source_kind { METER_SOURCE_NONE, METER_SOURCE_ENGINE, METER_SOURCE_SA
 /* What the manager keeps of each device, */
 struct meter_device {
         bool has_turns;                  /* its GPU time is what the scheduler measures */
+        bool has_samples;                /* NVIDIA's library tells who uses it */
         uint32_t percent[METER_ENGINES]; /* of the last period */
 };
 
@@ -122,6 +123,7 @@ struct ledger_thread *meter_get_ledger(struct meter *meter);
 /* meter_get_entitled() - percent of its device that @instance may count on as things are. */
 double meter_get_entitled(const struct instance *instance);
 
-enum meter_source_kind meter_get_source(const struct meter *meter);
+/* meter_get_source() - what is seen of @device from below. */
+enum meter_source_kind meter_get_source(const struct device *device);
 
 #endif

@@ -89,9 +89,8 @@ static json_t *describe_vgpu(const struct instance *instance)
 
 static json_t *describe_device_use(const struct device *device)
 {
-        const char *source = device->meter.has_turns
-                                     ? "turns"
-                                     : source_names[meter_get_source(device->manager->meter)];
+        const char *source =
+                device->meter.has_turns ? "turns" : source_names[meter_get_source(device)];
         json_t *object = json_pack("{si, ss, ss, ss, sI, sI}", "index", (int)device->index, "uuid",
                                    device->uuid, "name", device->name, "source", source,
                                    "memory_total", (json_int_t)device->memory_total, "memory_used",

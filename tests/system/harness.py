@@ -235,6 +235,7 @@ class Host:
             directory.mkdir()
         self.fake, self.options = fake, list(options)
         self.manager, self.clients, self.guests = None, [], []
+        self.variables = {}  # of the manager's environment, besides the usual ones
         self.log = open(self.root / "log", "w+b")
         self.link_programs()
 
@@ -245,6 +246,8 @@ class Host:
             path.symlink_to(target)
 
         link("vgpu-keeper", os.environ["TEST_KEEPER"])
+        if "TEST_SAMPLER" in os.environ:
+            link("vgpu-sampler", os.environ["TEST_SAMPLER"])
         if self.fake:
             link("vgpu-mover", HERE / "fake_mover.py")
         else:
@@ -287,6 +290,7 @@ class Host:
                            OPENVGPU_FAULT_DIR=str(self.faults))
         environment.pop("OPENVGPU_RUN", None)
         environment.pop("OPENVGPU_FAULT", None)
+        environment.update(self.variables)
         if fault:
             environment["OPENVGPU_FAULT"] = fault
         return environment

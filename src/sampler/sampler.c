@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vgpu-sampler NVML-LIBRARY UUID...: what wire/sampler.h says.
+ *
+ * The library averages over all samples since the time that it is told, so each question goes on
+ * where the one before ended: percent times period, summed up, is the time that the engine was busy.
+ */
+#include "wire/sampler.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "abi/nvml.h"
+#include "base/cleanup.h"
+
+#define INTERVAL_MS 500
+
+/* A library that was silent for long does not tell what was in between. */
+#define PERIOD_MAX_US 5000000u
+
+/* More processes than this use no device at a time. */
+#define PROCESSES_MAX 4096
+
+struct device {
+        nvmlDevice_t handle;
+        unsigned long long seen_us; /* CLOCK_REALTIME */
+        nvmlReturn_t error;         /* told; 0: none */
+};
+
+static struct {
+        nvmlReturn_t (*init)(void);
+        nvmlReturn_t (*find)(const char *uuid, nvmlDevice_t *device);
+        nvmlReturn_t (*sample)(nvmlDevice_t device, nvmlProcessesUtilizationInfo_v1_t *info);
+        nvmlReturn_t (*sample_before_550)(nvmlDevice_t device,
+                                          nvmlProcessUtilizationSample_t *samples,
+                                          unsigned int *count, unsigned long long last_seen_us);
+} nvml;
+
+static nvmlProcessUtilizationInfo_v1_t processes[PROCESSES_MAX];
+static nvmlProcessUtilizationSample_t old_processes[PROCESSES_MAX];
+
+static void *find_function(void *library, const char *name)
+{
+        return dlsym(library, name);
+}
+
+static int load(const char *path)
+{
+        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+
+        if (!library) {
+                fprintf(stderr, "sampler: %s\n", dlerror()); /* NOLINT(concurrency-mt-unsafe) */
+                return -ENOENT;
+        }
+        *(void **)&nvml.init = find_function(library, "nvmlInit_v2");
+        *(void **)&nvml.find = find_function(library, "nvmlDeviceGetHandleByUUID");
+        *(void **)&nvml.sample = find_function(library, "nvmlDeviceGetProcessesUtilizationInfo");
+        *(void **)&nvml.sample_before_550 =
+                find_function(library, "nvmlDeviceGetProcessUtilization");
+        if (!nvml.init || !nvml.find || (!nvml.sample && !nvml.sample_before_550)) {
+                fprintf(stderr, "sampler: %s has no samples of processes\n", path);
+                return -ENOSYS;
+        }
+        return 0;
+}
+
+static unsigned long long now_us(void)
+{
+        struct timespec now;
+
+        (void)clock_gettime(CLOCK_REALTIME, &now);
+        return (unsigned long long)now.tv_sec * 1000000u + (unsigned long long)now.tv_nsec / 1000u;
+}
+
+/* The manager reads, or has ended. */
+static int tell(const struct sampler_packet *packet)
+{
+        ssize_t sent = send(SAMPLER_FD, packet, sizeof(*packet), MSG_NOSIGNAL);
+
+        return sent == (ssize_t)sizeof(*packet) ? 0 : -EPIPE;
+}
+
+static int tell_error(struct device *device, uint16_t index, nvmlReturn_t error)
+{
+        const struct sampler_packet packet = {
+                .magic = SAMPLER_WIRE_MAGIC,
+                .version = SAMPLER_WIRE_VERSION,
+                .device = index,
+                .error = (int32_t)error,
+        };
+
+        if (device->error == error)
+                return 0;
+        device->error = error;
+        return tell(&packet);
+}
+
+static int tell_process(const nvmlProcessUtilizationInfo_v1_t *process, uint16_t index,
+                        unsigned long long since_us)
+{
+        unsigned long long period_us = process->timeStamp - since_us;
+        const struct sampler_packet packet = {
+                .magic = SAMPLER_WIRE_MAGIC,
+                .version = SAMPLER_WIRE_VERSION,
+                .device = index,
+                .pid = process->pid,
+                .percent = { process->smUtil, process->memUtil, process->encUtil, process->decUtil,
+                             process->jpgUtil, process->ofaUtil },
+                .period_us = period_us < PERIOD_MAX_US ? period_us : PERIOD_MAX_US,
+        };
+
+        return process->pid ? tell(&packet) : 0;
+}
+
+/* The old call, in the shape of the new one. */
+static nvmlReturn_t sample_as_before_550(nvmlDevice_t handle,
+                                         nvmlProcessesUtilizationInfo_v1_t *info)
+{
+        unsigned int n = PROCESSES_MAX;
+        nvmlReturn_t r = nvml.sample_before_550(handle, old_processes, &n, info->lastSeenTimeStamp);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        for (unsigned int i = 0; i < n; i++)
+                info->procUtilArray[i] = (nvmlProcessUtilizationInfo_v1_t){
+                        .timeStamp = old_processes[i].timeStamp,
+                        .pid = old_processes[i].pid,
+                        .smUtil = old_processes[i].smUtil,
+                        .memUtil = old_processes[i].memUtil,
+                        .encUtil = old_processes[i].encUtil,
+                        .decUtil = old_processes[i].decUtil,
+                };
+        info->processSamplesCount = n;
+        return NVML_SUCCESS;
+}
+
+static nvmlReturn_t ask(nvmlDevice_t handle, nvmlProcessesUtilizationInfo_v1_t *info)
+{
+        nvmlReturn_t r = NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+
+        if (nvml.sample)
+                r = nvml.sample(handle, info);
+        if (r == NVML_ERROR_ARGUMENT_VERSION_MISMATCH && nvml.sample_before_550)
+                r = sample_as_before_550(handle, info);
+        return r;
+}
+
+static int sample(struct device *device, uint16_t index)
+{
+        unsigned long long since_us = device->seen_us;
+        nvmlProcessesUtilizationInfo_v1_t info = {
+                .version = NVML_VERSION(nvmlProcessesUtilizationInfo_v1_t, 1),
+                .processSamplesCount = PROCESSES_MAX,
+                .lastSeenTimeStamp = since_us,
+                .procUtilArray = processes,
+        };
+        nvmlReturn_t error = ask(device->handle, &info);
+        int r = 0;
+
+        if (error == NVML_ERROR_NOT_FOUND) /* nothing is new, or nobody was busy */
+                return 0;
+        if (error != NVML_SUCCESS)
+                return tell_error(device, index, error);
+        for (unsigned int i = 0; r == 0 && i < info.processSamplesCount; i++) {
+                if (processes[i].timeStamp <= since_us)
+                        continue;
+                r = tell_process(&processes[i], index, since_us);
+                if (processes[i].timeStamp > device->seen_us)
+                        device->seen_us = processes[i].timeStamp;
+        }
+        return r;
+}
+
+static struct device *find_devices(char **uuids, uint16_t n)
+{
+        struct device *devices = calloc(n, sizeof(*devices));
+
+        for (uint16_t i = 0; devices && i < n; i++) {
+                nvmlReturn_t r = nvml.find(uuids[i], &devices[i].handle);
+
+                devices[i].seen_us = now_us();
+                if (r != NVML_SUCCESS && tell_error(&devices[i], i, r) < 0)
+                        exit(0); /* NOLINT(concurrency-mt-unsafe): there is one thread */
+        }
+        return devices;
+}
+
+static bool has_manager(void)
+{
+        struct pollfd poll_fd = { .fd = SAMPLER_FD, .events = POLLIN };
+
+        return poll(&poll_fd, 1, INTERVAL_MS) == 0;
+}
+
+int main(int argc, char **argv)
+{
+        uint16_t n = (uint16_t)(argc - 2);
+        CLEANUP(freep) struct device *devices = NULL;
+
+        if (argc < 3) {
+                fprintf(stderr, "vgpu-sampler is started by vgpud\n");
+                return 2;
+        }
+        if (load(argv[1]) < 0 || nvml.init() != NVML_SUCCESS)
+                return 1;
+        devices = find_devices(argv + 2, n);
+        if (!devices)
+                return 1;
+        while (has_manager())
+                for (uint16_t i = 0; i < n; i++)
+                        if (devices[i].handle && sample(&devices[i], i) < 0)
+                                return 0;
+        return 0;
+}
