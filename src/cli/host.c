@@ -40,7 +40,7 @@ static int each_of_all(const struct arguments *arguments, struct vgpu_host *host
                         code = host_say_error(arguments, host);
         }
         if (n_done == 0 && code == 0)
-                return say_failure(arguments, EXIT_CODE_FAILED, "NotSupported",
+                return say_failure(arguments, EXIT_CODE_FAILED, "Unsupported",
                                    "start vgpud, or see whether the driver is one for vGPU hosts",
                                    "no device of this host has vGPUs");
         return code;

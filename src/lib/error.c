@@ -26,6 +26,7 @@ static const struct kind {
           "the pool of host memory is too small" },
         { VGPU_ERROR_WRONG_STATE, -ESTALE, "WrongState", "the vGPU is not in a state for that" },
         { VGPU_ERROR_BUSY, -EBUSY, "Busy", "the vGPU is in use" },
+        { VGPU_ERROR_BUSY, -EBUSY, "InUse", "vGPUs are active" }, /* of a setting */
         { VGPU_ERROR_TIMED_OUT, -ETIME, "TimedOut", "the guest did not come to rest in time" },
         { VGPU_ERROR_NOT_MOVABLE, -EOPNOTSUPP, "NotMovable", "the guest cannot be suspended" },
         { VGPU_ERROR_DRIVER_FAILED, -EREMOTEIO, "DriverFailed", "a driver call failed" },
@@ -40,7 +41,7 @@ static const struct kind {
         { VGPU_ERROR_OUT_OF_MEMORY, -ENOMEM, "OutOfMemory", "out of memory" },
         { VGPU_ERROR_NO_LIBRARY, -ELIBACC, "NoLibrary", "there is no NVML library" },
         { VGPU_ERROR_NOT_IN_DRIVER, -ENOSYS, "NotInDriver", "it is not in this driver" },
-        { VGPU_ERROR_NOT_SUPPORTED, -EOPNOTSUPP, "NotSupported", "it is not supported" },
+        { VGPU_ERROR_NOT_SUPPORTED, -EOPNOTSUPP, "Unsupported", "it is not supported" },
         { VGPU_ERROR_NO_SUCH_TYPE, -ENOENT, "NoSuchType", "there is no such vGPU type" },
         { VGPU_ERROR_NO_SUCH_PROCESS, -ENOENT, "NoSuchProcess", "there is no such process" },
         { VGPU_ERROR_NOT_LOADED, -ENODEV, "NotLoaded", "the driver does not run" },

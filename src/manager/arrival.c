@@ -2,11 +2,13 @@
 #include "manager/arrival.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/size.h"
 #include "manager/copies.h"
 #include "manager/custody.h"
 #include "manager/departure.h"
+#include "manager/facts.h"
 #include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
@@ -39,6 +41,33 @@ int arrival_check_promise(const struct operation *operation, struct failure *fai
                                    "device %u is smaller than vGPU %s", operation->target->index,
                                    instance->name);
         return device_check_room(operation->target, instance->frame_buffer, instance, failure);
+}
+
+/* As is_same_kind() in nvml/metadata.c does with what the board says of both. */
+static bool is_same_kind(const struct device *a, const struct device *b)
+{
+        struct board_device_detail a_detail, b_detail;
+        struct board_device from, to;
+
+        facts_of_device(&from, a);
+        facts_of_device(&to, b);
+        facts_of_device_detail(&a_detail, a, &from);
+        facts_of_device_detail(&b_detail, b, &to);
+        return from.pci_device_id == to.pci_device_id &&
+               from.pci_subsystem_id == to.pci_subsystem_id && from.is_sriov == to.is_sriov &&
+               from.ecc == to.ecc && strcmp(a_detail.metadata_text, b_detail.metadata_text) == 0;
+}
+
+int arrival_check_kind(const struct operation *operation, struct failure *failure)
+{
+        const struct device *from = operation->instance->device, *to = operation->target;
+
+        if (from == to || is_same_kind(from, to))
+                return 0;
+        return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose a device of the same kind",
+                           "vGPU %s cannot move from device %u (%s) to device %u (%s): they are "
+                           "not of one kind",
+                           operation->instance->name, from->index, from->name, to->index, to->name);
 }
 
 static uint64_t needed_bytes(const struct operation *operation)

@@ -10,6 +10,12 @@ struct operation;
 /* arrival_check_promise() - has the target quota left for the instance? NoRoom. */
 int arrival_check_promise(const struct operation *operation, struct failure *failure);
 
+/*
+ * arrival_check_kind() - is the target of the kind that the instance comes from? Unsupported. What NVML
+ * answers for the two from their metadata is the same rule.
+ */
+int arrival_check_kind(const struct operation *operation, struct failure *failure);
+
 /* arrival_check() - has it the free memory? That is asked of the driver. */
 void arrival_check(struct operation *operation);
 

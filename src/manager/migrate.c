@@ -19,12 +19,14 @@
 static int check(struct operation *operation, struct failure *failure)
 {
         const struct instance *instance = operation->instance;
+        int r;
 
         if (operation->target == operation->source)
                 return failure_set(failure, -EALREADY, "WrongState", "choose another device",
                                    "vGPU %s is on device %u already", instance->name,
                                    operation->target->index);
-        return arrival_check_promise(operation, failure);
+        r = arrival_check_kind(operation, failure);
+        return r < 0 ? r : arrival_check_promise(operation, failure);
 }
 
 /* Where no mover has a context yet, the room is looked at while the guest's own context leaves. */

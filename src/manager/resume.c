@@ -19,6 +19,7 @@ static int check(struct operation *operation, struct failure *failure)
 {
         const struct instance *instance = operation->instance;
         struct guest *guest;
+        int r;
 
         if (!instance_is_off(instance))
                 return failure_set(failure, -EALREADY, "WrongState",
@@ -27,7 +28,8 @@ static int check(struct operation *operation, struct failure *failure)
         operation->keep_context = instance->state == BOARD_EVICTED;
         operation_for_each_guest(guest, operation)
                 operation->bytes += guest->memory_bytes;
-        return arrival_check_promise(operation, failure);
+        r = arrival_check_kind(operation, failure);
+        return r < 0 ? r : arrival_check_promise(operation, failure);
 }
 
 static void restore(struct operation *operation)
