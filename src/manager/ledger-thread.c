@@ -262,9 +262,10 @@ static void answer(struct ledger_thread *thread, struct question *question)
         question->answer.error = r;
 }
 
+/* But what came in meanwhile is written first: the next questions are to see it. */
 static void answer_all(struct ledger_thread *thread)
 {
-        while (!list_is_empty(&thread->asked)) {
+        while (!list_is_empty(&thread->asked) && !thread->is_to_be_written) {
                 struct question *question = list_entry(thread->asked.next, struct question, link);
 
                 list_remove(&question->link);
