@@ -46,7 +46,12 @@ int vgpu_instance_get_type(struct vgpu_host *host, uint32_t instance, uint32_t *
         return GET_NUMBER(host, instance, ret_type, nvmlVgpuInstanceGetType);
 }
 
-/* The first active vGPU that @matches says yes to, and the device that it is on. */
+#define NO_DEVICE UINT32_MAX
+
+/*
+ * The first active vGPU that @matches says yes to, and the device that it is on; or else a device
+ * that could not be asked.
+ */
 static int search(struct vgpu_host *host,
                   int (*matches)(struct vgpu_host *, uint32_t, const void *), const void *wanted,
                   uint32_t *ret_instance, uint32_t *ret_device)
@@ -54,13 +59,16 @@ static int search(struct vgpu_host *host,
         uint32_t count = 0;
         int r;
 
+        *ret_device = NO_DEVICE;
         r = vgpu_device_count(host, &count);
         for (uint32_t device = 0; r >= 0 && device < count; device++) {
                 CLEANUP(freep) struct vgpu_number_list *list = NULL;
 
-                /* A device without vGPUs, or off the bus, has none. */
-                if (vgpu_device_lookup_instances(host, device, VGPU_WHOLE_DEVICE, &list) < 0)
-                        continue;
+                if (vgpu_device_lookup_instances(host, device, VGPU_WHOLE_DEVICE, &list) < 0) {
+                        if (host->error.value.kind == VGPU_ERROR_DEVICE_LOST)
+                                *ret_device = device;
+                        continue; /* one without vGPUs has none */
+                }
                 for (size_t i = 0; i < list->n_numbers; i++) {
                         if (matches(host, list->numbers[i], wanted) <= 0)
                                 continue;
@@ -89,12 +97,16 @@ static int has_uuid(struct vgpu_host *host, uint32_t instance, const void *wante
 
 int vgpu_instance_get_device(struct vgpu_host *host, uint32_t instance, uint32_t *ret_device)
 {
-        uint32_t found, device = 0;
+        uint32_t found, device;
         int r;
 
         r = search(host, has_id, &instance, &found, &device);
         if (r < 0)
                 return r;
+        if (r == 0 && device != NO_DEVICE)
+                return host_set_error(host, ABOUT_INSTANCE(instance), VGPU_ERROR_DEVICE_LOST,
+                                      "see the kernel's log",
+                                      "it may be on device %u, which fell off the bus", device);
         if (r == 0)
                 return host_set_error(host, ABOUT_INSTANCE(instance), VGPU_ERROR_NO_SUCH_VGPU,
                                       "'vgpu ls' lists all; a suspended one is not active",

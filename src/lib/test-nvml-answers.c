@@ -214,7 +214,11 @@ static void test_vgpus(void **state)
         fixture_expect(&fixture, vgpu_instance_find(fixture.host, "99", &number),
                        VGPU_ERROR_NO_SUCH_VGPU, "vGPU 99");
         fixture_expect(&fixture, vgpu_instance_get_device(fixture.host, 99, &number),
-                       VGPU_ERROR_NO_SUCH_VGPU, "vGPU 99");
+                       VGPU_ERROR_DEVICE_LOST, "vGPU 99: it may be on device 2, which fell off");
+        fixture.fake->answer_of = "nvmlDeviceGetActiveVgpus";
+        fixture.fake->answer = NVML_ERROR_NOT_SUPPORTED;
+        fixture_expect(&fixture, vgpu_instance_get_device(fixture.host, FAKE_TRAIN, &number),
+                       VGPU_ERROR_NO_SUCH_VGPU, "vGPU 11");
         assert_null(text);
 }
 

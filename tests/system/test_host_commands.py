@@ -3,8 +3,11 @@
 """The commands that ask NVML, over our own library and a real vgpud."""
 import os
 import re
+import unittest
 
 import case
+import stage
+from host import Host
 from wait import until
 
 MIB = 1 << 20
@@ -112,6 +115,53 @@ class TwoKinds(case.Case):
         self.assertEqual(self.host.get("train")["state"], "suspended")
         self.host.vgpu("resume", "train")
         guest.wait_steps()
+
+
+class Played(unittest.TestCase):
+    """What a scenario sets is what the commands show."""
+
+    def play(self, name):
+        host = Host()
+        host.options = ["--scenario",
+                        str(stage.ROOT / "share" / "openvgpu" / "scenarios" / (name + ".json"))]
+        self.addCleanup(host.close, expect_clean=False)
+        return host.start()
+
+    def test_licences(self):
+        listed = self.play("licences").vgpu("licence", "--json").json["licences"]
+        self.assertEqual([(one["state"], one["expires"] or one["expiry"]) for one in listed[:5]],
+                         [("licensed", "2027-03-31 23:59:59 GMT"), ("licensed", "permanent"),
+                          ("unlicensed", "2025-01-01 00:00:00 GMT"),
+                          ("unlicensed, unrestricted", "not applicable"),
+                          ("unlicensed, restricted", "not applicable")])
+
+    def test_sessions(self):
+        listed = self.play("sessions").vgpu("sessions", "3251634601", "--json").json["sessions"]
+        self.assertEqual([(one["use"], one["kind"], one["width"], one["average_fps"])
+                          for one in listed],
+                         [("encoder", "h264", 1920, 30), ("encoder", "hevc", 3840, 60),
+                          ("capture", "encoder", 1920, 30), ("capture", "to-system", 0, 0)])
+
+    def test_gpu_instances(self):
+        host = self.play("mig")
+        shown = host.vgpu("show", "3251634401", "--json").json
+        self.assertEqual((shown["gpu_instance"], shown["type_name"]), (1, "NVIDIA H100XM-3-40C"))
+        creatable = host.vgpu("types", "--creatable", "--device", "0", "--json").json["types"]
+        self.assertEqual([one["name"] for one in creatable], ["NVIDIA H100XM-2-20C"])
+        self.assertIn("device 0", host.vgpu("placements", "--device", "0", code=1).errors)
+
+    def test_a_guest_without_a_driver(self):
+        host = self.play("no-driver")
+        self.assertIn("no driver runs in the guest", host.vgpu("licence").output)
+        shown = host.vgpu("show", "3251634801", "--json").json
+        self.assertEqual((shown["vm_driver_version"], shown["accounting"]), (None, None))
+
+    def test_a_gpu_that_falls_off_the_bus_does_not_hide_the_other(self):
+        host = self.play("lost")
+        until(lambda: host.vgpu("types", code=None).code == 1, "a GPU to fall off the bus")
+        listed = host.vgpu("types", code=1)
+        self.assertIn("fell off the bus", listed.errors)
+        self.assertIn("NVIDIA H200-70C", listed.output)
 
 
 if __name__ == "__main__":
