@@ -122,7 +122,9 @@ static int run_slab_zero(struct request *request, struct mover_done *done)
 {
         int r = driver_fault_point(done, "mover.slab-zeroing");
 
-        return r < 0 ? r : slab_zero(&request->mover->slabs, request->packet.slab.slab);
+        if (r == 0)
+                r = slab_zero(&request->mover->slabs, request->packet.slab.slab);
+        return r < 0 ? r : driver_fault_point(done, "mover.slab-zeroed");
 }
 
 static int run_slab_remove(struct request *request, struct mover_done *done)
@@ -375,6 +377,7 @@ static int serve(struct mover *mover)
 
         /* A checkpoint that is under way is finished: half of one is worse than either end. */
         lane_close(&mover->lanes[LANE_CHECKPOINT]);
+        (void)fault_point("mover.leaving");
         if (r == -ENODATA || r == -ECONNRESET)
                 return 0;
         fprintf(stderr, "mover: event=protocol-broken device=%s error=\"%s\"\n", mover->uuid,

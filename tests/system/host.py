@@ -214,6 +214,12 @@ class Host:
                 return None
         return until(look, f"{point} to be reached", context=self.log)
 
+    def disarm(self, point):
+        """Nobody has come to it, or waits there: let it be as if it had never been armed."""
+        for name in os.listdir(self.fault_directory):
+            if name == point or name.startswith(f"{point}="):
+                self.remove_pause(name)
+
     def remove_pause(self, point):
         """Let whoever waits at the point go on."""
         try:

@@ -211,29 +211,5 @@ class Operations(unittest.TestCase):
             each.finish()
 
 
-class Zeroing(unittest.TestCase):
-    def test_a_mover_that_still_zeroes_a_slab_does_not_zero_what_comes_after(self):
-        host = self.enterContext(Host())
-        host.start()
-        host.fail_mover(0, "mover.slab-zeroing=pause")
-        host.call("CreateVgpu", name="train", frame_buffer=256 * MIB, device="0")
-        guest = host.guest("train", "--size", "4M")
-        host.call("SuspendVgpu", name="train")
-        host.call("ResumeVgpu", name="train")
-        host.wait_paused("mover.slab-zeroing")
-        # Nobody needs the mover of device 0 any more, and the slab is there for the taking.
-        host.call("MigrateVgpu", name="train", device="1")
-        first = host.movers()
-        client = host.client()
-        client.send("SuspendVgpu", name="train")
-        # Either this waits for the zeroing, or it has used another slab.
-        host.go_on("mover.slab-zeroing")
-        self.assertNotIn("error", client.receive())
-        wait_for("the old mover to go", lambda: len(set(host.movers()) & set(first)) < len(first))
-        host.call("ResumeVgpu", name="train")
-        guest.goes_on()
-        guest.kill()
-
-
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Slabs that go from one to the next: a pool of one slab, so that they must."""
+import select
+
+import case
+
+
+class OneSlab(case.Case):
+    HOST = {"pool": "8M", "slab": "8M"}
+
+    def test_a_mover_that_still_zeroes_the_slab_does_not_zero_what_comes_after(self):
+        host = self.host
+        guest = host.train(host.create("train"), "--on-demand", "--size", "4M")
+        host.arm("mover.slab-zeroing", "pause")
+        host.arm("mover.leaving", "pause")
+        host.call("SuspendVgpu", name="train")
+        host.call("ResumeVgpu", name="train")
+        host.wait_paused("mover.slab-zeroing")
+        # Nobody needs the mover of device 0 any more. If it were let go now, it would work on, and the
+        # slab could be had by the mover of device 1.
+        host.arm("mover.slab-zeroed", "pause")
+        host.call("MigrateVgpu", name="train", device="1")
+        with host.connect() as control:
+            control.send("SuspendVgpu", {"name": "train"})
+            # It must not end before the slab is zeroed; if it does, it does so in less than this.
+            early = select.select([control.socket], [], [], 1)[0]
+            host.remove_pause("mover.slab-zeroing")
+            host.wait_paused("mover.slab-zeroed")
+            host.remove_pause("mover.slab-zeroed")
+            control.answer()
+        host.disarm("mover.leaving")
+        host.call("ResumeVgpu", name="train")
+        guest.step()
+        guest.finish()
+        self.assertFalse(early)
+
+
+if __name__ == "__main__":
+    case.main()
