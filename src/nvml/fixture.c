@@ -148,6 +148,18 @@ void fixture_beat(struct fixture *fixture, uint64_t ago_ns)
                 (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - ago_ns;
 }
 
+void fixture_update_offers(struct fixture *fixture, uint32_t device)
+{
+        struct board_instance instance;
+        uint64_t left = FIXTURE_MEMORY;
+
+        for (uint32_t i = 0; i < BOARD_INSTANCES_MAX; i++)
+                if (board_read_instance(fixture->board, i, &instance) &&
+                    instance.device == device && instance.state != BOARD_SUSPENDED)
+                        left -= instance.frame_buffer_quota;
+        catalog_update_offers(fixture->board, board_site_of_device(device), left, true);
+}
+
 void fixture_publish(struct fixture *fixture)
 {
         board_close(fixture->board);
@@ -160,6 +172,7 @@ void fixture_publish(struct fixture *fixture)
         fixture->board->n_devices = 2;
         for (uint32_t i = 0; i < 3; i++)
                 add_instance(fixture->board, 5 + i, &instances[i]);
+        fixture_update_offers(fixture, 0);
         for (uint32_t i = 0; i < 2; i++)
                 add_process(fixture->board, i);
         fixture_beat(fixture, 0);

@@ -36,6 +36,9 @@ struct fixture *fixture_free(struct fixture *fixture);
 /* fixture_publish() - what a manager does that starts anew: another board at the same place. */
 void fixture_publish(struct fixture *fixture);
 
+/* fixture_update_offers() - what fits beside the device's vGPUs, after one of them was changed. */
+void fixture_update_offers(struct fixture *fixture, uint32_t device);
+
 /* fixture_beat() - what a manager does many times a second; @ago_ns: as if it had been then. */
 void fixture_beat(struct fixture *fixture, uint64_t ago_ns);
 

@@ -61,7 +61,7 @@ static nvmlReturn_t find_places(struct places *ret_places, const struct site *si
         struct board_placements placements;
         struct board_offer offer;
         struct board_type type;
-        unsigned int most, n_creatable;
+        unsigned int most;
 
         if (mode > NVML_VGPU_PGPU_HOMOGENEOUS_MODE || !site_find_offer(&offer, site, id) ||
             !board_read_type(site->board, offer.type, &type) ||
@@ -70,14 +70,13 @@ static nvmlReturn_t find_places(struct places *ret_places, const struct site *si
 
         most = mixes ? placements.n_mixed : placements.n_uniform;
         most = most < BOARD_PLACEMENTS_MAX ? most : BOARD_PLACEMENTS_MAX;
-        n_creatable = site_count_creatable(site, &offer, &type);
         ret_places->size = type.placement_size;
         ret_places->n = 0;
         for (unsigned int i = 0; i < most; i++) {
                 uint32_t first = mixes ? placements.mixed[i] : placements.uniform[i];
 
-                if (only_creatable &&
-                    (ret_places->n == n_creatable || is_taken(site, first, type.placement_size)))
+                if (only_creatable && (ret_places->n == offer.n_creatable ||
+                                       is_taken(site, first, type.placement_size)))
                         continue;
                 ret_places->id[ret_places->n++] = first;
         }

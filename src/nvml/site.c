@@ -25,7 +25,6 @@ nvmlReturn_t site_of_device(struct site *ret_site, nvmlDevice_t handle, bool has
         ret_site->number = board_site_of_device(ret_site->device.index);
         ret_site->gpu_instance = BOARD_NONE;
         ret_site->mixes_sizes = ret_site->device.mixes_sizes;
-        ret_site->memory = ret_site->device.memory_total - ret_site->device.memory_reserved;
         return NVML_SUCCESS;
 }
 
@@ -82,7 +81,6 @@ nvmlReturn_t site_of_gpu_instance(struct site *ret_site, nvmlGpuInstance_t handl
         ret_site->number = board_site_of_gpu_instance(slot);
         ret_site->gpu_instance = record.id;
         ret_site->mixes_sizes = record.mixes_sizes;
-        ret_site->memory = record.memory_total;
         return NVML_SUCCESS;
 }
 
@@ -125,19 +123,4 @@ bool site_find_offer(struct board_offer *ret_offer, const struct site *site, nvm
                 return true;
         }
         return false;
-}
-
-uint32_t site_count_creatable(const struct site *site, const struct board_offer *offer,
-                              const struct board_type *type)
-{
-        uint64_t rest = site->memory, n;
-        struct view_instance instance;
-
-        for (uint32_t cursor = 0; site_next_instance(&instance, &cursor, site);) {
-                uint64_t quota = instance.value.frame_buffer_quota;
-
-                rest -= quota < rest ? quota : rest;
-        }
-        n = type->frame_buffer > 0 ? rest / type->frame_buffer : 0;
-        return n < offer->n_creatable ? (uint32_t)n : offer->n_creatable;
 }

@@ -20,7 +20,6 @@ struct site {
         uint32_t number;          /* the board's, of offers and schedulers */
         uint32_t gpu_instance;    /* id; BOARD_NONE: the device as a whole */
         board_switch mixes_sizes; /* heterogeneous mode */
-        uint64_t memory;          /* bytes, for vGPUs */
         struct board_device device;
 };
 
@@ -49,14 +48,8 @@ nvmlReturn_t site_of_shared_gpu_instance(struct site *ret_site, nvmlGpuInstance_
 bool site_next_instance(struct view_instance *ret_instance, uint32_t *cursor,
                         const struct site *site);
 
-/*
- * site_find_offer() - what the site offers of the type with this id. False: it does not offer it.
- * site_count_creatable() - how many of it could be created now: what the manager says, and no more
- * than the quotas of the active vGPUs leave room for.
- */
+/* site_find_offer() - what the site offers of the type with this id. False: it does not offer it. */
 bool site_find_offer(struct board_offer *ret_offer, const struct site *site, nvmlVgpuTypeId_t id);
-uint32_t site_count_creatable(const struct site *site, const struct board_offer *offer,
-                              const struct board_type *type);
 
 /* site_find_gpu_instance() - by its id. False: the device has none with it. */
 bool site_find_gpu_instance(struct board_gpu_instance *ret_record, uint32_t *ret_slot,

@@ -137,8 +137,9 @@ static void test_creatable_types_are_those_that_fit_beside_what_runs(void **stat
         assert_int_equal(nvmlDeviceGetCreatableVgpus(device_at(0), &count, types), NVML_SUCCESS);
         assert_int_equal(count, 8);
         assert_true(board_read_instance(fixture->board, 5, &instance));
-        instance.frame_buffer_quota = FIXTURE_MEMORY;
+        instance.frame_buffer_quota = FIXTURE_MEMORY - 17 * GIB;
         board_write_instance(fixture->board, 5, &instance);
+        fixture_update_offers(fixture, 0);
         count = 0;
         assert_int_equal(nvmlDeviceGetCreatableVgpus(device_at(0), &count, NULL), NVML_SUCCESS);
         assert_int_equal(count, 0);

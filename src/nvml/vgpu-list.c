@@ -15,8 +15,8 @@ static nvmlReturn_t list_types(const struct site *site, unsigned int *count, nvm
         if (!board_read_offers(site->board, site->number, &offers))
                 offers.n = 0;
         for (uint32_t i = 0; i < offers.n && i < BOARD_OFFERS_MAX; i++)
-                if (board_read_type(site->board, offers.offer[i].type, &type) &&
-                    (!only_creatable || site_count_creatable(site, &offers.offer[i], &type) > 0))
+                if ((!only_creatable || offers.offer[i].n_creatable > 0) &&
+                    board_read_type(site->board, offers.offer[i].type, &type))
                         chosen[n++] = type.id;
         return answer_numbers(count, ids, chosen, n);
 }

@@ -267,6 +267,7 @@ int main(int argc, char **argv)
         make_instance(board, 0, "tenant-a", 32 * GIB, 6000 * MIB, BOARD_RUNNING);
         make_instance(board, 1, "tenant-b", 17 * GIB, 3000 * MIB, BOARD_RUNNING);
         make_instance(board, 2, "tenant-c", 8 * GIB, 0, BOARD_SUSPENDED);
+        catalog_update_offers(board, board_site_of_device(0), 143771 * MIB - 49 * GIB, true);
         make_process(board, 0, 4242, 6000 * MIB);
         make_process(board, 1, 4343, 3000 * MIB);
         for (uint32_t i = 0; i < 2; i++)

@@ -239,6 +239,10 @@ struct scene *scene_new(enum situation situation)
         scene->fixture = fixture_new();
         add_devices(scene->fixture->board);
         add_vgpus(scene->fixture->board);
+        fixture_update_offers(scene->fixture, 0);
+        for (uint32_t i = 0; i < 2; i++)
+                catalog_update_offers(scene->fixture->board, board_site_of_gpu_instance(i),
+                                      i == 0 ? 8 * GIB : 16 * GIB, i == 0);
         if (situation == GUEST)
                 setenv("OPENVGPU_VGPU", FIXTURE_TRAIN_UUID, 1);
         else
