@@ -266,8 +266,11 @@ class Host:
         path = os.path.join(self.run_directory, "keeper.sock")
         if not self.processes("vgpu-keeper"):
             return []
-        with Keeper(path) as keeper:
-            return keeper.labels()
+        try:
+            with Keeper(path) as keeper:
+                return keeper.labels()
+        except (FileNotFoundError, ConnectionError):
+            return []  # it has just ended, as it does when it holds nothing
 
     def driver_memory(self):
         """Free bytes of each device, from the driver itself and not through a gate."""
