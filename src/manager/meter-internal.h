@@ -2,7 +2,10 @@
 #ifndef MANAGER_METER_INTERNAL_H
 #define MANAGER_METER_INTERNAL_H
 
-/* The parts of the meter: where numbers come from (source), and where they go (board, books). */
+/*
+ * The parts of the meter: where numbers come from (source), what is made of them (settle), who they are
+ * of (life), and where they go (board, books).
+ */
 
 #include <systemd/sd-event.h>
 
@@ -28,7 +31,22 @@ struct meter {
         struct wall former_wall;
 };
 
+/* CLOCK_MONOTONIC and CLOCK_REALTIME, in nanoseconds. */
 uint64_t meter_now(void);
+uint64_t meter_wall_now(void);
+
+/* meter_has() - is the process metered, does it run? */
+bool meter_has(const struct guest *guest);
+
+/* meter_read_wall() - note both clocks; to be called before something is settled. */
+void meter_read_wall(struct meter *meter, uint64_t now_ns);
+
+/* meter_settle() - all of @instance until @now_ns; meter_settle_all() - of all, until now. */
+void meter_settle(struct meter *meter, struct instance *instance, uint64_t now_ns);
+uint64_t meter_settle_all(struct meter *meter);
+
+/* meter_wake() - sample soon, and not what was before. */
+void meter_wake(struct meter *meter);
 
 /* The source: adds what it sees to new_ns (or weight_ns, of GPU time on a device that has turns). */
 int meter_source_new(struct meter_source **ret_source, struct manager *manager);

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How vGPUs and processes come into the meter, come back into it, and leave it. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/log.h"
+#include "manager/manager.h"
+#include "manager/meter-internal.h"
+
+#define NS_PER_MS 1000000u
+
+static void add_instance(struct instance *instance, uint64_t since_ns)
+{
+        instance->meter.since_ns = since_ns;
+        instance->meter.device = instance->device->index;
+        instance->meter.is_held = !instance_is_off(instance);
+        meter_books_add_vgpu(instance->manager->meter, instance);
+}
+
+void meter_add_instance(struct instance *instance)
+{
+        if (!instance->manager->meter)
+                return;
+        add_instance(instance, meter_now());
+        if (instance->link.next == instance->link.previous) /* it is the only one */
+                meter_wake(instance->manager->meter);
+}
+
+/* The time since the former manager wrote last was used as well: the vGPU was there. */
+void meter_load_instance(struct instance *instance)
+{
+        struct meter *meter = instance->manager->meter;
+        uint64_t now_ns = meter_now();
+
+        if (!meter)
+                return;
+        meter_books_load(meter, instance);
+        add_instance(instance, meter->former_wall.steady_ms
+                                       ? meter->former_wall.steady_ms * NS_PER_MS
+                                       : now_ns);
+        instance->meter.must_republish = true;
+}
+
+void meter_remove_instance(struct instance *instance)
+{
+        struct meter *meter = instance->manager->meter;
+        uint64_t now_ns = meter_now();
+
+        if (meter && instance->meter.since_ns) {
+                meter_read_wall(meter, now_ns);
+                meter_settle(meter, instance, now_ns);
+                meter_books_write(meter);
+        }
+}
+
+static uint64_t make_serial(struct meter *meter)
+{
+        uint64_t serial = meter_wall_now();
+
+        meter->last_serial = serial > meter->last_serial ? serial : meter->last_serial + 1;
+        return meter->last_serial;
+}
+
+static void start_record(struct guest *guest)
+{
+        char quoted[LOG_QUOTED_MAX];
+        int r;
+
+        r = meter_board_start(guest);
+        if (r < 0)
+                log_event(LOG_LEVEL_WARNING, "a process is not in the accounting",
+                          "vgpu=%s pid=%d name=%s error=\"%s\"", guest->instance->name,
+                          (int)guest->pid, log_quote(quoted, guest->name), strerror(-r));
+}
+
+static bool is_first_guest(const struct guest *newcomer)
+{
+        const struct instance *instance;
+        const struct guest *guest;
+
+        list_for_each(instance, &newcomer->instance->manager->instances, link)
+                list_for_each(guest, &instance->guests, link)
+                        if (guest != newcomer && meter_has(guest))
+                                return false;
+        return true;
+}
+
+static void begin(struct meter *meter, struct guest *guest)
+{
+        struct accounting_record *record = &guest->meter.record;
+
+        if (is_first_guest(guest))
+                meter_wake(meter);
+        *record = (struct accounting_record){
+                .serial = make_serial(meter),
+                .pid = (uint32_t)guest->pid,
+                .is_running = true,
+                .start_us = guest->joined_ns / 1000,
+        };
+        snprintf(record->name, sizeof(record->name), "%s", guest->name);
+        guest->meter.since_ns = meter_now();
+        start_record(guest);
+        meter_books_add_process(meter, guest, 0);
+}
+
+void meter_begin(struct guest *guest)
+{
+        struct meter *meter = guest->instance->manager->meter;
+
+        if (!meter)
+                return;
+        if (meter->source)
+                meter_source_begin(meter->source, guest);
+        begin(meter, guest);
+}
+
+void meter_load_guest(struct guest *guest)
+{
+        struct meter *meter = guest->instance->manager->meter;
+        struct ledger_process former;
+
+        if (!meter)
+                return;
+        if (!meter_books_take(meter, guest, &former)) {
+                /* One that joined just before the former manager died: nothing of it is billed yet. */
+                if (!meter->loading && meter->source)
+                        meter_source_begin(meter->source, guest);
+                begin(meter, guest);
+                return;
+        }
+        guest->meter.record = (struct accounting_record){
+                .serial = former.serial,
+                .pid = (uint32_t)guest->pid,
+                .is_running = true,
+                .start_us = former.started_ms * 1000,
+                .life_ns = former.life_ns,
+                .max_memory = former.max_memory,
+        };
+        for (int engine = 0; engine < METER_ENGINES; engine++) {
+                guest->meter.record.busy_ns[engine] = former.busy_ns[engine];
+                guest->meter.seen_ns[engine] = former.seen_ns[engine];
+        }
+        snprintf(guest->meter.record.name, sizeof(guest->meter.record.name), "%s", former.name);
+        guest->meter.since_ns = meter->former_wall.steady_ms
+                                        ? meter->former_wall.steady_ms * NS_PER_MS
+                                        : meter_now();
+        guest->joined_ns = former.started_ms * NS_PER_MS;
+        start_record(guest);
+}
+
+void meter_end(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+        struct meter *meter = instance->manager->meter;
+        uint64_t now_ns = meter_now();
+
+        if (!meter || !meter_has(guest))
+                return;
+        meter_read_wall(meter, now_ns);
+        meter_settle(meter, instance, now_ns);
+        meter_board_end(guest);
+        meter_books_add_process(meter, guest, meter->wall.wall_ms);
+        guest->meter.record.serial = 0;
+}
+
+size_t meter_clear_accounting(struct instance *instance)
+{
+        struct meter *meter = instance->manager->meter;
+        size_t n;
+
+        if (!meter)
+                return 0;
+        meter_sync(meter);
+        meter_books_clear(meter, instance);
+        n = accounting_clear(&instance->meter.accounting);
+        instance->meter.must_republish = true;
+        meter_board_update(instance);
+        meter_books_write(meter);
+        return n;
+}
