@@ -22,7 +22,8 @@ _vgpu_options() {
         types) echo --device --creatable ;;
         metadata) echo --device --output ;;
         utilization) echo --device --processes ;;
-        licence | sessions | placements | heterogeneous | capabilities) echo --device ;;
+        placements | heterogeneous) echo --device --gpu-instance ;;
+        licence | sessions | capabilities) echo --device ;;
         checkpoint) echo --timeout --gpu --tree --careful --force --for ;;
         "checkpoint dump") echo --leave-running --compress --timeout --criu ;;
         "checkpoint load") echo --vgpu --criu ;;
@@ -100,7 +101,7 @@ _vgpu() {
         --by) choices="tenant vgpu process device" ;;
         --sort) choices="gpu memory encoder time name" ;;
         --since | --until) choices="today 7d" ;;
-        --fb | --name | --timeout | --delay | --gpu) return ;;
+        --fb | --name | --timeout | --delay | --gpu | --gpu-instance) return ;;
         -o | --output) compopt -o default && return ;;
         --for) choices="running locked checkpointed" ;;
         *)

@@ -14,6 +14,7 @@ static const struct column columns[] = {
 
 struct change {
         bool is_wanted, is_on;
+        uint32_t gpu_instance;
         struct listing listing;
 };
 
@@ -25,10 +26,10 @@ static int add_device(struct vgpu_host *host, uint32_t device, void *userdata)
         int r = 0;
 
         if (change->is_wanted)
-                r = vgpu_placement_set_heterogeneous(host, device, VGPU_WHOLE_DEVICE,
+                r = vgpu_placement_set_heterogeneous(host, device, change->gpu_instance,
                                                      change->is_on);
         if (r == 0)
-                r = vgpu_placement_get_heterogeneous(host, device, VGPU_WHOLE_DEVICE, &is_on);
+                r = vgpu_placement_get_heterogeneous(host, device, change->gpu_instance, &is_on);
         if (r == 0)
                 r = vgpu_device_get_name(host, device, &name);
         if (r < 0)
@@ -46,10 +47,10 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 {
         struct change change = { .is_wanted = arguments->n_words > 0 };
         CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
-        int code = 0;
+        int code = host_get_gpu_instance(arguments, &change.gpu_instance);
         (void)client;
 
-        if (change.is_wanted)
+        if (code == 0 && change.is_wanted)
                 code = host_parse_switch(arguments, arguments->words[0], &change.is_on);
         if (code == 0)
                 code = host_new(arguments, &host);
@@ -64,16 +65,17 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 
 static const struct option options[] = {
         HOST_OPTION_DEVICE,
+        HOST_OPTION_GPU_INSTANCE,
         { .name = NULL },
 };
 
 const struct command command_heterogeneous = {
         .name = "heterogeneous",
-        .usage = "[on|off] [--device DEVICE]",
+        .usage = "[on|off] [--device DEVICE [--gpu-instance ID]]",
         .summary = "show or switch whether vGPU sizes mix on a GPU",
         .description =
                 "Shows whether vGPUs of several sizes may share a GPU, or switches that, for\n"
-                "one GPU or for all. Switching needs root, and no vGPU on the GPU; it lasts\n"
+                "one GPU or for all, or for one GPU instance (MIG). Switching needs root, and no vGPU on the GPU; it lasts\n"
                 "until the driver is loaded anew.\n",
         .options = options,
         .n_words_max = 1,

@@ -7,6 +7,26 @@
 
 #include "cli/say.h"
 
+int host_get_gpu_instance(const struct arguments *arguments, uint32_t *ret_gpu_instance)
+{
+        const char *text = arguments_get(arguments, "gpu-instance");
+        unsigned long id;
+        char *end;
+
+        *ret_gpu_instance = VGPU_WHOLE_DEVICE;
+        if (!text)
+                return 0;
+        if (!arguments_get(arguments, "device"))
+                return say_usage(arguments, "add --device DEVICE",
+                                 "--gpu-instance needs a --device");
+        id = strtoul(text, &end, 10);
+        if (*text < '0' || *text > '9' || *end || id >= VGPU_WHOLE_DEVICE)
+                return say_usage(arguments, "'nvidia-smi mig -lgi' lists them",
+                                 "--gpu-instance: '%s' is not an id", text);
+        *ret_gpu_instance = (uint32_t)id;
+        return 0;
+}
+
 int host_new(const struct arguments *arguments, struct vgpu_host **ret_host)
 {
         if (vgpu_host_new(ret_host, NULL) < 0)

@@ -19,6 +19,15 @@ DEFINE_CLEANUP(struct vgpu_host *, vgpu_host_free);
                 .help = "only this one: index, UUID, beginning of a UUID or PCI address" \
         }
 
+#define HOST_OPTION_GPU_INSTANCE                                         \
+        {                                                                \
+                .name = "gpu-instance", .argument = "ID",                \
+                .help = "of this GPU instance (MIG) of --device instead" \
+        }
+
+/* host_get_gpu_instance() - --gpu-instance, or VGPU_WHOLE_DEVICE. Returns an exit code. */
+int host_get_gpu_instance(const struct arguments *arguments, uint32_t *ret_gpu_instance);
+
 /* host_new() - over the NVML that is found. Returns an exit code. */
 int host_new(const struct arguments *arguments, struct vgpu_host **ret_host);
 

@@ -42,17 +42,26 @@ static json_t *make_array(const struct vgpu_placement_list *list)
         return array;
 }
 
+struct places {
+        uint32_t gpu_instance;
+        struct listing listing;
+};
+
+/* Of a GPU instance, NVML tells only what is free. */
 static int add_type(struct vgpu_host *host, uint32_t device, uint32_t type,
-                    enum vgpu_placement_mode mode, struct listing *listing)
+                    enum vgpu_placement_mode mode, struct places *places)
 {
+        bool is_whole = places->gpu_instance == VGPU_WHOLE_DEVICE;
+        struct listing *listing = &places->listing;
         CLEANUP(freep) struct vgpu_placement_list *possible = NULL, *creatable = NULL;
         char possible_text[IDS_MAX], creatable_text[IDS_MAX];
         CLEANUP(freep) char *name = NULL;
-        int r;
+        int r = 0;
 
-        r = vgpu_placement_lookup_possible(host, device, type, mode, &possible);
+        if (is_whole)
+                r = vgpu_placement_lookup_possible(host, device, type, mode, &possible);
         if (r == 0)
-                r = vgpu_placement_lookup_creatable(host, device, VGPU_WHOLE_DEVICE, type, mode,
+                r = vgpu_placement_lookup_creatable(host, device, places->gpu_instance, type, mode,
                                                     &creatable);
         if (r == 0)
                 r = vgpu_type_get_name(host, type, &name);
@@ -61,15 +70,16 @@ static int add_type(struct vgpu_host *host, uint32_t device, uint32_t type,
         table_add(&listing->table, "%u", device);
         table_add(&listing->table, "%u", type);
         table_add(&listing->table, "%s", name);
-        table_add(&listing->table, "%u", possible->slots);
-        table_add(&listing->table, "%s", join(possible_text, possible));
+        table_add(&listing->table, "%u", creatable->slots);
+        table_add(&listing->table, "%s", is_whole ? join(possible_text, possible) : "-");
         table_add(&listing->table, "%s", join(creatable_text, creatable));
         json_array_append_new(
                 listing->array,
                 json_pack("{si si ss si ss so so}", "device", device, "type", type, "name", name,
-                          "slots", possible->slots, "mode",
+                          "slots", creatable->slots, "mode",
                           mode == VGPU_PLACEMENT_HETEROGENEOUS ? "heterogeneous" : "homogeneous",
-                          "possible", make_array(possible), "creatable", make_array(creatable)));
+                          "possible", is_whole ? make_array(possible) : json_null(), "creatable",
+                          make_array(creatable)));
         return 0;
 }
 
@@ -77,44 +87,53 @@ static int add_type(struct vgpu_host *host, uint32_t device, uint32_t type,
 static int add_device(struct vgpu_host *host, uint32_t device, void *userdata)
 {
         CLEANUP(freep) struct vgpu_number_list *types = NULL;
+        struct places *places = userdata;
         bool is_heterogeneous = true;
         int r;
 
-        r = vgpu_device_lookup_types(host, device, &types);
+        if (places->gpu_instance == VGPU_WHOLE_DEVICE)
+                r = vgpu_device_lookup_types(host, device, &types);
+        else
+                r = vgpu_device_lookup_creatable_types(host, device, places->gpu_instance, &types);
         if (r == 0)
-                r = vgpu_placement_get_heterogeneous(host, device, VGPU_WHOLE_DEVICE,
+                r = vgpu_placement_get_heterogeneous(host, device, places->gpu_instance,
                                                      &is_heterogeneous);
         for (size_t i = 0; r == 0 && i < types->n_numbers; i++)
                 r = add_type(host, device, types->numbers[i],
                              is_heterogeneous ? VGPU_PLACEMENT_HETEROGENEOUS
                                               : VGPU_PLACEMENT_HOMOGENEOUS,
-                             userdata);
+                             places);
         return r;
 }
 
 static int run(const struct arguments *arguments, struct vgpu_client *client)
 {
-        CLEANUP(listing_deinitp) struct listing listing;
         CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
+        struct places places;
         int code;
         (void)client;
 
-        listing_init(&listing, columns);
-        code = host_new(arguments, &host);
+        code = host_get_gpu_instance(arguments, &places.gpu_instance);
+        if (code == 0)
+                code = host_new(arguments, &host);
         if (code != 0)
                 return code;
-        code = host_each_device(arguments, host, add_device, &listing);
-        return listing_print(&listing, arguments, "placements", code);
+        listing_init(&places.listing, columns);
+        code = host_each_device(arguments, host, add_device, &places);
+        code = listing_print(&places.listing, arguments, "placements", code);
+        listing_deinit(&places.listing);
+        return code;
 }
 
 static const struct option options[] = {
         HOST_OPTION_DEVICE,
+        HOST_OPTION_GPU_INSTANCE,
         { .name = NULL },
 };
 
 const struct command command_placements = {
         .name = "placements",
-        .usage = "[--device DEVICE]",
+        .usage = "[--device DEVICE [--gpu-instance ID]]",
         .summary = "show where in a GPU vGPUs may begin",
         .description =
                 "Lists the slots of the frame buffer where a vGPU of each type may begin, in\n"
@@ -122,7 +141,9 @@ const struct command command_placements = {
                 "\n"
                 "  SLOTS     how many a vGPU covers\n"
                 "  POSSIBLE  where it may ever begin\n"
-                "  FREE NOW  where one could start now\n",
+                "  FREE NOW  where one could start now\n"
+                "\n"
+                "Of a GPU instance (MIG), only what is free now is known.\n",
         .options = options,
         .run = run,
 };

@@ -263,6 +263,23 @@ static void test_placements_and_modes(void **state)
         expect("610", 2, WORDS("heterogeneous", "perhaps"), "",
                "vgpu: heterogeneous: 'perhaps' is neither on nor off\n"
                "hint: write on or off\n");
+        expect("610", 0, WORDS("placements", "--device", "1", "--gpu-instance", "5"),
+               "DEVICE  TYPE  NAME               SLOTS  POSSIBLE  FREE NOW\n"
+               "     1   700  NVIDIA H200-1-18C      3  -         3,6,9\n",
+               "");
+        expect("610", 0, WORDS("heterogeneous", "on", "--device", "1", "--gpu-instance", "5"),
+               "DEVICE  NAME         HETEROGENEOUS\n"
+               "     1  NVIDIA H200  off\n",
+               "");
+        expect("610", 2, WORDS("heterogeneous", "--gpu-instance", "5"), "",
+               "vgpu: heterogeneous: --gpu-instance needs a --device\n"
+               "hint: add --device DEVICE\n");
+        expect("610", 2, WORDS("placements", "--device", "1", "--gpu-instance", "x"), "",
+               "vgpu: placements: --gpu-instance: 'x' is not an id\n"
+               "hint: 'nvidia-smi mig -lgi' lists them\n");
+        expect("610", 3, WORDS("placements", "--device", "1", "--gpu-instance", "77"), "",
+               "vgpu: placements: GPU instance 77 of device 1: there is no such GPU instance (nvmlDeviceGetGpuInstanceById: NOT_FOUND, 6)\n"
+               "hint: 'nvidia-smi mig -lgi' lists them\n");
 }
 
 static void test_capabilities_are_shown_and_switched(void **state)

@@ -1,229 +1,223 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calls of R550, which know JPEG and OFA, and where they are missing, those before. */
+/*
+ * Four calls of NVML with four layouts: of vGPUs and of processes, each in the form of R550, which
+ * knows JPEG and OFA, and in the one before. The table has them all; the loop is one.
+ */
 #include <openvgpu/utilization.h>
 
 #include "lib/answer.h"
 
-/* The driver's way to say: nothing new. */
-static bool is_nothing(const struct vgpu_host *host, int r)
+#define NAME_ROOM (NVML_VGPU_NAME_BUFFER_SIZE + 1) /* the driver's may lack the NUL */
+
+/* What is asked. */
+struct question {
+        uint32_t device;
+        nvmlDevice_t handle;
+        uint64_t since_us;
+};
+
+struct source {
+        size_t item_size;
+        int (*call)(struct vgpu_host *host, const struct question *question,
+                    struct growing *growing);
+        void (*take)(struct vgpu_utilization *to, char *name, const void *items, size_t i);
+};
+
+/* A count of 0 is an error by some texts, 1 without an array by none. */
+static unsigned int get_capacity(const struct growing *growing)
 {
-        return r < 0 && host->code == NVML_ERROR_NOT_FOUND;
+        return growing->items ? growing->room : 1;
 }
 
-static int make_list(struct vgpu_host *host, uint64_t since_us, size_t n,
-                     struct vgpu_utilization_list **ret_list, struct vgpu_utilization **ret_samples,
-                     char (**ret_names)[NVML_VGPU_NAME_BUFFER_SIZE + 1])
+static int call_instances(struct vgpu_host *host, const struct question *question,
+                          struct growing *growing)
 {
-        size_t names = n * (NVML_VGPU_NAME_BUFFER_SIZE + 1);
-        struct vgpu_utilization_list *list;
+        nvmlVgpuInstancesUtilizationInfo_v1_t info = {
+                .version = NVML_VERSION(nvmlVgpuInstancesUtilizationInfo_v1_t, 1),
+                .vgpuInstanceCount = get_capacity(growing),
+                .lastSeenTimeStamp = question->since_us,
+                .vgpuUtilArray = growing->items
+        };
+        int r = HOST_CALL(host, ABOUT_DEVICE(question->device),
+                          nvmlDeviceGetVgpuInstancesUtilizationInfo, question->handle, &info);
 
-        list = answer_list(host, sizeof(*list), n * sizeof(**ret_samples) + names, 1, ret_samples);
+        growing->count = info.vgpuInstanceCount;
+        return r;
+}
+
+static void take_instance(struct vgpu_utilization *to, char *name, const void *items, size_t i)
+{
+        const nvmlVgpuInstanceUtilizationInfo_v1_t *from = items;
+
+        *to = (struct vgpu_utilization){ .instance = from[i].vgpuInstance,
+                                         .name = name,
+                                         .time_us = from[i].timeStamp,
+                                         .sm = from[i].smUtil.uiVal,
+                                         .memory = from[i].memUtil.uiVal,
+                                         .encoder = from[i].encUtil.uiVal,
+                                         .decoder = from[i].decUtil.uiVal,
+                                         .jpeg = from[i].jpgUtil.uiVal,
+                                         .ofa = from[i].ofaUtil.uiVal };
+}
+
+static int call_old_instances(struct vgpu_host *host, const struct question *question,
+                              struct growing *growing)
+{
+        nvmlValueType_t value_type = NVML_VALUE_TYPE_UNSIGNED_INT;
+
+        return HOST_CALL(host, ABOUT_DEVICE(question->device), nvmlDeviceGetVgpuUtilization,
+                         question->handle, question->since_us, &value_type, &growing->count,
+                         growing->items);
+}
+
+static void take_old_instance(struct vgpu_utilization *to, char *name, const void *items, size_t i)
+{
+        const nvmlVgpuInstanceUtilizationSample_t *from = items;
+
+        *to = (struct vgpu_utilization){ .instance = from[i].vgpuInstance,
+                                         .name = name,
+                                         .time_us = from[i].timeStamp,
+                                         .sm = from[i].smUtil.uiVal,
+                                         .memory = from[i].memUtil.uiVal,
+                                         .encoder = from[i].encUtil.uiVal,
+                                         .decoder = from[i].decUtil.uiVal,
+                                         .jpeg = VGPU_UNKNOWN,
+                                         .ofa = VGPU_UNKNOWN };
+}
+
+static int call_processes(struct vgpu_host *host, const struct question *question,
+                          struct growing *growing)
+{
+        nvmlVgpuProcessesUtilizationInfo_v1_t info = {
+                .version = NVML_VERSION(nvmlVgpuProcessesUtilizationInfo_v1_t, 1),
+                .vgpuProcessCount = get_capacity(growing),
+                .lastSeenTimeStamp = question->since_us,
+                .vgpuProcUtilArray = growing->items
+        };
+        int r = HOST_CALL(host, ABOUT_DEVICE(question->device),
+                          nvmlDeviceGetVgpuProcessesUtilizationInfo, question->handle, &info);
+
+        growing->count = info.vgpuProcessCount;
+        return r;
+}
+
+static void take_process(struct vgpu_utilization *to, char *name, const void *items, size_t i)
+{
+        const nvmlVgpuProcessUtilizationInfo_v1_t *from = items;
+
+        memcpy(name, from[i].processName, NVML_VGPU_NAME_BUFFER_SIZE);
+        *to = (struct vgpu_utilization){ .instance = from[i].vgpuInstance,
+                                         .pid = from[i].pid,
+                                         .name = name,
+                                         .time_us = from[i].timeStamp,
+                                         .sm = from[i].smUtil,
+                                         .memory = from[i].memUtil,
+                                         .encoder = from[i].encUtil,
+                                         .decoder = from[i].decUtil,
+                                         .jpeg = from[i].jpgUtil,
+                                         .ofa = from[i].ofaUtil };
+}
+
+static int call_old_processes(struct vgpu_host *host, const struct question *question,
+                              struct growing *growing)
+{
+        return HOST_CALL(host, ABOUT_DEVICE(question->device), nvmlDeviceGetVgpuProcessUtilization,
+                         question->handle, question->since_us, &growing->count, growing->items);
+}
+
+static void take_old_process(struct vgpu_utilization *to, char *name, const void *items, size_t i)
+{
+        const nvmlVgpuProcessUtilizationSample_t *from = items;
+
+        memcpy(name, from[i].processName, NVML_VGPU_NAME_BUFFER_SIZE);
+        *to = (struct vgpu_utilization){ .instance = from[i].vgpuInstance,
+                                         .pid = from[i].pid,
+                                         .name = name,
+                                         .time_us = from[i].timeStamp,
+                                         .sm = from[i].smUtil,
+                                         .memory = from[i].memUtil,
+                                         .encoder = from[i].encUtil,
+                                         .decoder = from[i].decUtil,
+                                         .jpeg = VGPU_UNKNOWN,
+                                         .ofa = VGPU_UNKNOWN };
+}
+
+/* The newer form first. */
+static const struct source of_instances[] = {
+        { sizeof(nvmlVgpuInstanceUtilizationInfo_v1_t), call_instances, take_instance },
+        { sizeof(nvmlVgpuInstanceUtilizationSample_t), call_old_instances, take_old_instance },
+};
+
+static const struct source of_processes[] = {
+        { sizeof(nvmlVgpuProcessUtilizationInfo_v1_t), call_processes, take_process },
+        { sizeof(nvmlVgpuProcessUtilizationSample_t), call_old_processes, take_old_process },
+};
+
+static int make_list(struct vgpu_host *host, const struct source *source,
+                     const struct question *question, const struct growing *growing,
+                     struct vgpu_utilization_list **ret_list)
+{
+        size_t n = growing->count, room = n * (sizeof(struct vgpu_utilization) + NAME_ROOM);
+        struct vgpu_utilization_list *list;
+        struct vgpu_utilization *samples;
+        char *names;
+
+        list = answer_list(host, sizeof(*list), room, 1, &samples);
         if (!list)
                 return -ENOMEM;
-        error_clear(&host->error);
-        list->last_us = since_us;
+        names = (char *)(samples + n);
+        list->last_us = question->since_us;
         list->n_samples = n;
-        list->samples = *ret_samples;
-        if (ret_names)
-                *ret_names = (char(*)[NVML_VGPU_NAME_BUFFER_SIZE + 1])(*ret_samples + n);
+        list->samples = samples;
+        for (size_t i = 0; i < n; i++) {
+                source->take(&samples[i], names + i * NAME_ROOM, growing->items, i);
+                if (samples[i].time_us > list->last_us)
+                        list->last_us = samples[i].time_us;
+        }
         *ret_list = list;
         return 0;
 }
 
-static void note_time(struct vgpu_utilization_list *list, uint64_t time_us)
+static int get(struct vgpu_host *host, const struct source *source, const struct question *question,
+               struct vgpu_utilization_list **ret_list)
 {
-        if (time_us > list->last_us)
-                list->last_us = time_us;
-}
-
-static int get_instances_new(struct vgpu_host *host, uint32_t device, nvmlDevice_t handle,
-                             uint64_t since_us, struct vgpu_utilization_list **ret_list)
-{
-        CLEANUP(growing_deinit)
-        struct growing growing = GROWING(nvmlVgpuInstanceUtilizationInfo_v1_t, 0);
-        const nvmlVgpuInstanceUtilizationInfo_v1_t *from;
-        struct vgpu_utilization *to;
-        int r;
-
-        do {
-                /* A count of 0 is an error by some texts, 1 without an array by none. */
-                nvmlVgpuInstancesUtilizationInfo_v1_t info = {
-                        .version = NVML_VERSION(nvmlVgpuInstancesUtilizationInfo_v1_t, 1),
-                        .vgpuInstanceCount = growing.items ? growing.room : 1,
-                        .lastSeenTimeStamp = since_us,
-                        .vgpuUtilArray = growing.items
-                };
-
-                r = HOST_CALL(host, ABOUT_DEVICE(device), nvmlDeviceGetVgpuInstancesUtilizationInfo,
-                              handle, &info);
-                growing.count = info.vgpuInstanceCount;
-        } while (growing_again(host, &growing, &r));
-        if (is_nothing(host, r))
-                growing.count = 0;
-        else if (r < 0)
-                return r;
-
-        r = make_list(host, since_us, growing.count, ret_list, &to, NULL);
-        from = growing.items;
-        for (unsigned int i = 0; r == 0 && i < growing.count; i++) {
-                to[i] = (struct vgpu_utilization){ .instance = from[i].vgpuInstance,
-                                                   .name = "",
-                                                   .time_us = from[i].timeStamp,
-                                                   .sm = from[i].smUtil.uiVal,
-                                                   .memory = from[i].memUtil.uiVal,
-                                                   .encoder = from[i].encUtil.uiVal,
-                                                   .decoder = from[i].decUtil.uiVal,
-                                                   .jpeg = from[i].jpgUtil.uiVal,
-                                                   .ofa = from[i].ofaUtil.uiVal };
-                note_time(*ret_list, to[i].time_us);
-        }
-        return r;
-}
-
-static int get_instances_old(struct vgpu_host *host, uint32_t device, nvmlDevice_t handle,
-                             uint64_t since_us, struct vgpu_utilization_list **ret_list)
-{
-        CLEANUP(growing_deinit)
-        struct growing growing = GROWING(nvmlVgpuInstanceUtilizationSample_t, 0);
-        nvmlValueType_t value_type = NVML_VALUE_TYPE_UNSIGNED_INT;
-        const nvmlVgpuInstanceUtilizationSample_t *from;
-        struct vgpu_utilization *to;
+        CLEANUP(growing_deinit) struct growing growing = { .item_size = source->item_size };
         int r;
 
         do
-                r = HOST_CALL(host, ABOUT_DEVICE(device), nvmlDeviceGetVgpuUtilization, handle,
-                              since_us, &value_type, &growing.count, growing.items);
+                r = source->call(host, question, &growing);
         while (growing_again(host, &growing, &r));
-        if (is_nothing(host, r))
+        if (r < 0 && host->code == NVML_ERROR_NOT_FOUND) { /* the driver's word for nothing new */
                 growing.count = 0;
-        else if (r < 0)
-                return r;
-
-        r = make_list(host, since_us, growing.count, ret_list, &to, NULL);
-        from = growing.items;
-        for (unsigned int i = 0; r == 0 && i < growing.count; i++) {
-                to[i] = (struct vgpu_utilization){ .instance = from[i].vgpuInstance,
-                                                   .name = "",
-                                                   .time_us = from[i].timeStamp,
-                                                   .sm = from[i].smUtil.uiVal,
-                                                   .memory = from[i].memUtil.uiVal,
-                                                   .encoder = from[i].encUtil.uiVal,
-                                                   .decoder = from[i].decUtil.uiVal,
-                                                   .jpeg = VGPU_UNKNOWN,
-                                                   .ofa = VGPU_UNKNOWN };
-                note_time(*ret_list, to[i].time_us);
+                error_clear(&host->error);
+                r = 0;
         }
-        return r;
+        return r < 0 ? r : make_list(host, source, question, &growing, ret_list);
 }
 
-static int get_processes_new(struct vgpu_host *host, uint32_t device, nvmlDevice_t handle,
-                             uint64_t since_us, struct vgpu_utilization_list **ret_list)
+static int lookup(struct vgpu_host *host, uint32_t device, uint64_t since_us,
+                  const struct source *sources, struct vgpu_utilization_list **ret_list)
 {
-        CLEANUP(growing_deinit)
-        struct growing growing = GROWING(nvmlVgpuProcessUtilizationInfo_v1_t, 0);
-        const nvmlVgpuProcessUtilizationInfo_v1_t *from;
-        char(*names)[NVML_VGPU_NAME_BUFFER_SIZE + 1];
-        struct vgpu_utilization *to;
+        struct question question = { .device = device, .since_us = since_us };
         int r;
 
-        do {
-                nvmlVgpuProcessesUtilizationInfo_v1_t info = {
-                        .version = NVML_VERSION(nvmlVgpuProcessesUtilizationInfo_v1_t, 1),
-                        .vgpuProcessCount = growing.items ? growing.room : 1,
-                        .lastSeenTimeStamp = since_us,
-                        .vgpuProcUtilArray = growing.items
-                };
-
-                r = HOST_CALL(host, ABOUT_DEVICE(device), nvmlDeviceGetVgpuProcessesUtilizationInfo,
-                              handle, &info);
-                growing.count = info.vgpuProcessCount;
-        } while (growing_again(host, &growing, &r));
-        if (is_nothing(host, r))
-                growing.count = 0;
-        else if (r < 0)
+        r = host_device(host, device, &question.handle);
+        if (r < 0)
                 return r;
-
-        r = make_list(host, since_us, growing.count, ret_list, &to, &names);
-        from = growing.items;
-        for (unsigned int i = 0; r == 0 && i < growing.count; i++) {
-                memcpy(names[i], from[i].processName, NVML_VGPU_NAME_BUFFER_SIZE);
-                to[i] = (struct vgpu_utilization){ .instance = from[i].vgpuInstance,
-                                                   .pid = from[i].pid,
-                                                   .name = names[i],
-                                                   .time_us = from[i].timeStamp,
-                                                   .sm = from[i].smUtil,
-                                                   .memory = from[i].memUtil,
-                                                   .encoder = from[i].encUtil,
-                                                   .decoder = from[i].decUtil,
-                                                   .jpeg = from[i].jpgUtil,
-                                                   .ofa = from[i].ofaUtil };
-                note_time(*ret_list, to[i].time_us);
-        }
-        return r;
-}
-
-static int get_processes_old(struct vgpu_host *host, uint32_t device, nvmlDevice_t handle,
-                             uint64_t since_us, struct vgpu_utilization_list **ret_list)
-{
-        CLEANUP(growing_deinit)
-        struct growing growing = GROWING(nvmlVgpuProcessUtilizationSample_t, 0);
-        const nvmlVgpuProcessUtilizationSample_t *from;
-        char(*names)[NVML_VGPU_NAME_BUFFER_SIZE + 1];
-        struct vgpu_utilization *to;
-        int r;
-
-        do
-                r = HOST_CALL(host, ABOUT_DEVICE(device), nvmlDeviceGetVgpuProcessUtilization,
-                              handle, since_us, &growing.count, growing.items);
-        while (growing_again(host, &growing, &r));
-        if (is_nothing(host, r))
-                growing.count = 0;
-        else if (r < 0)
-                return r;
-
-        r = make_list(host, since_us, growing.count, ret_list, &to, &names);
-        from = growing.items;
-        for (unsigned int i = 0; r == 0 && i < growing.count; i++) {
-                memcpy(names[i], from[i].processName, NVML_VGPU_NAME_BUFFER_SIZE);
-                to[i] = (struct vgpu_utilization){ .instance = from[i].vgpuInstance,
-                                                   .pid = from[i].pid,
-                                                   .name = names[i],
-                                                   .time_us = from[i].timeStamp,
-                                                   .sm = from[i].smUtil,
-                                                   .memory = from[i].memUtil,
-                                                   .encoder = from[i].encUtil,
-                                                   .decoder = from[i].decUtil,
-                                                   .jpeg = VGPU_UNKNOWN,
-                                                   .ofa = VGPU_UNKNOWN };
-                note_time(*ret_list, to[i].time_us);
-        }
+        r = get(host, &sources[0], &question, ret_list);
+        if (host_lacks(host, r))
+                r = get(host, &sources[1], &question, ret_list);
         return r;
 }
 
 int vgpu_utilization_lookup_instances(struct vgpu_host *host, uint32_t device, uint64_t since_us,
                                       struct vgpu_utilization_list **ret_list)
 {
-        nvmlDevice_t handle;
-        int r;
-
-        r = host_device(host, device, &handle);
-        if (r == 0)
-                r = get_instances_new(host, device, handle, since_us, ret_list);
-        if (host_lacks(host, r))
-                r = get_instances_old(host, device, handle, since_us, ret_list);
-        return r;
+        return lookup(host, device, since_us, of_instances, ret_list);
 }
 
 int vgpu_utilization_lookup_processes(struct vgpu_host *host, uint32_t device, uint64_t since_us,
                                       struct vgpu_utilization_list **ret_list)
 {
-        nvmlDevice_t handle;
-        int r;
-
-        r = host_device(host, device, &handle);
-        if (r == 0)
-                r = get_processes_new(host, device, handle, since_us, ret_list);
-        if (host_lacks(host, r))
-                r = get_processes_old(host, device, handle, since_us, ret_list);
-        return r;
+        return lookup(host, device, since_us, of_processes, ret_list);
 }
