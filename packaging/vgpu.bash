@@ -5,7 +5,7 @@
 
 _vgpu_commands() {
         echo devices create run ls suspend resume migrate rm checkpoint top accounting usage info \
-                env show types utilization sessions licence metadata placements heterogeneous capabilities version-range
+                env simulate show types utilization sessions licence metadata placements heterogeneous capabilities version-range
 }
 
 _vgpu_options() {
@@ -27,6 +27,7 @@ _vgpu_options() {
         checkpoint) echo --timeout --gpu --tree --careful --force --for ;;
         "checkpoint dump") echo --leave-running --compress --timeout --criu ;;
         "checkpoint load") echo --vgpu --criu ;;
+        simulate) echo --list ;;
         esac
         echo --json --help
 }
@@ -34,6 +35,10 @@ _vgpu_options() {
 # What a manager has to say, which must not keep a person waiting.
 _vgpu_ask() {
         timeout 2 vgpu "$@" --names 2>/dev/null
+}
+
+_vgpu_scenarios() {
+        timeout 2 vgpu simulate --list 2>/dev/null | sed 's/ .*//'
 }
 
 # Where the program of 'vgpu run' begins in COMP_WORDS; nothing if it is not there yet.
@@ -126,6 +131,7 @@ _vgpu() {
                                 ;;
                         checkpoint) choices=$(_vgpu_checkpoint) ;;
                         run) choices="--vgpu --fb" ;;
+                        simulate) choices=$(_vgpu_scenarios) ;;
                         esac
                         ;;
                 esac

@@ -47,8 +47,9 @@ extern const struct command command_checkpoint_check, command_checkpoint_dump,
 extern const struct command command_accounting, command_capabilities, command_checkpoint,
         command_create, command_devices, command_env, command_heterogeneous, command_info,
         command_licence, command_ls, command_metadata, command_migrate, command_placements,
-        command_resume, command_rm, command_run, command_sessions, command_show, command_suspend,
-        command_top, command_types, command_usage, command_utilization, command_version_range;
+        command_resume, command_rm, command_run, command_sessions, command_show, command_simulate,
+        command_suspend, command_top, command_types, command_usage, command_utilization,
+        command_version_range;
 
 /* All of them, in the order of the help; ends with NULL. */
 extern const struct command *const commands[];

@@ -1,29 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/document.h"
+#include "cli/library-path.h"
 #include "cli/manager.h"
 #include "cli/say.h"
-
-#define VALUE_MAX 4096
-
-/* @directory before what $LD_LIBRARY_PATH has; as it is, if that begins with @directory already. */
-static bool make_library_path(char *value, const char *directory)
-{
-        const char *old = getenv("LD_LIBRARY_PATH");
-        size_t length = strlen(directory);
-        int n;
-
-        if (!old || *old == '\0')
-                n = snprintf(value, VALUE_MAX, "%s", directory);
-        else if (strncmp(old, directory, length) == 0 && strchr(":", old[length]))
-                n = snprintf(value, VALUE_MAX, "%s", old);
-        else
-                n = snprintf(value, VALUE_MAX, "%s:%s", directory, old);
-        return n < VALUE_MAX;
-}
 
 /* Quoted for the shell, whatever the value. */
 static void print_export(const char *name, const char *value)
@@ -40,11 +21,11 @@ static void print_export(const char *name, const char *value)
 static int run(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_manager_freep) struct vgpu_manager *manager = NULL;
-        char library_path[VALUE_MAX];
+        char library_path[LIBRARY_PATH_MAX];
 
         if (vgpu_manager_lookup(client, &manager) < 0)
                 return say_error(arguments, client);
-        if (!make_library_path(library_path, manager->nvml_path))
+        if (!library_path_make(library_path, manager->nvml_path))
                 return say_failure(arguments, EXIT_CODE_FAILED, "Failed", "",
                                    "LD_LIBRARY_PATH is too long");
         if (arguments->is_json)

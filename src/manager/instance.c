@@ -20,6 +20,7 @@
 #include "manager/operation.h"
 #include "manager/publisher.h"
 #include "manager/uuid.h"
+#include "manager/virtual.h"
 
 #define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
@@ -238,7 +239,8 @@ static int check_request(struct manager *manager, const struct instance_request 
 {
         int r = request->name ? instance_check_name(request->name, failure) : 0;
 
-        if (r == 0 && request->name && has_name(manager, request->name))
+        if (r == 0 && request->name &&
+            (has_name(manager, request->name) || virtual_find(manager->stage, request->name)))
                 r = failure_set(failure, -EEXIST, "VgpuExists",
                                 "choose another name, or vgpu rm that one",
                                 "there is a vGPU '%s' already", request->name);

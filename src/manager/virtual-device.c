@@ -212,6 +212,8 @@ static void play_sensors(struct virtual_stage *stage, size_t index)
 #define COUNTER(name) sensors.name = (uint64_t)curve_get(&scripted->name, stage->at);
         SCENARIO_COUNTERS(COUNTER)
 #undef COUNTER
+        if (sensors.performance_state == BOARD_NONE)
+                sensors.performance_state = 0; /* every device has one */
         sensors.energy = former.energy;
         if (sensors.power != BOARD_NONE) /* mW over ns: mJ */
                 sensors.energy += sensors.power * stage->period_ns / 1000000000u;
