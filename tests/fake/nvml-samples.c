@@ -2,7 +2,8 @@
 /*
  * A library in the place of NVIDIA's for the sampler: who uses which device is in the file
  * FAKE_NVML_SAMPLES, lines of "UUID PID SM MEMORY ENCODER DECODER JPEG OFA". Without the file there are no
- * samples to be had, as on a device with MIG.
+ * samples to be had, as on a device with MIG. The samples of each process but the first of a device lag by LAG_US
+ * behind those of the one before it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@
 #include <time.h>
 
 #include "abi/nvml.h"
+
+#define LAG_US 400000u
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -62,8 +65,8 @@ nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
                fscanf(file, "%63s %u %u %u %u %u %u %u", uuid, &process.pid, &process.smUtil,
                       &process.memUtil, &process.encUtil, &process.decUtil, &process.jpgUtil,
                       &process.ofaUtil) == 8) {
-                process.timeStamp = now_us();
-                if (strcmp(uuid, device->uuid) == 0)
+                process.timeStamp = now_us() - n * LAG_US;
+                if (strcmp(uuid, device->uuid) == 0 && process.timeStamp > info->lastSeenTimeStamp)
                         info->procUtilArray[n++] = process;
         }
         fclose(file);

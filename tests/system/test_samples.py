@@ -60,6 +60,24 @@ class Samples(unittest.TestCase):
         self.tell()
         wait_for("what is old to be forgotten", lambda: self.vgpu()["gpu"] == 0)
 
+    def test_processes_whose_samples_lag_lose_nothing(self):
+        self.tell()
+        first = self.guest()
+        second = self.host.fake_guest("train")
+        self.tell(*((self.uuids[0], guest.pid, 50, 0, 0, 0, 0, 0) for guest in (first, second)))
+        begin = time.monotonic()
+
+        def seconds():
+            return {r["pid"]: r["gpu_seconds"]
+                    for r in self.host.call("GetAccounting", name="train")["records"]}
+        before = wait_for("both to be seen", lambda: all(seconds().values()) and seconds())
+        wait_for("a second and a half of the first",
+                 lambda: seconds()[first.pid] > before[first.pid] + 1.5)
+        after, passed = seconds(), time.monotonic() - begin
+        used = [after[guest.pid] - before[guest.pid] for guest in (first, second)]
+        self.assertLessEqual(sum(used), passed)
+        self.assertGreater(used[1], 0.75 * used[0], used)  # a period may be under way
+
     def test_the_sampler_runs_only_while_it_is_needed(self):
         self.tell()
         self.assertEqual(self.host.children("vgpu-sampler"), [])
