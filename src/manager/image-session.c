@@ -99,7 +99,7 @@ static int refuse_list(struct failure *failure, const char *why)
 static int parse_mappings(const struct image_session *session, struct image_member *member,
                           const json_t *list, struct failure *failure)
 {
-        uint64_t total = session->instance->device->memory_total;
+        uint64_t left = session->instance->frame_buffer;
         size_t n = json_array_size(list);
 
         member->memory = calloc(n + 1, sizeof(*member->memory));
@@ -112,10 +112,11 @@ static int parse_mappings(const struct image_session *session, struct image_memb
 
                 if (json_array_size(pair) != 2 || address <= 0 || size <= 0 || size % GRANULARITY)
                         return refuse_list(failure, "an allocation is no [address, size]");
-                if ((uint64_t)size > total || member->memory_bytes + (uint64_t)size > total)
-                        return failure_set(failure, -ENOSPC, "NoRoom", "choose a larger device",
-                                           "process %d has more memory than device %u",
-                                           (int)member->pid, session->instance->device->index);
+                if ((uint64_t)size > left)
+                        return failure_set(failure, -ENOSPC, "NoRoom", "load it into a larger one",
+                                           "process %d has more memory than vGPU %s",
+                                           (int)member->pid, session->instance->name);
+                left -= (uint64_t)size;
                 member->memory[member->n_memory++] =
                         (struct gate_allocation){ (uint64_t)address, (uint64_t)size };
                 member->memory_bytes += (uint64_t)size;
@@ -276,8 +277,12 @@ static int exchange_all(struct image_session *session, struct failure *failure)
         struct instance *instance = session->instance;
         struct store *store = instance->manager->store;
         bool is_new = session->n_members > 0 && session->members[0].is_new;
-        int r = store_begin(store);
+        int r;
 
+        if (is_new && instance_count_guests(instance) > 0)
+                return failure_set(failure, -EBUSY, "Busy", "end it, and load the image again",
+                                   "a process has joined vGPU %s meanwhile", instance->name);
+        r = store_begin(store);
         if (r < 0)
                 return r;
         for (size_t i = 0; r == 0 && i < session->n_members; i++)

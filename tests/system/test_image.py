@@ -10,8 +10,10 @@ import socket
 import subprocess
 import sys
 import threading
+import unittest
 
 import case
+import stage
 from wait import until
 from wire import Refused
 
@@ -25,6 +27,50 @@ for line in sys.stdin:
     gate.send(struct.pack("=IHH64sIIQ", 0x45544147, 1, 1, sys.argv[2].encode(), 2, 13000, 0))
     answer = gate.recv(8192)
     print({b"": "away", b"@": "welcome", b"A": "refused"}[answer[6:7]], flush=True)
+"""
+
+
+# A user who is not root, with a process that came back: himself. Prints what he could not do.
+STRANGER = """
+import json, mmap, os, socket, sys
+sys.path.insert(0, sys.argv[2])
+from wire import Control, Refused
+
+control = Control(sys.argv[1])
+
+def refused(method, **parameters):
+    try:
+        control.call(method, **parameters)
+    except Refused as error:
+        print(method, error.name)
+
+def slabs():
+    call = {"method": "org.openvgpu.GetSlabs", "parameters": {"name": "mine"}}
+    control.socket.sendall(json.dumps(call).encode() + bytes(1))
+    return socket.recv_fds(control.socket, 65536, 64)[1]
+
+refused("OpenMemory", name="train")
+refused("ReplaceMemory", name="train")
+refused("CreateVgpu", frame_buffer=1 << 20, uuid="0d5c4b1e-8c4f-4e55-9d0a-0123456789ab")
+control.call("CreateVgpu", name="mine", frame_buffer=8 << 20)
+memory = [[0x7f0000000000, 4 << 20]]
+refused("ReplaceMemory", name="mine", processes=[{"pid": os.getppid(), "allocations": memory}])
+control.call("ReplaceMemory", name="mine", processes=[{"pid": os.getpid(), "allocations": memory}])
+for fd in slabs():
+    with mmap.mmap(fd, 0) as writable:
+        print("found", "nothing" if writable[:] == bytes(len(writable)) else "SOMETHING")
+        writable[:4] = b"mine"
+control.call("CommitMemory", name="mine")
+control.call("OpenMemory", name="mine")
+for fd in slabs():
+    print("read", os.pread(fd, 4, 0).decode())
+    for attempt in (lambda: os.write(fd, b"x"), lambda: os.ftruncate(fd, 0),
+                    lambda: mmap.mmap(fd, 0), lambda: os.open(f"/proc/self/fd/{fd}", os.O_RDWR)):
+        try:
+            attempt()
+            print("COULD WRITE")
+        except OSError:
+            pass
 """
 
 
@@ -429,7 +475,7 @@ class Images(case.Case):
     def test_what_cannot_be_a_process_that_came_back(self):
         self.suspended()
         child = self.restored("other")
-        self.host.create("other", "64M", device=1)
+        self.host.create("other", "480M", device=1)
         good = [[0x7f0000000000, 2 << 20]]
         for processes, error in (
                 ([], "InvalidParameter"),
@@ -446,6 +492,21 @@ class Images(case.Case):
                 self.host.call("ReplaceMemory", name="other", processes=processes)
             self.assertEqual(refused.exception.name, error, refused.exception.parameters)
         self.check_goes_on()
+
+    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+    def test_a_user_gets_at_his_own_memory_only(self):
+        self.suspended()
+        self.host.vgpu("resume", "train")  # what it had in the pool is there to be found
+        self.guest.kill()
+        done = subprocess.run([stage.SYSTEM_PYTHON, "-c", STRANGER,
+                               os.path.join(self.host.run_directory, "control.sock"),
+                               os.path.dirname(os.path.abspath(__file__))],
+                              user="nobody", capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.stdout.split("\n"), [
+            "OpenMemory PermissionDenied", "ReplaceMemory PermissionDenied",
+            "CreateVgpu PermissionDenied", "ReplaceMemory PermissionDenied",
+            "found nothing", "read mine", ""], f"{done.stderr}\n{self.host.log()}")
+        self.host.wait_state("mine", "idle")
 
     def test_only_root_chooses_a_uuid(self):
         uuid = "0d5c4b1e-8c4f-4e55-9d0a-0123456789ab"
