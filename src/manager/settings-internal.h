@@ -15,6 +15,9 @@ uint64_t settings_now_ns(void);
 /* settings_is_active() - has the site a vGPU that is not suspended? */
 bool settings_is_active(const struct manager *manager, const struct settings_site *site);
 
+/* settings_is_on_site() - is that vGPU on it, and not suspended? */
+bool settings_is_on_site(const struct board_instance *record, const struct settings_site *site);
+
 /* settings_check_mig() - Unsupported when the site is a device that is cut into GPU instances. */
 int settings_check_mig(const struct manager *manager, const struct settings_site *site,
                        struct failure *failure);
@@ -26,6 +29,7 @@ void settings_format_site(char *text, const struct settings_site *site);
 int settings_remember(struct manager *manager, const char *name, uint32_t instance,
                       const char *value, struct failure *failure);
 
+void settings_put_mixing(struct manager *manager, const struct settings_site *site, bool mixes);
 void settings_put_scheduler(struct manager *manager, const struct settings_site *site,
                             uint32_t engine, const struct board_scheduler *scheduler);
 

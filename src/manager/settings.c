@@ -7,7 +7,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "catalog/catalog.h"
 #include "manager/instance.h"
 #include "manager/log.h"
 #include "manager/manager.h"
@@ -61,7 +60,7 @@ int settings_find_site(struct manager *manager, struct device *device, uint32_t 
         return 0;
 }
 
-static bool is_on_site(const struct board_instance *record, const struct settings_site *site)
+bool settings_is_on_site(const struct board_instance *record, const struct settings_site *site)
 {
         return record->state != BOARD_SUSPENDED && record->device == site->device->index &&
                (site->gpu_instance == BOARD_NONE || record->gpu_instance == site->gpu_instance);
@@ -80,7 +79,7 @@ bool settings_is_active(const struct manager *manager, const struct settings_sit
                         return true;
         for (uint32_t slot = 0; slot < BOARD_INSTANCES_MAX; slot++)
                 if (board_read_instance(board, slot, &record) && record.is_virtual &&
-                    is_on_site(&record, site))
+                    settings_is_on_site(&record, site))
                         return true;
         return false;
 }
@@ -129,101 +128,6 @@ int settings_remember(struct manager *manager, const char *name, uint32_t instan
         if (r < 0)
                 return failure_from_errno(failure, r, "remembering a setting");
         log_event(LOG_LEVEL_NOTICE, "set", "%s=\"%s\"", name, value);
-        return 0;
-}
-
-/* Mixing sizes. */
-
-static board_switch get_mixing(const struct manager *manager, const struct settings_site *site)
-{
-        struct board_gpu_instance gpu_instance;
-        struct board_device device;
-
-        if (site->gpu_instance == BOARD_NONE)
-                return board_read_device(settings_get_board(manager), site->device->index, &device)
-                               ? device.mixes_sizes
-                               : BOARD_NONE;
-        return board_read_gpu_instance(settings_get_board(manager),
-                                       site->site - board_site_of_gpu_instance(0), &gpu_instance)
-                       ? gpu_instance.mixes_sizes
-                       : BOARD_NONE;
-}
-
-static void put_mixing(struct manager *manager, const struct settings_site *site, bool mixes)
-{
-        uint32_t slot = site->site - board_site_of_gpu_instance(0);
-        struct board *board = settings_get_board(manager);
-        struct board_gpu_instance gpu_instance;
-        struct board_device device;
-
-        if (site->gpu_instance == BOARD_NONE) {
-                if (!board_read_device(board, site->device->index, &device))
-                        return;
-                device.mixes_sizes = mixes;
-                board_write_device(board, site->device->index, &device);
-        } else if (board_read_gpu_instance(board, slot, &gpu_instance)) {
-                gpu_instance.mixes_sizes = mixes;
-                board_write_gpu_instance(board, slot, &gpu_instance);
-        }
-}
-
-int settings_set_mixing(struct manager *manager, const struct settings_site *site, bool mixes,
-                        struct failure *failure)
-{
-        char name[SETTING_NAME_MAX], where[SETTING_NAME_MAX / 2];
-        int r = settings_check_mig(manager, site, failure);
-
-        if (r < 0)
-                return r;
-        if (get_mixing(manager, site) == BOARD_NONE)
-                return failure_set(failure, -EOPNOTSUPP, "Unsupported", "",
-                                   "vGPUs of different sizes cannot share this device");
-        if (settings_is_active(manager, site))
-                return failure_set(failure, -EBUSY, "InUse", "remove or suspend its vGPUs first",
-                                   "this cannot be set while vGPUs are active");
-        settings_format_site(where, site);
-        snprintf(name, sizeof(name), "mixes_sizes/%s", where);
-        r = settings_remember(manager, name, 0, mixes ? "1" : "0", failure);
-        if (r == 0) {
-                put_mixing(manager, site, mixes);
-                publisher_touch(manager->publisher);
-        }
-        return r;
-}
-
-static int refuse_size(const struct device *device, struct failure *failure)
-{
-        return failure_set(failure, -EOPNOTSUPP, "Unsupported",
-                           "ask for the same size, or turn its heterogeneous mode on",
-                           "device %u hosts vGPUs of one size only, and others are there",
-                           device->index);
-}
-
-int settings_check_size(const struct device *device, uint64_t bytes, const struct instance *except,
-                        struct failure *failure)
-{
-        struct manager *manager = device->manager;
-        const struct settings_site site = { .device = (struct device *)(uintptr_t)device,
-                                            .gpu_instance = BOARD_NONE,
-                                            .site = board_site_of_device(device->index) };
-        const struct instance *instance;
-        struct board_instance record;
-        const struct board *board;
-        uint32_t type;
-
-        if (!manager->publisher || get_mixing(manager, &site) != 0)
-                return 0;
-        board = settings_get_board(manager);
-        type = catalog_type_of_quota(board, site.site, bytes);
-        list_for_each(instance, &manager->instances, link)
-                if (instance != except && instance->device == device &&
-                    instance->state != BOARD_SUSPENDED &&
-                    catalog_type_of_quota(board, site.site, instance->frame_buffer) != type)
-                        return refuse_size(device, failure);
-        for (uint32_t slot = 0; slot < BOARD_INSTANCES_MAX; slot++)
-                if (board_read_instance(board, slot, &record) && record.is_virtual &&
-                    is_on_site(&record, &site) && record.type_id != type)
-                        return refuse_size(device, failure);
         return 0;
 }
 
@@ -425,7 +329,7 @@ static void restore_mixing(struct manager *manager, const char *name, const char
         struct settings_site site;
 
         if (parse_site(manager, name, &site))
-                put_mixing(manager, &site, *value == '1');
+                settings_put_mixing(manager, &site, *value == '1');
 }
 
 static void restore_capability(struct manager *manager, const char *name, const char *value)
