@@ -55,8 +55,6 @@ struct image_data_options {
         uint32_t chunk_size;        /* 0: IMAGE_CHUNK_SIZE */
         unsigned int threads;       /* 0: by the processors */
         bool no_ring, no_direct_io; /* do not even try */
-        void (*progress)(uint64_t done, uint64_t total, void *userdata); /* or NULL; any thread */
-        void *userdata;
 };
 
 /* How it was done, to be told with the figures. */

@@ -70,15 +70,6 @@ char *worker_scratch(struct worker *worker)
         return worker->scratch;
 }
 
-static void note_done(struct workers *workers, size_t length)
-{
-        const struct image_data_options *options = workers->options;
-        uint64_t done = atomic_fetch_add(&workers->bytes_done, length) + length;
-
-        if (options->progress)
-                options->progress(done, workers->table->size, options->userdata);
-}
-
 /* Starts the next chunk in @slot. False: there is none, or the slot is free again already. */
 static bool start_next(struct worker_slot *slot)
 {
@@ -95,18 +86,7 @@ static bool start_next(struct worker_slot *slot)
                         queue_submit(slot->worker->queue, &slot->request);
                         return true;
                 }
-                if (!workers->has_failed)
-                        note_done(workers, slot->length);
         }
-}
-
-static void finish(struct worker_slot *slot)
-{
-        struct workers *workers = slot->worker->workers;
-
-        workers->end(slot);
-        if (!workers->has_failed)
-                note_done(workers, slot->length);
 }
 
 static void run(struct worker *worker)
@@ -123,7 +103,7 @@ static void run(struct worker *worker)
         while ((request = queue_wait(worker->queue))) {
                 struct worker_slot *slot = (struct worker_slot *)request;
 
-                finish(slot);
+                worker->workers->end(slot);
                 (void)start_next(slot);
         }
         for (unsigned int i = 0; i < depth; i++)

@@ -46,7 +46,7 @@ struct workers {
 
         atomic_size_t next;
         atomic_bool has_failed, has_ring;
-        atomic_uint_least64_t bytes_done, file_end;
+        atomic_uint_least64_t file_end;
         pthread_mutex_t lock; /* of the following */
         struct image_error *error;
         uint64_t file_room; /* the file is so long */
