@@ -17,7 +17,7 @@
  * Making a host opens nothing. The first call that needs it looks for the library:
  *
  *     1. the path given to vgpu_host_new(), else the one in $OPENVGPU_NVML: that and no other;
- *     2. the library of the vgpud that runs;
+ *     2. the library of the vgpud that runs, if that is root's or the caller's own;
  *     3. libnvidia-ml.so.1 where the dynamic linker finds it.
  *
  * A driver need not have all functions. What it lacks fails with VGPU_ERROR_NOT_IN_DRIVER, and the

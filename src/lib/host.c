@@ -10,9 +10,11 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/socket.h>
 
 #include <openvgpu/manager.h>
 
+#include "lib/client.h"
 #include "lib/nvml-code.h"
 
 #define SONAME             "libnvidia-ml.so.1"
@@ -43,7 +45,7 @@ void *vgpu_free(void *result)
 int vgpu_host_new(struct vgpu_host **ret_host, const char *library_path)
 {
         CLEANUP(vgpu_host_freep) struct vgpu_host *host = calloc(1, sizeof(*host));
-        const char *path = library_path ? library_path : getenv("OPENVGPU_NVML");
+        const char *path = library_path ? library_path : secure_getenv("OPENVGPU_NVML");
 
         if (!host)
                 return -ENOMEM;
@@ -177,6 +179,17 @@ static int load(struct vgpu_host *host, const char *path)
         return host->library ? 0 : -ELIBACC;
 }
 
+/* Code comes only from who may have ours do anything already: root, and the user himself. */
+static bool is_trusted(const struct vgpu_client *client)
+{
+        struct ucred peer = { .uid = (uid_t)-1 };
+        socklen_t size = sizeof(peer);
+
+        if (getsockopt(client->connection.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return false;
+        return peer.uid == 0 || peer.uid == geteuid();
+}
+
 /* vgpud says where its library is. That it does not is no error: then the system's will do. */
 static int load_from_manager(struct vgpu_host *host)
 {
@@ -190,6 +203,8 @@ static int load_from_manager(struct vgpu_host *host)
                 return r;
         vgpu_client_set_timeout_ms(client, MANAGER_TIMEOUT_MS);
         r = vgpu_manager_lookup(client, &manager);
+        if (r == 0 && !is_trusted(client))
+                r = -EPERM;
         if (r < 0)
                 return r;
         r = paths_join(path, manager->nvml_path, SONAME);

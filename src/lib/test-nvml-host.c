@@ -15,6 +15,8 @@
 
 DEFINE_CLEANUP(struct fake_manager *, fake_manager_free);
 
+#define NOBODY 65534
+
 /* A folder with a libnvidia-ml.so.1 that is the fake of @age. */
 static void make_folder(char *folder, const char *age)
 {
@@ -74,6 +76,47 @@ static void test_a_path_is_taken_by_its_word(void **state)
                             "nvmlInit is not in this driver (needs R285 or newer)");
 }
 
+/* What a manager says whose library is in @folder. */
+static void describe_manager(char *answer, size_t room, const char *folder)
+{
+        snprintf(answer, room,
+                 ANSWER("'version':'0.1.0','simulated':true,'cuda_driver_version':13000,"
+                        "'driver_path':'','gate_path':'','nvml_path':'%s','run_directory':'',"
+                        "'pool':{'limit':0,'size':0,'ready':0,'used':0,'slab_size':0,"
+                        "'huge_pages':0}"),
+                 folder);
+}
+
+/* Else anybody could have anybody run his code, by listening where a manager might. */
+static void test_the_library_of_another_users_manager_is_not_loaded(void **state)
+{
+        struct fake_step step = { .method = "GetInfo" };
+        CLEANUP(fake_manager_freep) struct fake_manager *fake = NULL;
+        CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
+        char folder[32], answer[1024];
+        const char *path = "";
+        int r;
+        (void)state;
+
+        if (geteuid() != 0)
+                skip(); /* nobody else can be played */
+        make_folder(folder, "610");
+        describe_manager(answer, sizeof(answer), folder);
+        step.answers[0] = answer;
+        assert_int_equal(seteuid(NOBODY), 0);
+        fake = fake_manager_new(&step, 1);
+        assert_int_equal(seteuid(0), 0);
+        setenv("OPENVGPU_RUN", fake_manager_get_directory(fake), 1);
+
+        /* It was asked, and what it said was not done: here is the system's library, or none. */
+        assert_int_equal(vgpu_host_new(&host, NULL), 0);
+        r = vgpu_host_get_library_path(host, &path);
+        assert_string_not_equal(fake_manager_get_call(fake, 0), "");
+        assert_true(r < 0 || strncmp(path, folder, strlen(folder)) != 0);
+        setenv("OPENVGPU_RUN", "/nonexistent", 1);
+        remove_folder(folder);
+}
+
 static void test_the_library_of_the_running_manager_comes_before_the_systems(void **state)
 {
         struct fake_step step = { .method = "GetInfo" };
@@ -84,12 +127,7 @@ static void test_the_library_of_the_running_manager_comes_before_the_systems(voi
         (void)state;
 
         make_folder(folder, "610");
-        snprintf(answer, sizeof(answer),
-                 ANSWER("'version':'0.1.0','simulated':true,'cuda_driver_version':13000,"
-                        "'driver_path':'','gate_path':'','nvml_path':'%s','run_directory':'',"
-                        "'pool':{'limit':0,'size':0,'ready':0,'used':0,'slab_size':0,"
-                        "'huge_pages':0}"),
-                 folder);
+        describe_manager(answer, sizeof(answer), folder);
         step.answers[0] = answer;
         fake = fake_manager_new(&step, 1);
         setenv("OPENVGPU_RUN", fake_manager_get_directory(fake), 1);
@@ -232,6 +270,7 @@ int main(int argc, char **argv)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_path_is_taken_by_its_word),
                 cmocka_unit_test(test_the_library_of_the_running_manager_comes_before_the_systems),
+                cmocka_unit_test(test_the_library_of_another_users_manager_is_not_loaded),
                 cmocka_unit_test(test_without_a_manager_it_is_the_systems),
                 cmocka_unit_test(test_a_driver_that_does_not_start_is_tried_again),
                 cmocka_unit_test(test_a_driver_from_before_the_second_forms_will_do),
