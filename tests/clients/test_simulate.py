@@ -72,8 +72,9 @@ class Examples(Simulated):
             with self.subTest(path.stem):
                 names = [vgpu["name"] for vgpu in document["vgpus"] if not vgpu.get("from")]
                 shown = self.vgpus(path.stem)
-                self.assertLessEqual(set(names), {re.sub("^vm-", "tenant-", name)
-                                                  for name in shown} | set(shown))
+                if not any("lost_at" in device for device in document["devices"]):
+                    self.assertLessEqual(set(names), {re.sub("^vm-", "tenant-", name)
+                                                      for name in shown} | set(shown))
                 smi = find("nvidia-smi")
                 text = self.run_in(path.stem, "sh", "-c", f"for view in -L '' -q vgpu 'vgpu -s -v' "
                                    "'vgpu -c' 'vgpu -ss' 'vgpu -sc' 'vgpu -m'; do "
@@ -170,16 +171,15 @@ class Examples(Simulated):
         text = self.run_in("load", "sh", "-c", script)
         self.assertIn("visitor", text)
         self.assertRegex(text, r"590, 44 %, 3072 MiB, 92000 ms")
-        self.assertRegex(text, r"601, 4 %, 512 MiB, [1-9][0-9]{3} ms")
+        self.assertRegex(text, r"601, 4 %, 512 MiB, [1-9][0-9]{3,} ms")
         self.assertRegex(text, r"500, .*, 0 ms")
 
     def test_a_lost_device(self):
-        script = (f"smi={find('nvidia-smi')}; $smi -L; for i in $(seq 100); do"
+        script = (f"smi={find('nvidia-smi')}; for i in $(seq 100); do"
                   " $smi -L > $HOME/now; grep -q lost $HOME/now && break; sleep 0.1; done;"
                   " cat $HOME/now")
         text = self.run_in("lost", "sh", "-c", script)
-        self.assertEqual(text.count("GPU 0: NVIDIA H200"), 1)
-        self.assertRegex(text, r"(?s)GPU 0:.*GPU 1:.*GPU is lost.*GPU 1:")
+        self.assertRegex(text, r"(?s)gpu 0: GPU is lost.*GPU 1: NVIDIA H200")
 
 
 class OtherClients(Simulated):
@@ -204,10 +204,9 @@ class OtherClients(Simulated):
 
     def test_pynvml_reads_a_device_that_falls_off(self):
         script = ("import pynvml as n, time\n"
-                  "n.nvmlInit(); d = n.nvmlDeviceGetHandleByIndex(0)\n"
-                  "n.nvmlDeviceGetMemoryInfo(d)\n"
+                  "n.nvmlInit()\n"
                   "for i in range(300):\n"
-                  "  try: n.nvmlDeviceGetMemoryInfo(d)\n"
+                  "  try: n.nvmlDeviceGetMemoryInfo(n.nvmlDeviceGetHandleByIndex(0))\n"
                   "  except n.NVMLError as e: print(e.value); break\n"
                   "  time.sleep(0.05)\n")
         self.assertEqual(self.run_in("lost", sys.executable, "-c", script), "15\n")

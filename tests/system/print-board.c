@@ -80,6 +80,19 @@ static void print_instance(const struct board *board, uint32_t slot)
                board_count_account(board, slot), board_count_sample(board, slot), vm.id);
 }
 
+static void print_accounts(const struct board *board, uint32_t slot)
+{
+        uint64_t count = board_count_account(board, slot);
+        struct board_account account;
+
+        for (uint64_t i = board_first_account(board, slot); i < count; i++)
+                if (board_read_account(board, slot, i, &account))
+                        printf("account %u/%u running=%u gpu=%u max_memory=%" PRIu64
+                               " time_ms=%" PRIu64 "\n",
+                               account.instance, account.pid, account.is_running,
+                               account.utilization_gpu, account.max_memory, account.time_ms);
+}
+
 static void print_process(const struct board *board, uint32_t slot)
 {
         struct board_process process;
@@ -106,8 +119,10 @@ int main(int argc, char **argv)
         }
         for (uint32_t i = 0; i < BOARD_GPU_INSTANCES_MAX; i++)
                 print_gpu_instance(board, i);
-        for (uint32_t i = 0; i < BOARD_INSTANCES_MAX; i++)
+        for (uint32_t i = 0; i < BOARD_INSTANCES_MAX; i++) {
                 print_instance(board, i);
+                print_accounts(board, i);
+        }
         for (uint32_t i = 0; i < BOARD_PROCESSES_MAX; i++)
                 print_process(board, i);
         return 0;
