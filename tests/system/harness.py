@@ -250,6 +250,8 @@ class Host:
             link("vgpu-sampler", os.environ["TEST_SAMPLER"])
         if self.fake:
             link("vgpu-mover", HERE / "fake_mover.py")
+            (self.lib / "gate").mkdir()
+            (self.lib / "gate/libcuda.so.1").touch()  # no guest loads it
         else:
             (self.lib / "vgpu-mover").write_text(MOVER_SCRIPT)
             (self.lib / "vgpu-mover").chmod(0o755)
