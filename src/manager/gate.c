@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/packet.h"
@@ -25,6 +26,9 @@
 /* Connections in all, and such that have not said who they are: the rest waits in the backlog. */
 #define LINKS_MAX     4096
 #define STRANGERS_MAX 128
+
+/* Of one user, other than our own: more are hung up on, and try again; so a user keeps nobody out. */
+#define STRANGERS_USER_MAX 32
 
 /* One wake-up reads so many messages, then the others have their turn. */
 #define MESSAGES_A_TURN 32
@@ -237,13 +241,18 @@ static int receive_join(struct gate_link *link, const struct gate_join *join, si
         struct instance *instance = NULL;
         struct guest *guest;
         uint64_t start_time;
+        uid_t user;
         int r = check_join(link, join, size, &instance);
 
         if (r < 0)
                 return r;
         r = process_get_start_time(link->peer.pid, &start_time);
+        if (r == 0)
+                r = process_get_user(link->peer.pid, &user);
         if (r < 0)
-                return -ENOTCONN; /* it has just died */
+                return -ENOTCONN;   /* it has just died */
+        if (user != link->peer.uid) /* who connected has died, and its number is somebody else's */
+                return -EPROTO;
 
         if (join->state != GATE_STATE_OPEN && image_keeps_away(instance))
                 return -ENOTCONN; /* it tries again */
@@ -307,10 +316,22 @@ static int on_no_join(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
+static bool is_welcome(const struct gate *gate, uid_t uid)
+{
+        const struct gate_link *link;
+        size_t n = 0;
+
+        if (uid == 0 || uid == geteuid())
+                return true;
+        list_for_each(link, &gate->links, link)
+                n += link->is_stranger && link->peer.uid == uid;
+        return n < STRANGERS_USER_MAX;
+}
+
 static int on_connection(int fd, const struct ucred *peer, void *userdata)
 {
         struct gate *gate = userdata;
-        struct gate_link *link = calloc(1, sizeof(*link));
+        struct gate_link *link = is_welcome(gate, peer->uid) ? calloc(1, sizeof(*link)) : NULL;
         int r;
 
         if (!link) {

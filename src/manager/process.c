@@ -55,6 +55,17 @@ int process_get_start_time(pid_t pid, uint64_t *ret_start_time)
         return state == 'Z' || state == 'X' ? -ESRCH : 0;
 }
 
+int process_get_user(pid_t pid, uid_t *ret_user)
+{
+        char text[4096];
+        const char *line;
+
+        if (pid <= 0 || read_file(pid, "status", text, sizeof(text)) < 0)
+                return -ESRCH;
+        line = strstr(text, "\nUid:");
+        return line && sscanf(line, "\nUid: %*u %u", ret_user) == 1 ? 0 : -ESRCH;
+}
+
 void process_get_name(pid_t pid, char name[PROCESS_NAME_MAX])
 {
         char text[PATH_MAX];

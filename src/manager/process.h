@@ -11,6 +11,9 @@
 /* process_get_start_time() - field 22 of /proc/PID/stat. Errors: -ESRCH, also for a zombie. */
 int process_get_start_time(pid_t pid, uint64_t *ret_start_time);
 
+/* process_get_user() - whose rights it has, its effective user. Errors: -ESRCH. */
+int process_get_user(pid_t pid, uid_t *ret_user);
+
 /* process_is_stopped() - by a signal or a debugger; false also for one that is gone. */
 bool process_is_stopped(pid_t pid);
 

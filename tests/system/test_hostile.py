@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guest may say anything and write anything: only itself is harmed."""
 import os
+import pwd
 import signal
+import socket
+import subprocess
 import sys
 import unittest
 
@@ -10,6 +13,7 @@ import case
 import stage
 from guest import Guest
 from wait import until
+from wire import Gate
 
 MIB = 1 << 20
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -74,6 +78,54 @@ class Hostile(case.Case):
     @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
     def test_the_vgpu_of_another_user_cannot_be_joined(self):
         self.refused("joined", "belongs to user 0", user="nobody")
+
+    @staticmethod
+    def connect_as_nobody(path):
+        """A connection, and the process that made it and is dead."""
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        pid = os.fork()
+        if pid == 0:
+            os.setuid(pwd.getpwnam("nobody").pw_uid)
+            connection.connect(path)
+            os._exit(0)
+        os.waitpid(pid, 0)
+        return connection, pid
+
+    @staticmethod
+    def start_as(pid):
+        """A process of ours with that number, if nobody else gets it first."""
+        with open("/proc/sys/kernel/ns_last_pid", "w") as file:
+            file.write(str(pid - 1))
+        process = subprocess.Popen(["sleep", "60"])
+        if process.pid == pid:
+            return process
+        process.kill()
+        process.wait()
+        return None
+
+    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+    def test_a_process_that_got_the_number_of_a_dead_one_is_not_taken_for_it(self):
+        self.host.vgpu("create", "theirs", "--fb", "64M", user="nobody")
+        uuid = self.host.get("theirs")["uuid"]
+        path = os.path.join(self.host.run_directory, "gate.sock")
+
+        def attempt():
+            connection, pid = self.connect_as_nobody(path)
+            victim = self.start_as(pid)
+            if not victim:
+                connection.close()
+                return False
+            try:
+                with Gate(path, connection) as gate:
+                    gate.join(uuid)
+                    self.assertNotEqual(gate.receive_message()[0], Gate.WELCOME)
+                self.assertEqual(self.host.get("theirs")["processes"], [])
+            finally:
+                victim.kill()
+                victim.wait()
+            return True
+
+        until(attempt, "a process with the number of another one")
 
     def test_memory_that_nobody_suspended_cannot_be_claimed(self):
         self.refused("claims_suspended_memory", "memory")

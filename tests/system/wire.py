@@ -79,10 +79,11 @@ class Control:
 class Packets:
     """A SOCK_SEQPACKET connection that carries descriptors."""
 
-    def __init__(self, path):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    def __init__(self, path, connected=None):
+        self.socket = connected or socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(PATIENCE)
-        self.socket.connect(str(path))
+        if not connected:
+            self.socket.connect(str(path))
 
     def close(self):
         self.socket.close()
