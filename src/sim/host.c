@@ -20,6 +20,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/size.h"
@@ -202,6 +203,27 @@ static void sweep_shared_memory(void)
         (void)closedir(folder);
 }
 
+/*
+ * Root's host is for all users, like a machine's devices; anybody else's is his own. Each user must be
+ * able to remove what a dead process of another one has left.
+ */
+static mode_t folder_mode(void)
+{
+        return geteuid() == 0 ? 0777 : 0700;
+}
+
+static mode_t file_mode(void)
+{
+        return geteuid() == 0 ? 0666 : 0600;
+}
+
+static int make_folder(const char *path)
+{
+        if (mkdir(path, 0700) < 0)
+                return errno == EEXIST ? 0 : -errno;
+        return chmod(path, folder_mode()) < 0 ? -errno : 0;
+}
+
 static int make_memory_in_shared_memory(struct host *host, const char *directory)
 {
         char link[HOST_PATH_MAX + sizeof("/.host")];
@@ -209,7 +231,7 @@ static int make_memory_in_shared_memory(struct host *host, const char *directory
 
         sweep_shared_memory();
         (void)snprintf(host->memory, sizeof(host->memory), "%s/openvgpu-sim-XXXXXX", shared_memory);
-        if (!home || !mkdtemp(host->memory))
+        if (!home || !mkdtemp(host->memory) || chmod(host->memory, folder_mode()) < 0)
                 return -errno;
         (void)snprintf(link, sizeof(link), "%s/.host", host->memory);
         if (symlink(home, link) < 0)
@@ -229,7 +251,7 @@ static int make_memory_folder(struct host *host, const char *directory)
 
                 if (!home || length >= (int)sizeof(host->memory))
                         return -ENAMETOOLONG;
-                if (mkdir(host->memory, 0700) < 0 && errno != EEXIST)
+                if (make_folder(host->memory) < 0)
                         return -errno;
         }
         return r < 0 ? r : check_nameless_files(host->memory);
@@ -274,7 +296,7 @@ static int create_empty(const char *directory, const char *kind, uint32_t number
         if (r < 0)
                 return r;
         fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        return fd < 0 ? -errno : 0;
+        return fd < 0 || fchmod(fd, file_mode()) < 0 ? -errno : 0;
 }
 
 static int create_locks(const char *directory, uint32_t n_devices)
@@ -297,7 +319,7 @@ static int write_host(const char *path, const struct host *host)
 
         (void)snprintf(beside, sizeof(beside), "%s.new", path);
         fd = open(beside, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-        if (fd < 0)
+        if (fd < 0 || fchmod(fd, file_mode()) < 0)
                 return -errno;
         if (write(fd, host, sizeof(*host)) != (ssize_t)sizeof(*host))
                 return errno ? -errno : -EIO;
@@ -339,7 +361,7 @@ static int lock_host(int *ret_lock, const char *directory)
         if (r < 0)
                 return r;
         lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-        if (lock < 0 || flock(lock, LOCK_EX) < 0)
+        if (lock < 0 || fchmod(lock, file_mode()) < 0 || flock(lock, LOCK_EX) < 0)
                 return -errno;
         *ret_lock = TAKE_FD(lock);
         return 0;
@@ -350,7 +372,7 @@ int sim_host_create(const char *directory, const char *specification)
         CLEANUP(fd_closep) int lock = -1;
         int r;
 
-        if (mkdir(directory, 0700) < 0 && errno != EEXIST)
+        if (make_folder(directory) < 0)
                 return -errno;
         r = lock_host(&lock, directory);
         return r < 0 ? r : create_in_locked(directory, specification);

@@ -3,8 +3,10 @@
 """Guests of all kinds survive suspend, resume and migrate with their memory intact."""
 import os
 import signal
+import unittest
 
 import case
+import stage
 from wait import until
 
 
@@ -22,6 +24,14 @@ class Processes(case.Case):
         self.assertEqual(len(self.host.call("ListDevices")["devices"]), 2)
         guest = self.host.train(self.host.create("train"), "--size", "4M")
         self.around(guest)
+        guest.finish()
+
+    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+    def test_a_process_of_another_user_runs_in_a_vgpu_of_its_own(self):
+        self.host.vgpu("create", "theirs", "--fb", "64M", user="nobody")
+        guest = self.host.run("theirs", "guest-train", "--size", "4M", user="nobody").wait_ready()
+        self.host.vgpu("suspend", "theirs")
+        self.host.vgpu("resume", "theirs", "--device", "1", user="nobody")
         guest.finish()
 
     def test_a_guest_that_ends_just_before_the_manager_leaves_nothing_in_the_keeper(self):
