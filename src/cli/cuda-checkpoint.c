@@ -56,7 +56,6 @@ struct request {
         const char *process;
         struct vgpu_checkpoint_options options;
         struct vgpu_checkpoint_pair pairs[PAIRS_MAX];
-        bool has_timeout, has_map;
 };
 
 static const struct {
@@ -70,9 +69,39 @@ static const struct {
         { "unlock", vgpu_checkpoint_unlock },
 };
 
+/* A wrong command line, in NVIDIA's words where it has some. */
 static int say(const char *what, const char *word)
 {
-        fprintf(stderr, "cuda-checkpoint: %s%s\n", what, word);
+        fprintf(stderr, "%s%s\n\n%s", what, word, help);
+        return 1;
+}
+
+/* NVIDIA's line, with what the driver calls it; then what we know. */
+static int say_failed(const struct request *request, const char *reason, const char *detail,
+                      const char *hint)
+{
+        switch (request->operation) {
+        case GET_STATE:
+                fprintf(stderr, "Error getting process state for process ID %s: \"%s\"\n",
+                        request->process, reason);
+                break;
+        case GET_TID:
+                fprintf(stderr, "Could not find restore thread for process ID %s\n",
+                        request->process);
+                break;
+        case TOGGLE:
+                fprintf(stderr, "Error toggling CUDA in process ID %s: \"%s\"\n", request->process,
+                        reason);
+                break;
+        default:
+                fprintf(stderr, "Could not %s on process ID %s: \"%s\"\n", request->action,
+                        request->process, reason);
+                break;
+        }
+        if (*detail)
+                fprintf(stderr, "%s\n", detail);
+        if (*hint)
+                fprintf(stderr, "hint: %s\n", hint);
         return 1;
 }
 
@@ -91,7 +120,6 @@ static int parse_timeout(struct request *request, const char *text)
 
         if (!parse_number(text, UINT32_MAX, &ms))
                 return say("not a number of milliseconds: ", text);
-        request->has_timeout = true;
         request->options.timeout_seconds = ms ? (double)ms / 1000 : VGPU_CHECKPOINT_FOREVER;
         return 0;
 }
@@ -101,12 +129,11 @@ static int parse_map(struct request *request, char *text)
 {
         char *rest = NULL;
 
-        request->has_map = true;
         for (char *one = strtok_r(text, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
                 char *equals = strchr(one, '=');
 
                 if (!equals || equals == one || !equals[1])
-                        return say("not <old>=<new>: ", one);
+                        return say("Invalid device remap: ", one);
                 if (request->options.n_pairs == PAIRS_MAX)
                         return say("too many devices", "");
                 *equals = '\0';
@@ -114,7 +141,7 @@ static int parse_map(struct request *request, char *text)
                         (struct vgpu_checkpoint_pair){ one, equals + 1 };
         }
         request->options.pairs = request->pairs;
-        return request->options.n_pairs ? 0 : say("the device map is empty", "");
+        return request->options.n_pairs ? 0 : say("Invalid device remap", "");
 }
 
 static void choose(struct request *request, enum operation operation)
@@ -153,7 +180,7 @@ static int parse_one(struct request *request, int option)
                 fputs(help, stdout);
                 exit(0);
         default:
-                return say("see --help", "");
+                return say("Invalid option(s) or option(s) not supported", "");
         }
 }
 
@@ -180,20 +207,24 @@ static int parse(struct request *request, int argc, char **argv)
         return r;
 }
 
+static bool is_step(const char *name)
+{
+        for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
+                if (strcmp(steps[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
 static int check(const struct request *request)
 {
-        const char *action = request->action ? request->action : "";
-
         if (request->operation == NONE)
-                return say("what to do? see --help", "");
+                return say("No operation selected", "");
         if (request->operation == SEVERAL)
-                return say("one operation at a time", "");
+                return say("Too many operations selected", "");
         if (!request->process)
-                return say("--pid is missing", "");
-        if (request->has_timeout && strcmp(action, "lock") != 0)
-                return say("--timeout is for --action lock", "");
-        if (request->has_map && request->operation != TOGGLE && strcmp(action, "restore") != 0)
-                return say("--device-map is for --action restore and --toggle", "");
+                return say("Missing pid to perform operation on", "");
+        if (request->action && !is_step(request->action))
+                return say("Invalid process state", "");
         return 0;
 }
 
@@ -232,30 +263,18 @@ static int act(struct vgpu_checkpoint *checkpoint, const struct request *request
         for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
                 if (strcmp(steps[i].name, request->action) == 0)
                         return steps[i].run(checkpoint, &request->options);
-        return 1; /* not reached: main() has looked */
+        return 1; /* not reached: check() has looked */
 }
 
-static bool is_step(const char *name)
-{
-        for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++)
-                if (strcmp(steps[i].name, name) == 0)
-                        return true;
-        return false;
-}
-
-static int open_process(struct vgpu_checkpoint **ret_checkpoint, const char *text)
+static int open_process(struct vgpu_checkpoint **ret_checkpoint, const struct request *request)
 {
         unsigned long pid;
         int r;
 
-        if (!parse_number(text, INT32_MAX, &pid) || pid == 0)
-                return say("not a process id: ", text);
+        if (!parse_number(request->process, INT32_MAX, &pid) || pid == 0)
+                return say("pid must be a positive integer", "");
         r = vgpu_checkpoint_new(ret_checkpoint, (pid_t)pid);
-        if (r < 0) {
-                fprintf(stderr, "cuda-checkpoint: process %lu: %s\n", pid, strerrordesc_np(-r));
-                return 1;
-        }
-        return 0;
+        return r < 0 ? say_failed(request, strerrordesc_np(-r), "", "") : 0;
 }
 
 int main(int argc, char **argv)
@@ -265,17 +284,13 @@ int main(int argc, char **argv)
         const struct vgpu_checkpoint_error *error;
 
         request.options.timeout_seconds = VGPU_CHECKPOINT_FOREVER;
-        if (parse(&request, argc, argv) != 0 || check(&request) != 0)
-                return 1;
-        if (request.action && !is_step(request.action))
-                return say("not an action: ", request.action);
-        if (open_process(&checkpoint, request.process) != 0)
+        if (parse(&request, argc, argv) != 0 || check(&request) != 0 ||
+            open_process(&checkpoint, &request) != 0)
                 return 1;
         if (act(checkpoint, &request) == 0)
                 return fflush(stdout) == 0 ? 0 : 1;
 
         error = vgpu_checkpoint_get_error(checkpoint);
-        fprintf(stderr, "cuda-checkpoint: %s\n%s%s%s", error->message, *error->hint ? "hint: " : "",
-                error->hint, *error->hint ? "\n" : "");
-        return 1;
+        return say_failed(&request, *error->driver_text ? error->driver_text : error->message,
+                          *error->driver_text ? error->message : "", error->hint);
 }
