@@ -19,6 +19,7 @@
 
 #include "base/cleanup.h"
 #include "lib/checkpoint-error.h"
+#include "lib/checkpoint-guest.h"
 #include "lib/checkpoint-helper.h"
 
 struct vgpu_checkpoint {
@@ -167,8 +168,8 @@ static int start_helper(struct vgpu_checkpoint *checkpoint)
 }
 
 /* Another helper brings back what the one that died had changed. */
-static bool undo(struct vgpu_checkpoint *checkpoint, const struct checkpoint_helper_notes *notes,
-                 struct checkpoint_wire_answer *answer)
+static int undo(struct vgpu_checkpoint *checkpoint, const struct checkpoint_helper_notes *notes,
+                struct checkpoint_wire_answer *answer)
 {
         struct checkpoint_wire_request request = {
                 .header = { CHECKPOINT_WIRE_MAGIC, CHECKPOINT_REQUEST }, .action = CHECKPOINT_UNDO
@@ -189,31 +190,51 @@ static bool undo(struct vgpu_checkpoint *checkpoint, const struct checkpoint_hel
                 r = checkpoint_helper_ask(&checkpoint->helper, &request, pidfds, answer, &ignored);
         for (uint32_t i = 0; i < request.n_processes; i++)
                 fd_close(pidfds[i]);
-        if (r < 0 || request.n_processes < notes->n)
-                return false;
-        for (uint32_t i = 0; i < answer->n_processes; i++)
-                if (answer->process[i].state_before >= 0 &&
-                    answer->process[i].state != answer->process[i].state_before)
-                        return false;
-        return true;
+        return r == 0 && request.n_processes < notes->n ? -ESRCH : r;
+}
+
+/* How a process has come through it: as it was, in another state, or lost. */
+enum outcome { OUTCOME_UNDONE, OUTCOME_CHANGED, OUTCOME_LOST };
+
+static enum outcome get_outcome(const struct checkpoint_wire_answer *answer)
+{
+        enum outcome outcome = OUTCOME_UNDONE;
+
+        for (uint32_t i = 0; i < answer->n_processes; i++) {
+                const struct checkpoint_wire_process *process = &answer->process[i];
+
+                if (process->state_before < 0 || process->state == process->state_before)
+                        continue;
+                if (process->state < 0 || process->state == VGPU_CHECKPOINT_STATE_FAILED)
+                        return OUTCOME_LOST;
+                outcome = OUTCOME_CHANGED;
+        }
+        return outcome;
 }
 
 static int fail_with_helper(struct vgpu_checkpoint *checkpoint,
                             const struct checkpoint_helper_notes *notes)
 {
+        static const char *const ends[] = {
+                [OUTCOME_UNDONE] = ", and all is as it was",
+                [OUTCOME_CHANGED] = "",
+                [OUTCOME_LOST] = ", and a process could not be brought back",
+        };
         struct checkpoint_wire_answer answer = { 0 };
-        bool is_undone = undo(checkpoint, notes, &answer);
+        enum outcome outcome = undo(checkpoint, notes, &answer) < 0 ? OUTCOME_LOST :
+                                                                      get_outcome(&answer);
 
         take_results(checkpoint, &answer);
-        answer.kind = is_undone ? VGPU_CHECKPOINT_ERROR_DRIVER_FAILED : VGPU_CHECKPOINT_ERROR_LOST;
-        answer.is_undone = is_undone;
+        answer.kind = outcome == OUTCOME_LOST ? VGPU_CHECKPOINT_ERROR_LOST :
+                                                VGPU_CHECKPOINT_ERROR_DRIVER_FAILED;
+        answer.is_undone = outcome == OUTCOME_UNDONE;
         answer.pid = notes->pid;
         memcpy(answer.call, notes->call, sizeof(answer.call));
-        snprintf(answer.message, sizeof(answer.message), "the helper died in %.47s on process %d%s",
-                 *notes->call ? notes->call : "its start", notes->pid,
-                 is_undone ? "" : ", and the process could not be brought back");
+        snprintf(answer.message, sizeof(answer.message),
+                 "the helper died in %.47s on process %d%s", *notes->call ? notes->call : "its start",
+                 notes->pid, ends[outcome]);
         snprintf(answer.hint, sizeof(answer.hint), "%s",
-                 is_undone ? "" : "look with 'vgpu checkpoint state'");
+                 outcome == OUTCOME_UNDONE ? "" : "look with 'vgpu checkpoint state'");
         return checkpoint_error_set_answer(&checkpoint->error, &answer);
 }
 
@@ -275,6 +296,24 @@ static int set_pairs(struct vgpu_checkpoint *checkpoint, struct checkpoint_wire_
         return 0;
 }
 
+/* What a manager looks after is handled by it: its gate closes first, and its memory moves faster. */
+static int refuse_guests(struct vgpu_checkpoint *checkpoint)
+{
+        char name[CHECKPOINT_GUEST_NAME_MAX], hint[192];
+
+        for (size_t i = 0; i < checkpoint->n; i++) {
+                if (!checkpoint_guest_find(checkpoint->pid[i], name))
+                        continue;
+                checkpoint->n_results = 0;
+                snprintf(hint, sizeof(hint), "use 'vgpu suspend %s' and 'vgpu resume %s'", name,
+                         name);
+                return checkpoint_error_set(&checkpoint->error, VGPU_CHECKPOINT_ERROR_GUEST, hint,
+                                            "process %d is a program of the vGPU %s",
+                                            checkpoint->pid[i], name);
+        }
+        return 0;
+}
+
 static int act(struct vgpu_checkpoint *checkpoint, enum checkpoint_action action,
                const struct vgpu_checkpoint_options *given)
 {
@@ -287,6 +326,8 @@ static int act(struct vgpu_checkpoint *checkpoint, enum checkpoint_action action
         if (given)
                 memcpy(&options, given, given->size);
         r = set_pairs(checkpoint, &request, &options);
+        if (r == 0 && !options.is_forced && action != CHECKPOINT_STATE)
+                r = refuse_guests(checkpoint);
         if (r < 0)
                 return r;
         request.timeout_ms = milliseconds(options.timeout_seconds);

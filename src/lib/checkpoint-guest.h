@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIB_CHECKPOINT_GUEST_H
+#define LIB_CHECKPOINT_GUEST_H
+
+/* Whose a process is: nobody's, or a manager's. */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define CHECKPOINT_GUEST_NAME_MAX 64
+
+/*
+ * checkpoint_guest_find() - is @pid a program of a vGPU, of a manager that answers?
+ * @ret_name:  of the vGPU, of CHECKPOINT_GUEST_NAME_MAX bytes
+ *
+ * A guest whose manager is gone is nobody's: it may be helped.
+ */
+bool checkpoint_guest_find(pid_t pid, char *ret_name);
+
+#endif
