@@ -47,4 +47,13 @@ assert_failed(struct vgpu_checkpoint *checkpoint, int r, enum vgpu_checkpoint_er
         return error;
 }
 
+static inline void fixture_write(const char *path, const char *text)
+{
+        FILE *file = fopen(path, "we");
+
+        assert_non_null(file);
+        (void)fputs(text, file);
+        (void)fclose(file);
+}
+
 #endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The helper, the target and the caller die at every step: who is left is as it was, or told of. */
+
+#include <pthread.h>
+
+#include "tests/checkpoint/fixture.h"
+
+static const struct point {
+        const char *name;
+        bool is_resume;
+        enum vgpu_checkpoint_state after; /* of the target, when the helper has died there */
+} points[] = {
+        { "checkpointer.lock", false, VGPU_CHECKPOINT_STATE_RUNNING },
+        { "checkpointer.locked", false, VGPU_CHECKPOINT_STATE_RUNNING },
+        { "checkpointer.checkpoint", false, VGPU_CHECKPOINT_STATE_RUNNING },
+        { "checkpointer.checkpointed", false, VGPU_CHECKPOINT_STATE_RUNNING },
+        { "checkpointer.restore", true, VGPU_CHECKPOINT_STATE_CHECKPOINTED },
+        { "checkpointer.restored", true, VGPU_CHECKPOINT_STATE_CHECKPOINTED },
+        { "checkpointer.unlock", true, VGPU_CHECKPOINT_STATE_CHECKPOINTED },
+        { "checkpointer.unlocked", true, VGPU_CHECKPOINT_STATE_RUNNING },
+};
+
+#define N_POINTS (sizeof(points) / sizeof(points[0]))
+
+static int act(struct vgpu_checkpoint *checkpoint, const struct point *point)
+{
+        return point->is_resume ? vgpu_checkpoint_resume(checkpoint, NULL)
+                                : vgpu_checkpoint_suspend(checkpoint, NULL);
+}
+
+static void set_fault(const struct point *point, const char *action)
+{
+        char text[96];
+
+        (void)snprintf(text, sizeof(text), "%s=%s", point->name, action);
+        (void)setenv("OPENVGPU_FAULT", text, 1);
+        (void)setenv("OPENVGPU_FAULT_DIR", test_directory, 1);
+}
+
+static void prepare(struct vgpu_checkpoint *checkpoint, const struct point *point)
+{
+        print_message("%s\n", point->name);
+        if (point->is_resume)
+                assert_int_equal(vgpu_checkpoint_suspend(checkpoint, NULL), 0);
+}
+
+static void get_path(char *path, size_t room, const struct point *point)
+{
+        (void)snprintf(path, room, "%s/%s", test_directory, point->name);
+}
+
+static void wait_paused(const char *path)
+{
+        while (access(path, F_OK) < 0)
+                (void)usleep(1000);
+}
+
+static void helper_dies(const struct point *point)
+{
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *other = fixture_new(target.pid);
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = fixture_new(target.pid);
+        const struct vgpu_checkpoint_error *error;
+
+        prepare(other, point);
+        set_fault(point, "kill");
+        error = assert_failed(checkpoint, act(checkpoint, point),
+                              VGPU_CHECKPOINT_ERROR_DRIVER_FAILED);
+        (void)unsetenv("OPENVGPU_FAULT");
+        assert_non_null(strstr(error->driver_call, "cuCheckpointProcess"));
+        assert_int_equal(error->pid, target.pid);
+        assert_state(other, point->after);
+        assert_int_equal(vgpu_checkpoint_resume(other, NULL), 0);
+        (void)let_work();
+}
+
+static void test_another_helper_undoes_what_a_dead_one_began(void **state)
+{
+        (void)state;
+        start(work);
+        for (size_t i = 0; i < N_POINTS; i++)
+                helper_dies(&points[i]);
+        end();
+}
+
+/* The caller, whose death the helper notices. It is a process of its own. */
+static const struct point *point_of_caller;
+static pid_t target_of_caller;
+
+static void be_caller(int socket)
+{
+        struct vgpu_checkpoint *checkpoint;
+
+        (void)socket;
+        must_equal(vgpu_checkpoint_new(&checkpoint, target_of_caller), 0);
+        (void)act(checkpoint, point_of_caller);
+}
+
+static void caller_dies(const struct point *point)
+{
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *other = fixture_new(target.pid);
+        struct guest caller;
+        char path[128];
+
+        prepare(other, point);
+        get_path(path, sizeof(path), point);
+        set_fault(point, "pause");
+        point_of_caller = point;
+        target_of_caller = target.pid;
+        caller = guest_start(be_caller);
+        (void)unsetenv("OPENVGPU_FAULT");
+        wait_paused(path);
+        assert_int_equal(guest_kill(&caller), 128 + SIGKILL);
+        assert_int_equal(unlink(path), 0);
+
+        /* What leads away from running is undone, what leads to it is finished. */
+        assert_int_equal(vgpu_checkpoint_wait(other, VGPU_CHECKPOINT_STATE_RUNNING, 60), 0);
+        (void)let_work();
+}
+
+static void test_the_helper_brings_back_what_a_dead_caller_began(void **state)
+{
+        (void)state;
+        start(work);
+        for (size_t i = 0; i < N_POINTS; i++)
+                caller_dies(&points[i]);
+        end();
+}
+
+struct caller {
+        struct vgpu_checkpoint *checkpoint;
+        const struct point *point;
+        int r;
+};
+
+static void *call(void *data)
+{
+        struct caller *caller = data;
+
+        caller->r = act(caller->checkpoint, caller->point);
+        return NULL;
+}
+
+static void target_dies(const struct point *point)
+{
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
+        struct caller caller = { .point = point };
+        pthread_t thread;
+        char path[128];
+
+        start(work);
+        checkpoint = fixture_new(target.pid);
+        {
+                CLEANUP(vgpu_checkpoint_freep)
+                struct vgpu_checkpoint *other = fixture_new(target.pid);
+
+                prepare(other, point);
+        }
+        get_path(path, sizeof(path), point);
+        set_fault(point, "pause");
+        caller.checkpoint = checkpoint;
+        assert_int_equal(pthread_create(&thread, NULL, call, &caller), 0);
+        wait_paused(path);
+        (void)unsetenv("OPENVGPU_FAULT");
+        assert_int_equal(guest_kill(&target), 128 + SIGKILL);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        assert_false(assert_failed(checkpoint, caller.r, VGPU_CHECKPOINT_ERROR_LOST)->is_undone);
+}
+
+static void test_a_dead_target_is_told_of(void **state)
+{
+        (void)state;
+        for (size_t i = 0; i < N_POINTS; i++)
+                target_dies(&points[i]);
+}
+
+static void *kill_target(void *unused)
+{
+        assert_int_equal(kill(target.pid, SIGKILL), 0);
+        return unused;
+}
+
+static void test_waiting_ends_with_the_process_and_with_its_time(void **state)
+{
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
+        pthread_t thread;
+        (void)state;
+
+        start(work);
+        checkpoint = fixture_new(target.pid);
+        assert_int_equal(vgpu_checkpoint_wait(checkpoint, VGPU_CHECKPOINT_STATE_RUNNING, 0), 0);
+        (void)assert_failed(checkpoint,
+                            vgpu_checkpoint_wait(checkpoint, VGPU_CHECKPOINT_STATE_LOCKED, 0),
+                            VGPU_CHECKPOINT_ERROR_TIMED_OUT);
+        (void)assert_failed(checkpoint,
+                            vgpu_checkpoint_wait(checkpoint, VGPU_CHECKPOINT_STATE_LOCKED, 0.0001),
+                            VGPU_CHECKPOINT_ERROR_TIMED_OUT);
+        assert_int_equal(pthread_create(&thread, NULL, kill_target, NULL), 0);
+        (void)assert_failed(checkpoint,
+                            vgpu_checkpoint_wait(checkpoint, VGPU_CHECKPOINT_STATE_LOCKED,
+                                                 VGPU_CHECKPOINT_FOREVER),
+                            VGPU_CHECKPOINT_ERROR_NO_PROCESS);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        (void)guest_end(&target);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_another_helper_undoes_what_a_dead_one_began),
+                cmocka_unit_test(test_the_helper_brings_back_what_a_dead_caller_began),
+                cmocka_unit_test(test_a_dead_target_is_told_of),
+                cmocka_unit_test(test_waiting_ends_with_the_process_and_with_its_time),
+        };
+        int failed;
+
+        test_host_create("2xH200:1G");
+        failed = cmocka_run_group_tests(tests, NULL, NULL);
+        test_host_remove();
+        return failed;
+}
