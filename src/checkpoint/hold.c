@@ -19,8 +19,10 @@
 #include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/paths.h"
 #include "checkpoint/whereabouts.h"
 
 #define THREADS_MAX 4096
@@ -40,8 +42,11 @@
 #define RUN_ENOUGH_NS UINT64_C(20000000)
 #define WAIT_MS       1000
 
-/* A holder that has just seen the process unlocked takes a moment to let go. */
-#define SEIZE_TRIES 50
+/*
+ * Another helper may hold the thread still. If it has seen the process unlocked, it lets go within this
+ * time; if it has not, because the process was locked again at once, it will hold it for us.
+ */
+#define SEIZE_TRIES 1000
 
 DEFINE_CLEANUP(DIR *, closedir);
 
@@ -60,16 +65,52 @@ static void pause_ns(long ns)
         (void)nanosleep(&moment, NULL);
 }
 
-static int seize(pid_t thread)
+/* Who traces @thread; 0: nobody. */
+static pid_t get_tracer(pid_t pid, pid_t thread)
 {
+        char path[64], line[128];
+        int tracer = 0;
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)thread);
+        file = fopen(path, "re");
+        if (!file)
+                return 0;
+        while (fgets(line, sizeof(line), file))
+                if (sscanf(line, "TracerPid: %d", &tracer) == 1)
+                        break;
+        fclose(file);
+        return tracer;
+}
+
+static bool is_helper(pid_t pid)
+{
+        char path[32], other[PATHS_MAX], own[PATHS_MAX];
+        ssize_t n, n_own = readlink("/proc/self/exe", own, sizeof(own));
+
+        snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+        n = readlink(path, other, sizeof(other));
+        return n > 0 && n == n_own && memcmp(own, other, (size_t)n) == 0;
+}
+
+/* 0: traced by us; 1: held by another helper. */
+static int seize(pid_t pid, pid_t thread)
+{
+        int n_untraced = 0; /* once may be chance: it has just been let go */
+
         for (int i = 0; i < SEIZE_TRIES; i++) {
+                pid_t tracer;
+
                 if (ptrace(PTRACE_SEIZE, thread, NULL, NULL) == 0)
                         return 0;
                 if (errno != EPERM)
                         return -errno;
+                tracer = get_tracer(pid, thread);
+                if (tracer ? !is_helper(tracer) : ++n_untraced > 2)
+                        return -EPERM;
                 pause_ns(1000000);
         }
-        return -EPERM;
+        return 1;
 }
 
 /* Stops @thread, which we trace. A signal that comes in between is passed on. */
@@ -129,7 +170,7 @@ static char get_run_state(pid_t pid, pid_t thread)
         return after && after[1] ? after[2] : '\0';
 }
 
-/* 1: it is stopped; 0: it has ended, or sleeps in the driver until the unlock. */
+/* 1: it is stopped by us; 0: it has ended, sleeps in the driver until the unlock, or is held. */
 static int hold_one(const struct whereabouts *where, pid_t pid, pid_t thread,
                     unsigned int timeout_ms)
 {
@@ -138,9 +179,9 @@ static int hold_one(const struct whereabouts *where, pid_t pid, pid_t thread,
 
         if (get_run_state(pid, thread) == 'S' && whereabouts_is_asleep_inside(where, thread))
                 return 0;
-        r = seize(thread);
-        if (r < 0)
-                return r == -ESRCH ? 0 : r;
+        r = seize(pid, thread);
+        if (r != 0)
+                return r == -ESRCH || r == 1 ? 0 : r;
         for (;;) {
                 if (stop(thread) < 0)
                         return 0;
