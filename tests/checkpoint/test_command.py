@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""vgpu checkpoint and cuda-checkpoint as commands: what they print and how they exit.
+
+TEST_VGPU, TEST_CUDA_CHECKPOINT, TEST_SIMHOST, TEST_SIM and TEST_GUEST are the programs.
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+
+class Command(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory()
+        self.addCleanup(self.directory.cleanup)
+        root = pathlib.Path(self.directory.name)
+        subprocess.run([os.environ["TEST_SIMHOST"], root / "host", "2xH200:1G"], check=True)
+        self.environment = dict(os.environ, OPENVGPU_SIM=str(root / "host"),
+                                OPENVGPU_RUN=str(root / "run"), OPENVGPU_FAULT_DIR=str(root),
+                                LD_LIBRARY_PATH=str(pathlib.Path(os.environ["TEST_SIM"]).parent))
+        self.root = root
+
+    def guest(self, kind):
+        counter = self.root / "counter"
+        process = subprocess.Popen([os.environ["TEST_GUEST"], kind, str(counter)],
+                                   stdout=subprocess.DEVNULL, env=self.environment)
+        self.addCleanup(lambda: (process.kill(), process.wait()))
+        while not counter.exists() or not any(counter.read_bytes()):  # its first round
+            self.assertIsNone(process.poll())
+            time.sleep(0.005)
+        return process
+
+    def run_program(self, program, *words, **variables):
+        done = subprocess.run([os.environ[program], *map(str, words)], text=True,
+                              capture_output=True, env=dict(self.environment, **variables))
+        return done.returncode, done.stdout, done.stderr
+
+    def vgpu(self, *words, **variables):
+        return self.run_program("TEST_VGPU", "checkpoint", *words, **variables)
+
+    def tool(self, *words):
+        return self.run_program("TEST_CUDA_CHECKPOINT", *words)
+
+    def test_exit_codes(self):
+        pid = self.guest("idle").pid
+        self.assertEqual(self.vgpu("state", pid), (0, "running\n", ""))
+        self.assertEqual(self.vgpu("unlock", pid)[0], 1)
+        self.assertEqual(self.vgpu("fly", pid)[0], 2)
+        self.assertEqual(self.vgpu("state", "x")[0], 2)
+        self.assertEqual(self.vgpu("lock", pid, "--gpu", "0=1")[0], 2)
+        self.assertEqual(self.vgpu("state", os.getpid())[0], 3)
+        self.assertEqual(self.vgpu("wait", pid, "--for", "locked", "--timeout", "0.01")[0], 4)
+        self.assertEqual(self.vgpu("suspend", pid)[0], 0)
+        self.assertEqual(self.vgpu("resume", pid, "--gpu", "0=7")[0], 2)
+        self.assertEqual(self.vgpu("wait", pid, "--for", "checkpointed")[0], 0)
+        code, _, err = self.vgpu("resume", pid, "--json",
+                                 OPENVGPU_SIM_FAIL="cuCheckpointProcessRestore@1=2")
+        error = json.loads(err)["error"]
+        self.assertEqual((code, error["exit_code"], error["driver_code"], error["undone"]),
+                         (5, 5, 2, False))
+        self.assertEqual(self.vgpu("resume", pid, "--gpu", "0=1")[0], 0)
+        report = json.loads(self.vgpu("state", pid, "--json")[1])
+        self.assertEqual(report["processes"][0]["state"], "running")
+
+    def test_an_interrupted_suspend_is_undone(self):
+        pid = self.guest("idle").pid
+        point = self.root / "checkpointer.locked"
+        command = subprocess.Popen(
+            [os.environ["TEST_VGPU"], "checkpoint", "suspend", str(pid)],
+            env=dict(self.environment, OPENVGPU_FAULT="checkpointer.locked=pause"))
+        while not point.exists():
+            self.assertIsNone(command.poll())
+            time.sleep(0.005)
+        command.send_signal(signal.SIGINT)
+        self.assertEqual(command.wait(), -signal.SIGINT)
+        point.unlink()
+        self.assertEqual(self.vgpu("wait", pid, "--timeout", "60")[0], 0)
+
+    def test_what_the_plugin_of_criu_calls(self):
+        pid = str(self.guest("idle").pid)
+        code, out, _ = self.tool("-h")
+        self.assertEqual(code, 0)
+        self.assertIn("--action", out[:2000])
+        code, out, _ = self.tool("--get-restore-tid", "--pid", pid)
+        self.assertEqual(code, 0)
+        thread = out.strip()
+        self.assertTrue(thread.isdigit())
+        self.assertEqual(self.tool("--get-state", "--pid", thread), (0, "running\n", ""))
+        self.assertEqual(self.tool("--action", "lock", "--pid", pid, "--timeout", "10000"),
+                         (0, "", ""))
+        self.assertEqual(self.tool("--get-state", "--pid", thread), (0, "locked\n", ""))
+        for action, state in (("checkpoint", "checkpointed"), ("restore", "locked"),
+                              ("unlock", "running")):
+            self.assertEqual(self.tool("--action", action, "--pid", pid), (0, "", ""))
+            self.assertEqual(self.tool("--get-state", "--pid", pid), (0, state + "\n", ""))
+
+    def test_the_words_of_nvidias_program(self):
+        pid = str(self.guest("idle").pid)
+        for words, first in (
+                (["--action", "unlock", "--pid", pid], f"Could not unlock on process ID {pid}: "),
+                (["--get-state", "--pid", str(os.getpid())],
+                 f"Error getting process state for process ID {os.getpid()}: "
+                 "\"initialization error\""),
+                (["--get-restore-tid", "--pid", str(os.getpid())],
+                 f"Could not find restore thread for process ID {os.getpid()}"),
+                ([], "No operation selected"),
+                (["--toggle", "--get-state", "--pid", pid], "Too many operations selected"),
+                (["--get-state"], "Missing pid to perform operation on"),
+                (["--action", "fly", "--pid", pid], "Invalid process state"),
+                (["--toggle", "--pid", pid, "--device-map", "x"], "Invalid device remap")):
+            code, out, err = self.tool(*words)
+            self.assertEqual((code, out), (1, ""))
+            self.assertTrue(err.startswith(first), err)
+        self.assertEqual(self.tool("--toggle", "-p", pid)[0], 0)
+        self.assertEqual(self.vgpu("state", pid)[1], "checkpointed\n")
+        self.assertEqual(self.tool("--toggle", "-p", pid)[0], 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
