@@ -26,6 +26,27 @@ static int real_setup(void **state)
         return nvmlInit_v2() == NVML_SUCCESS ? 0 : -1;
 }
 
+/* The board of a manager that is neither root's nor ours. */
+static void test_a_strangers_board_names_no_library_to_load(void **state)
+{
+        struct fixture *fixture = fixture_new();
+        nvmlDevice_t device;
+        char name[96];
+
+        (void)state;
+        publish_real(fixture, getenv("TEST_FAKE_NVIDIA"));
+        if (chown(fixture->path, 65534, (gid_t)-1) < 0) {
+                fixture_free(fixture);
+                skip(); /* only root can give a file away */
+        }
+        assert_int_equal(nvmlInit_v2(), NVML_SUCCESS);
+        assert_int_equal(nvmlDeviceGetHandleByIndex_v2(0, &device), NVML_SUCCESS);
+        assert_int_equal(nvmlDeviceGetName(device, name, sizeof(name)), NVML_SUCCESS);
+        assert_string_equal(name, "NVIDIA H200");
+        nvmlShutdown();
+        fixture_free(fixture);
+}
+
 static int guest_setup(void **state)
 {
         setenv("OPENVGPU_VGPU", FIXTURE_TRAIN_UUID, 1);
@@ -188,6 +209,7 @@ int main(void)
 {
 #define with_real(test) cmocka_unit_test_setup_teardown(test, real_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_a_strangers_board_names_no_library_to_load),
                 with_real(test_devices_and_their_state_are_nvidias),
                 with_real(test_vgpus_are_found_by_the_uuid_of_their_device),
                 with_real(test_a_device_that_the_manager_does_not_have_hosts_none),

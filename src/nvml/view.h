@@ -29,8 +29,8 @@
 
 /*
  * At initialisation, in this order: is there a board, and what does it say of NVIDIA's library
- * (@path: where it is, or "")? Then, with that library initialised or not, open the view. Both
- * are false when no manager runs.
+ * (@path: where it is, or "": not known, or said by a manager that is neither root's nor ours)?
+ * Then, with that library initialised or not, open the view. Both are false when no manager runs.
  */
 bool view_find_real(char *path, size_t size, bool *ret_simulated);
 bool view_open(bool has_real);
