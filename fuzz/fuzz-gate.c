@@ -13,6 +13,7 @@
  */
 #include <assert.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,6 +25,7 @@
 #include "fuzz/target.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
+#include "manager/keeper.h"
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "wire/gate.h"
@@ -59,10 +61,13 @@ static void write_mover(const char *private)
         assert(symlink(FUZZ_KEEPER, path) == 0);
 }
 
+/* A keeper outlives its manager; this one would for ever. */
 static void remove_all(void)
 {
         char command[128];
 
+        if (fuzz.manager && keeper_get_pid(fuzz.manager->keeper) > 0)
+                kill(keeper_get_pid(fuzz.manager->keeper), SIGKILL);
         snprintf(command, sizeof(command), "rm -rf %s", fuzz.directory);
         (void)!system(command);
 }
