@@ -82,7 +82,7 @@ class Scene:
         self.test.assertEqual({process["pid"]: process["memory_used"]
                                for process in host.vgpu("train")["processes"]},
                               {guest.pid: self.sizes[guest.pid] for guest in alive})
-        self.test.assertEqual(host.call("GetInfo")["pool"]["used"], 0)
+        wait_for("the pool to be empty", lambda: host.call("GetInfo")["pool"]["used"] == 0)
         for guest in self.guests:
             guest.kill()
         self.test.assertEqual(wait_for("the vGPU to be idle", lambda: host.vgpu("train")

@@ -41,7 +41,7 @@ class Operations(unittest.TestCase):
         guest.finish()
         host.wait_state("train", "idle")
         self.assertEqual(self.used(), [0, 0])
-        self.assertEqual(host.call("GetInfo")["pool"]["used"], 0)
+        wait_for("the pool to be empty", lambda: host.call("GetInfo")["pool"]["used"] == 0)
 
     def test_several_processes_and_threads(self):
         guests = [self.host.guest("train", "--size", "16M", "--threads", "3") for _ in range(3)]

@@ -45,7 +45,7 @@ class Story(case.Case):
         vgpu = self.host.get("train")
         self.assertEqual((vgpu["state"], vgpu["device"]), ("running", 1))
         self.assertGreaterEqual(self.host.device(1)["memory_used"], 40 * MIB)
-        self.assertEqual(self.host.info()["pool"]["used"], 0)
+        until(lambda: self.host.info()["pool"]["used"] == 0, "the pool to be empty")
 
         self.host.vgpu("migrate", "train", "--device", "0")
         guest.wait_steps()
