@@ -221,18 +221,17 @@ static int fail_with_helper(struct vgpu_checkpoint *checkpoint,
                 [OUTCOME_LOST] = ", and a process could not be brought back",
         };
         struct checkpoint_wire_answer answer = { 0 };
-        enum outcome outcome = undo(checkpoint, notes, &answer) < 0 ? OUTCOME_LOST :
-                                                                      get_outcome(&answer);
+        enum outcome outcome =
+                undo(checkpoint, notes, &answer) < 0 ? OUTCOME_LOST : get_outcome(&answer);
 
         take_results(checkpoint, &answer);
-        answer.kind = outcome == OUTCOME_LOST ? VGPU_CHECKPOINT_ERROR_LOST :
-                                                VGPU_CHECKPOINT_ERROR_DRIVER_FAILED;
+        answer.kind = outcome == OUTCOME_LOST ? VGPU_CHECKPOINT_ERROR_LOST
+                                              : VGPU_CHECKPOINT_ERROR_DRIVER_FAILED;
         answer.is_undone = outcome == OUTCOME_UNDONE;
         answer.pid = notes->pid;
         memcpy(answer.call, notes->call, sizeof(answer.call));
-        snprintf(answer.message, sizeof(answer.message),
-                 "the helper died in %.47s on process %d%s", *notes->call ? notes->call : "its start",
-                 notes->pid, ends[outcome]);
+        snprintf(answer.message, sizeof(answer.message), "the helper died in %.47s on process %d%s",
+                 *notes->call ? notes->call : "its start", notes->pid, ends[outcome]);
         snprintf(answer.hint, sizeof(answer.hint), "%s",
                  outcome == OUTCOME_UNDONE ? "" : "look with 'vgpu checkpoint state'");
         return checkpoint_error_set_answer(&checkpoint->error, &answer);
