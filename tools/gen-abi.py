@@ -10,7 +10,7 @@ import re
 import sys
 from typing import NamedTuple
 
-GATE_WORDS = ("forward", "launch", "wait", "own", "hide")
+GATE_WORDS = ("forward", "submit", "launch", "wait", "own", "hide")
 SIM_WORDS = ("own", "early", "control", "refuse")
 
 
@@ -76,7 +76,10 @@ def gate_entries(rows, _):
 
 
 def gate_map(rows, _):
-    return version_script([row for row in rows if row.gate != "hide"], _)
+    """And ioctl(), by which the driver's library talks to its kernel module (channel.h)."""
+    yield "{ global:\n\tioctl;"
+    yield from (f"\t{row.name};" for row in rows if row.gate != "hide")
+    yield "local: *; };"
 
 
 # The simulated driver.

@@ -572,6 +572,7 @@ CUDA_API CUresult cuStreamGetCtx(CUstream stream, CUcontext *context);
 CUDA_API CUresult cuStreamGetId(CUstream stream, unsigned long long *id);
 CUDA_API CUresult cuStreamGetDevice(CUstream stream, CUdevice *device);
 CUDA_API CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags);
+CUDA_API CUresult cuCtxRecordEvent(CUcontext context, CUevent event);
 CUDA_API CUresult cuEventElapsedTime_v2(float *milliseconds, CUevent start, CUevent end);
 CUDA_API CUresult cuStreamGetCaptureInfo(CUstream stream, int *status, uint64_t *id);
 CUDA_API CUresult cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *id,

@@ -25,8 +25,11 @@
 #include <stdint.h>
 
 #define INSTANCE_PAGE_MAGIC   0x45474150u /* "PAGE" */
-#define INSTANCE_PAGE_VERSION 1u
+#define INSTANCE_PAGE_VERSION 2u
 #define INSTANCE_PAGE_SLOTS   128
+
+/* Channels of one process that are told; a process has 8 and rarely more. */
+#define INSTANCE_PAGE_CHANNELS 64
 
 /* What kind of memory is charged: can it be moved by us, or only by the driver's checkpoint? */
 enum instance_page_kind {
@@ -35,13 +38,49 @@ enum instance_page_kind {
         INSTANCE_PAGE_KINDS,
 };
 
+/*
+ * Has the process work for the device? Kept only while the manager wants to know. A process that has
+ * never said anything has work.
+ */
+enum instance_page_work {
+        INSTANCE_PAGE_WORKING = 0,
+        INSTANCE_PAGE_IDLE,
+        INSTANCE_PAGE_WAITING, /* none on the device: its threads wait for the vGPU's turn */
+};
+
+/* For threads that take turns at the gate. */
+enum instance_page_turn {
+        INSTANCE_PAGE_FREE = 0, /* nobody else wants the device */
+        INSTANCE_PAGE_CLOSED,   /* wait */
+        INSTANCE_PAGE_OPEN,     /* go on, with little on the device at a time */
+};
+
+/*
+ * A channel by which the process gives the graphics engine work, under the names that the driver's
+ * kernel module has for it in that process. Who uses them asks the kernel module whether they are
+ * the process' own.
+ */
+struct instance_page_channel {
+        uint32_t client, channel;
+        uint32_t subdevice;
+        int32_t fd; /* of the process, on which @client was made */
+};
+
+struct instance_page_channels {
+        _Atomic uint32_t sequence; /* odd while it is written */
+        _Atomic uint32_t n;        /* more than INSTANCE_PAGE_CHANNELS: they are not all told */
+        uint64_t reserved[7];
+        struct instance_page_channel channel[INSTANCE_PAGE_CHANNELS];
+};
+
 struct instance_page_slot {
         _Atomic uint64_t used[INSTANCE_PAGE_KINDS]; /* bytes */
         _Atomic uint64_t peak;                      /* bytes, of the sum */
         _Atomic uint64_t n_allocations;
         _Atomic uint64_t n_refused;  /* allocations over the quota */
         _Atomic uint64_t n_launches; /* kernels, graphs, host functions */
-        uint64_t reserved[2];
+        _Atomic uint32_t work;       /* enum instance_page_work */
+        uint32_t reserved[3];
 };
 
 struct instance_page {
@@ -50,11 +89,16 @@ struct instance_page {
         uint32_t n_slots;
         uint32_t reserved;
         _Atomic uint64_t quota; /* bytes */
-        uint64_t reserved2[5];
+        _Atomic uint32_t turn;  /* futex; enum instance_page_turn */
+        uint32_t reserved2[9];
         struct instance_page_slot slot[INSTANCE_PAGE_SLOTS];
+        struct instance_page_channels channels[INSTANCE_PAGE_SLOTS];
 };
 
 _Static_assert(sizeof(struct instance_page_slot) == 64, "one cache line a slot");
-_Static_assert(sizeof(struct instance_page) == 64 + 64 * INSTANCE_PAGE_SLOTS, "layout is the ABI");
+_Static_assert(sizeof(struct instance_page_channels) == 64 + 16 * INSTANCE_PAGE_CHANNELS, "");
+_Static_assert(sizeof(struct instance_page) ==
+                       64 + (64 + sizeof(struct instance_page_channels)) * INSTANCE_PAGE_SLOTS,
+               "layout is the ABI");
 
 #endif

@@ -20,6 +20,7 @@
 #include "gate/link.h"
 #include "gate/log.h"
 #include "gate/move.h"
+#include "gate/turns.h"
 
 /* How long to wait before a manager is looked for again; doubled up to the last. */
 #define RETRY_FIRST_NS 50000000
@@ -38,6 +39,7 @@ union message {
         struct gate_close close;
         struct gate_command command;
         struct gate_allocations allocations;
+        struct gate_watch_message watch;
         char bytes[PACKET_SIZE_MAX];
 };
 
@@ -211,6 +213,15 @@ static int on_open(const union message *message, int *fds)
         return answer(GATE_OPENED, 0, &move);
 }
 
+static int on_watch(const union message *message, int *fds)
+{
+        (void)fds;
+        if (message->watch.watch > GATE_WATCH_TURNS)
+                return -EPROTO;
+        turns_watch(message->watch.watch);
+        return 0;
+}
+
 static const struct {
         enum gate_message type;
         size_t size;
@@ -222,6 +233,7 @@ static const struct {
         { GATE_CREATE, sizeof(struct gate_command), on_create },
         { GATE_MAP, sizeof(struct gate_allocations), on_map },
         { GATE_OPEN, sizeof(struct gate_command), on_open },
+        { GATE_WATCH, sizeof(struct gate_watch_message), on_watch },
 };
 
 /* A manager that talks nonsense is left, and asked again who it is. */
@@ -254,6 +266,7 @@ static int serve(void)
 
         do {
                 memset(&message, 0, sizeof(message.allocations));
+                turns_wait(agent.socket, agent.state == GATE_STATE_OPEN);
                 r = packet_receive(agent.socket, &message, &size, fds, &n_fds);
                 if (r < 0)
                         break;
@@ -268,6 +281,7 @@ static void lose(int error)
 {
         log_write("lost the manager: %s", strerrordesc_np(-error));
         agent.socket = fd_close(agent.socket);
+        turns_watch(GATE_WATCH_NOTHING);
         if (agent.is_mapping) {
                 move_detach();
                 agent.is_mapping = false;

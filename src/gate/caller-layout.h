@@ -17,6 +17,9 @@
 /* Launches that a caller keeps to itself before it adds them to the instance page. */
 #define CALLER_LAUNCHES_MAX 64
 
+/* Beside the entry in what a stub passes on: the call gives the device work, and that is watched. */
+#define ENTRY_WATCHED 0x80000000
+
 /* Stubs for driver functions that are younger than our table; see address.c. */
 #define ENTRY_SPARES 64 /* as many as stub-x86_64.S makes */
 

@@ -14,6 +14,7 @@
 #include "gate/child.h"
 #include "gate/quota.h"
 #include "gate/settings.h"
+#include "gate/turns.h"
 
 static_assert(sizeof(struct caller) == CALLER_SIZE, "the stubs rely on it");
 static_assert(offsetof(struct caller, top) == CALLER_TOP, "the stubs rely on it");
@@ -130,6 +131,12 @@ static bool is_inside(const struct caller *caller)
  */
 static entry_function where_to(uint32_t entry)
 {
+        if (entry & ENTRY_WATCHED) {
+                entry -= ENTRY_WATCHED;
+                if (!is_inside(caller_self) && caller_self != &no_caller)
+                        turns_submit();
+                return stub_past_watch[entry];
+        }
         if (caller_self == &no_caller)
                 return self_register() ? stub_address[entry] : (entry_function)out_of_memory;
         if (atomic_load(&caller_self->launches) > 0)

@@ -38,6 +38,9 @@ struct caller {
 /* Set while the gate is closed; also the futex that waiting threads sleep on. */
 extern _Atomic uint32_t gate_closed;
 
+/* Set while calls that give the device work go through turns_submit() first. */
+extern _Atomic uint32_t gate_watch;
+
 /* caller_enter() - for the stubs: where shall a call that is not a plain one go? */
 void *caller_enter(uint32_t entry);
 

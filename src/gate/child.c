@@ -7,14 +7,17 @@
 #include "gate/agent.h"
 #include "gate/caller.h"
 #include "gate/capture.h"
+#include "gate/channel.h"
 #include "gate/context.h"
 #include "gate/drain.h"
 #include "gate/holding.h"
 #include "gate/hook.h"
+#include "gate/idle.h"
 #include "gate/join.h"
 #include "gate/log.h"
 #include "gate/memory.h"
 #include "gate/quota.h"
+#include "gate/turns.h"
 
 static void start_clean(void)
 {
@@ -22,6 +25,9 @@ static void start_clean(void)
 
         log_forget();
         agent_forget();
+        turns_forget();
+        idle_forget();
+        channel_forget();
         join_forget();
         quota_forget();
         memory_forget();

@@ -9,6 +9,7 @@
 #include "gate/capture.h"
 #include "gate/entry.h"
 #include "gate/holding.h"
+#include "gate/idle.h"
 #include "gate/memory.h"
 #include "gate/peer.h"
 
@@ -204,22 +205,28 @@ static void drop(CUcontext context)
         holding_drop_context(context);
 }
 
+/* Called with idle_hold(), so that nobody asks the driver about the context meanwhile. */
 static CUresult destroyed(CUresult result, CUcontext context)
 {
         if (result == CUDA_SUCCESS) {
                 list_remove(context);
-                drop(context);
+                idle_drop_context(context);
         }
+        idle_release();
+        if (result == CUDA_SUCCESS)
+                drop(context);
         return result;
 }
 
 CUresult our_cuCtxDestroy(CUcontext context)
 {
+        idle_hold();
         return destroyed(DRIVER(cuCtxDestroy)(context), context);
 }
 
 CUresult our_cuCtxDestroy_v2(CUcontext context)
 {
+        idle_hold();
         return destroyed(DRIVER(cuCtxDestroy_v2)(context), context);
 }
 
@@ -235,22 +242,33 @@ CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
         return result;
 }
 
-static CUresult released(CUresult result, CUdevice device)
+/* Its context, where that was the last hold on it; NULL otherwise. */
+static CUcontext take_released(CUdevice device)
 {
         CUcontext context = NULL;
         unsigned int flags;
         int is_active = 1;
 
-        if (result != CUDA_SUCCESS || device < 0 || device >= PEER_DEVICES_MAX)
-                return result;
         DRIVER(cuDevicePrimaryCtxGetState)(device, &flags, &is_active);
         if (is_active)
-                return result;
-
+                return NULL;
         pthread_mutex_lock(&contexts.lock);
         context = contexts.primary[device];
         contexts.primary[device] = NULL;
         pthread_mutex_unlock(&contexts.lock);
+        return context;
+}
+
+/* With idle_hold(), as above. */
+static CUresult released(CUresult result, CUdevice device)
+{
+        CUcontext context = NULL;
+
+        if (result == CUDA_SUCCESS && device >= 0 && device < PEER_DEVICES_MAX)
+                context = take_released(device);
+        if (context)
+                idle_drop_context(context);
+        idle_release();
         if (context)
                 drop(context);
         return result;
@@ -258,22 +276,43 @@ static CUresult released(CUresult result, CUdevice device)
 
 CUresult our_cuDevicePrimaryCtxRelease(CUdevice device)
 {
+        idle_hold();
         return released(DRIVER(cuDevicePrimaryCtxRelease)(device), device);
 }
 
 CUresult our_cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
+        idle_hold();
         return released(DRIVER(cuDevicePrimaryCtxRelease_v2)(device), device);
 }
 
 CUresult our_cuDevicePrimaryCtxReset(CUdevice device)
 {
+        idle_hold();
         return released(DRIVER(cuDevicePrimaryCtxReset)(device), device);
 }
 
 CUresult our_cuDevicePrimaryCtxReset_v2(CUdevice device)
 {
+        idle_hold();
         return released(DRIVER(cuDevicePrimaryCtxReset_v2)(device), device);
+}
+
+CUresult context_each(CUresult (*each)(CUcontext context))
+{
+        CUresult result = CUDA_SUCCESS;
+        CUcontext context;
+
+        for (size_t i = 0; result == CUDA_SUCCESS && get(i, &context); i++)
+                result = each(context);
+        for (size_t i = 0; result == CUDA_SUCCESS && i < PEER_DEVICES_MAX; i++) {
+                pthread_mutex_lock(&contexts.lock);
+                context = contexts.primary[i];
+                pthread_mutex_unlock(&contexts.lock);
+                if (context)
+                        result = each(context);
+        }
+        return result;
 }
 
 void context_forget(void)

@@ -23,6 +23,9 @@ CUresult context_finish(CUcontext context);
 /* context_finish_all() - wait for the work of all contexts. @ret_call is set when it fails. */
 CUresult context_finish_all(const char **ret_call);
 
+/* context_each() - call @each with every context, until it answers otherwise than CUDA_SUCCESS. */
+CUresult context_each(CUresult (*each)(CUcontext context));
+
 /* context_forget() - in the child of a fork. */
 void context_forget(void);
 

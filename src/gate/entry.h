@@ -35,11 +35,15 @@ extern entry_function entry_real[ENTRY_COUNT];
 /* Our stubs, which is what the application calls. */
 extern const entry_function stub_address[ENTRY_COUNT_ALL];
 
+/* The same behind the place where a submission is watched for (turns.h). */
+extern const entry_function stub_past_watch[ENTRY_COUNT_ALL];
+
 /* DRIVER(cuInit)(0): the driver's own function, typed by its declaration. */
 #define DRIVER(name) ((__typeof__(&name))entry_real[ENTRY_##name])
 
 /* Our wrappers, which the table calls "own". */
 #define ENTRY_DECLARE_forward(name)
+#define ENTRY_DECLARE_submit(name)
 #define ENTRY_DECLARE_launch(name)
 #define ENTRY_DECLARE_wait(name)
 #define ENTRY_DECLARE_own(name) extern __typeof__(name) our_##name;

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/packet.h"
 #include "base/paths.h"
+#include "gate/channel.h"
 #include "gate/entry.h"
 #include "gate/log.h"
 #include "gate/quota.h"
@@ -148,7 +149,7 @@ static int understand(const union answer *answer, size_t size, int *fds, size_t 
                       char *ret_text)
 {
         const struct gate_header *header = &answer->header;
-        int fd;
+        int fd, r;
 
         snprintf(ret_text, GATE_TEXT_MAX, "the manager is of another version (%s here)",
                  OPENVGPU_VERSION);
@@ -163,7 +164,10 @@ static int understand(const union answer *answer, size_t size, int *fds, size_t 
         snprintf(ret_text, GATE_TEXT_MAX, "the instance page is of another version");
         fd = fds[0];
         fds[0] = -1;
-        return quota_attach(fd, answer->welcome.slot);
+        r = quota_attach(fd, answer->welcome.slot);
+        if (r == 0)
+                channel_publish();
+        return r;
 }
 
 static bool is_hang_up(int error)

@@ -25,6 +25,7 @@ static struct {
         int fd;
         struct instance_page *page; /* never unmapped: a new page takes the place of the old one */
         struct instance_page_slot *_Atomic slot;
+        uint32_t slot_number;
         uint64_t used[INSTANCE_PAGE_KINDS];
         uint64_t n_allocations;
 } quota = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .slot = &no_slot };
@@ -146,6 +147,17 @@ void quota_count_launches(uint64_t n)
         atomic_fetch_add_explicit(&atomic_load(&quota.slot)->n_launches, n, memory_order_relaxed);
 }
 
+struct instance_page *quota_get_page(uint32_t *ret_slot)
+{
+        struct instance_page *page;
+
+        pthread_mutex_lock(&quota.lock);
+        page = quota.page;
+        *ret_slot = quota.slot_number;
+        pthread_mutex_unlock(&quota.lock);
+        return page;
+}
+
 void quota_get(struct quota_view *ret_view)
 {
         pthread_mutex_lock(&quota.lock);
@@ -214,6 +226,7 @@ int quota_attach(int fd, uint32_t slot)
         new_slot = &quota.page->slot[slot];
         if (atomic_load(&new_slot->n_launches) < launches)
                 atomic_store(&new_slot->n_launches, launches);
+        quota.slot_number = slot;
         atomic_store(&quota.slot, new_slot);
         fd_close(quota.fd);
         quota.fd = TAKE_FD(owned_fd);

@@ -33,6 +33,12 @@ void quota_count_allocations(int64_t n);
 /* quota_count_launches() - @n more kernels, graphs and host functions were launched. */
 void quota_count_launches(uint64_t n);
 
+/*
+ * quota_get_page() - the instance page and our slot in it; NULL without a manager. A page is never
+ * unmapped but in the child of a fork.
+ */
+struct instance_page *quota_get_page(uint32_t *ret_slot);
+
 struct quota_view {
         bool is_limited;
         uint64_t limit;

@@ -31,7 +31,9 @@
         .hidden caller_enter
         .hidden entry_target
         .hidden gate_closed
+        .hidden gate_watch
         .hidden stub_address
+        .hidden stub_past_watch
 
 /* Return address at the address in a register: DW_CFA_expression(rip, DW_OP_breg 0). */
 .macro cfi_return_in_frame_r10
@@ -42,7 +44,37 @@
         .cfi_escape 0x10, 3, 2, 0x73, FRAME_RBX
 .endm
 
+/* Calls that give the device work; who watches for that (turns.c) has set gate_watch. */
+.macro watch_submit
+        cmpl    $0, gate_watch(%rip)
+        jne     7f
+.endm
+.macro watch_launch
+        watch_submit
+.endm
+.macro watch_forward
+.endm
+.macro watch_own
+.endm
+.macro watch_wait
+.endm
+.macro watched_submit
+7:      movl    $(entry + ENTRY_WATCHED), %r11d
+        jmp     stub_unusual
+.endm
+.macro watched_launch
+        watched_submit
+.endm
+.macro watched_forward
+.endm
+.macro watched_own
+.endm
+.macro watched_wait
+.endm
+
 .macro count_forward
+.endm
+.macro count_submit
 .endm
 .macro count_own
 .endm
@@ -54,6 +86,8 @@
 
 /* What is counted reaches the instance page in batches, and whenever the thread waits anyway. */
 .macro flush_forward
+.endm
+.macro flush_submit
 .endm
 .macro flush_own
 .endm
@@ -76,6 +110,8 @@
 .Lstub_\name:
         .cfi_startproc
         endbr64
+        watch_\kind
+.Lpast_\name:
         movq    caller_self@gottpoff(%rip), %r11
         movq    %fs:(%r11), %r11
         movq    CALLER_TOP(%r11), %r10
@@ -108,6 +144,7 @@
 9:      movq    %r10, CALLER_TOP(%r11)
 8:      movl    $entry, %r11d
         jmp     stub_unusual
+        watched_\kind
         .cfi_endproc
         .size   \name, . - \name
         .set    entry, entry + 1
@@ -190,5 +227,19 @@ stub_address:
 .endr
 .endr
         .size   stub_address, . - stub_address
+
+        .p2align 3
+        .globl  stub_past_watch
+        .type   stub_past_watch, @object
+stub_past_watch:
+#define GATE_ENTRY(name, kind) .quad .Lpast_##name
+#include "gate-entries.inc"
+#undef GATE_ENTRY
+.irp eights, 0, 1, 2, 3, 4, 5, 6, 7
+.irp ones, 0, 1, 2, 3, 4, 5, 6, 7
+        .quad   .Lpast_stub_spare_\eights\ones
+.endr
+.endr
+        .size   stub_past_watch, . - stub_past_watch
 
         .section .note.GNU-stack, "", @progbits

@@ -3,6 +3,7 @@
 
 #include "sim/event.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -62,17 +63,15 @@ CUresult sim_cuEventDestroy_v2(CUevent event)
         return CUDA_SUCCESS;
 }
 
-static CUresult record_locked(CUevent event, CUstream stream)
+/* Takes @work. */
+static CUresult submit_record(CUevent event, CUstream stream, struct work *work)
 {
-        CLEANUP(work_freep) struct work *work = work_new(WORK_RECORD);
         CUresult result;
 
-        if (!work)
-                return CUDA_ERROR_OUT_OF_MEMORY;
         work->record.event = event;
         work->record.generation = event->generation + 1;
         event->refs++;
-        result = stream_submit_locked(stream, TAKE(work));
+        result = stream_submit_locked(stream, work);
         if (result != CUDA_SUCCESS) {
                 event->refs--;
                 return result;
@@ -85,6 +84,13 @@ static CUresult record_locked(CUevent event, CUstream stream)
         event->stream = stream;
         event->number = stream->issued;
         return CUDA_SUCCESS;
+}
+
+static CUresult record_locked(CUevent event, CUstream stream)
+{
+        struct work *work = work_new(WORK_RECORD);
+
+        return work ? submit_record(event, stream, work) : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 /* In a capture an event is no work: it only says where a later wait joins. */
@@ -113,6 +119,35 @@ CUresult sim_cuEventRecord(CUevent event, CUstream handle)
 CUresult sim_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags)
 {
         return flags > 1 ? CUDA_ERROR_INVALID_VALUE : sim_cuEventRecord(event, stream);
+}
+
+/* Behind all streams of the context: the event's work depends on each. */
+static CUresult record_behind_all_locked(CUevent event, CUcontext context)
+{
+        CLEANUP(work_freep) struct work *work = work_new(WORK_RECORD);
+        CUstream last = context->legacy;
+        int r = work ? 0 : -ENOMEM;
+
+        for (CUstream stream = context->streams; r == 0 && stream; stream = stream->next)
+                r = stream->capture ? -EBUSY : work_depend(work, stream, stream->issued);
+        if (r < 0) {
+                if (work)
+                        work_drop_dependencies(work);
+                return r == -EBUSY ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                                   : CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        return submit_record(event, last, TAKE(work));
+}
+
+CUresult sim_cuCtxRecordEvent(CUcontext context, CUevent event)
+{
+        PROCESS_LOCKED();
+
+        if (!object_find(event, OBJECT_EVENT))
+                return CUDA_ERROR_INVALID_HANDLE;
+        if (!context_find(context))
+                return CUDA_ERROR_INVALID_CONTEXT;
+        return record_behind_all_locked(event, context);
 }
 
 static bool has_happened(CUevent event)

@@ -18,6 +18,7 @@
  *   ALLOCATIONS*, CREATED            MAP*      undo: map these descriptors at those addresses
  *   MAPPED          after the last   OPEN      let the threads go on
  *   OPENED
+ *                                    WATCH     does it have work? (no answer)
  *
  * The guest creates its memory itself, also at resume, because of what driver 580 does with a
  * handle that was imported: it cannot be exported again, a process that holds one does not survive
@@ -41,7 +42,7 @@
 #include <stdint.h>
 
 /* Both sides compare: another number is refused with a message that says who must be upgraded. */
-#define GATE_WIRE_VERSION 1u
+#define GATE_WIRE_VERSION 2u
 #define GATE_WIRE_MAGIC   0x45544147u /* "GATE" */
 
 enum gate_message {
@@ -62,6 +63,7 @@ enum gate_message {
         GATE_MAP,
         GATE_OPEN,
         GATE_CREATE,
+        GATE_WATCH,
 };
 
 /* How far a gate has gone; the manager learns it from JOIN. */
@@ -117,6 +119,23 @@ struct gate_close {
 /* What keeps the driver from checkpointing the process; --keep-context does not mind. */
 #define GATE_HOLDS_MANAGED  1u /* cuMemAllocManaged: the checkpoint answers 801 */
 #define GATE_HOLDS_IMPORTED 2u /* memory of another process: the restore would lose the guest */
+
+/*
+ * Shall the gate say in the instance page whether the process has work for the device (REPORT), and
+ * let its work on the device only in its vGPU's turns (TURNS)? Sent at any time, also while a request
+ * is under way, and not answered. A gate that loses its manager goes back to NOTHING.
+ */
+enum gate_watch {
+        GATE_WATCH_NOTHING = 0,
+        GATE_WATCH_REPORT,
+        GATE_WATCH_TURNS,
+};
+
+struct gate_watch_message {
+        struct gate_header header;
+        uint32_t watch; /* enum gate_watch */
+        uint32_t reserved;
+};
 
 struct gate_closed {
         struct gate_header header;

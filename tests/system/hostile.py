@@ -13,7 +13,7 @@ import sys
 
 from wire import Gate
 
-PAGE_SIZE = 64 + 64 * 128
+PAGE_SIZE = 64 + (64 + 64 + 16 * 64) * 128  # slots, and the channels of each
 MIB = 1 << 20
 
 random.seed(0)

@@ -29,14 +29,14 @@ class Stranger:
     def __exit__(self, *_):
         self.socket.close()
 
-    def join(self, vgpu, version=1, state=0, size=None):
+    def join(self, vgpu, version=fake_gate.VERSION, state=0, size=None):
         packet = HEADER.pack(fake_gate.MAGIC, version, fake_gate.JOIN) + \
             struct.pack("=64sIIQ", vgpu.encode(), state, 13000, 0)
         self.socket.send(packet[:size])
         return self.receive()
 
     def send(self, message, body=b"", fds=()):
-        packet = HEADER.pack(fake_gate.MAGIC, 1, message) + body
+        packet = HEADER.pack(fake_gate.MAGIC, fake_gate.VERSION, message) + body
         socket.send_fds(self.socket, [packet], list(fds))
 
     def receive(self):
@@ -126,12 +126,12 @@ class Gate(unittest.TestCase):
         self.assertTrue(self.child(intrude))
 
     def test_nonsense_instead_of_a_join_is_cut_off(self):
-        good = HEADER.pack(fake_gate.MAGIC, 1, fake_gate.JOIN)
+        good = HEADER.pack(fake_gate.MAGIC, fake_gate.VERSION, fake_gate.JOIN)
         for packet in (b"x", b"\0" * 8192, good, good + b"x" * 8000,
                        good + struct.pack("=64sIIQ", b"a" * 64, 0, 0, 0),
                        good + struct.pack("=64sIIQ", b"train", 99, 0, 0),
-                       HEADER.pack(fake_gate.MAGIC, 1, fake_gate.CLOSED) + b"\0" * 100,
-                       HEADER.pack(1, 1, fake_gate.JOIN)):
+                       HEADER.pack(fake_gate.MAGIC, fake_gate.VERSION, fake_gate.CLOSED) + b"\0" * 100,
+                       HEADER.pack(1, fake_gate.VERSION, fake_gate.JOIN)):
             with Stranger(self.host) as stranger:
                 stranger.socket.send(packet)
                 self.assertTrue(stranger.is_cut_off(), packet[:20])
@@ -164,7 +164,7 @@ class Gate(unittest.TestCase):
                         stranger.join("train")
                     try:
                         for _ in range(source.randrange(1, 4)):
-                            head = HEADER.pack(fake_gate.MAGIC, 1, source.randrange(0, 10)) \
+                            head = HEADER.pack(fake_gate.MAGIC, fake_gate.VERSION, source.randrange(0, 10)) \
                                 if source.random() < 0.9 else b""
                             stranger.socket.send(head + source.randbytes(source.randrange(1, 1200)))
                     except OSError:
@@ -244,7 +244,7 @@ class Gate(unittest.TestCase):
         """Quota is restored, numbers are cut off, and vgpud lives."""
         def scribble():
             with Stranger(self.host) as stranger:
-                packet = HEADER.pack(fake_gate.MAGIC, 1, fake_gate.JOIN) + \
+                packet = HEADER.pack(fake_gate.MAGIC, fake_gate.VERSION, fake_gate.JOIN) + \
                     struct.pack("=64sIIQ", b"train", 0, 13000, 0)
                 stranger.socket.send(packet)
                 _, fds, _, _ = socket.recv_fds(stranger.socket, 8192, 64)

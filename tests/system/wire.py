@@ -114,7 +114,7 @@ class Packets:
 class Gate(Packets):
     """What a process says that claims to be a guest."""
 
-    MAGIC, VERSION = 0x45544147, 1
+    MAGIC, VERSION = 0x45544147, 2
     JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED = range(1, 9)
     WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE = range(64, 72)
     OPEN_STATE, CLOSED_STATE, RELEASED_STATE = range(3)

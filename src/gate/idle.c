@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/idle.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include "gate/capture.h"
+#include "gate/context.h"
+#include "gate/entry.h"
+
+/* Events in as many contexts; a process with more is taken to have work always. */
+#define CONTEXTS_MAX 16
+
+#define EVENT_WITHOUT_TIMING 2
+
+static struct {
+        pthread_mutex_t lock; /* while the driver is asked, and while a context ends */
+        struct {
+                CUcontext context;
+                CUevent event;
+                bool is_pending;
+        } mark[CONTEXTS_MAX];
+        size_t n;
+        bool is_leaving; /* the process is: the driver must be left alone */
+        bool is_watching_exit;
+} idle = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void idle_hold(void)
+{
+        pthread_mutex_lock(&idle.lock);
+}
+
+void idle_release(void)
+{
+        pthread_mutex_unlock(&idle.lock);
+}
+
+/* Registered after the driver's own, and so called before them. */
+static void leave(void)
+{
+        pthread_mutex_lock(&idle.lock);
+        idle.is_leaving = true;
+        pthread_mutex_unlock(&idle.lock);
+}
+
+static CUresult make_event(CUcontext context, CUevent *ret_event)
+{
+        CUcontext current = NULL;
+        CUresult result = DRIVER(cuCtxPushCurrent_v2)(context);
+
+        if (result != CUDA_SUCCESS)
+                return result;
+        result = DRIVER(cuEventCreate)(ret_event, EVENT_WITHOUT_TIMING);
+        DRIVER(cuCtxPopCurrent_v2)(&current);
+        return result;
+}
+
+static CUresult mark_context(CUcontext context)
+{
+        CUresult result;
+        size_t i;
+
+        for (i = 0; i < idle.n && idle.mark[i].context != context; i++)
+                ;
+        if (i == CONTEXTS_MAX)
+                return CUDA_ERROR_NOT_SUPPORTED;
+        if (i == idle.n) {
+                result = make_event(context, &idle.mark[i].event);
+                if (result != CUDA_SUCCESS)
+                        return result;
+                idle.mark[i].context = context;
+                idle.n++;
+        }
+        result = DRIVER(cuCtxRecordEvent)(context, idle.mark[i].event);
+        idle.mark[i].is_pending = result == CUDA_SUCCESS;
+        return result;
+}
+
+int idle_mark(void)
+{
+        CUresult result;
+
+        if (!entry_has(cuCtxRecordEvent))
+                return -ENOTSUP;
+        if (pthread_mutex_trylock(&idle.lock) != 0)
+                return -EBUSY;
+        if (idle.is_leaving || capture_is_active()) {
+                pthread_mutex_unlock(&idle.lock);
+                return -EBUSY;
+        }
+        if (!idle.is_watching_exit)
+                idle.is_watching_exit = atexit(leave) == 0;
+        result = context_each(mark_context);
+        pthread_mutex_unlock(&idle.lock);
+        if (result == CUDA_ERROR_NOT_SUPPORTED)
+                return -ENOTSUP;
+        return result == CUDA_SUCCESS ? 0 : -EIO;
+}
+
+bool idle_is_reached(void)
+{
+        bool is_reached = true;
+
+        if (pthread_mutex_trylock(&idle.lock) != 0)
+                return false;
+        for (size_t i = 0; !idle.is_leaving && i < idle.n; i++) {
+                if (!idle.mark[i].is_pending)
+                        continue;
+                if (DRIVER(cuEventQuery)(idle.mark[i].event) == CUDA_ERROR_NOT_READY)
+                        is_reached = false;
+                else
+                        idle.mark[i].is_pending = false;
+        }
+        is_reached = is_reached && !idle.is_leaving;
+        pthread_mutex_unlock(&idle.lock);
+        return is_reached;
+}
+
+void idle_drop_context(CUcontext context)
+{
+        for (size_t i = 0; i < idle.n; i++)
+                if (idle.mark[i].context == context) {
+                        idle.mark[i] = idle.mark[--idle.n]; /* its event ended with it */
+                        return;
+                }
+}
+
+void idle_forget(void)
+{
+        pthread_mutex_init(&idle.lock, NULL);
+        idle.n = 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_IDLE_H
+#define GATE_IDLE_H
+
+/*
+ * Is the device done with what the process has given it so far? Asked of the driver by an event
+ * behind all work of each context, beside the running program: it costs 3 us and waits for nothing.
+ *
+ * Meanwhile no context may end (idle_hold(), around the calls that end one), no stream may be
+ * captured (an event would ruin the capture), and the process may not be on its way out.
+ */
+
+#include <stdbool.h>
+
+#include "abi/cuda.h"
+
+/*
+ * idle_mark() - put an event behind all work there is. Errors: -EBUSY, not now; -ENOTSUP, this driver
+ * cannot or there are too many contexts; -EIO, it failed.
+ */
+int idle_mark(void);
+
+/* idle_is_reached() - has all that is done that came before the mark? */
+bool idle_is_reached(void);
+
+void idle_hold(void);
+void idle_release(void);
+
+/* idle_drop_context() - @context has ended; with idle_hold(). */
+void idle_drop_context(CUcontext context);
+
+/* idle_forget() - in the child of a fork. */
+void idle_forget(void);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef WIRE_RESOURCE_MANAGER_H
+#define WIRE_RESOURCE_MANAGER_H
+
+/*
+ * The few calls of NVIDIA's resource manager, in their kernel module, that we know: what a process
+ * makes its channels with, and what a channel is kept off the device with. Declared here in our own
+ * words; the numbers are the interface. Stable from driver 535 to 595.
+ *
+ * All are ioctls of type 'F' on a descriptor of /dev/nvidiactl. Objects have handles, which mean
+ * something within one client only; a client belongs to the open file that it was made on, and the
+ * kernel module refuses it on any other (status INVALID_CLIENT).
+ */
+
+#include <stdint.h>
+#include <sys/ioctl.h>
+
+#define RM_IOCTL_TYPE    'F'
+#define RM_IOCTL_FREE    0x29
+#define RM_IOCTL_CONTROL 0x2a
+#define RM_IOCTL_ALLOC   0x2b
+
+#define RM_MAJOR         195 /* of the device nodes */
+#define RM_MINOR_CONTROL 255 /* /dev/nvidiactl */
+
+#define RM_CLASS_SUBDEVICE     0x2080u
+#define RM_CLASS_CHANNEL_GROUP 0xa06cu
+
+/* Classes of channels: one for each generation of devices. */
+#define RM_IS_CHANNEL_CLASS(class) (((class) & 0xffu) == 0x6fu && (class) > 0xffu)
+
+#define RM_ENGINE_GRAPHICS 1u
+
+/* ALLOC has two forms, told apart by their sizes; they begin alike. */
+struct rm_alloc {
+        uint32_t client, parent, object, class;
+        uint64_t parameters;
+        uint64_t rights;
+        uint32_t parameters_size;
+        uint32_t flags;
+        uint32_t status;
+        uint32_t reserved;
+};
+
+struct rm_alloc_short {
+        uint32_t client, parent, object, class;
+        uint64_t parameters;
+        uint32_t parameters_size;
+        uint32_t status;
+};
+
+/* The beginning of the parameters of a channel group. */
+struct rm_channel_group {
+        uint32_t error_context, ecc_context, address_space;
+        uint32_t engine; /* RM_ENGINE_GRAPHICS, ... */
+};
+
+struct rm_free {
+        uint32_t client, parent, object;
+        uint32_t status;
+};
+
+struct rm_control {
+        uint32_t client, object;
+        uint32_t command;
+        uint32_t flags;
+        uint64_t parameters; /* address */
+        uint32_t parameters_size;
+        uint32_t status;
+};
+
+#define RM_REQUEST_CONTROL _IOC(_IOC_READ | _IOC_WRITE, RM_IOCTL_TYPE, RM_IOCTL_CONTROL, 32)
+
+/* What a handle is; the object of the call is the client. */
+#define RM_COMMAND_GET_HANDLE_INFO 0x00000d02u
+#define RM_HANDLE_INFO_CLASS       2u
+
+struct rm_handle_info {
+        uint32_t object;
+        uint32_t index;
+        uint64_t result;
+};
+
+/* Take channels off the schedule, or put them back; the object is a subdevice. */
+#define RM_COMMAND_DISABLE_CHANNELS 0x2080110bu
+#define RM_DISABLE_CHANNELS_MAX     64
+
+struct rm_disable_channels {
+        uint8_t disable;
+        uint8_t reserved[3];
+        uint32_t n;
+        uint8_t only_scheduling; /* 1: what runs goes on */
+        uint8_t rewind;
+        uint8_t reserved2[6];
+        uint64_t event;
+        uint32_t client[RM_DISABLE_CHANNELS_MAX];
+        uint32_t channel[RM_DISABLE_CHANNELS_MAX];
+};
+
+/* Begin the run list anew, which is when what was changed takes effect; the object is a channel. */
+#define RM_COMMAND_RESTART_RUN_LIST 0xa06f0111u
+
+struct rm_restart_run_list {
+        uint8_t force;  /* also when the channel runs just now */
+        uint8_t bypass; /* do not wait for the switch */
+};
+
+#define RM_OK                 0u
+#define RM_INVALID_CLIENT     0x23u
+#define RM_INVALID_STATE      0x40u /* of a channel that is being made or freed */
+#define RM_OBJECT_NOT_FOUND   0x57u
+#define RM_INSUFFICIENT_RIGHT 0x1bu
+
+_Static_assert(sizeof(struct rm_alloc) == 48 && sizeof(struct rm_alloc_short) == 32, "interface");
+_Static_assert(sizeof(struct rm_free) == 16 && sizeof(struct rm_control) == 32, "interface");
+_Static_assert(sizeof(struct rm_handle_info) == 16, "interface");
+_Static_assert(sizeof(struct rm_disable_channels) == 24 + 8 * RM_DISABLE_CHANNELS_MAX, "interface");
+
+#endif
