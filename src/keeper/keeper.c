@@ -27,6 +27,7 @@
 #include "base/cleanup.h"
 #include "base/fd-table.h"
 #include "base/packet.h"
+#include "channels/plan.h"
 
 #define LISTEN_FD 3
 
@@ -48,8 +49,47 @@ struct keeper {
         struct keeper_packet answer; /* when is_answering */
 };
 
+/* Whom the manager held off its device goes on: nobody else would let it. */
+static void carry_out(const struct keeper *keeper, const char *name, int plan_fd)
+{
+        char label[KEEPER_LABEL_MAX];
+        struct plan plan;
+        int fd;
+
+        if (snprintf(label, sizeof(label), KEEPER_PROCESS "%s", name) >= (int)sizeof(label))
+                return;
+        fd = fd_table_find(&keeper->table, label);
+        if (fd >= 0 && plan_read(plan_fd, &plan) == 0)
+                (void)plan_undo(&plan, fd);
+}
+
+static bool has_prefix(const char *label, const char *prefix)
+{
+        return strncmp(label, prefix, strlen(prefix)) == 0;
+}
+
+/* All first, and then the labels: their order is not kept when one is dropped. */
+static void carry_out_plans(struct keeper *keeper)
+{
+        const struct fd_table *table = &keeper->table;
+
+        for (size_t i = 0; i < table->n; i++)
+                if (has_prefix(table->entries[i].label, KEEPER_PLAN))
+                        carry_out(keeper, table->entries[i].label + strlen(KEEPER_PLAN),
+                                  table->entries[i].fd);
+        for (size_t i = table->n; i-- > 0;) {
+                char label[KEEPER_LABEL_MAX];
+
+                memcpy(label, table->entries[i].label, sizeof(label));
+                if (has_prefix(label, KEEPER_PLAN) || has_prefix(label, KEEPER_PROCESS))
+                        (void)fd_table_drop(&keeper->table, label);
+        }
+}
+
 static void hang_up(struct keeper *keeper)
 {
+        if (keeper->client >= 0)
+                carry_out_plans(keeper);
         keeper->client = fd_close(keeper->client);
         keeper->is_answering = false;
         keeper->is_listing = false;

@@ -5,12 +5,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <sys/file.h>
 #include <time.h>
 
 #include "base/cleanup.h"
 #include "sim/process.h"
+
+#define OFF_NAP_NS 200000
 
 static int open_lock(const char *kind, int device)
 {
@@ -47,16 +50,39 @@ uint64_t engine_now(void)
         return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-int engine_take(struct engine *engine, int device)
+/* Whoever manages the host holds processes off its devices, and may die while it does: so we look. */
+static void wait_while_off(void)
 {
-        int r = engine->device == device ? 0 : open_engine(engine, device);
+        const struct timespec nap = { .tv_nsec = OFF_NAP_NS };
 
-        if (r == 0)
-                r = lock(engine->turn);
+        while (atomic_load_explicit(&process.ledger.slot->is_off, memory_order_relaxed))
+                (void)nanosleep(&nap, NULL);
+}
+
+static int take(struct engine *engine)
+{
+        int r = lock(engine->turn);
+
         if (r < 0)
                 return r;
         r = lock(engine->engine);
         (void)flock(engine->turn, LOCK_UN);
+        return r;
+}
+
+int engine_take(struct engine *engine, int device)
+{
+        int r = engine->device == device ? 0 : open_engine(engine, device);
+
+        if (r < 0)
+                return r;
+        for (;;) {
+                wait_while_off();
+                r = take(engine);
+                if (r < 0 || !atomic_load(&process.ledger.slot->is_off))
+                        break;
+                (void)flock(engine->engine, LOCK_UN); /* while we waited for it */
+        }
         engine->taken_ns = engine_now();
         return r;
 }

@@ -236,6 +236,7 @@ static int claim_slot(struct ledger *ledger)
                 clear(slot);
                 clear_busy(slot);
                 slot->last_pid = 0;
+                slot->is_off = 0;
                 slot->pid = getpid();
                 ledger->slot = slot;
                 r = 0;

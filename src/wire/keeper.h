@@ -15,7 +15,10 @@
  *     DROP label           ->  DONE     -ENOENT if there is no such label
  *     LIST                 ->  ITEM (label + 1 fd) for each, then DONE
  *
- * Labels are the manager's: it finds in them what a descriptor is.
+ * Labels are the manager's: it finds in them what a descriptor is. But two kinds the keeper knows, and
+ * acts on when its connection to the manager ends, whatever ended it: what is under KEEPER_PLAN is a
+ * plan to let a process on its device again (channels/plan.h), by means of the descriptor under
+ * KEEPER_PROCESS with the same rest of the label. It carries the plan out and drops both.
  */
 
 #include <stdint.h>
@@ -23,6 +26,8 @@
 #define KEEPER_WIRE_MAGIC   0x5045454bu /* "KEEP" */
 #define KEEPER_WIRE_VERSION 1u
 #define KEEPER_LABEL_MAX    120
+#define KEEPER_PLAN         "plan/"
+#define KEEPER_PROCESS      "process/"
 
 enum keeper_message { KEEPER_PUT = 1, KEEPER_DROP, KEEPER_LIST, KEEPER_DONE, KEEPER_ITEM };
 

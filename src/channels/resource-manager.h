@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CHANNELS_RESOURCE_MANAGER_H
+#define CHANNELS_RESOURCE_MANAGER_H
+
+/*
+ * Channels of real devices, on and off their run list, by the resource manager of a stock driver.
+ *
+ * Each call goes through a duplicate of the process' own descriptor, which lives no longer than the
+ * call: it would keep the process' device memory alive. Whatever the process says, it can name only
+ * what is its own: the descriptor is looked at (it must be NVIDIA's control node), and the kernel
+ * module is asked whether the client was made on it. That is asked each time, because the calls that
+ * take channels off the run list take the clients in their list on trust.
+ *
+ * Needs CAP_SYS_NICE (to restart the run list) and the right to ptrace the process.
+ */
+
+#include <stdint.h>
+
+#include "board/instance-page.h"
+
+struct rm_process {
+        int pidfd;
+        uint32_t n;
+        struct instance_page_channel channel[INSTANCE_PAGE_CHANNELS];
+
+        int error; /* of the last switch: 0 or a negative errno; -ESRCH: it is gone, or they are */
+
+        /* While a switch is under way: those that are its own, and the descriptor of the first. */
+        uint32_t n_own;
+        struct instance_page_channel own[INSTANCE_PAGE_CHANNELS];
+        int fd;
+};
+
+/*
+ * rm_switch() - let the processes of @on run, then take those of @off off the device, which takes
+ * effect before this returns. All are on one device.
+ *
+ * Who fails has its error set, and the others are switched all the same. Returns the worst error of
+ * the common calls, or 0.
+ */
+int rm_switch(struct rm_process **on, uint32_t n_on, struct rm_process **off, uint32_t n_off);
+
+#endif

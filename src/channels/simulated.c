@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Processes of a simulated host: its engine looks at a word of their slot. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "base/paths.h"
+#include "channels/channels-internal.h"
+#include "sim/host-layout.h"
+
+int simulated_open(struct channels_host *host, const char *directory)
+{
+        CLEANUP(fd_closep) int fd = -1;
+        char path[PATHS_MAX];
+        struct stat status;
+        void *map;
+        int r = paths_join(path, directory, "host");
+
+        if (r < 0)
+                return r;
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &status) < 0)
+                return -errno;
+        if (status.st_size != (off_t)sizeof(struct host))
+                return -EPROTO;
+        map = mmap(NULL, sizeof(struct host), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (map == MAP_FAILED)
+                return -errno;
+        host->simulated = map;
+        host->fd = TAKE_FD(fd);
+        if (host->simulated->magic == HOST_MAGIC && host->simulated->version == HOST_VERSION)
+                return 0;
+        simulated_close(host);
+        return -EPROTO;
+}
+
+void simulated_close(struct channels_host *host)
+{
+        if (host->simulated)
+                munmap(host->simulated, sizeof(struct host));
+        host->simulated = NULL;
+        host->fd = fd_close(host->fd);
+}
+
+int simulated_set(struct channels *channels, bool is_off)
+{
+        struct host *host = channels->host->simulated;
+
+        for (uint32_t i = 0; i < HOST_SLOTS; i++) {
+                if (host->slot[i].pid != channels->pid)
+                        continue;
+                channels->plan->offset = offsetof(struct host, slot) +
+                                         i * sizeof(struct host_slot) +
+                                         offsetof(struct host_slot, is_off);
+                atomic_store(&channels->plan->is_off, is_off);
+                atomic_store(&host->slot[i].is_off, is_off);
+                return 0;
+        }
+        return -ESRCH;
+}
