@@ -139,6 +139,35 @@ void custody_drop_memory(struct guest *guest)
         }
 }
 
+static void plan_label(char label[KEEPER_LABEL_MAX], const char *prefix, const struct guest *guest)
+{
+        snprintf(label, KEEPER_LABEL_MAX, "%s%s/%d", prefix, guest->instance->uuid,
+                 (int)guest->pid);
+}
+
+int custody_put_plan(const struct guest *guest, int plan, int process)
+{
+        struct keeper *keeper = guest->instance->manager->keeper;
+        char label[KEEPER_LABEL_MAX];
+        int r;
+
+        plan_label(label, KEEPER_PROCESS, guest);
+        r = keeper_put(keeper, label, process);
+        plan_label(label, KEEPER_PLAN, guest);
+        return r < 0 ? r : keeper_put(keeper, label, plan);
+}
+
+void custody_drop_plan(const struct guest *guest)
+{
+        struct keeper *keeper = guest->instance->manager->keeper;
+        char label[KEEPER_LABEL_MAX];
+
+        plan_label(label, KEEPER_PLAN, guest);
+        (void)keeper_drop(keeper, label);
+        plan_label(label, KEEPER_PROCESS, guest);
+        (void)keeper_drop(keeper, label);
+}
+
 int custody_put_slabs(struct guest *guest)
 {
         struct manager *manager = guest->instance->manager;

@@ -11,6 +11,9 @@
  *     memory/VGPU/PID/ADDRESS/SIZE   device memory that a guest exported and has let go
  *     slab/NUMBER                    a slab of the pool with somebody's memory in it
  *
+ *     plan/VGPU/PID                  how to let a process on its device again (channels/plan.h)
+ *     process/VGPU/PID               what that is done with
+ *
  * VGPU is the instance's UUID, PID and NUMBER are decimal, ADDRESS and SIZE
  * hexadecimal. Other slabs are not kept: what is empty is not worth saving.
  */
@@ -36,6 +39,10 @@ int custody_store_memory(const struct guest *guest);
 
 /* custody_drop_memory() - out of the keeper; what the store knows stays. */
 void custody_drop_memory(struct guest *guest);
+
+/* custody_put_plan() - the keeper carries it out when we die. */
+int custody_put_plan(const struct guest *guest, int plan, int process);
+void custody_drop_plan(const struct guest *guest);
 
 /* custody_put_slabs() - the slabs of its reservation. */
 int custody_put_slabs(struct guest *guest);

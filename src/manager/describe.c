@@ -69,13 +69,13 @@ static json_t *describe_guests(const struct instance *instance)
 
 json_t *describe_instance(const struct instance *instance)
 {
-        return json_pack("{sI, ss, ss, si, ss, ss, sI, sI, sb, sI, sf, so}", "id",
+        return json_pack("{sI, ss, ss, si, ss, ss, sI, sI, sb, sI, sf, si, so}", "id",
                          (json_int_t)instance->id, "name", instance->name, "uuid", instance->uuid,
                          "device", (int)instance->device->index, "device_uuid",
                          instance->device->uuid, "state", instance_state_name(instance->state),
                          "frame_buffer", (json_int_t)instance->frame_buffer, "frame_buffer_used",
                          (json_int_t)instance_get_used(instance), "transient",
                          instance->is_transient, "owner", (json_int_t)instance->owner, "created",
-                         (double)instance->created_ns / 1e9, "processes",
-                         describe_guests(instance));
+                         (double)instance->created_ns / 1e9, "share", (int)instance->share,
+                         "processes", describe_guests(instance));
 }

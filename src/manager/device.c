@@ -13,6 +13,7 @@
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
+#include "manager/schedule.h"
 #include "manager/settings.h"
 #include "manager/uuid.h"
 
@@ -326,6 +327,7 @@ void device_deinit(struct device *device)
         list_for_each_safe(errand, after, &device->errands, link)
                 errand_free(errand);
         device->mover = mover_free(device->mover);
+        device->schedule = schedule_free(device->schedule);
 }
 
 /* What had slabs or a context is let go, and a new one takes its place. */

@@ -24,6 +24,7 @@
 #include "manager/pool.h"
 
 struct manager;
+struct schedule;
 
 struct device {
         struct manager *manager;
@@ -46,6 +47,7 @@ struct device {
         uint64_t rest_until_us; /* CLOCK_MONOTONIC: after a loss no mover is started ahead */
         uint64_t wanted;        /* bytes of the pool that were asked to be ready here */
         struct meter_device meter;
+        struct schedule *schedule;
 };
 
 /* device_probe_all() - fill @manager's devices, by asking a mover. */

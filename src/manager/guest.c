@@ -17,6 +17,7 @@
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
+#include "manager/schedule.h"
 
 /* What a gate may need beyond the time that it was given for draining; if it is stopped, in vain. */
 #define CLOSE_SLACK_MS   3000
@@ -114,6 +115,7 @@ static int on_death(sd_event_source *source, int fd, uint32_t events, void *user
         sd_event_source_set_enabled(source, SD_EVENT_OFF);
         log_event(LOG_LEVEL_INFO, "process ended", "vgpu=%s pid=%d name=%s", instance->name,
                   (int)guest->pid, log_quote(quoted, guest->name));
+        schedule_forget(guest);
         guest->gate = gate_link_free(guest->gate);
         guest->is_dead = true;
         meter_end(guest);
@@ -166,6 +168,7 @@ struct guest *guest_unload(struct guest *guest)
 {
         if (!guest)
                 return NULL;
+        schedule_forget(guest);
         list_remove(&guest->link);
         gate_link_free(guest->gate);
         sd_event_source_disable_unref(guest->request.timer);
@@ -319,6 +322,18 @@ void guest_request(struct guest *guest, enum gate_message message, uint32_t time
                                          CLOCK_MONOTONIC, 0, 0, on_connected, guest);
 }
 
+void guest_watch(struct guest *guest, enum gate_watch watch)
+{
+        const struct gate_watch_message message = {
+                .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_WATCH },
+                .watch = watch,
+        };
+
+        if (guest->gate && guest->watch != watch &&
+            gate_link_send(guest->gate, &message, sizeof(message), NULL, 0) == 0)
+                guest->watch = watch;
+}
+
 void guest_flush(struct guest *guest)
 {
         if (guest->request.message == GATE_MAP && guest->request.is_sent &&
@@ -341,6 +356,7 @@ void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state s
         guest->is_unfilled = state == GATE_STATE_CREATED;
         guest->state = guest->is_unfilled ? GATE_STATE_CLOSED : state;
         guest->must_stay = state != GATE_STATE_OPEN;
+        guest->watch = GATE_WATCH_NOTHING; /* a gate that lost us has gone back to that */
         if (guest->slot != UINT32_MAX)
                 (void)guest_welcome(guest); /* before all else: the gate waits for that */
         if (!guest->request.done)

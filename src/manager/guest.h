@@ -80,6 +80,7 @@ struct guest {
         bool is_dead;     /* kept until the operation that looks at it is over */
         bool is_stuck;    /* undoing has failed for it */
         uint32_t slot;
+        uint32_t watch;      /* enum gate_watch, as its gate was last told */
         uint32_t board_slot; /* UINT32_MAX: not published yet */
 
         enum guest_context context;
@@ -148,6 +149,9 @@ void guest_request(struct guest *guest, enum gate_message message, uint32_t time
 
 /* guest_receive() - a message from its gate; takes @fds. Errors: -EPROTO, cut it off. */
 int guest_receive(struct guest *guest, const void *message, size_t size, int *fds, size_t n_fds);
+
+/* guest_watch() - tell its gate, if it has not been told yet. */
+void guest_watch(struct guest *guest, enum gate_watch watch);
 
 /* guest_flush() - the connection can take more. */
 void guest_flush(struct guest *guest);

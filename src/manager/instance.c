@@ -19,6 +19,8 @@
 #include "manager/manager.h"
 #include "manager/operation.h"
 #include "manager/publisher.h"
+#include "manager/schedule.h"
+#include "manager/settings.h"
 #include "manager/uuid.h"
 #include "manager/virtual.h"
 
@@ -139,6 +141,7 @@ struct instance *instance_free(struct instance *instance)
 
         if (!instance)
                 return NULL;
+        schedule_forget_instance(instance);
         instance->operation = operation_free(instance->operation);
         instance->image = image_session_free(instance->image);
         list_for_each_safe(guest, after, &instance->guests, link)
@@ -251,6 +254,8 @@ static int check_request(struct manager *manager, const struct instance_request 
                 r = check_size(device, request->frame_buffer, failure);
         if (r == 0)
                 r = device_check_room(device, request->frame_buffer, NULL, failure);
+        if (r == 0)
+                r = schedule_check_share(device, NULL, request->share, failure);
         return r;
 }
 
@@ -326,6 +331,8 @@ int instance_create(struct manager *manager, const struct instance_request *requ
                 r = make_stored(manager, request, device, &stored);
         if (r == 0)
                 r = add_instance(manager, &stored, &instance);
+        if (r == 0 && request->share)
+                r = settings_set_share(instance, request->share, failure);
         if (r < 0)
                 return failure_from_errno(failure, r, "creating the vGPU");
 

@@ -44,6 +44,7 @@ struct instance {
         struct operation *operation; /* under way, or NULL */
         struct image_session *image; /* a client's, or NULL */
         struct meter_instance meter;
+        uint32_t share;            /* percent of its device; 0: none */
         uint32_t encoder_capacity; /* percent */
         uint32_t placement;        /* first slot on @placed_on; BOARD_PLACEMENT_NONE */
         const struct device *placed_on;
@@ -64,6 +65,7 @@ struct instance_request {
         bool is_transient;
         uid_t owner;
         pid_t creator;
+        uint32_t share; /* percent of the device's time; 0: none */
 };
 
 /* instance_create() - check, remember and add. The caller borrows it. */

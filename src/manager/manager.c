@@ -25,6 +25,7 @@
 #include "manager/process.h"
 #include "manager/publisher.h"
 #include "manager/run-lock.h"
+#include "manager/schedule.h"
 #include "manager/settings.h"
 #include "manager/simulation.h"
 #include "manager/virtual.h"
@@ -205,6 +206,8 @@ static int load(struct manager *manager, struct failure *failure)
                 r = open_keeper(manager, failure);
         if (r == 0)
                 r = open_pool(manager);
+        for (size_t i = 0; r == 0 && i < manager->n_devices; i++)
+                r = schedule_new(&manager->device[i].schedule, &manager->device[i]);
         if (r == 0)
                 r = meter_new(&manager->meter, manager);
         if (r == 0)

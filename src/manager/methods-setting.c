@@ -41,7 +41,7 @@ static uint32_t get_arr(const struct control_pending *pending)
         return control_call_bool(&pending->call, "arr") ? BOARD_ARR_ENABLED : BOARD_ARR_DISABLED;
 }
 
-static int set_scheduler(struct control_pending *pending, struct failure *failure)
+static int set_scheduler_as(struct control_pending *pending, bool is_ours, struct failure *failure)
 {
         const struct settings_scheduler wanted = {
                 .engine = get_number(pending, "engine", BOARD_ENGINE_GRAPHICS),
@@ -50,6 +50,7 @@ static int set_scheduler(struct control_pending *pending, struct failure *failur
                 .averaging_factor = get_number(pending, "averaging_factor", 0),
                 .frequency = get_number(pending, "frequency", 0),
                 .time_slice = get_number(pending, "time_slice", 0),
+                .is_ours = is_ours,
         };
         struct board_scheduler scheduler;
         struct settings_site site;
@@ -64,6 +65,31 @@ static int set_scheduler(struct control_pending *pending, struct failure *failur
                                          "averaging_factor", (int)scheduler.averaging_factor,
                                          "frequency", (int)scheduler.frequency, "time_slice",
                                          (json_int_t)scheduler.time_slice));
+        return 0;
+}
+
+static int set_scheduler(struct control_pending *pending, struct failure *failure)
+{
+        return set_scheduler_as(pending, false, failure);
+}
+
+static int set_our_scheduler(struct control_pending *pending, struct failure *failure)
+{
+        return set_scheduler_as(pending, true, failure);
+}
+
+static int set_share(struct control_pending *pending, struct failure *failure)
+{
+        struct instance *instance =
+                instance_find(pending->manager, control_call_text(&pending->call, "vgpu"), failure);
+        int r;
+
+        if (!instance)
+                return -ENOENT;
+        r = settings_set_share(instance, get_number(pending, "percent", 0), failure);
+        if (r < 0)
+                return r;
+        control_reply(pending, json_pack("{si}", "percent", (int)instance->share));
         return 0;
 }
 
@@ -258,6 +284,8 @@ static const struct control_parameter device_parameters[] = { { "device", CONTRO
 
 const struct control_method methods_setting[] = {
         { "SetVgpuSchedulerState", set_scheduler, scheduler_parameters },
+        { "SetScheduler", set_our_scheduler, scheduler_parameters },
+        { "SetVgpuShare", set_share, encoder_parameters },
         { "SetVgpuHeterogeneousMode", set_mixing, mixing_parameters },
         { "SetVgpuVersionRange", set_version_range, range_parameters },
         { "SetVgpuEncoderCapacity", set_encoder_capacity, encoder_parameters },

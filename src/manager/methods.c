@@ -13,6 +13,7 @@
 #include "manager/manager.h"
 #include "manager/methods-image.h"
 #include "manager/methods-meter.h"
+#include "manager/methods-scheduler.h"
 #include "manager/methods-setting.h"
 #include "manager/operation.h"
 #include "manager/uuid.h"
@@ -100,6 +101,7 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
                 .is_transient = control_call_bool(&pending->call, "transient"),
                 .owner = pending->uid,
                 .creator = pending->pid,
+                .share = control_call_number(&pending->call, "share", 0),
         };
         struct instance *instance;
         int r = check_uuid(pending, request.uuid, failure);
@@ -220,10 +222,19 @@ static const struct control_parameter list_parameters[] = { { "name", CONTROL_TE
                                                             { 0 } };
 static const struct control_parameter name_parameters[] = { { "name", CONTROL_TEXT, true }, { 0 } };
 static const struct control_parameter create_parameters[] = {
-        { "name", CONTROL_TEXT, false },        { "uuid", CONTROL_TEXT, false },
-        { "frame_buffer", CONTROL_SIZE, true }, { "device", CONTROL_TEXT, false },
-        { "transient", CONTROL_BOOL, false },   { 0 },
+        { "name", CONTROL_TEXT, false },
+        { "uuid", CONTROL_TEXT, false },
+        { "frame_buffer", CONTROL_SIZE, true },
+        { "device", CONTROL_TEXT, false },
+        { "transient", CONTROL_BOOL, false },
+        { "share", CONTROL_NUMBER, false },
+        { 0 },
 };
+static const struct control_parameter scheduler_parameters[] = { { "device", CONTROL_TEXT, true },
+                                                                 { 0 } };
+static const struct control_parameter log_parameters[] = { { "device", CONTROL_TEXT, true },
+                                                           { "from", CONTROL_SIZE, false },
+                                                           { 0 } };
 static const struct control_parameter suspend_parameters[] = {
         { "name", CONTROL_TEXT, true },
         { "timeout", CONTROL_SECONDS, false },
@@ -253,6 +264,8 @@ static const struct control_method methods[] = {
         { "SuspendVgpu", suspend_vgpu, suspend_parameters },
         { "ResumeVgpu", resume_vgpu, resume_parameters },
         { "MigrateVgpu", migrate_vgpu, migrate_parameters },
+        { "GetScheduler", methods_get_scheduler, scheduler_parameters },
+        { "GetSchedulerLog", methods_get_scheduler_log, log_parameters },
 };
 
 static void refuse(struct control_pending *pending, struct failure *failure, int error)

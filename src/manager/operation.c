@@ -20,6 +20,7 @@
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/publisher.h"
+#include "manager/schedule.h"
 
 /* What a request gets that no client has set a time for. */
 #define RECOVERY_TIMEOUT_MS 10000
@@ -611,6 +612,7 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
                 return r;
         }
         operation->pending = request->pending;
+        schedule_hold(instance);
         instance->operation = operation;
         instance->state = kind->busy_state;
         pool_pause(instance->manager->pool);
@@ -662,6 +664,7 @@ int operation_recover(struct instance *instance, const struct store_operation *s
         operation->step = first_to_undo(kind, stored->step);
         if (operation->former_state == BOARD_FAILED)
                 operation->former_state = kind->settled_state;
+        schedule_hold(instance);
         instance->operation = operation;
         instance->state = kind->busy_state;
         pool_pause(instance->manager->pool);

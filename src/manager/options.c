@@ -28,6 +28,7 @@ enum {
         OPTION_POOL_LIMIT,
         OPTION_SLAB_SIZE,
         OPTION_KEEP_USAGE,
+        OPTION_TURNS,
         OPTION_LOG_LEVEL,
         OPTION_HELP,
         OPTION_VERSION
@@ -53,6 +54,8 @@ static const struct {
           OPTION_SLAB_SIZE },
         { "keep-usage", "DAYS", "how long the ledger remembers (default: 400; 0: for ever)",
           OPTION_KEEP_USAGE },
+        { "turns", "HOW", "how vGPUs take turns: hardware (default) or gate, the fallback",
+          OPTION_TURNS },
         { "log-level", "LEVEL", "error, warning, notice, info (default) or debug",
           OPTION_LOG_LEVEL },
         { "help", NULL, "show this and exit", OPTION_HELP },
@@ -125,6 +128,14 @@ static enum options_verdict set_days(struct options *options, const char *value)
         return OPTIONS_RUN;
 }
 
+static enum options_verdict set_turns(struct options *options, const char *value)
+{
+        options->has_gate_turns = strcmp(value, "gate") == 0;
+        if (!options->has_gate_turns && strcmp(value, "hardware") != 0)
+                return bad("turns", value, "hardware or gate");
+        return OPTIONS_RUN;
+}
+
 static enum options_verdict set_log_level(struct options *options, const char *value)
 {
         if (log_level_parse(&options->log_level, value) < 0)
@@ -152,6 +163,8 @@ static enum options_verdict set_option(struct options *options, int value, const
                 return set_slab_size(options, argument);
         case OPTION_KEEP_USAGE:
                 return set_days(options, argument);
+        case OPTION_TURNS:
+                return set_turns(options, argument);
         case OPTION_LOG_LEVEL:
                 return set_log_level(options, argument);
         case OPTION_HELP:

@@ -4,6 +4,7 @@
 
 /* The command line of vgpud, with the defaults filled in. */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/paths.h"
@@ -19,6 +20,7 @@ struct options {
         uint64_t pool_limit;               /* bytes, 0: a quarter of RAM */
         uint64_t slab_size;                /* bytes, 0: the pool's default */
         uint32_t keep_usage_days;          /* 0: for ever */
+        bool has_gate_turns;               /* turns are taken at the gate, not in hardware */
         enum log_level log_level;
 };
 

@@ -14,6 +14,7 @@
 #include "manager/instance.h"
 #include "manager/log.h"
 #include "manager/manager.h"
+#include "manager/schedule.h"
 #include "manager/virtual.h"
 #include "scenario/scenario.h"
 
@@ -230,6 +231,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         publish(publisher);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_settle(&manager->device[i]);
+        for (size_t i = 0; i < manager->n_devices; i++)
+                schedule_settle(&manager->device[i]);
         (void)sd_event_source_set_time_relative(source, publisher->n_processes || manager->stage
                                                                 ? BUSY_INTERVAL_US
                                                                 : QUIET_INTERVAL_US);

@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/schedule.h"
 #include "manager/settings-internal.h"
 #include "manager/settings.h"
 
@@ -64,9 +66,9 @@ static int check_scheduler(const struct settings_scheduler *wanted,
                                          "engine must be 1 (graphics), 2 or 3 (encoders), not %u",
                                          wanted->engine);
         r = check_policy(wanted, limits, failure);
-        if (r < 0 || wanted->policy == BOARD_POLICY_BEST_EFFORT)
+        if (r < 0 || (wanted->policy == BOARD_POLICY_BEST_EFFORT && !wanted->is_ours))
                 return r;
-        if (wanted->arr == BOARD_ARR_DISABLED)
+        if (wanted->arr == BOARD_ARR_DISABLED || wanted->policy == BOARD_POLICY_BEST_EFFORT)
                 return check_range("time_slice", wanted->time_slice, limits->time_slice_min,
                                    limits->time_slice_max, failure);
         r = check_range("averaging_factor", wanted->averaging_factor, limits->averaging_min,
@@ -89,8 +91,10 @@ void settings_fill_scheduler(struct board_scheduler *ret_scheduler,
                 .arr = BOARD_ARR_DISABLED,
                 .changed_ns = settings_now_ns(),
         };
-        if (wanted->policy == BOARD_POLICY_BEST_EFFORT)
-                return; /* parameters mean nothing then */
+        if (wanted->policy == BOARD_POLICY_BEST_EFFORT) { /* parameters mean nothing to NVIDIA's */
+                ret_scheduler->time_slice = wanted->is_ours ? wanted->time_slice : 0;
+                return;
+        }
         if (!has_arr) {
                 ret_scheduler->time_slice =
                         wanted->time_slice ? wanted->time_slice : TIME_SLICE_DEFAULT;
@@ -108,6 +112,38 @@ void settings_put_scheduler(struct manager *manager, const struct settings_site 
 {
         board_write_scheduler(settings_get_board(manager),
                               board_slot_of_scheduler(site->site, engine), scheduler);
+        if (engine == BOARD_ENGINE_GRAPHICS && site->gpu_instance == BOARD_NONE)
+                schedule_configure(site->device, scheduler);
+}
+
+static const struct instance *find_running(const struct manager *manager,
+                                           const struct device *device)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                if (instance->device == device && instance->state != BOARD_SUSPENDED &&
+                    instance_count_guests(instance) > 0)
+                        return instance;
+        return NULL;
+}
+
+static int check_inactive(const struct manager *manager, const struct settings_site *site,
+                          const struct settings_scheduler *wanted, struct failure *failure)
+{
+        const struct instance *running = find_running(manager, site->device);
+
+        if (wanted->is_ours && running)
+                return failure_set(failure, -EBUSY, "Unsupported",
+                                   "end or suspend what runs in its vGPUs first",
+                                   "the policy of device %u cannot be changed while processes run "
+                                   "in its vGPUs, as in %.63s",
+                                   site->device->index, running->name);
+        if (!wanted->is_ours && settings_is_active(manager, site)) /* NVML has no IN_USE here */
+                return failure_set(failure, -EBUSY, "Unsupported",
+                                   "remove or suspend its vGPUs first",
+                                   "a scheduler cannot be set while vGPUs are active");
+        return 0;
 }
 
 int settings_set_scheduler(struct manager *manager, const struct settings_site *site,
@@ -125,10 +161,9 @@ int settings_set_scheduler(struct manager *manager, const struct settings_site *
         r = check_scheduler(wanted, &detail.scheduler, failure);
         if (r < 0)
                 return r;
-        if (settings_is_active(manager, site)) /* NVML has no IN_USE here */
-                return failure_set(failure, -EBUSY, "Unsupported",
-                                   "remove or suspend its vGPUs first",
-                                   "a scheduler cannot be set while vGPUs are active");
+        r = check_inactive(manager, site, wanted, failure);
+        if (r < 0)
+                return r;
 
         settings_fill_scheduler(ret_scheduler, wanted, detail.scheduler.can_arr);
         settings_format_site(where, site);

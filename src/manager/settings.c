@@ -11,6 +11,7 @@
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/publisher.h"
+#include "manager/schedule.h"
 #include "manager/settings-internal.h"
 
 struct board *settings_get_board(const struct manager *manager)
@@ -277,6 +278,22 @@ int settings_clear_accounting(struct manager *manager, uint32_t id, uint32_t *re
         return 0;
 }
 
+int settings_set_share(struct instance *instance, uint32_t share, struct failure *failure)
+{
+        char value[SETTING_VALUE_MAX];
+        int r = schedule_check_share(instance->device, instance, share, failure);
+
+        if (r < 0)
+                return r;
+        snprintf(value, sizeof(value), "%u", share);
+        r = settings_remember(instance->manager, "share", instance->id, value, failure);
+        if (r < 0)
+                return r;
+        instance->share = share;
+        publisher_touch(instance->manager->publisher);
+        return 0;
+}
+
 int settings_set_encoder_capacity(struct instance *instance, uint32_t percent,
                                   struct failure *failure)
 {
@@ -371,6 +388,8 @@ static int restore(const char *name, uint32_t instance_id, const char *value, vo
                 list_for_each(instance, &manager->instances, link)
                         if (instance->id == instance_id && strcmp(name, "encoder_capacity") == 0)
                                 (void)sscanf(value, "%u", &instance->encoder_capacity);
+                        else if (instance->id == instance_id && strcmp(name, "share") == 0)
+                                (void)sscanf(value, "%u", &instance->share);
                 return 0;
         }
         for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)

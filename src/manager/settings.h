@@ -39,6 +39,11 @@ struct settings_scheduler {
         uint32_t arr;    /* enum board_arr */
         /* 0: the default. With ARR the first two count, else the last. */
         uint32_t averaging_factor, frequency, time_slice;
+        /*
+         * Not NVML's rules but ours: vGPUs without processes are no obstacle, and a time slice counts
+         * under best effort too, for the turns that shares need.
+         */
+        bool is_ours;
 };
 
 int settings_set_scheduler(struct manager *manager, const struct settings_site *site,
@@ -50,6 +55,9 @@ int settings_set_capability(struct manager *manager, struct device *device, uint
                             bool enabled, struct failure *failure);
 int settings_set_version_range(struct manager *manager, uint32_t min, uint32_t max,
                                struct board_host *ret_host, struct failure *failure);
+/* settings_set_share() - of the time of its device, in percent; 0: none. */
+int settings_set_share(struct instance *instance, uint32_t share, struct failure *failure);
+
 int settings_set_encoder_capacity(struct instance *instance, uint32_t percent,
                                   struct failure *failure);
 

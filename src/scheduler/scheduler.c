@@ -117,16 +117,23 @@ bool scheduler_is_enforcing(const struct scheduler *scheduler)
         return scheduler->settings.policy == SCHEDULER_EQUAL_SHARE || has_shares(scheduler);
 }
 
-/* Nobody else to protect: with a fixed share a single one is held to it all the same. */
-static bool is_free(const struct scheduler *scheduler)
+/*
+ * Nobody else to protect: with a fixed share a single one is held to it all the same. @ret_only has
+ * all the time then.
+ */
+static bool is_free(struct scheduler *scheduler, struct scheduler_member **ret_only)
 {
-        const struct scheduler_member *member;
+        struct scheduler_member *member;
         uint32_t n_working = 0;
 
+        *ret_only = NULL;
         if (!scheduler_is_enforcing(scheduler))
                 return true;
         list_for_each(member, &scheduler->members, link)
-                n_working += member->has_work;
+                if (member->has_work) {
+                        n_working++;
+                        *ret_only = member;
+                }
         return n_working == 0 ||
                (n_working == 1 && scheduler->settings.policy != SCHEDULER_FIXED_SHARE);
 }
@@ -143,7 +150,8 @@ static bool is_over(const struct scheduler *scheduler, uint64_t now)
 static bool continues_turn(const struct scheduler *scheduler, uint64_t now)
 {
         return scheduler->settings.policy == SCHEDULER_FIXED_SHARE && scheduler->order.owner &&
-               now >= scheduler->start_ns && now < scheduler->order.until_ns;
+               scheduler->order.mode != SCHEDULER_FREE && now >= scheduler->start_ns &&
+               now < scheduler->order.until_ns;
 }
 
 bool scheduler_decide(struct scheduler *scheduler, uint64_t now, struct scheduler_order *ret_order)
@@ -151,8 +159,9 @@ bool scheduler_decide(struct scheduler *scheduler, uint64_t now, struct schedule
         struct scheduler_order order = { .until_ns = SCHEDULER_UNLIMITED };
 
         *ret_order = scheduler->order;
-        if (is_free(scheduler)) {
-                bool is_new = scheduler->order.mode != SCHEDULER_FREE;
+        if (is_free(scheduler, &order.owner)) {
+                bool is_new = scheduler->order.mode != SCHEDULER_FREE ||
+                              scheduler->order.owner != order.owner;
 
                 scheduler->has_changed = false;
                 *ret_order = order;
@@ -182,6 +191,10 @@ static void end_turn(struct scheduler *scheduler, uint64_t now)
 
         if (!order->owner)
                 return;
+        if (order->mode == SCHEDULER_FREE) {
+                order->owner->received += run;
+                return;
+        }
         if (run > SCHEDULER_RUN_MAX)
                 run = order->target;
         turn_charge(order->owner, run, order->target);
@@ -199,6 +212,16 @@ void scheduler_begin(struct scheduler *scheduler, struct scheduler_order *order,
         if (order->mode != SCHEDULER_FREE)
                 scheduler->order.until_ns = now + order->target;
         *order = scheduler->order;
+}
+
+uint64_t scheduler_get_received(const struct scheduler *scheduler,
+                                const struct scheduler_member *member, uint64_t now)
+{
+        const struct scheduler_order *order = &scheduler->order;
+
+        if (order->owner != member || order->mode == SCHEDULER_PAUSE || now < scheduler->start_ns)
+                return member->received;
+        return member->received + (now - scheduler->start_ns);
 }
 
 uint32_t scheduler_get_entitled(const struct scheduler *scheduler,

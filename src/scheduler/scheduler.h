@@ -42,7 +42,7 @@ struct scheduler_member {
         bool has_work;      /* by scheduler_set_work() */
         bool has_woken;     /* and has had no turn since */
         bool was_early;     /* has had its turn of this round already */
-        uint64_t received;  /* ns in turns */
+        uint64_t received;  /* ns in turns, and alone */
         uint64_t overshoot; /* ns that it ran too long and that were not taken off yet */
         uint64_t preempted; /* ns, sum of all that it ran too long */
         uint64_t progress;  /* received over weight: who has least has waited longest */
@@ -65,7 +65,7 @@ enum scheduler_mode {
 
 struct scheduler_order {
         enum scheduler_mode mode;
-        struct scheduler_member *owner;  /* whose time it is; NULL when FREE */
+        struct scheduler_member *owner;  /* whose time it is; FREE: the only one with work, or NULL */
         struct scheduler_member *member; /* the same where it runs; NULL: it has no work */
         uint64_t target;                 /* ns */
         uint64_t until_ns;               /* SCHEDULER_UNLIMITED: until something changes */
@@ -118,6 +118,10 @@ void scheduler_begin(struct scheduler *scheduler, struct scheduler_order *order,
 
 /* scheduler_is_enforcing() - is there anything to enforce, whoever has work? */
 bool scheduler_is_enforcing(const struct scheduler *scheduler);
+
+/* scheduler_get_received() - with what it has had of the turn under way. */
+uint64_t scheduler_get_received(const struct scheduler *scheduler,
+                                const struct scheduler_member *member, uint64_t now);
 
 /* scheduler_get_entitled() - of @member when all have work, in parts of the device. */
 uint32_t scheduler_get_entitled(const struct scheduler *scheduler,

@@ -65,6 +65,12 @@ static void test_one_with_work_needs_no_turns(void **state)
         now = 3 * MS; /* in the middle of the turn */
         scheduler_set_work(&scheduler, &b, false);
         assert_int_equal(decide().mode, SCHEDULER_FREE);
+        now = 13 * MS; /* it has had all the time */
+        assert_int_equal(scheduler_get_received(&scheduler, &a, now), 13 * MS);
+        scheduler_set_work(&scheduler, &a, false);
+        assert_int_equal(decide().mode, SCHEDULER_FREE);
+        now = 20 * MS;
+        assert_int_equal(scheduler_get_received(&scheduler, &a, now), 13 * MS);
 }
 
 static void test_a_turn_ends_with_the_work(void **state)

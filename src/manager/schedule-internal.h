@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_SCHEDULE_INTERNAL_H
+#define MANAGER_SCHEDULE_INTERNAL_H
+
+/* For schedule*.c. What the thread may touch it touches with the lock held. */
+
+#include <pthread.h>
+
+#include "base/list.h"
+#include "board/instance-page.h"
+#include "channels/channels.h"
+#include "manager/schedule.h"
+#include "scheduler/scheduler.h"
+
+struct schedule_guest {
+        struct list link;
+        struct guest *guest; /* the manager's thread only */
+        struct instance_page_slot *slot;
+        struct channels *channels; /* NULL: turns are taken at the gate */
+        bool is_known;             /* whether it is on the device: not before the first switch */
+        bool is_switching;         /* in the switch under way */
+        uint32_t n_failed;         /* times in a row */
+        int error;                 /* it is left alone because of this; 0: it is not */
+        bool is_error_told;
+};
+
+struct schedule_vgpu {
+        struct list link;
+        struct scheduler_member member;
+        struct instance *instance; /* the manager's thread only */
+        struct instance_page *page;
+        struct list guests;
+        bool is_held;   /* out of the turns */
+        bool is_off;    /* it should be off the device */
+        uint64_t given; /* ns of what it received, that the meter has */
+        uint32_t n_guests;
+};
+
+struct schedule {
+        struct device *device;
+        struct channels_host *owned_host;
+        struct channels_host *host; /* the same; NULL: turns are taken at the gates */
+        const char *reason;
+
+        pthread_mutex_t lock;
+        pthread_cond_t changed;
+        pthread_t thread;
+        bool has_thread, must_end;
+
+        struct scheduler scheduler;
+        struct list vgpus;
+        uint32_t n_guests;
+        int failure; /* the calls are not allowed: why */
+
+        struct channels **on, **off; /* room for all guests */
+        uint32_t room;
+
+        bool has_pending; /* at the gate: this order waits until the last turn's work is done */
+        struct scheduler_order pending;
+        uint64_t pending_until;
+
+        uint64_t n_published; /* of the log */
+};
+
+uint64_t schedule_now(void);
+
+/* schedule_is_needed() - with the lock held: is there anything for the thread to do? */
+bool schedule_is_needed(const struct schedule *schedule);
+
+/* schedule_let_on() - with the lock held: the vGPU's guests on the device, at once. */
+void schedule_let_on(struct schedule *schedule, struct schedule_vgpu *vgpu);
+
+void *schedule_run(void *schedule);
+
+#endif

@@ -1,0 +1,568 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The manager's side of the turns: who is in the schedule, and what comes out of it. */
+#include "manager/schedule.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "board/board.h"
+#include "manager/custody.h"
+#include "manager/gate.h"
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/log.h"
+#include "manager/manager.h"
+#include "manager/publisher.h"
+#include "manager/schedule-internal.h"
+
+static const char hardware_reason[] = "the run list of the device is used";
+
+/* The thread. */
+
+static void wake(struct schedule *schedule)
+{
+        pthread_cond_signal(&schedule->changed);
+}
+
+static int start_thread(struct schedule *schedule)
+{
+        sigset_t all, before;
+        int r;
+
+        if (schedule->has_thread)
+                return 0;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, &before);
+        r = -pthread_create(&schedule->thread, NULL, schedule_run, schedule);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        schedule->has_thread = r == 0;
+        return r;
+}
+
+static void end_thread(struct schedule *schedule)
+{
+        if (!schedule->has_thread)
+                return;
+        pthread_mutex_lock(&schedule->lock);
+        schedule->must_end = true;
+        wake(schedule);
+        pthread_mutex_unlock(&schedule->lock);
+        pthread_join(schedule->thread, NULL);
+        schedule->has_thread = false;
+}
+
+/* Birth and death. */
+
+static void init_lock(struct schedule *schedule)
+{
+        pthread_condattr_t attributes;
+
+        pthread_mutex_init(&schedule->lock, NULL);
+        pthread_condattr_init(&attributes);
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        pthread_cond_init(&schedule->changed, &attributes);
+        pthread_condattr_destroy(&attributes);
+}
+
+int schedule_new(struct schedule **ret_schedule, struct device *device)
+{
+        struct manager *manager = device->manager;
+        struct schedule *schedule = calloc(1, sizeof(*schedule));
+        int r = 0;
+
+        if (!schedule)
+                return -ENOMEM;
+        schedule->device = device;
+        schedule->reason = hardware_reason;
+        list_init(&schedule->vgpus);
+        scheduler_init(&schedule->scheduler);
+        init_lock(schedule);
+        if (manager->options->has_gate_turns)
+                schedule->reason = "vgpud was started with --turns gate";
+        else
+                r = channels_host_new(&schedule->owned_host, manager->simulation);
+        schedule->host = schedule->owned_host;
+        if (r < 0) {
+                schedule_free(schedule);
+                return r;
+        }
+        *ret_schedule = schedule;
+        return 0;
+}
+
+static void free_vgpu(struct schedule *schedule, struct schedule_vgpu *vgpu)
+{
+        scheduler_remove(&schedule->scheduler, &vgpu->member);
+        if (schedule->has_pending && schedule->pending.owner == &vgpu->member)
+                schedule->has_pending = false;
+        list_remove(&vgpu->link);
+        free(vgpu);
+}
+
+struct schedule *schedule_free(struct schedule *schedule)
+{
+        struct schedule_vgpu *vgpu, *after;
+
+        if (!schedule)
+                return NULL;
+        end_thread(schedule);
+        list_for_each_safe(vgpu, after, &schedule->vgpus, link)
+                schedule_forget_instance(vgpu->instance);
+        channels_host_free(schedule->owned_host);
+        pthread_cond_destroy(&schedule->changed);
+        pthread_mutex_destroy(&schedule->lock);
+        free(schedule->on);
+        free(schedule->off);
+        free(schedule);
+        return NULL;
+}
+
+/* Finding. */
+
+static struct schedule_vgpu *find_vgpu(const struct schedule *schedule,
+                                       const struct instance *instance)
+{
+        struct schedule_vgpu *vgpu;
+
+        list_for_each(vgpu, &schedule->vgpus, link)
+                if (vgpu->instance == instance)
+                        return vgpu;
+        return NULL;
+}
+
+static struct schedule_guest *find_guest(const struct schedule_vgpu *vgpu,
+                                         const struct guest *guest)
+{
+        struct schedule_guest *found;
+
+        list_for_each(found, &vgpu->guests, link)
+                if (found->guest == guest)
+                        return found;
+        return NULL;
+}
+
+/* Wherever it is: it may have moved since it was added. */
+static struct schedule *find(const struct instance *instance, struct schedule_vgpu **ret_vgpu)
+{
+        struct manager *manager = instance->manager;
+
+        for (size_t i = 0; i < manager->n_devices; i++) {
+                struct schedule *schedule = manager->device[i].schedule;
+
+                *ret_vgpu = schedule ? find_vgpu(schedule, instance) : NULL;
+                if (*ret_vgpu)
+                        return schedule;
+        }
+        return NULL;
+}
+
+/* Leaving. */
+
+static void remove_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
+                         struct schedule_guest *guest)
+{
+        if (guest->channels)
+                custody_drop_plan(guest->guest);
+        pthread_mutex_lock(&schedule->lock);
+        list_remove(&guest->link);
+        vgpu->n_guests--;
+        schedule->n_guests--;
+        pthread_mutex_unlock(&schedule->lock);
+        channels_free(guest->channels);
+        free(guest);
+}
+
+/* What it has received since the last time is the meter's. */
+static void give_to_meter(struct schedule *schedule, struct schedule_vgpu *vgpu, uint64_t now)
+{
+        uint64_t received = scheduler_get_received(&schedule->scheduler, &vgpu->member, now);
+
+        if (received <= vgpu->given)
+                return;
+        meter_add_turn(vgpu->instance, received - vgpu->given, now);
+        vgpu->given = received;
+}
+
+void schedule_hold(struct instance *instance)
+{
+        struct schedule_vgpu *vgpu;
+        struct schedule *schedule = find(instance, &vgpu);
+        struct schedule_guest *guest, *after;
+
+        if (!schedule)
+                return;
+        pthread_mutex_lock(&schedule->lock);
+        vgpu->is_held = true;
+        schedule_let_on(schedule, vgpu);
+        scheduler_set_work(&schedule->scheduler, &vgpu->member, false);
+        wake(schedule);
+        pthread_mutex_unlock(&schedule->lock);
+        list_for_each_safe(guest, after, &vgpu->guests, link)
+                remove_guest(schedule, vgpu, guest);
+}
+
+void schedule_forget(struct guest *guest)
+{
+        struct schedule_vgpu *vgpu;
+        struct schedule *schedule = find(guest->instance, &vgpu);
+        struct schedule_guest *found = schedule ? find_guest(vgpu, guest) : NULL;
+
+        if (found)
+                remove_guest(schedule, vgpu, found);
+}
+
+void schedule_forget_instance(struct instance *instance)
+{
+        struct schedule_vgpu *vgpu;
+        struct schedule *schedule = find(instance, &vgpu);
+
+        if (!schedule)
+                return;
+        schedule_hold(instance);
+        pthread_mutex_lock(&schedule->lock);
+        give_to_meter(schedule, vgpu, schedule_now());
+        free_vgpu(schedule, vgpu);
+        pthread_mutex_unlock(&schedule->lock);
+}
+
+/* Coming. */
+
+static int make_room(struct schedule *schedule)
+{
+        uint32_t room = schedule->room ? 2 * schedule->room : 16;
+        struct channels **on, **off;
+
+        if (schedule->n_guests < schedule->room)
+                return 0;
+        on = reallocarray(schedule->on, room, sizeof(*on));
+        if (on)
+                schedule->on = on;
+        off = reallocarray(schedule->off, room, sizeof(*off));
+        if (off)
+                schedule->off = off;
+        if (!on || !off)
+                return -ENOMEM;
+        schedule->room = room;
+        return 0;
+}
+
+static uint32_t portion_of(const struct instance *instance)
+{
+        uint64_t n = instance->device->memory_total / instance->frame_buffer;
+
+        return n > 0 ? (uint32_t)(SCHEDULER_WHOLE / n) : SCHEDULER_WHOLE;
+}
+
+static struct schedule_vgpu *add_vgpu(struct schedule *schedule, struct instance *instance)
+{
+        struct schedule_vgpu *vgpu = calloc(1, sizeof(*vgpu));
+
+        if (!vgpu)
+                return NULL;
+        vgpu->instance = instance;
+        vgpu->page = instance->page.map;
+        list_init(&vgpu->guests);
+        vgpu->member.id = instance->id;
+        vgpu->member.share = instance->share;
+        vgpu->member.portion = portion_of(instance);
+        pthread_mutex_lock(&schedule->lock);
+        list_append(&schedule->vgpus, &vgpu->link);
+        scheduler_add(&schedule->scheduler, &vgpu->member);
+        pthread_mutex_unlock(&schedule->lock);
+        return vgpu;
+}
+
+static int open_channels(struct schedule *schedule, const struct schedule_vgpu *vgpu,
+                         struct schedule_guest *guest)
+{
+        int r;
+
+        if (!schedule->host)
+                return 0;
+        r = channels_new(&guest->channels, schedule->host, guest->guest->pid, guest->guest->pidfd,
+                         &vgpu->page->channels[guest->guest->slot]);
+        if (r < 0)
+                return r;
+        return custody_put_plan(guest->guest, channels_get_plan_fd(guest->channels),
+                                channels_get_process_fd(guest->channels));
+}
+
+static void add_guest(struct schedule *schedule, struct schedule_vgpu *vgpu, struct guest *guest)
+{
+        struct schedule_guest *added = calloc(1, sizeof(*added));
+        int r = added ? 0 : -ENOMEM;
+
+        if (r == 0) {
+                added->guest = guest;
+                added->slot = &vgpu->page->slot[guest->slot];
+                r = open_channels(schedule, vgpu, added);
+        }
+        if (r < 0) {
+                log_event(LOG_LEVEL_WARNING, "a process takes no turns", "pid=%d error=\"%s\"",
+                          (int)guest->pid, strerror(-r));
+                if (added) {
+                        channels_free(added->channels);
+                        free(added);
+                }
+                return;
+        }
+        pthread_mutex_lock(&schedule->lock);
+        r = make_room(schedule);
+        list_append(&vgpu->guests, &added->link);
+        vgpu->n_guests++;
+        schedule->n_guests++;
+        wake(schedule);
+        pthread_mutex_unlock(&schedule->lock);
+        if (r < 0)
+                remove_guest(schedule, vgpu, added);
+}
+
+static bool takes_turns(const struct guest *guest)
+{
+        return !guest->is_dead && !guest->is_waiting && guest->gate && guest->slot != UINT32_MAX &&
+               guest->context == GUEST_CONTEXT_RUNNING;
+}
+
+static void settle_guests(struct schedule *schedule, struct schedule_vgpu *vgpu,
+                          struct instance *instance)
+{
+        struct schedule_guest *old, *after;
+        struct guest *guest;
+
+        list_for_each_safe(old, after, &vgpu->guests, link)
+                if (!takes_turns(old->guest))
+                        remove_guest(schedule, vgpu, old);
+        list_for_each(guest, &instance->guests, link)
+                if (takes_turns(guest) && !find_guest(vgpu, guest))
+                        add_guest(schedule, vgpu, guest);
+}
+
+static void settle_vgpu(struct schedule *schedule, struct instance *instance)
+{
+        struct schedule_vgpu *vgpu = find_vgpu(schedule, instance);
+
+        if (!vgpu)
+                vgpu = add_vgpu(schedule, instance);
+        if (!vgpu)
+                return;
+        pthread_mutex_lock(&schedule->lock);
+        vgpu->is_held = false;
+        if (vgpu->member.share != instance->share)
+                scheduler_set_share(&schedule->scheduler, &vgpu->member, instance->share);
+        pthread_mutex_unlock(&schedule->lock);
+        settle_guests(schedule, vgpu, instance);
+}
+
+static bool is_member(const struct instance *instance)
+{
+        return instance_is_usable(instance) && !instance->operation;
+}
+
+static void settle_vgpus(struct schedule *schedule)
+{
+        struct manager *manager = schedule->device->manager;
+        struct schedule_vgpu *vgpu, *after;
+        struct instance *instance;
+
+        list_for_each_safe(vgpu, after, &schedule->vgpus, link)
+                if (vgpu->instance->device != schedule->device || !is_member(vgpu->instance))
+                        schedule_forget_instance(vgpu->instance);
+        list_for_each(instance, &manager->instances, link)
+                if (instance->device == schedule->device && is_member(instance))
+                        settle_vgpu(schedule, instance);
+}
+
+/* What comes out. */
+
+static void tell_gates(const struct schedule *schedule)
+{
+        enum gate_watch watch = GATE_WATCH_NOTHING;
+        struct schedule_vgpu *vgpu;
+        struct schedule_guest *guest;
+
+        if (scheduler_is_enforcing(&schedule->scheduler))
+                watch = schedule->host ? GATE_WATCH_REPORT : GATE_WATCH_TURNS;
+        list_for_each(vgpu, &schedule->vgpus, link)
+                list_for_each(guest, &vgpu->guests, link)
+                        guest_watch(guest->guest, watch);
+}
+
+static void tell_failures(struct schedule *schedule)
+{
+        struct schedule_vgpu *vgpu;
+        struct schedule_guest *guest;
+
+        list_for_each(vgpu, &schedule->vgpus, link)
+                list_for_each(guest, &vgpu->guests, link) {
+                        if (guest->error == 0 || guest->is_error_told)
+                                continue;
+                        guest->is_error_told = true;
+                        log_event(LOG_LEVEL_WARNING,
+                                  "a process cannot be held off its device and takes no turns",
+                                  "vgpu=%s pid=%d error=\"%s\"", vgpu->instance->name,
+                                  (int)guest->guest->pid, strerror(-guest->error));
+                }
+        if (schedule->failure == 0 || schedule->reason == hardware_reason)
+                return;
+        log_event(LOG_LEVEL_WARNING, "turns are taken at the gates", "device=%u reason=\"%s\"",
+                  schedule->device->index, schedule->reason);
+        schedule->failure = 0;
+}
+
+/* From the clock of the turns to that of the board. */
+static uint64_t realtime_offset(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - schedule_now();
+}
+
+static void publish_log(struct schedule *schedule)
+{
+        struct board *board = publisher_get_board(schedule->device->manager->publisher);
+        uint32_t slot = board_slot_of_scheduler(board_site_of_device(schedule->device->index),
+                                                BOARD_ENGINE_GRAPHICS);
+        uint64_t offset = realtime_offset();
+        const struct scheduler *scheduler = &schedule->scheduler;
+
+        if (scheduler->n_logged - schedule->n_published > SCHEDULER_LOG_MAX)
+                schedule->n_published = scheduler->n_logged - SCHEDULER_LOG_MAX;
+        for (; schedule->n_published < scheduler->n_logged; schedule->n_published++) {
+                const struct scheduler_turn *turn =
+                        &scheduler->log[schedule->n_published % SCHEDULER_LOG_MAX];
+                const struct board_turn record = {
+                        .timestamp = turn->end + offset,
+                        .run = turn->run,
+                        .run_total = turn->run_total,
+                        .target = turn->target,
+                        .preempted = turn->preempted,
+                        .run_list = turn->id,
+                        .weight = turn->weight,
+                };
+
+                (void)board_append_turn(board, slot, &record);
+        }
+}
+
+void schedule_settle(struct device *device)
+{
+        struct schedule *schedule = device->schedule;
+        struct schedule_vgpu *vgpu;
+        uint64_t now;
+
+        if (!schedule)
+                return;
+        settle_vgpus(schedule);
+        pthread_mutex_lock(&schedule->lock);
+        if (schedule_is_needed(schedule) && start_thread(schedule) < 0)
+                log_event(LOG_LEVEL_ERROR, "no thread for the turns of a device", "device=%u",
+                          device->index);
+        now = schedule_now();
+        if (scheduler_is_enforcing(&schedule->scheduler))
+                list_for_each(vgpu, &schedule->vgpus, link)
+                        give_to_meter(schedule, vgpu, now);
+        meter_set_turns(device, scheduler_is_enforcing(&schedule->scheduler));
+        publish_log(schedule);
+        tell_gates(schedule);
+        tell_failures(schedule);
+        wake(schedule);
+        pthread_mutex_unlock(&schedule->lock);
+}
+
+/* Settings. */
+
+void schedule_configure(struct device *device, const struct board_scheduler *settings)
+{
+        struct schedule *schedule = device->schedule;
+        struct scheduler_settings asked = {
+                .policy = settings->policy,
+                .is_adaptive = settings->arr == BOARD_ARR_ENABLED,
+                .frequency = settings->frequency,
+                .averaging_factor = settings->averaging_factor,
+                .time_slice = settings->time_slice,
+        };
+
+        if (!schedule)
+                return;
+        pthread_mutex_lock(&schedule->lock);
+        scheduler_configure(&schedule->scheduler, &asked);
+        wake(schedule);
+        pthread_mutex_unlock(&schedule->lock);
+        publisher_touch(device->manager->publisher);
+}
+
+int schedule_check_share(const struct device *device, const struct instance *instance,
+                         uint32_t share, struct failure *failure)
+{
+        const struct manager *manager = device->manager;
+        const struct instance *other;
+        uint32_t sum = 0;
+
+        if (share > 100)
+                return failure_parameter(failure, "share", "0 means no share",
+                                         "a share is a percentage of the device: 1 to 100, not %u",
+                                         share);
+        list_for_each(other, &manager->instances, link)
+                if (other->device == device && other != instance)
+                        sum += other->share;
+        if (sum + share <= 100 || share == 0)
+                return 0;
+        return failure_parameter(failure, "share", "vgpu scheduler show says who has how much",
+                                 "the shares of device %u would add up to %u %%: %u %% are left",
+                                 device->index, sum + share, sum < 100 ? 100 - sum : 0);
+}
+
+/* What is shown. */
+
+void schedule_get(const struct device *device, struct schedule_view *ret_view)
+{
+        struct schedule *schedule = device->schedule;
+
+        pthread_mutex_lock(&schedule->lock);
+        *ret_view = (struct schedule_view){
+                .mode = schedule->host ? SCHEDULE_HARDWARE : SCHEDULE_GATE,
+                .reason = schedule->reason,
+                .settings = schedule->scheduler.settings,
+                .slice = scheduler_settings_get_slice(&schedule->scheduler.settings),
+                .n_turns = schedule->scheduler.n_logged,
+                .is_taking_turns = schedule->scheduler.order.mode != SCHEDULER_FREE,
+        };
+        if (!scheduler_is_enforcing(&schedule->scheduler)) {
+                ret_view->mode = SCHEDULE_OFF;
+                ret_view->reason = ret_view->settings.policy == SCHEDULER_BEST_EFFORT
+                                           ? "best effort, and fewer than two vGPUs or no share: "
+                                             "the driver divides the time"
+                                           : "there are fewer than two vGPUs";
+        }
+        pthread_mutex_unlock(&schedule->lock);
+}
+
+bool schedule_get_share(const struct instance *instance, struct schedule_share *ret_share)
+{
+        struct schedule_vgpu *vgpu;
+        struct schedule *schedule = find(instance, &vgpu);
+        const struct schedule_guest *guest;
+
+        if (!schedule)
+                return false;
+        pthread_mutex_lock(&schedule->lock);
+        *ret_share = (struct schedule_share){
+                .entitled = scheduler_get_entitled(&schedule->scheduler, &vgpu->member),
+                .received =
+                        scheduler_get_received(&schedule->scheduler, &vgpu->member, schedule_now()),
+                .has_work = vgpu->member.has_work,
+                .is_off = vgpu->is_off,
+                .is_enforced = true,
+        };
+        list_for_each(guest, &vgpu->guests, link)
+                if (guest->error < 0) {
+                        ret_share->is_enforced = false;
+                        ret_share->error = guest->error;
+                }
+        pthread_mutex_unlock(&schedule->lock);
+        return true;
+}

@@ -1,0 +1,214 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Turns: shares are kept in hardware and at the gate, and nobody is ever left off the device."""
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from harness import DEADLINE, MIB, CallError, Host, expect_error, wait_for
+
+BEST_EFFORT, EQUAL_SHARE, FIXED_SHARE = 1, 2, 3
+
+
+class Busy:
+    """guest-busy: one kernel after the other, and all of its memory compared at the end."""
+
+    def __init__(self, host, vgpu, microseconds=3000):
+        environment = dict(os.environ, **host.call("PrepareRun", name=vgpu)["environment"])
+        self.process = subprocess.Popen([os.environ["TEST_GUESTS"] + "/guest-busy",
+                                         str(microseconds), "64K"], env=environment, text=True,
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=host.log)
+        self.pid = self.process.pid
+        assert self.process.stdout.readline() == "ready\n"
+
+    def finish(self):
+        self.process.stdin.close()
+        assert self.process.wait(DEADLINE) == 0
+        line = self.process.stdout.read()
+        assert line.endswith("ok\n"), line
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+class Turns(unittest.TestCase):
+    OPTIONS = ()
+    MODE = "hardware"
+    TOLERANCE = 3
+    MICROSECONDS = 200000  # of a kernel: so long that what is between two of them does not count
+
+    def setUp(self):
+        self.host = self.enterContext(Host(options=self.OPTIONS))
+        self.host.start()
+
+    def create(self, name, **parameters):
+        self.host.call("CreateVgpu", name=name, frame_buffer=64 * MIB, device="0", **parameters)
+
+    def busy(self, vgpu, microseconds=None):
+        guest = Busy(self.host, vgpu, microseconds or self.MICROSECONDS)
+        self.host.guests.append(guest)
+        return guest
+
+    def scheduler(self):
+        return self.host.call("GetScheduler", device="0")
+
+    def vgpu(self, name):
+        return next(one for one in self.scheduler()["vgpus"] if one["name"] == name)
+
+    def received(self):
+        return {one["name"]: one["received"] for one in self.scheduler()["vgpus"]}
+
+    def wait_turns(self, n):
+        target = self.scheduler()["turns"] + n
+        wait_for(f"{n} turns", lambda: self.scheduler()["turns"] >= target)
+
+    def shares_of(self, n_turns):
+        """What each got of what all got, in percent, over so many turns."""
+        self.wait_turns(4)
+        before = self.received()
+        self.wait_turns(n_turns)
+        after = self.received()
+        total = sum(after.values()) - sum(before.values())
+        return {name: 100 * (after[name] - before[name]) / total for name in after}
+
+    def assert_shares(self, n_turns, **expected):
+        got = self.shares_of(n_turns)
+        for name, percent in expected.items():
+            self.assertAlmostEqual(got[name], percent, delta=self.TOLERANCE, msg=str(got))
+
+    def test_shares_are_kept(self):
+        self.create("train", share=75)
+        self.create("serve", share=25)
+        self.assertEqual(self.scheduler()["vgpus"][0]["entitled"], 75)
+        guests = [self.busy("train"), self.busy("serve")]
+        self.assert_shares(60, train=75, serve=25)
+        self.assertEqual(self.scheduler()["mode"], self.MODE)
+        for guest in guests:
+            guest.finish()
+        wait_for("the turns to end", lambda: not self.scheduler()["taking_turns"])
+
+    def test_a_share_is_the_vgpus(self):
+        """Three processes of one get no more than the one of the other."""
+        self.host.call("SetScheduler", device="0", policy=EQUAL_SHARE, frequency=100)
+        self.create("many")
+        self.create("one")
+        guests = [self.busy(name) for name in ("many", "many", "many", "one")]
+        self.assert_shares(40, many=50, one=50)
+        for guest in guests:
+            guest.finish()
+
+    def test_a_fixed_share_is_kept_alone(self):
+        self.host.call("SetScheduler", device="0", policy=FIXED_SHARE, frequency=100,
+                       averaging_factor=2)
+        self.create("alone", share=25)
+        self.busy("alone")
+        self.wait_turns(6)
+        before, begin = self.received()["alone"], time.monotonic()
+        self.wait_turns(20)
+        part = (self.received()["alone"] - before) / (time.monotonic() - begin)
+        self.assertAlmostEqual(part, 0.25, delta=0.04)
+
+    def test_who_has_no_work_takes_no_turn(self):
+        self.create("works", share=10)
+        self.create("sleeps", share=90)
+        self.busy("works")
+        self.host.guest("sleeps", "--pause", "600000")
+        wait_for("it to be seen", lambda: not self.vgpu("sleeps")["has_work"])
+        before = self.received()["works"]
+        wait_for("time for who works", lambda: self.received()["works"] > before + 0.3)
+        self.assertFalse(self.scheduler()["taking_turns"])
+
+    def test_the_log_is_on_the_board(self):
+        self.create("a", share=60)
+        self.create("b", share=40)
+        self.busy("a"), self.busy("b")
+        self.wait_turns(12)
+        log = self.host.call("GetSchedulerLog", device="0")
+        turns = log["turns"]
+        self.assertGreaterEqual(len(turns), 12)
+        self.assertEqual({turn["name"] for turn in turns}, {"a", "b"})
+        for one, after in zip(turns, turns[1:]):
+            self.assertLessEqual(one["timestamp"], after["timestamp"])
+        later = self.host.call("GetSchedulerLog", device="0", **{"from": log["next"]})
+        self.assertTrue(all(turn["number"] >= log["next"] for turn in later["turns"]))
+
+    def test_a_policy_is_not_changed_under_running_processes(self):
+        self.create("a")
+        self.host.call("SetScheduler", device="0", policy=EQUAL_SHARE)
+        guest = self.busy("a")
+        with self.assertRaises(CallError) as caught:
+            self.host.call("SetScheduler", device="0", policy=FIXED_SHARE)
+        self.assertIn("in a", str(caught.exception))
+        guest.finish()
+        wait_for("it to be gone", lambda: not self.host.vgpu("a")["processes"])
+        self.host.call("SetScheduler", device="0", policy=FIXED_SHARE)
+
+    def test_shares_must_fit(self):
+        self.create("a", share=75)
+        expect_error("InvalidParameter", self.create, "b", share=26)
+        expect_error("InvalidParameter", self.create, "b", share=101)
+        self.create("b", share=25)
+        expect_error("InvalidParameter", self.host.call, "SetVgpuShare", vgpu="a", percent=76)
+        self.host.call("SetVgpuShare", vgpu="a", percent=10)
+        self.host.kill_manager()
+        self.host.start()
+        self.assertEqual(self.host.vgpu("a")["share"], 10, "it outlives the manager")
+
+    # One percent of the time: it is off the device nearly always.
+
+    def rarely_on(self):
+        self.host.call("SetScheduler", device="0", policy=FIXED_SHARE, frequency=500)
+        self.create("rare", share=1)
+        guest = self.busy("rare", 300000)
+        wait_for("it to wait", lambda: self.vgpu("rare")["waits"])
+        return guest
+
+    def test_the_manager_dies(self):
+        guest = self.rarely_on()
+        self.host.kill_manager()
+        guest.finish()  # 0.3 s of work, of which it had 1 percent
+
+    def test_the_manager_and_the_keeper_die(self):
+        guest = self.rarely_on()
+        for pid in self.host.keepers():
+            os.kill(pid, signal.SIGKILL)
+        self.host.kill_manager()
+        self.host.start()
+        wait_for("it to be back", lambda: self.vgpu("rare")["enforced"])
+        self.host.call("SetVgpuShare", vgpu="rare", percent=100)
+        guest.finish()
+
+    def test_who_waits_can_be_killed(self):
+        guest = self.rarely_on()
+        guest.close()
+        wait_for("it to be gone", lambda: not self.host.vgpu("rare")["processes"])
+        self.host.call("RemoveVgpu", name="rare")
+
+    def test_who_waits_can_be_suspended_and_moved(self):
+        guest = self.rarely_on()
+        client = self.host.client()
+        client.call("SuspendVgpu", name="rare")
+        client.call("ResumeVgpu", name="rare")
+        wait_for("it to wait again", lambda: self.vgpu("rare")["waits"])
+        client.call("MigrateVgpu", name="rare", device="1")
+        guest.finish()
+
+
+class AtTheGate(Turns):
+    """The same, as far as it can be the same: what is on the device ends there."""
+    OPTIONS = ("--turns", "gate")
+    MODE = "gate"
+    TOLERANCE = 15
+    MICROSECONDS = 4000
+    test_shares_must_fit = test_the_log_is_on_the_board = None  # has nothing to do with the gate
+    test_a_policy_is_not_changed_under_running_processes = None
+    test_the_manager_and_the_keeper_die = None
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
