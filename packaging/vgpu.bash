@@ -5,13 +5,23 @@
 
 _vgpu_commands() {
         echo devices create run ls suspend resume migrate rm checkpoint top accounting usage info \
-                env simulate show types utilization sessions licence metadata placements heterogeneous capabilities version-range
+                env simulate show types utilization sessions licence metadata placements heterogeneous capabilities version-range \
+                share scheduler
+}
+
+_vgpu_scheduler_options() {
+        echo --device
+        case $1 in
+        set) echo --policy --timeslice --frequency --averaging-factor --no-arr ;;
+        log) echo --follow ;;
+        esac
 }
 
 _vgpu_options() {
         case $1 in
         devices) echo --names ;;
-        create) echo --fb --device ;;
+        create) echo --fb --device --share ;;
+        scheduler) _vgpu_scheduler_options "$2" ;;
         run) echo --vgpu --fb --name --device ;;
         ls) echo --long --names ;;
         suspend) echo --keep-context --timeout ;;
@@ -107,15 +117,17 @@ _vgpu() {
         --sort) choices="gpu memory encoder time name" ;;
         --since | --until) choices="today 7d" ;;
         --fb | --name | --timeout | --delay | --gpu | --gpu-instance) return ;;
+        --share | --timeslice | --frequency | --averaging-factor) return ;;
         -o | --output) compopt -o default && return ;;
         --for) choices="running locked checkpointed" ;;
+        --policy) choices="best-effort equal-share fixed-share" ;;
         *)
                 case $word in
-                -*) choices=$(_vgpu_options "$command") ;;
+                -*) choices=$(_vgpu_options "$command" "${COMP_WORDS[2]}") ;;
                 *)
                         case $command in
                         help) choices=$(_vgpu_commands) ;;
-                        ls | suspend | resume | migrate | rm | accounting | show | licence | sessions)
+                        ls | suspend | resume | migrate | rm | share | accounting | show | licence | sessions)
                                 choices=$(_vgpu_ask ls)
                                 ;;
                         heterogeneous) choices="on off" ;;
@@ -130,6 +142,7 @@ _vgpu() {
                                 fi
                                 ;;
                         checkpoint) choices=$(_vgpu_checkpoint) ;;
+                        scheduler) [ "$COMP_CWORD" -eq 2 ] && choices="show set log" ;;
                         run) choices="--vgpu --fb" ;;
                         simulate) choices=$(_vgpu_scenarios) ;;
                         esac

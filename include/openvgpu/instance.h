@@ -67,6 +67,7 @@ struct vgpu_instance {
         int64_t created_seconds;    /* since the epoch */
         size_t n_processes;
         const struct vgpu_process *const *processes;
+        uint32_t share; /* percent of its device's time; 0: none */
 };
 
 struct vgpu_instance_list {
@@ -102,10 +103,11 @@ struct vgpu_instance_options {
         const char *device;    /* index, UUID or beginning of a UUID; NULL: where most is left */
         uint64_t frame_buffer; /* bytes, the quota; must be set */
         bool is_transient;     /* remove it when the calling process and all its guests are gone */
+        uint32_t share;        /* percent of the device's time; 0: none (turns.h) */
 };
 
 /* clang-format off */
-#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false }
+#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false, 0 }
 /* clang-format on */
 
 /**

@@ -216,3 +216,32 @@ int arguments_get_seconds(const struct arguments *arguments, const char *name, d
         *value = seconds;
         return 0;
 }
+
+int arguments_get_number(const struct arguments *arguments, const char *name,
+                         const struct arguments_range *range, uint32_t *value)
+{
+        const char *text = arguments_get(arguments, name);
+        double number;
+        char *end;
+
+        if (!text)
+                return 0;
+        number = strtod(text, &end);
+        if (*text < '0' || *text > '9' || strcmp(end, range->unit) != 0)
+                return say_usage(arguments, range->example, "--%s: '%s' is not what is meant", name,
+                                 text);
+        if (number < range->min || number > range->max)
+                return say_usage(arguments, range->example, "--%s must be %g%s to %g%s, not %s",
+                                 name, range->min, range->unit, range->max, range->unit, text);
+        *value = (uint32_t)(number * range->scale);
+        return 0;
+}
+
+int arguments_get_percent(const struct arguments *arguments, const char *name, uint32_t *value)
+{
+        static const struct arguments_range range = {
+                .unit = "", .min = 1, .max = 100, .scale = 1, .example = "a percentage: --share 25"
+        };
+
+        return arguments_get_number(arguments, name, &range, value);
+}

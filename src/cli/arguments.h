@@ -39,6 +39,19 @@ const char *arguments_get(const struct arguments *arguments, const char *name);
  * not given; an exit code after they have said what is wrong.
  */
 int arguments_get_size(const struct arguments *arguments, const char *name, uint64_t *value);
+int arguments_get_percent(const struct arguments *arguments, const char *name, uint32_t *value);
+
+/*
+ * A number in a range, with a unit ("": none) behind it: "5ms". @scale: of 1 in the result. 0 is the
+ * default and not accepted. Otherwise as above.
+ */
+struct arguments_range {
+        const char *unit;
+        double min, max, scale;
+        const char *example;
+};
+int arguments_get_number(const struct arguments *arguments, const char *name,
+                         const struct arguments_range *range, uint32_t *value);
 int arguments_get_seconds(const struct arguments *arguments, const char *name, double *value);
 
 #endif

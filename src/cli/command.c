@@ -7,25 +7,22 @@
 #include "base/text.h"
 
 const struct command *const commands[] = {
-        &command_devices,       &command_create,
-        &command_run,           &command_ls,
-        &command_suspend,       &command_resume,
-        &command_migrate,       &command_rm,
-        &command_checkpoint,    &command_top,
-        &command_accounting,    &command_usage,
-        &command_info,          &command_env,
-        &command_simulate,      &command_show,
-        &command_types,         &command_utilization,
-        &command_sessions,      &command_licence,
-        &command_metadata,      &command_placements,
-        &command_heterogeneous, &command_capabilities,
-        &command_version_range, NULL,
+        &command_devices,       &command_create,      &command_run,           &command_ls,
+        &command_suspend,       &command_resume,      &command_migrate,       &command_rm,
+        &command_checkpoint,    &command_top,         &command_accounting,    &command_usage,
+        &command_info,          &command_env,         &command_simulate,      &command_show,
+        &command_types,         &command_utilization, &command_sessions,      &command_licence,
+        &command_metadata,      &command_placements,  &command_heterogeneous, &command_capabilities,
+        &command_version_range, &command_share,       &command_scheduler,     NULL,
 };
 
 static const struct command *const pairs[] = {
         &command_checkpoint_dump,
         &command_checkpoint_load,
         &command_checkpoint_check,
+        &command_scheduler_show,
+        &command_scheduler_set,
+        &command_scheduler_log,
         NULL,
 };
 

@@ -51,6 +51,10 @@ extern const struct command command_accounting, command_capabilities, command_ch
         command_suspend, command_top, command_types, command_usage, command_utilization,
         command_version_range;
 
+/* 'vgpu scheduler ...' and the share of a vGPU. */
+extern const struct command command_scheduler, command_scheduler_set, command_scheduler_show,
+        command_scheduler_log, command_share;
+
 /* All of them, in the order of the help; ends with NULL. */
 extern const struct command *const commands[];
 

@@ -21,6 +21,9 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
                 return r;
         options.name = arguments->n_words > 0 ? arguments->words[0] : NULL;
         options.device = arguments_get(arguments, "device");
+        r = arguments_get_percent(arguments, "share", &options.share);
+        if (r != 0)
+                return r;
 
         if (vgpu_instance_create(client, &options, &instance) < 0)
                 return say_error(arguments, client);
@@ -39,12 +42,15 @@ static const struct option options[] = {
         { .name = "device",
           .argument = "DEVICE",
           .help = "index, UUID or beginning of a UUID; else where most is left" },
+        { .name = "share",
+          .argument = "PERCENT",
+          .help = "of the GPU's time, when others want it too: 1 to 100" },
         { .name = NULL },
 };
 
 const struct command command_create = {
         .name = "create",
-        .usage = "[NAME] --fb SIZE [--device DEVICE]",
+        .usage = "[NAME] --fb SIZE [--device DEVICE] [--share PERCENT]",
         .summary = "make a vGPU: a slice of a GPU with a quota of its memory",
         .description =
                 "Makes a vGPU, which stays until 'vgpu rm'. It belongs to the user who makes "

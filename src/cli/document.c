@@ -40,14 +40,15 @@ static json_t *from_instance(const struct vgpu_instance *instance)
         for (size_t i = 0; i < instance->n_processes; i++)
                 if (json_array_append_new(processes, from_process(instance->processes[i])) < 0)
                         return NULL;
-        return json_pack("{si ss ss si ss ss sI sI sb sI sI sO}", "id", instance->id, "name",
+        return json_pack("{si ss ss si ss ss sI sI sb sI sI si sO}", "id", instance->id, "name",
                          instance->name, "uuid", instance->uuid, "device", instance->device,
                          "device_uuid", instance->device_uuid, "state",
                          vgpu_instance_state_get_name(instance->state), "frame_buffer",
                          (json_int_t)instance->frame_buffer, "frame_buffer_used",
                          (json_int_t)instance->frame_buffer_used, "transient",
                          instance->is_transient, "owner", (json_int_t)instance->owner, "created",
-                         (json_int_t)instance->created_seconds, "processes", processes);
+                         (json_int_t)instance->created_seconds, "share", instance->share,
+                         "processes", processes);
 }
 
 json_t *document_from_instance(const struct vgpu_instance *instance)
@@ -73,6 +74,48 @@ json_t *document_from_report(const struct vgpu_operation_report *report)
                          report->context_seconds, "drain_seconds", report->drain_seconds,
                          "processes", report->n_processes, "from_device", report->from_device,
                          "to_device", report->to_device);
+}
+
+static json_t *from_turns_vgpu(const struct vgpu_turns_vgpu *vgpu)
+{
+        return json_pack("{ss si si sf sf sb sb sb ss}", "name", vgpu->name, "id", vgpu->id,
+                         "share", vgpu->share, "entitled", vgpu->entitled_percent, "received",
+                         vgpu->received_seconds, "has_work", vgpu->has_work, "waits", vgpu->waits,
+                         "enforced", vgpu->is_enforced, "error", vgpu->error);
+}
+
+json_t *document_from_turns(const struct vgpu_turns *turns)
+{
+        CLEANUP(json_decrefp) json_t *vgpus = json_array();
+
+        for (size_t i = 0; i < turns->n_vgpus; i++)
+                if (json_array_append_new(vgpus, from_turns_vgpu(turns->vgpus[i])) < 0)
+                        return NULL;
+        return json_pack("{si ss ss si sb si si sI sI sb sO}", "device", turns->device, "mode",
+                         turns->mode, "reason", turns->reason, "policy", turns->policy, "arr",
+                         turns->has_arr, "averaging_factor", turns->average_factor, "frequency",
+                         turns->frequency_hz, "time_slice", (json_int_t)turns->timeslice_ns,
+                         "turns", (json_int_t)turns->n_turns, "taking_turns", turns->are_taken,
+                         "vgpus", vgpus);
+}
+
+static json_t *from_entry(const struct vgpu_turns_entry *entry)
+{
+        return json_pack("{sI sI si ss sI sI sI sI si}", "number", (json_int_t)entry->number,
+                         "timestamp", (json_int_t)entry->timestamp_ns, "id", entry->id, "name",
+                         entry->name, "run", (json_int_t)entry->run_ns, "run_total",
+                         (json_int_t)entry->run_total_ns, "target", (json_int_t)entry->target_ns,
+                         "preempted", (json_int_t)entry->preempted_ns, "weight", entry->weight);
+}
+
+json_t *document_from_turns_log(const struct vgpu_turns_log *log)
+{
+        CLEANUP(json_decrefp) json_t *turns = json_array();
+
+        for (size_t i = 0; i < log->n_entries; i++)
+                if (json_array_append_new(turns, from_entry(log->entries[i])) < 0)
+                        return NULL;
+        return json_pack("{sI sO}", "next", (json_int_t)log->next, "turns", turns);
 }
 
 static json_t *from_pool(const struct vgpu_pool *pool)

@@ -29,6 +29,10 @@ static const struct json_field fields[] = {
         JSON_FIELD(BOOL, vgpu_instance, is_transient, "transient"),
         JSON_FIELD(U32, vgpu_instance, owner, "owner"),
         JSON_FIELD(TIME, vgpu_instance, created_seconds, "created"),
+        { .name = "share",
+          .type = JSON_FIELD_U32,
+          .offset = offsetof(struct vgpu_instance, share),
+          .is_optional = true },
 };
 
 static const struct json_field process_fields[] = {
@@ -236,6 +240,8 @@ static int add_options(struct vgpu_client *client, json_t *parameters,
                                json_integer((json_int_t)options->frame_buffer));
         if (r == 0 && options->is_transient)
                 r = client_add(client, parameters, "transient", json_true());
+        if (r == 0 && options->share)
+                r = client_add(client, parameters, "share", json_integer(options->share));
         return r;
 }
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "cli/document.h"
+#include "cli/say.h"
+#include "cli/table.h"
+#include "cli/turns.h"
+
+static const struct column columns[] = {
+        { "VGPU", false },    { "SHARE", true }, { "ENTITLED", true },
+        { "RECEIVED", true }, { "NOW", false },  { NULL, false },
+};
+
+static const char *now_of(const struct vgpu_turns_vgpu *vgpu)
+{
+        if (vgpu->error[0])
+                return vgpu->error;
+        if (!vgpu->is_enforced)
+                return "away";
+        if (!vgpu->has_work)
+                return "idle";
+        return vgpu->waits ? "waits" : "runs";
+}
+
+static int print_vgpus(const struct arguments *arguments, const struct vgpu_turns *turns)
+{
+        CLEANUP(table_deinitp) struct table table;
+
+        if (turns->n_vgpus == 0)
+                return 0;
+        table_init(&table, columns);
+        for (size_t i = 0; i < turns->n_vgpus; i++) {
+                const struct vgpu_turns_vgpu *vgpu = turns->vgpus[i];
+
+                table_add(&table, "%s", vgpu->name);
+                if (vgpu->share)
+                        table_add(&table, "%u %%", vgpu->share);
+                else
+                        table_add(&table, "-");
+                table_add(&table, "%.1f %%", vgpu->entitled_percent);
+                table_add(&table, "%.2f s", vgpu->received_seconds);
+                table_add(&table, "%s", now_of(vgpu));
+        }
+        printf("\n");
+        if (table_print(&table) < 0)
+                return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory");
+        return 0;
+}
+
+static void print_state(const struct vgpu_turns *turns)
+{
+        printf("GPU %u: %s, time slice %.2f ms", turns->device,
+               vgpu_scheduler_policy_get_name((enum vgpu_scheduler_policy)turns->policy),
+               (double)turns->timeslice_ns / 1e6);
+        if (turns->has_arr)
+                printf(" (%u a second), adaptive round robin over %u turns", turns->frequency_hz,
+                       turns->average_factor);
+        printf("\nturns: %s, because %s; %llu so far%s\n", turns->mode, turns->reason,
+               (unsigned long long)turns->n_turns,
+               turns->are_taken ? ", and going on" : ", none just now");
+}
+
+static int run(const struct arguments *arguments, struct vgpu_client *client)
+{
+        CLEANUP(vgpu_turns_freep) struct vgpu_turns *turns = NULL;
+
+        if (vgpu_turns_lookup(client, turns_device(arguments), &turns) < 0)
+                return say_error(arguments, client);
+        if (arguments->is_json)
+                return document_print(arguments, document_from_turns(turns));
+        print_state(turns);
+        return print_vgpus(arguments, turns);
+}
+
+static const struct option options[] = { TURNS_DEVICE_OPTION, { .name = NULL } };
+
+const struct command command_scheduler = {
+        .name = "scheduler",
+        .usage = "[show | set | log] [--device DEVICE]",
+        .summary = "show or set how the time of a GPU is divided",
+        .description = "'vgpu scheduler' alone is 'vgpu scheduler show'. See also\n"
+                       "\n"
+                       "  vgpu help scheduler show\n"
+                       "  vgpu help scheduler set\n"
+                       "  vgpu help scheduler log\n",
+        .options = options,
+        .run = run,
+};
+
+const struct command command_scheduler_show = {
+        .name = "scheduler show",
+        .usage = "[--device DEVICE]",
+        .summary = "show how the time of a GPU is divided",
+        .description =
+                "Shows the policy of a GPU, how turns are enforced and why so, and of each vGPU:\n"
+                "\n"
+                "  SHARE     what it was given with --share or 'vgpu share'\n"
+                "  ENTITLED  what it gets when all vGPUs have work\n"
+                "  RECEIVED  GPU time, measured by its turns\n"
+                "  NOW       runs, waits for its turn, is idle, or away: suspended or moving\n",
+        .options = options,
+        .run = run,
+};

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/document.h"
+#include "cli/instance.h"
+#include "cli/say.h"
+#include "cli/turns.h"
+
+static int get_percent(const struct arguments *arguments, uint32_t *percent)
+{
+        const char *text = arguments->words[1];
+        unsigned long number;
+        char *end;
+
+        if (strcmp(text, "none") == 0) {
+                *percent = 0;
+                return 0;
+        }
+        number = strtoul(text, &end, 10);
+        if (*text < '0' || *text > '9' || *end || number < 1 || number > 100)
+                return say_usage(arguments, "1 to 100, or 'none'", "'%s' is no share", text);
+        *percent = (uint32_t)number;
+        return 0;
+}
+
+static int run(const struct arguments *arguments, struct vgpu_client *client)
+{
+        CLEANUP(vgpu_instance_freep) struct vgpu_instance *instance = NULL;
+        uint32_t percent = 0;
+        int r = get_percent(arguments, &percent);
+
+        if (r != 0)
+                return r;
+        if (vgpu_turns_set_share(client, arguments->words[0], percent) < 0 ||
+            vgpu_instance_lookup(client, arguments->words[0], &instance) < 0)
+                return say_error(arguments, client);
+        if (arguments->is_json)
+                return document_print(arguments, document_from_instance(instance));
+        if (percent)
+                printf("%s: %u %% of the time of GPU %u\n", instance->name, percent,
+                       instance->device);
+        else
+                printf("%s: no share\n", instance->name);
+        return 0;
+}
+
+static const struct option options[] = { { .name = NULL } };
+
+const struct command command_share = {
+        .name = "share",
+        .usage = "NAME PERCENT",
+        .summary = "give a vGPU a share of its GPU's time",
+        .description =
+                "Gives a vGPU a share of its GPU's time, 1 to 100, or 'none'; for root. It counts at\n"
+                "once, also while programs run, under the policies best-effort and fixed-share.\n"
+                "'vgpu scheduler show' tells what each received.\n",
+        .options = options,
+        .n_words_min = 2,
+        .n_words_max = 2,
+        .word = "name",
+        .run = run,
+};
