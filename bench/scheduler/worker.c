@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What keeps a device busy in the benchmark of the scheduler: bench-worker KIND PACE FILE
+ *
+ * KIND  busy:MS   kernels that fill the device, of MS milliseconds when alone
+ *       small     20 kernels of 20 us on a part of the device, then a wait: an interactive guest
+ *       memory    sets 1 GiB again and again
+ *       burst     one kernel of a millisecond every 50 ms: notes how long each took
+ *       sleep     nothing
+ *       pace      print how many rounds of the kernel's loop make a millisecond, and end
+ * PACE  that number: all workers measure work alike, whoever else ran when they began
+ * FILE  512 words: [0] work done, in milliseconds of the whole device or in kernels; [1] ready;
+ *       [2] set by others: end; [3] number of bursts, [4...] the last 500 of them in microseconds
+ *
+ * Work is rounds of a loop and not time, so that a kernel that is held off the device does none.
+ */
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "tests/guests/driver.h"
+
+#define WORDS                512
+#define EVENT_BLOCKING       1
+#define EVENT_WITHOUT_TIMING 2
+
+#define FULL 1056 /* blocks of 256 threads: one wave on an H200 */
+
+static const char kernels[] =
+        ".version 7.0\n.target sm_70\n.address_size 64\n"
+        ".visible .entry spin(.param .u32 n, .param .u64 to) {\n"
+        ".reg .u32 %r<2>; .reg .u64 %d<2>; .reg .f32 %f<8>; .reg .pred %p<3>;\n"
+        "ld.param.u32 %r1, [n]; ld.param.u64 %d1, [to];\n"
+        "mov.f32 %f1, 0f3F800001; mov.f32 %f2, 0f3F7FFFFF; mov.f32 %f3, 0f3F000000;\n"
+        "mov.f32 %f4, %f1; mov.f32 %f5, %f2; mov.f32 %f6, %f3;\n"
+        "again: fma.rn.f32 %f1, %f1, %f2, %f3; fma.rn.f32 %f4, %f4, %f2, %f3;\n"
+        "fma.rn.f32 %f5, %f5, %f2, %f3; fma.rn.f32 %f6, %f6, %f2, %f3;\n"
+        "sub.u32 %r1, %r1, 1; setp.ne.u32 %p1, %r1, 0; @%p1 bra again;\n"
+        "add.f32 %f1, %f1, %f4; add.f32 %f1, %f1, %f5; add.f32 %f1, %f1, %f6;\n"
+        "setp.eq.f32 %p2, %f1, 0f12345678; @%p2 st.global.f32 [%d1], %f1; ret; }\n";
+
+static CUfunction spin;
+static CUdeviceptr memory;
+static _Atomic uint64_t *words;
+static uint32_t pace;
+
+static void launch(uint32_t rounds, unsigned int blocks)
+{
+        void *parameters[] = { &rounds, &memory };
+
+        must(DRIVER(cuLaunchKernel)(spin, blocks, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL));
+}
+
+static void finish(uint64_t done)
+{
+        must(DRIVER(cuCtxSynchronize)());
+        atomic_fetch_add(&words[0], done);
+}
+
+/* Waits for the batch before the last one: the device is never without work. */
+static void finish_one_before(uint64_t done)
+{
+        static CUevent events[2];
+        static unsigned int n;
+
+        for (int i = 0; n == 0 && i < 2; i++)
+                must(DRIVER(cuEventCreate)(&events[i], EVENT_BLOCKING | EVENT_WITHOUT_TIMING));
+        must(DRIVER(cuEventRecord)(events[n++ % 2], NULL));
+        if (n == 1)
+                return;
+        must(DRIVER(cuEventSynchronize)(events[n % 2]));
+        atomic_fetch_add(&words[0], done);
+}
+
+static void work_busy(unsigned int ms)
+{
+        unsigned int batch = ms >= 20 ? 1 : 10;
+
+        for (unsigned int i = 0; i < batch; i++)
+                launch(pace * ms, FULL);
+        finish_one_before((uint64_t)batch * ms);
+}
+
+static void work_small(unsigned int ms)
+{
+        (void)ms;
+        for (int i = 0; i < 20; i++)
+                launch(pace / 50 + 1, 16);
+        finish(20);
+}
+
+static void work_memory(unsigned int ms)
+{
+        (void)ms;
+        for (unsigned int i = 0; i < 4; i++)
+                must(DRIVER(cuMemsetD32Async)(memory, i, (1u << 30) / 4, NULL));
+        finish_one_before(4);
+}
+
+static void work_burst(unsigned int ms)
+{
+        double begin = now();
+        uint64_t n = words[3];
+
+        (void)ms;
+        launch(pace, FULL);
+        finish(1);
+        words[4 + n % (WORDS - 4)] = (uint64_t)((now() - begin) * 1e6);
+        words[3] = n + 1;
+        usleep(50000);
+}
+
+static void work_sleep(unsigned int ms)
+{
+        (void)ms;
+        usleep(10000);
+}
+
+static const struct {
+        const char *name;
+        void (*work)(unsigned int ms);
+} kinds[] = { { "busy:", work_busy },
+              { "small", work_small },
+              { "memory", work_memory },
+              { "burst", work_burst },
+              { "sleep", work_sleep } };
+
+static void start(void)
+{
+        CUcontext context;
+        CUmodule module;
+        CUdevice device;
+
+        must(DRIVER(cuInit)(0));
+        must(DRIVER(cuDeviceGet)(&device, 0));
+        must(DRIVER(cuDevicePrimaryCtxRetain)(&context, device));
+        must(DRIVER(cuCtxSetCurrent)(context));
+        must(DRIVER(cuModuleLoadData)(&module, kernels));
+        must(DRIVER(cuModuleGetFunction)(&spin, module, "spin"));
+        must(DRIVER(cuMemAlloc_v2)(&memory, 1u << 30));
+        launch(1000, FULL);
+        must(DRIVER(cuCtxSynchronize)());
+}
+
+static int print_pace(void)
+{
+        const uint32_t rounds = 2000000;
+        double best = 1e9;
+
+        for (int i = 0; i < 5; i++) {
+                double begin = now();
+
+                launch(rounds, FULL);
+                must(DRIVER(cuCtxSynchronize)());
+                best = now() - begin < best ? now() - begin : best;
+        }
+        printf("%u\n", (uint32_t)(rounds / (best * 1e3)));
+        return 0;
+}
+
+int main(int argc, char **argv)
+{
+        size_t kind = 0;
+        int fd;
+
+        if (argc < 2)
+                return 2;
+        if (strcmp(argv[1], "pace") == 0) {
+                start();
+                return print_pace();
+        }
+        while (kind < sizeof(kinds) / sizeof(kinds[0]) &&
+               strncmp(argv[1], kinds[kind].name, strlen(kinds[kind].name)) != 0)
+                kind++;
+        fd = argc == 4 ? open(argv[3], O_RDWR) : -1;
+        if (kind == sizeof(kinds) / sizeof(kinds[0]) || fd < 0)
+                return 2;
+        words = mmap(NULL, WORDS * sizeof(*words), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        pace = (uint32_t)strtoul(argv[2], NULL, 10);
+        if (words == MAP_FAILED || pace == 0)
+                return 2;
+        start();
+        words[1] = 1;
+        while (words[2] == 0)
+                kinds[kind].work(
+                        (unsigned int)strtoul(argv[1] + strlen(kinds[kind].name), NULL, 10));
+        return 0;
+}
