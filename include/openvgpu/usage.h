@@ -65,6 +65,7 @@ struct vgpu_usage_instance {
         struct vgpu_usage_seconds seconds; /* of the processes that run */
         size_t n_processes;
         const struct vgpu_usage_process *processes;
+        uint32_t share; /* percent of the device that it was given; 0: none */
 };
 
 struct vgpu_usage_device {

@@ -16,12 +16,14 @@ enum { PAIR_NORMAL, PAIR_BUSY, PAIR_FULL, PAIR_WARNING };
 #define BUSY_PERCENT 10
 #define FULL_PERCENT 85
 
-static const char keys[] = "q quit  s suspend  r resume  g m e t n sort  p programs  h help";
+static const char keys[] =
+        "q quit  s suspend  r resume  + - share  g m e t n sort  p programs  h help";
 
 static const char *const help[] = {
         "up, down, page up, page down   choose a vGPU or program",
         "s   suspend the chosen vGPU: off its GPU, its programs wait",
         "r   resume it",
+        "+ - give it 5 % more or less of the GPU's time; for root",
         "g m e t n   sort by GPU use, memory, encoder, GPU time, name",
         "p   show programs, or only vGPUs",
         "h   this, and back;   q   quit",

@@ -18,6 +18,9 @@
 #define DELAY_SECONDS 1.0
 #define DELAY_MIN     0.1
 
+/* Percent, for each press of a key. */
+#define SHARE_STEP 5
+
 /* A manager that hangs must not hang the screen for long. */
 #define ANSWER_MS 2000
 
@@ -127,21 +130,42 @@ static void say(struct top *top, const char *what, const char *name)
         (void)snprintf(top->status, sizeof(top->status), "%s %.100s", what, name);
 }
 
+static void start(struct top *top, const char *const *words, const char *doing)
+{
+        char name[128];
+        int r = top_action_start(&top->action, words);
+
+        text_clean(name, sizeof(name), top->view.lines[top->chosen].instance->name);
+        if (r == -EBUSY)
+                say(top, "wait for the one before, then", words[1]);
+        else
+                say(top, r < 0 ? "cannot start vgpu for" : doing, name);
+}
+
 static void act(struct top *top, const char *verb, const char *doing)
 {
-        const char *words[] = { "vgpu", verb, NULL, NULL };
-        char name[128];
-        int r;
+        if (top->chosen < top->view.n_lines)
+                start(top,
+                      (const char *const[]){ "vgpu", verb,
+                                             top->view.lines[top->chosen].instance->uuid, NULL },
+                      doing);
+}
+
+/* From what it was given, or else from what it can count on. */
+static void change_share(struct top *top, int by)
+{
+        const struct vgpu_usage_instance *instance;
+        char percent[16];
+        int share;
 
         if (top->chosen >= top->view.n_lines)
                 return;
-        words[2] = top->view.lines[top->chosen].instance->uuid;
-        text_clean(name, sizeof(name), top->view.lines[top->chosen].instance->name);
-        r = top_action_start(&top->action, words);
-        if (r == -EBUSY)
-                say(top, "wait for the one before, then", verb);
-        else
-                say(top, r < 0 ? "cannot start vgpu for" : doing, name);
+        instance = top->view.lines[top->chosen].instance;
+        share = instance->share ? (int)instance->share : (int)(instance->entitled + 0.5);
+        share += by;
+        (void)snprintf(percent, sizeof(percent), "%d", share < 1 ? 1 : share > 100 ? 100 : share);
+        start(top, (const char *const[]){ "vgpu", "share", instance->uuid, percent, NULL },
+              "changing the share of");
 }
 
 static void sort_by(struct top *top, enum top_order order)
@@ -188,6 +212,12 @@ static void press_letter(struct top *top, int letter)
                 break;
         case 'r':
                 act(top, "resume", "resuming");
+                break;
+        case '+':
+                change_share(top, SHARE_STEP);
+                break;
+        case '-':
+                change_share(top, -SHARE_STEP);
                 break;
         }
 }
@@ -254,8 +284,10 @@ static void wait_for_something(struct top *top, int64_t until_ms)
                 top->must_end = true;
         if (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL))
                 top->must_end = true; /* the terminal is gone */
-        if (fds[1].revents && top_action_read(&top->action, &said) == 1)
+        if (fds[1].revents && top_action_read(&top->action, &said) == 1) {
+                ask(top); /* the next key is about what it has changed */
                 say(top, "", said);
+        }
         while ((key = top_screen_read()) != TOP_KEY_NONE)
                 press(top, key);
 }
@@ -338,7 +370,7 @@ const struct command command_top = {
         .usage = "[--once] [--delay SECONDS] [--sort KEY]",
         .summary = "watch what vGPUs and their programs do",
         .description = "Shows live what each vGPU may use of its GPU and what it and its programs\n"
-                       "use. Suspends and resumes by key; h shows the keys.\n"
+                       "use. Keys suspend, resume and change shares; h shows them.\n"
                        "\n"
                        "  SHARE     percent of the GPU's time that the vGPU can count on now\n"
                        "  USE       percent that it got\n"

@@ -48,12 +48,12 @@ static json_t *from_instance(const void *item)
 {
         const struct vgpu_usage_instance *instance = item;
         CLEANUP(json_decrefp)
-        json_t *object = json_pack("{ss ss si ss sI sI sf so}", "name", instance->name, "uuid",
+        json_t *object = json_pack("{ss ss si ss sI sI si sf so}", "name", instance->name, "uuid",
                                    instance->uuid, "device", instance->device, "state",
                                    vgpu_instance_state_get_name(instance->state), "frame_buffer",
                                    (json_int_t)instance->frame_buffer, "frame_buffer_used",
-                                   (json_int_t)instance->frame_buffer_used, "entitled",
-                                   instance->entitled, "processes",
+                                   (json_int_t)instance->frame_buffer_used, "share",
+                                   instance->share, "entitled", instance->entitled, "processes",
                                    make_array(instance->processes, instance->n_processes,
                                               sizeof(*instance->processes), from_process));
 

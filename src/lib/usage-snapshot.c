@@ -31,6 +31,7 @@ static const struct json_field instance_fields[] = {
         JSON_FIELD(U64, vgpu_usage_instance, frame_buffer, "frame_buffer"),
         JSON_FIELD(U64, vgpu_usage_instance, frame_buffer_used, "frame_buffer_used"),
         JSON_FIELD(SECONDS, vgpu_usage_instance, entitled, "entitled"),
+        USAGE_OPTIONAL(U32, vgpu_usage_instance, share, "share"),
         USAGE_PERCENTS(vgpu_usage_instance),
         USAGE_SECONDS(vgpu_usage_instance),
 };

@@ -9,6 +9,7 @@
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
+#include "manager/schedule.h"
 
 #define NS_PER_MS 1000000u
 
@@ -155,10 +156,13 @@ void meter_end(struct guest *guest)
 {
         struct instance *instance = guest->instance;
         struct meter *meter = instance->manager->meter;
-        uint64_t now_ns = meter_now();
+        uint64_t now_ns;
 
         if (!meter || !meter_has(guest))
                 return;
+        if (instance->device->meter.has_turns)
+                schedule_tell_meter(instance->device);
+        now_ns = meter_now();
         meter_read_wall(meter, now_ns);
         meter_settle(meter, instance, now_ns);
         meter_board_end(guest);

@@ -39,7 +39,8 @@ void meter_set_turns(struct device *device, bool has_turns)
         if (device->meter.has_turns == has_turns)
                 return;
         if (device->manager->meter)
-                meter_sync(device->manager->meter); /* what was before comes from the old source */
+                (void)meter_settle_all(
+                        device->manager->meter); /* what was before comes from the old source */
         device->meter.has_turns = has_turns;
 }
 
@@ -193,9 +194,4 @@ uint64_t meter_settle_all(struct meter *meter)
         list_for_each(instance, &meter->manager->instances, link)
                 meter_settle(meter, instance, now_ns);
         return now_ns;
-}
-
-void meter_sync(struct meter *meter)
-{
-        (void)meter_settle_all(meter);
 }

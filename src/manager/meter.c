@@ -9,6 +9,7 @@
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
+#include "manager/schedule.h"
 
 #define BUSY_INTERVAL_US  250000
 #define QUIET_INTERVAL_US 1000000
@@ -48,14 +49,33 @@ static void clear_percent(uint32_t *percent)
                 percent[engine] = 0;
 }
 
+/* The turns up to now; they are told at other times than samples are taken. */
+static void ask_turns(struct meter *meter)
+{
+        struct manager *manager = meter->manager;
+
+        for (size_t i = 0; i < manager->n_devices; i++)
+                if (manager->device[i].meter.has_turns)
+                        schedule_tell_meter(&manager->device[i]);
+}
+
+void meter_sync(struct meter *meter)
+{
+        ask_turns(meter);
+        (void)meter_settle_all(meter);
+}
+
 /* Returns how many processes are metered. */
 static size_t sample(struct meter *meter)
 {
         struct manager *manager = meter->manager;
-        uint64_t now_ns = meter_settle_all(meter), period_ns = now_ns - meter->sampled_ns;
+        uint64_t now_ns, period_ns;
         struct instance *instance;
         size_t n = 0;
 
+        ask_turns(meter);
+        now_ns = meter_settle_all(meter);
+        period_ns = now_ns - meter->sampled_ns;
         for (size_t i = 0; i < manager->n_devices; i++)
                 clear_percent(manager->device[i].meter.percent);
         list_for_each(instance, &manager->instances, link) {
@@ -120,14 +140,17 @@ struct ledger_thread *meter_get_ledger(struct meter *meter)
         return meter->ledger;
 }
 
-/* Where nothing is enforced, the driver takes turns among those that have processes. */
+/* Where there are no turns, the driver takes some among those that have processes. */
 double meter_get_entitled(const struct instance *instance)
 {
         const struct instance *other;
+        struct schedule_share share;
         int n = 0;
 
         if (instance->state != BOARD_RUNNING)
                 return 0;
+        if (instance->device->meter.has_turns && schedule_get_share(instance, &share))
+                return (double)share.entitled / 10000; /* it is in parts of a million */
         list_for_each(other, &instance->manager->instances, link)
                 n += other->device == instance->device && other->state == BOARD_RUNNING;
         return 100.0 / n;

@@ -82,6 +82,7 @@ static json_t *describe_vgpu(const struct instance *instance)
         }
         set_percents(vgpu, instance->meter.percent);
         set_seconds(vgpu, busy_ns);
+        json_object_set_new(vgpu, "share", json_integer(instance->share));
         json_object_set_new(vgpu, "entitled", json_real(meter_get_entitled(instance)));
         json_object_set_new(vgpu, "processes", processes);
         return vgpu;

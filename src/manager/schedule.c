@@ -448,6 +448,22 @@ static void publish_log(struct schedule *schedule)
         }
 }
 
+void schedule_tell_meter(struct device *device)
+{
+        struct schedule *schedule = device->schedule;
+        struct schedule_vgpu *vgpu;
+        uint64_t now;
+
+        if (!schedule)
+                return;
+        pthread_mutex_lock(&schedule->lock);
+        now = schedule_now();
+        if (scheduler_is_enforcing(&schedule->scheduler))
+                list_for_each(vgpu, &schedule->vgpus, link)
+                        give_to_meter(schedule, vgpu, now);
+        pthread_mutex_unlock(&schedule->lock);
+}
+
 void schedule_settle(struct device *device)
 {
         struct schedule *schedule = device->schedule;

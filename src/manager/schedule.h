@@ -69,6 +69,9 @@ struct schedule_view {
 
 void schedule_get(const struct device *device, struct schedule_view *ret_view);
 
+/* schedule_tell_meter() - what was received up to now, so that a sample has no turns of another one. */
+void schedule_tell_meter(struct device *device);
+
 struct schedule_share {
         uint32_t entitled; /* parts of a million when all have work */
         uint64_t received; /* ns since it is on the device */

@@ -96,6 +96,17 @@ class Top(case.Case):
         terminal.wait_text("is running") # what 'vgpu resume' says of it
         self.assertTrue(guest.is_alive())
 
+    def test_keys_change_the_share(self):
+        self.busy(self.host.create("train"))
+        self.host.vgpu("share", "train", "40")
+        terminal = self.top()
+        self.wait_row(terminal, "train", "running")
+        terminal.press("+")
+        until(lambda: self.host.get("train")["share"] == 45, "a share of 45 %")
+        terminal.wait(lambda s: "45 %" in s.text()[-1], "what 'vgpu share' says")
+        terminal.press("-")
+        until(lambda: self.host.get("train")["share"] == 40, "a share of 40 %")
+
     def test_it_fits_wherever_it_is(self):
         for i in range(12):
             self.host.create(f"vgpu{i:02}", "16M")
