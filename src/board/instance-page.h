@@ -22,6 +22,8 @@
  * rewrites it at every sample.
  */
 
+#include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define INSTANCE_PAGE_MAGIC   0x45474150u /* "PAGE" */
@@ -61,7 +63,8 @@ enum instance_page_turn {
  * the process' own.
  */
 struct instance_page_channel {
-        uint32_t client, channel;
+        _Alignas(8) uint32_t client;
+        uint32_t channel;
         uint32_t subdevice;
         int32_t fd; /* of the process, on which @client was made */
 };
@@ -100,5 +103,18 @@ _Static_assert(sizeof(struct instance_page_channels) == 64 + 16 * INSTANCE_PAGE_
 _Static_assert(sizeof(struct instance_page) ==
                        64 + (64 + sizeof(struct instance_page_channels)) * INSTANCE_PAGE_SLOTS,
                "layout is the ABI");
+
+/* Word by word, and in order with @sequence: one may read what another is writing. */
+static inline void instance_page_copy_channel(struct instance_page_channel *to,
+                                              const struct instance_page_channel *from)
+{
+        const _Atomic uint64_t *source = (const _Atomic uint64_t *)(const void *)from;
+        _Atomic uint64_t *target = (_Atomic uint64_t *)(void *)to;
+
+        for (size_t i = 0; i < sizeof(*to) / sizeof(*target); i++)
+                atomic_store_explicit(&target[i],
+                                      atomic_load_explicit(&source[i], memory_order_acquire),
+                                      memory_order_release);
+}
 
 #endif

@@ -110,8 +110,9 @@ static int read_table(struct channels *channels)
 
                 if (n > INSTANCE_PAGE_CHANNELS)
                         return -E2BIG;
-                memcpy(channels->process.channel, told->channel, n * sizeof(told->channel[0]));
-                atomic_thread_fence(memory_order_acquire);
+                for (uint32_t at = 0; at < n; at++)
+                        instance_page_copy_channel(&channels->process.channel[at],
+                                                   &told->channel[at]);
                 if (sequence % 2 ||
                     atomic_load_explicit(&told->sequence, memory_order_relaxed) != sequence)
                         continue;

@@ -44,7 +44,6 @@ static void write_locked(struct instance_page_channels *page)
         uint32_t sequence = atomic_load(&page->sequence) | 1, n = 0;
 
         atomic_store(&page->sequence, sequence);
-        atomic_thread_fence(memory_order_release);
         for (size_t i = 0; i < channels.n; i++) {
                 const struct object *channel = &channels.object[i];
                 const struct object *subdevice = find_locked(SUBDEVICE, channel->client, 0);
@@ -52,9 +51,10 @@ static void write_locked(struct instance_page_channels *page)
                 if (channel->kind != CHANNEL || !subdevice)
                         continue;
                 if (n < INSTANCE_PAGE_CHANNELS)
-                        page->channel[n] =
-                                (struct instance_page_channel){ channel->client, channel->object,
-                                                                subdevice->object, channel->fd };
+                        instance_page_copy_channel(
+                                &page->channel[n],
+                                &(struct instance_page_channel){ channel->client, channel->object,
+                                                                 subdevice->object, channel->fd });
                 n++;
         }
         atomic_store(&page->n, channels.is_incomplete ? UINT32_MAX : n);
