@@ -214,9 +214,11 @@ class Gate(unittest.TestCase):
 
     def lie(self, body, n_fds):
         read, write = os.pipe()
+        held, hold = os.pipe()
         pid = os.fork()
         if pid == 0:
             try:
+                os.close(hold)
                 with Stranger(self.host) as stranger:
                     stranger.join("train")
                     os.write(write, b"joined")
@@ -228,12 +230,13 @@ class Gate(unittest.TestCase):
                             stranger.send(fake_gate.ALLOCATIONS, body, [0] * n_fds)
                         elif message == 0:
                             break
+                os.read(held, 1)  # a liar that dies at once would be no failure of the others
             finally:
                 os._exit(0)
         os.read(read, 10)
-        os.close(read)
-        os.close(write)
         expect_error("GuestLost", self.host.call, "SuspendVgpu", name="train")
+        for fd in (read, write, held, hold):
+            os.close(fd)
         os.waitpid(pid, 0)
         wait_for("the liar to be forgotten",
                  lambda: len(self.host.vgpu("train")["processes"]) == 1)
