@@ -123,7 +123,7 @@ static int parse_process(const struct parser *parser, const json_t *value,
                          struct image_process *process)
 {
         const json_t *allocations = json_object_get(value, "allocations");
-        uint64_t pid;
+        uint64_t pid = 0;
         int r = take_number(parser, json_object_get(value, "pid"), "the pid of a process",
                             INT32_MAX, &pid);
 
@@ -189,7 +189,7 @@ static int parse_layout(const struct parser *parser, const json_t *memory,
                         struct image_table *table)
 {
         char compression[IMAGE_TEXT_MAX], file[IMAGE_TEXT_MAX];
-        uint64_t chunk_size;
+        uint64_t chunk_size = 0;
         int r = take_text(parser, json_object_get(memory, "file"), "memory.file", file);
 
         if (r == 0 && strcmp(file, IMAGE_DATA_FILE) != 0)
@@ -248,7 +248,7 @@ static int parse_memory(const struct parser *parser, const json_t *memory,
 
 static int parse_file(const struct parser *parser, const json_t *value, struct image_file *file)
 {
-        uint64_t checksum;
+        uint64_t checksum = 0;
         int r;
 
         if (json_array_size(value) != 3)
