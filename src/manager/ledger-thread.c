@@ -147,13 +147,17 @@ static void take_batch(struct ledger_thread *thread)
         batch->wall = next->wall;
         if (batch->minutes.n == 0 && batch->n_processes == 0) {
                 struct minutes minutes = batch->minutes;
+                struct ledger_process *processes = batch->processes;
+                size_t room = batch->room_processes;
 
                 batch->minutes = next->minutes;
                 next->minutes = minutes;
-                batch->processes = TAKE(next->processes);
+                batch->processes = next->processes;
                 batch->n_processes = next->n_processes;
                 batch->room_processes = next->room_processes;
-                next->n_processes = next->room_processes = 0;
+                next->processes = processes;
+                next->n_processes = 0;
+                next->room_processes = room;
                 return;
         }
         for (size_t i = 0; i < next->n_processes; i++)

@@ -65,7 +65,8 @@ enum scheduler_mode {
 
 struct scheduler_order {
         enum scheduler_mode mode;
-        struct scheduler_member *owner;  /* whose time it is; FREE: the only one with work, or NULL */
+        struct scheduler_member
+                *owner; /* whose time it is; FREE: the only one with work, or NULL */
         struct scheduler_member *member; /* the same where it runs; NULL: it has no work */
         uint64_t target;                 /* ns */
         uint64_t until_ns;               /* SCHEDULER_UNLIMITED: until something changes */
