@@ -122,34 +122,30 @@ const char *host_get_name(const struct vgpu_instance_list *list, uint32_t instan
 struct each {
         const struct vgpu_instance_list *list; /* for the names; or NULL */
         int (*add)(struct vgpu_host *host, uint32_t device, uint32_t instance, const char *name,
-                   void *userdata);
-        void *userdata;
+                   struct listing *listing);
+        struct listing listing;
 };
 
 static int add_instances(struct vgpu_host *host, uint32_t device, void *userdata)
 {
         CLEANUP(freep) struct vgpu_number_list *ids = NULL;
-        const struct each *each = userdata;
+        struct each *each = userdata;
         int r;
 
         r = vgpu_device_lookup_instances(host, device, VGPU_WHOLE_DEVICE, &ids);
         for (size_t i = 0; r == 0 && i < ids->n_numbers; i++) {
                 r = each->add(host, device, ids->numbers[i],
-                              host_get_name(each->list, ids->numbers[i]), each->userdata);
+                              host_get_name(each->list, ids->numbers[i]), &each->listing);
                 if (r < 0 && vgpu_host_get_error(host)->kind == VGPU_ERROR_NO_SUCH_VGPU)
                         r = 0; /* it went meanwhile */
         }
         return r;
 }
 
-int host_each_instance(const struct arguments *arguments, struct vgpu_client *client,
-                       struct vgpu_host *host,
-                       int (*add)(struct vgpu_host *host, uint32_t device, uint32_t instance,
-                                  const char *name, void *userdata),
-                       void *userdata)
+static int each_instance(const struct arguments *arguments, struct vgpu_client *client,
+                         struct vgpu_host *host, struct each *each)
 {
         CLEANUP(vgpu_instance_list_freep) struct vgpu_instance_list *list = NULL;
-        struct each each = { .add = add, .userdata = userdata };
         uint32_t instance, device;
         int code;
 
@@ -161,13 +157,32 @@ int host_each_instance(const struct arguments *arguments, struct vgpu_client *cl
         }
         /* Without vgpud there are no names, which is all that is lost. */
         if (vgpu_instance_lookup_all(client, &list) == 0)
-                each.list = list;
+                each->list = list;
         if (arguments->n_words == 0)
-                return host_each_device(arguments, host, add_instances, &each);
+                return host_each_device(arguments, host, add_instances, each);
         if (vgpu_instance_get_device(host, instance, &device) < 0 ||
-            add(host, device, instance, host_get_name(each.list, instance), userdata) < 0)
+            each->add(host, device, instance, host_get_name(list, instance), &each->listing) < 0)
                 return host_say_error(arguments, host);
         return 0;
+}
+
+int host_list_instances(const struct arguments *arguments, struct vgpu_client *client,
+                        const struct column *columns, const char *key,
+                        int (*add)(struct vgpu_host *host, uint32_t device, uint32_t instance,
+                                   const char *name, struct listing *listing))
+{
+        CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
+        struct each each = { .add = add };
+        int code;
+
+        code = host_new(arguments, &host);
+        if (code != 0)
+                return code;
+        listing_init(&each.listing, columns);
+        code = each_instance(arguments, client, host, &each);
+        code = listing_print(&each.listing, arguments, key, code);
+        listing_deinit(&each.listing);
+        return code;
 }
 
 int host_parse_switch(const struct arguments *arguments, const char *word, bool *ret_is_on)

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "cli/arguments.h"
 #include "cli/instance.h"
+#include "cli/listing.h"
 
 DEFINE_CLEANUP(struct vgpu_host *, vgpu_host_free);
 
@@ -57,12 +58,16 @@ int host_find_instance(const struct arguments *arguments, struct vgpu_client *cl
 /* host_get_name() - what vgpud calls the vGPU, from its @list, which may be NULL; "-" if unknown. */
 const char *host_get_name(const struct vgpu_instance_list *list, uint32_t instance);
 
-/* host_each_instance() - @add for the vGPU of the first word, or for all that are active. */
-int host_each_instance(const struct arguments *arguments, struct vgpu_client *client,
-                       struct vgpu_host *host,
-                       int (*add)(struct vgpu_host *host, uint32_t device, uint32_t instance,
-                                  const char *name, void *userdata),
-                       void *userdata);
+/*
+ * host_list_instances() - print what @add says of the vGPU of the first word, or of all that are
+ * active. Returns an exit code.
+ * @key:  as for listing_print()
+ * @add:  adds rows to @listing; returns what the library did
+ */
+int host_list_instances(const struct arguments *arguments, struct vgpu_client *client,
+                        const struct column *columns, const char *key,
+                        int (*add)(struct vgpu_host *host, uint32_t device, uint32_t instance,
+                                   const char *name, struct listing *listing));
 
 /* host_parse_switch() - "on" or "off". Returns an exit code. */
 int host_parse_switch(const struct arguments *arguments, const char *word, bool *ret_is_on);

@@ -3,7 +3,6 @@
 
 #include "cli/facts.h"
 #include "cli/host.h"
-#include "cli/listing.h"
 
 static const struct column columns[] = {
         { "VGPU", false },  { "ID", true },       { "DEVICE", true }, { "LICENSED", false },
@@ -11,10 +10,9 @@ static const struct column columns[] = {
 };
 
 static int add(struct vgpu_host *host, uint32_t device, uint32_t instance, const char *name,
-               void *userdata)
+               struct listing *listing)
 {
         CLEANUP(freep) struct vgpu_licence *licence = NULL;
-        struct listing *listing = userdata;
         const char *state, *expiry;
         char why[FACTS_WHY_MAX];
         bool is_licensed;
@@ -50,16 +48,7 @@ static int add(struct vgpu_host *host, uint32_t device, uint32_t instance, const
 
 static int run(const struct arguments *arguments, struct vgpu_client *client)
 {
-        CLEANUP(listing_deinitp) struct listing listing;
-        CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
-        int code;
-
-        listing_init(&listing, columns);
-        code = host_new(arguments, &host);
-        if (code != 0)
-                return code;
-        code = host_each_instance(arguments, client, host, add, &listing);
-        return listing_print(&listing, arguments, "licences", code);
+        return host_list_instances(arguments, client, columns, "licences", add);
 }
 
 static const struct option options[] = {

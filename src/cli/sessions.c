@@ -2,7 +2,6 @@
 #include <openvgpu/session.h>
 
 #include "cli/host.h"
-#include "cli/listing.h"
 
 static const struct column columns[] = {
         { "VGPU", false },   { "ID", true },  { "SESSION", true },    { "USE", false },
@@ -37,7 +36,7 @@ static void add_row(struct listing *listing, const char *name, uint32_t instance
 }
 
 static int add(struct vgpu_host *host, uint32_t device, uint32_t instance, const char *name,
-               void *userdata)
+               struct listing *listing)
 {
         CLEANUP(freep) struct vgpu_encoder_session_list *encoders = NULL;
         CLEANUP(freep) struct vgpu_capture_session_list *captures = NULL;
@@ -60,7 +59,7 @@ static int add(struct vgpu_host *host, uint32_t device, uint32_t instance, const
                                          .fps = from->average_fps,
                                          .latency_us = from->average_latency_us };
 
-                add_row(userdata, name, instance, &row);
+                add_row(listing, name, instance, &row);
         }
         for (size_t i = 0; i < captures->n_sessions; i++) {
                 const struct vgpu_capture_session *from = &captures->sessions[i];
@@ -73,23 +72,14 @@ static int add(struct vgpu_host *host, uint32_t device, uint32_t instance, const
                                          .fps = from->average_fps,
                                          .latency_us = from->average_latency_us };
 
-                add_row(userdata, name, instance, &row);
+                add_row(listing, name, instance, &row);
         }
         return 0;
 }
 
 static int run(const struct arguments *arguments, struct vgpu_client *client)
 {
-        CLEANUP(listing_deinitp) struct listing listing;
-        CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
-        int code;
-
-        listing_init(&listing, columns);
-        code = host_new(arguments, &host);
-        if (code != 0)
-                return code;
-        code = host_each_instance(arguments, client, host, add, &listing);
-        return listing_print(&listing, arguments, "sessions", code);
+        return host_list_instances(arguments, client, columns, "sessions", add);
 }
 
 static const struct option options[] = {
