@@ -5,8 +5,9 @@
  * usage: bench-gate GATE DRIVER [ROUNDS]
  *
  * GATE and DRIVER are files named libcuda.so.1. Each round measures in processes of their own,
- * without and with the gate by turns, and the table shows the best of the rounds: what disturbs
- * only makes slower.
+ * without and with the gate by turns. The table shows the medians over the rounds, and between
+ * which values the middle half of the rounds without the gate lies: a difference that is smaller
+ * than that says nothing.
  */
 #define _GNU_SOURCE 1
 #include <limits.h>
@@ -22,8 +23,14 @@
 #define ALLOCATIONS   1000
 #define ALLOC_SIZE    ((size_t)32 << 20)
 #define SMALL_SIZE    ((size_t)256)
+#define ROUNDS_MAX    64
 
-enum { FIRST_CALL, INIT, TRIVIAL, LAUNCH, ALLOCATION, SMALL, NOTHING, N_MEASURES };
+enum { FIRST_CALL, INIT, TRIVIAL, LAUNCH, LAUNCH_CALL, ALLOCATION, SMALL, NOTHING, N_MEASURES };
+
+/* In seconds, round by round. */
+struct samples {
+        double of[N_MEASURES][ROUNDS_MAX];
+};
 
 static const struct {
         const char *name, *unit;
@@ -33,7 +40,8 @@ static const struct {
         [FIRST_CALL] = { "first CUDA call (cuDriverGetVersion)", "ms", 1e3, "+20 ms" },
         [INIT] = { "cuInit, first context", "ms", 1e3, "" },
         [TRIVIAL] = { "trivial call (cuCtxGetCurrent)", "ns", 1e9, "+5 ns" },
-        [LAUNCH] = { "launch of an empty kernel", "ns", 1e9, "" },
+        [LAUNCH] = { "launch of an empty kernel, and its run", "ns", 1e9, "" },
+        [LAUNCH_CALL] = { "the call of that alone", "ns", 1e9, "" },
         [ALLOCATION] = { "allocate and free 32 MiB", "us", 1e6, "1.1 times" },
         [SMALL] = { "allocate and free 256 bytes", "us", 1e6, "" },
         [NOTHING] = { "a program without CUDA", "ms", 1e3, "+5 ms" },
@@ -54,26 +62,29 @@ static double measure_trivial(void)
 }
 
 /* The simulated driver runs no PTX; then launches are not measured. */
-static double measure_launch(void)
+static void measure_launch(double *ret_launch, double *ret_call)
 {
         __typeof__(&cuLaunchKernel) launch = DRIVER(cuLaunchKernel);
         CUfunction function;
         CUmodule module;
         CUstream stream;
-        double start;
+        double start, waits = 0;
 
         if (DRIVER(cuModuleLoadData)(&module, ptx) != CUDA_SUCCESS ||
             DRIVER(cuModuleGetFunction)(&function, module, "k") != CUDA_SUCCESS)
-                return 0;
+                return;
         must(DRIVER(cuStreamCreate)(&stream, CU_STREAM_NON_BLOCKING));
         start = now();
         for (int i = 1; i <= LAUNCHES; i++) {
                 must(launch(function, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
-                if (i % LAUNCH_BATCH == 0)
+                if (i % LAUNCH_BATCH == 0 || i == LAUNCHES) {
+                        waits -= now();
                         must(DRIVER(cuStreamSynchronize)(stream));
+                        waits += now();
+                }
         }
-        must(DRIVER(cuStreamSynchronize)(stream));
-        return (now() - start) / LAUNCHES;
+        *ret_launch = (now() - start) / LAUNCHES;
+        *ret_call = *ret_launch - waits / LAUNCHES;
 }
 
 static double measure_allocation(size_t size)
@@ -110,7 +121,7 @@ static int measure(void)
         seconds[INIT] = now() - start;
 
         seconds[TRIVIAL] = measure_trivial();
-        seconds[LAUNCH] = measure_launch();
+        measure_launch(&seconds[LAUNCH], &seconds[LAUNCH_CALL]);
         measure_allocation(ALLOC_SIZE); /* the first ones fill the driver's caches */
         seconds[ALLOCATION] = measure_allocation(ALLOC_SIZE);
         seconds[SMALL] = measure_allocation(SMALL_SIZE);
@@ -167,38 +178,52 @@ static double run(const char *gate, const char *driver, const char *what, double
         return now() - start;
 }
 
-static void round_of(const char *gate, const char *driver, double best[N_MEASURES])
+static void round_of(const char *gate, const char *driver, int round, struct samples *samples)
 {
         double seconds[N_MEASURES] = { 0 };
 
         run(gate, driver, "--measure", seconds);
         seconds[NOTHING] = run(gate, driver, "--nothing", NULL);
         for (int i = 0; i < N_MEASURES; i++)
-                if (best[i] == 0 || seconds[i] < best[i])
-                        best[i] = seconds[i];
+                samples->of[i][round] = seconds[i];
 }
 
-static void print_table(const double *without, const double *with)
+static int compare(const void *a, const void *b)
 {
-        printf("%-38s %12s %12s %12s %8s  %s\n", "", "without", "with gate", "difference", "ratio",
-               "target");
-        for (int i = 0; i < N_MEASURES; i++) {
-                double scale = measures[i].per_second;
+        double left = *(const double *)a, right = *(const double *)b;
 
-                if (without[i] == 0) {
-                        printf("%-38s %12s\n", measures[i].name, "not here");
-                        continue;
-                }
-                printf("%-38s %9.2f %s %9.2f %s %+9.2f %s %8.3f  %s\n", measures[i].name,
-                       without[i] * scale, measures[i].unit, with[i] * scale, measures[i].unit,
-                       (with[i] - without[i]) * scale, measures[i].unit, with[i] / without[i],
-                       measures[i].target);
+        return left < right ? -1 : left > right;
+}
+
+static void print_measure(int i, double *without, double *with, int rounds)
+{
+        double scale = measures[i].per_second, before, after;
+
+        qsort(without, (size_t)rounds, sizeof(*without), compare);
+        qsort(with, (size_t)rounds, sizeof(*with), compare);
+        before = without[rounds / 2];
+        after = with[rounds / 2];
+        if (before == 0) {
+                printf("%-38s %12s\n", measures[i].name, "not here");
+                return;
         }
+        printf("%-38s %9.2f %s %9.2f to %9.2f %9.2f %s %+9.2f %s %8.3f  %s\n", measures[i].name,
+               before * scale, measures[i].unit, without[rounds / 4] * scale,
+               without[rounds * 3 / 4] * scale, after * scale, measures[i].unit,
+               (after - before) * scale, measures[i].unit, after / before, measures[i].target);
+}
+
+static void print_table(struct samples *without, struct samples *with, int rounds)
+{
+        printf("%-38s %12s %22s %12s %12s %8s  %s\n", "", "without", "middle half", "with gate",
+               "difference", "ratio", "target");
+        for (int i = 0; i < N_MEASURES; i++)
+                print_measure(i, without->of[i], with->of[i], rounds);
 }
 
 int main(int argc, char **argv)
 {
-        double without[N_MEASURES] = { 0 }, with[N_MEASURES] = { 0 };
+        static struct samples without, with;
         char gate[PATH_MAX], driver[PATH_MAX];
         int rounds = argc > 3 ? atoi(argv[3]) : 3;
 
@@ -206,14 +231,15 @@ int main(int argc, char **argv)
                 return measure();
         if (argc == 2 && strcmp(argv[1], "--nothing") == 0)
                 return 0;
-        if (argc < 3 || !realpath(argv[1], gate) || !realpath(argv[2], driver)) {
+        if (argc < 3 || rounds < 1 || rounds > ROUNDS_MAX || !realpath(argv[1], gate) ||
+            !realpath(argv[2], driver)) {
                 fprintf(stderr, "usage: %s GATE DRIVER [ROUNDS]\n", argv[0]);
                 return 2;
         }
         for (int i = 0; i < rounds; i++) {
-                round_of(NULL, driver, without);
-                round_of(gate, driver, with);
+                round_of(NULL, driver, i, &without);
+                round_of(gate, driver, i, &with);
         }
-        print_table(without, with);
+        print_table(&without, &with, rounds);
         return 0;
 }
