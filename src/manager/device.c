@@ -201,7 +201,7 @@ static void on_mover_lost(struct mover *mover, void *userdata)
         device->wanted = 0;
         (void)sd_event_now(device->manager->event, CLOCK_MONOTONIC, &device->rest_until_us);
         device->rest_until_us += REST_US;
-        operation_mover_gone(device->manager);
+        operation_wake_all(device->manager);
 }
 
 static int start_mover(struct device *device)

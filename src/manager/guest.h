@@ -147,6 +147,9 @@ int guest_welcome(struct guest *guest);
 void guest_request(struct guest *guest, enum gate_message message, uint32_t timeout_ms,
                    guest_done_fn done, void *userdata);
 
+/* guest_end_request() - whoever waits for an answer has @error instead. */
+void guest_end_request(struct guest *guest, int error);
+
 /* guest_receive() - a message from its gate; takes @fds. Errors: -EPROTO, cut it off. */
 int guest_receive(struct guest *guest, const void *message, size_t size, int *fds, size_t n_fds);
 

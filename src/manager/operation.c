@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "manager/operation.h"
-
 #include <errno.h>
-#include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,22 +9,14 @@
 #include "manager/control.h"
 #include "manager/copies.h"
 #include "manager/custody.h"
-#include "manager/describe.h"
 #include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/log.h"
 #include "manager/manager.h"
+#include "manager/operation-internal.h"
 #include "manager/publisher.h"
 #include "manager/schedule.h"
-
-/* What a request gets that no client has set a time for. */
-#define RECOVERY_TIMEOUT_MS 10000
-
-#define PROGRESS_INTERVAL_NS 50000000
-
-static const struct operation_kind *const kinds[] = { &operation_suspend, &operation_resume,
-                                                      &operation_migrate };
 
 uint64_t operation_now(void)
 {
@@ -57,56 +45,6 @@ struct guest *operation_next_guest(const struct operation *operation, struct gue
         return NULL;
 }
 
-/* Failing. */
-
-static void note_failure(struct operation *operation, int error)
-{
-        if (operation->error == 0)
-                operation->error = error;
-}
-
-void operation_fail(struct operation *operation, int error, const char *name, const char *hint,
-                    const char *message, ...)
-{
-        char text[256];
-        va_list args;
-
-        va_start(args, message);
-        vsnprintf(text, sizeof(text), message, args);
-        va_end(args);
-        note_failure(operation, error);
-        (void)failure_set(&operation->failure, error, name, hint, "%s", text);
-}
-
-void operation_fail_errno(struct operation *operation, int error, const char *what)
-{
-        note_failure(operation, error);
-        (void)failure_from_errno(&operation->failure, error, what);
-}
-
-void operation_fail_driver(struct operation *operation, struct guest *guest, const char *call,
-                           int code, int error)
-{
-        bool is_first = !operation->failure.name;
-
-        operation_fail(operation, error, "DriverFailed",
-                       operation->is_undoing ? "" : "vGPU and process go on as before",
-                       "process %d (%.40s): %.63s failed with %d", (int)guest->pid, guest->name,
-                       *call ? call : "the driver", code ? code : error);
-        if (!is_first)
-                return;
-        snprintf(operation->failure.call, sizeof(operation->failure.call), "%.63s", call);
-        operation->failure.code = code;
-        operation->failure.process = guest->pid;
-}
-
-void operation_lost_mover(struct operation *operation)
-{
-        operation->has_lost_mover = true;
-        operation_fail(operation, -ECONNRESET, "Failed", "the log of vgpud has more",
-                       "the mover of device %u died", operation->target->index);
-}
-
 void operation_leave_guest(struct operation *operation, struct guest *guest)
 {
         bool is_tried_again = operation->has_lost_mover && !operation->was_retried;
@@ -114,79 +52,10 @@ void operation_leave_guest(struct operation *operation, struct guest *guest)
         guest->is_stuck = operation->is_undoing && !is_tried_again;
 }
 
-/* Telling. */
-
-static const char *stage_of(const struct operation *operation)
-{
-        size_t step = operation->step < operation->kind->n_steps ? operation->step
-                                                                 : operation->kind->n_steps - 1;
-
-        return operation->is_undoing ? "finishing" : operation->kind->steps[step].stage;
-}
-
-static void send_progress(struct operation *operation)
-{
-        operation->progress_ns = operation_now();
-        if (operation->pending)
-                control_progress(operation->pending,
-                                 json_pack("{ss, sI, sI}", "stage", stage_of(operation),
-                                           "bytes_done", (json_int_t)operation->bytes_done,
-                                           "bytes_total", (json_int_t)operation->bytes));
-}
-
-void operation_add_progress(struct operation *operation, uint64_t bytes)
-{
-        operation->bytes_done += bytes;
-        if (operation->bytes_done > operation->bytes)
-                operation->bytes_done = operation->bytes;
-        if (operation_now() - operation->progress_ns >= PROGRESS_INTERVAL_NS)
-                send_progress(operation);
-}
-
-static json_t *make_report(const struct operation *operation)
-{
-        uint64_t drain = operation->drained_ns ? operation->drained_ns - operation->started_ns : 0;
-
-        return json_pack("{so, sI, sf, sf, sf, sf, si, si, si}", "vgpu",
-                         describe_instance(operation->instance), "bytes",
-                         (json_int_t)operation->bytes, "seconds",
-                         (double)(operation_now() - operation->started_ns) / 1e9, "copy_seconds",
-                         (double)operation->copy_ns / 1e9, "context_seconds",
-                         (double)operation->context_ns / 1e9, "drain_seconds", (double)drain / 1e9,
-                         "processes", (int)operation->n_processes, "from_device",
-                         (int)operation->source->index, "to_device", (int)operation->target->index);
-}
-
 /* Its caller has been answered: what is left concerns nobody but us. */
 static bool is_tidying(const struct operation *operation)
 {
         return !operation->is_undoing && operation->step > operation->kind->answer_step;
-}
-
-static void log_end(const struct operation *operation, bool has_succeeded)
-{
-        const struct instance *instance = operation->instance;
-        char quoted[LOG_QUOTED_MAX];
-
-        if (has_succeeded)
-                log_event(LOG_LEVEL_NOTICE, operation->kind->past,
-                          "vgpu=%s bytes=%" PRIu64 " seconds=%.3f copy=%.3f context=%.3f "
-                          "processes=%zu from=%u to=%u",
-                          instance->name, operation->bytes,
-                          (double)(operation_now() - operation->started_ns) / 1e9,
-                          (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
-                          operation->n_processes, operation->source->index,
-                          operation->target->index);
-        else if (operation->is_recovery && !operation->has_failed_undo)
-                log_event(LOG_LEVEL_NOTICE, "undid what was half done",
-                          "vgpu=%s operation=%s state=%s", instance->name, operation->kind->name,
-                          instance_state_name(instance->state));
-        else
-                log_event(operation->has_failed_undo ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
-                          operation->has_failed_undo ? "could not be undone" : "undone",
-                          "vgpu=%s operation=%s step=%s reason=%s", instance->name,
-                          operation->kind->name, operation->kind->steps[operation->step].name,
-                          log_quote(quoted, operation->failure.message));
 }
 
 /* The end. */
@@ -208,23 +77,6 @@ static void bury_dead(struct instance *instance)
                 if (guest->is_dead)
                         guest_free(guest);
 }
-
-/* The end, to the log and to the caller. */
-static void tell(struct operation *operation, bool has_succeeded)
-{
-        struct failure *failure = &operation->failure;
-
-        log_end(operation, has_succeeded);
-        if (!operation->pending)
-                return;
-        if (has_succeeded)
-                control_reply(operation->pending, make_report(operation));
-        else
-                control_fail(operation->pending, failure);
-        operation->pending = NULL;
-}
-
-static void wake_all(struct manager *manager);
 
 static void start_next(struct instance *instance, const struct operation_next *next)
 {
@@ -257,16 +109,15 @@ static void finish(struct operation *operation, bool has_succeeded)
                 (void)instance_set_state(instance, state);
                 if (state != BOARD_FAILED) /* else it is tried again when a gate comes back */
                         (void)store_remove_operation(manager->store, instance->id);
+                operation_report_end(operation, false);
         }
-        if (!has_succeeded)
-                tell(operation, false);
         instance->operation = NULL;
         bury_dead(instance);
         custody_sync_slabs(manager);
         pool_unpause(manager->pool);
         operation_free(operation);
         start_next(instance, &next);
-        wake_all(manager);
+        operation_wake_all(manager);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_settle(&manager->device[i]);
         instance_settle(instance);
@@ -354,25 +205,18 @@ static void next_step(struct operation *operation)
         operation->step++;
 }
 
-static void start_undoing(struct operation *operation)
+void operation_start_undoing(struct operation *operation)
 {
         operation->was_retried = false;
         operation->is_undoing = true;
         gates_gather(operation);
 }
 
-/* Where the time goes, for who tunes it. */
-static void log_moment(const struct operation *operation, const char *moment)
-{
-        log_event(LOG_LEVEL_DEBUG, moment, "vgpu=%s after_ms=%.1f", operation->instance->name,
-                  (double)(operation_now() - operation->started_ns) / 1e6);
-}
-
 /* A step has run and none of its parts is left. */
 static void end_step(struct operation *operation)
 {
         operation->is_running = false;
-        log_moment(operation, operation->kind->steps[operation->step].name);
+        operation_report_moment(operation, operation->kind->steps[operation->step].name);
         if (!is_reversible(operation)) {
                 if (operation->error)
                         log_event(LOG_LEVEL_ERROR, "the rest of an operation failed",
@@ -381,7 +225,7 @@ static void end_step(struct operation *operation)
                                   strerror(-operation->error));
                 operation_pass(operation, operation->kind->steps[operation->step].name);
                 if (operation->step == operation->kind->answer_step)
-                        tell(operation, true);
+                        operation_report_end(operation, true);
                 next_step(operation);
                 return;
         }
@@ -391,7 +235,7 @@ static void end_step(struct operation *operation)
                 next_step(operation);
         } else if (!wants_retry(operation)) {
                 clear_error(operation);
-                start_undoing(operation);
+                operation_start_undoing(operation);
         }
 }
 
@@ -433,7 +277,7 @@ static void start_step(struct operation *operation)
         const struct operation_step *step = &operation->kind->steps[operation->step];
 
         operation->is_running = true;
-        send_progress(operation);
+        operation_report_progress(operation);
         if (!operation->is_undoing)
                 step->run(operation);
         else if (step->undo)
@@ -510,7 +354,7 @@ static int on_advance(sd_event_source *source, void *userdata)
         return 0;
 }
 
-static void schedule(struct operation *operation)
+void operation_wake(struct operation *operation)
 {
         struct manager *manager = operation->instance->manager;
 
@@ -527,26 +371,21 @@ void operation_begin_part(struct operation *operation)
 void operation_end_part(struct operation *operation)
 {
         operation->n_parts--;
-        schedule(operation);
+        operation_wake(operation);
 }
 
-static void wake_all(struct manager *manager)
+void operation_wake_all(struct manager *manager)
 {
         struct instance *instance;
 
         list_for_each(instance, &manager->instances, link)
                 if (instance->operation)
-                        schedule(instance->operation);
-}
-
-void operation_mover_gone(struct manager *manager)
-{
-        wake_all(manager);
+                        operation_wake(instance->operation);
 }
 
 /* Starting. */
 
-static struct operation *operation_new(struct instance *instance, const struct operation_kind *kind)
+struct operation *operation_new(struct instance *instance, const struct operation_kind *kind)
 {
         struct operation *operation = calloc(1, sizeof(*operation));
         struct guest *guest;
@@ -584,6 +423,17 @@ static int check_idle(const struct instance *instance, struct failure *failure)
         return 0;
 }
 
+void operation_begin(struct operation *operation)
+{
+        struct instance *instance = operation->instance;
+
+        schedule_hold(instance);
+        instance->operation = operation;
+        instance->state = operation->kind->busy_state;
+        pool_pause(instance->manager->pool);
+        operation_wake(operation);
+}
+
 int operation_start(struct instance *instance, const struct operation_kind *kind,
                     const struct operation_request *request, struct failure *failure)
 {
@@ -612,102 +462,10 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
                 return r;
         }
         operation->pending = request->pending;
-        schedule_hold(instance);
-        instance->operation = operation;
-        instance->state = kind->busy_state;
-        pool_pause(instance->manager->pool);
+        operation_begin(operation);
         publisher_touch(instance->manager->publisher);
         log_event(LOG_LEVEL_INFO, kind->name, "vgpu=%s processes=%zu from=%u to=%u timeout_ms=%u",
                   instance->name, operation->n_processes, operation->source->index,
                   operation->target->index, operation->timeout_ms);
-        schedule(operation);
         return 0;
-}
-
-/* Recovering. */
-
-static const struct operation_kind *find_kind(const char *name)
-{
-        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-                if (strcmp(kinds[i]->name, name) == 0)
-                        return kinds[i];
-        return NULL;
-}
-
-/* The one after the last that is complete: it may have begun. */
-static size_t first_to_undo(const struct operation_kind *kind, const char *complete)
-{
-        size_t i;
-
-        for (i = 0; i < kind->final_step; i++)
-                if (strcmp(kind->steps[i].name, complete) == 0)
-                        return i + 1;
-        return 0;
-}
-
-int operation_recover(struct instance *instance, const struct store_operation *stored)
-{
-        const struct operation_kind *kind = find_kind(stored->kind);
-        struct operation *operation = kind ? operation_new(instance, kind) : NULL;
-        struct device *source = device_find_uuid(instance->manager, stored->source);
-        struct device *target = device_find_uuid(instance->manager, stored->target);
-
-        if (!operation)
-                return kind ? -ENOMEM : -EPROTO;
-        log_event(LOG_LEVEL_NOTICE, "undoing what is half done", "vgpu=%s operation=%s step=%s",
-                  instance->name, stored->kind, stored->step);
-        operation->source = source ? source : instance->device;
-        operation->target = target ? target : instance->device;
-        operation->keep_context = stored->keep_context;
-        operation->timeout_ms = RECOVERY_TIMEOUT_MS;
-        operation->is_recovery = true;
-        operation->step = first_to_undo(kind, stored->step);
-        if (operation->former_state == BOARD_FAILED)
-                operation->former_state = kind->settled_state;
-        schedule_hold(instance);
-        instance->operation = operation;
-        instance->state = kind->busy_state;
-        pool_pause(instance->manager->pool);
-        start_undoing(operation);
-        schedule(operation);
-        return 0;
-}
-
-static void on_opened(struct guest *guest, const struct guest_answer *answer_, void *userdata)
-{
-        (void)userdata;
-        if (guest->instance->operation)
-                schedule(guest->instance->operation);
-        if (answer_->error && answer_->error != -ESRCH)
-                log_event(LOG_LEVEL_ERROR, "a process that returned could not go on",
-                          "vgpu=%s pid=%d error=\"%s\"", guest->instance->name, (int)guest->pid,
-                          strerror(-answer_->error));
-}
-
-void operation_try_again(struct instance *instance)
-{
-        struct store_operation stored;
-
-        if (instance->operation || instance->state != BOARD_FAILED ||
-            instance_count_guests(instance) == 0)
-                return;
-        if (store_get_operation(instance->manager->store, instance->id, &stored) == 0)
-                (void)operation_recover(instance, &stored);
-}
-
-void operation_guest_returned(struct guest *guest)
-{
-        struct instance *instance = guest->instance;
-
-        if (instance->operation || guest->request.done)
-                return;
-        if (instance->state == BOARD_FAILED) {
-                operation_try_again(instance);
-        } else if (instance_is_usable(instance) && guest->state == GATE_STATE_CLOSED) {
-                guest_request(guest, GATE_OPEN, RECOVERY_TIMEOUT_MS, on_opened, NULL);
-        } else if (instance_is_usable(instance) && guest->state == GATE_STATE_RELEASED) {
-                log_event(LOG_LEVEL_ERROR, "a process returned whose memory is not here any more",
-                          "vgpu=%s pid=%d", instance->name, (int)guest->pid);
-                (void)instance_set_state(instance, BOARD_FAILED);
-        }
 }

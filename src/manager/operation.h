@@ -120,8 +120,8 @@ void operation_try_again(struct instance *instance);
 /* operation_guest_returned() - its gate has connected again: does it fit the instance's state? */
 void operation_guest_returned(struct guest *guest);
 
-/* operation_mover_gone() - a mover is gone entirely: who waited to try again may. */
-void operation_mover_gone(struct manager *manager);
+/* operation_wake_all() - what one of them may have waited for has happened: a mover is gone entirely. */
+void operation_wake_all(struct manager *manager);
 
 /* operation_needs() - does @operation (or NULL) move an instance to @device from another? */
 bool operation_needs(const struct operation *operation, const struct device *device);

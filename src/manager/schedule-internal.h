@@ -70,6 +70,20 @@ bool schedule_is_needed(const struct schedule *schedule);
 /* schedule_let_on() - with the lock held: the vGPU's guests on the device, at once. */
 void schedule_let_on(struct schedule *schedule, struct schedule_vgpu *vgpu);
 
-void *schedule_run(void *schedule);
+/* schedule_find() - and the vGPU in it, wherever it is: it may have moved since. NULL: in none. */
+struct schedule *schedule_find(const struct instance *instance, struct schedule_vgpu **ret_vgpu);
+
+/* schedule_wake() - with the lock held: the thread looks again. */
+void schedule_wake(struct schedule *schedule);
+
+/* schedule_start_thread() - unless it runs. Returns 0 or a negative errno. */
+int schedule_start_thread(struct schedule *schedule);
+void schedule_end_thread(struct schedule *schedule);
+
+/* schedule_give_to_meter() - with the lock held: what the vGPU has received since the last time. */
+void schedule_give_to_meter(struct schedule *schedule, struct schedule_vgpu *vgpu, uint64_t now);
+
+/* schedule_report() - with the lock held: to the meter, the board, the gates and the log. */
+void schedule_report(struct schedule *schedule);
 
 #endif

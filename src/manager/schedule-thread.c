@@ -299,7 +299,7 @@ static void wait_until(struct schedule *schedule, uint64_t ns)
         (void)pthread_cond_timedwait(&schedule->changed, &schedule->lock, &until);
 }
 
-void *schedule_run(void *argument)
+static void *run(void *argument)
 {
         struct schedule *schedule = argument;
 
@@ -316,4 +316,38 @@ void *schedule_run(void *argument)
         stop_turns(schedule);
         pthread_mutex_unlock(&schedule->lock);
         return NULL;
+}
+
+/* Its life. */
+
+void schedule_wake(struct schedule *schedule)
+{
+        pthread_cond_signal(&schedule->changed);
+}
+
+int schedule_start_thread(struct schedule *schedule)
+{
+        sigset_t all, before;
+        int r;
+
+        if (schedule->has_thread)
+                return 0;
+        sigfillset(&all);
+        pthread_sigmask(SIG_BLOCK, &all, &before);
+        r = -pthread_create(&schedule->thread, NULL, run, schedule);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+        schedule->has_thread = r == 0;
+        return r;
+}
+
+void schedule_end_thread(struct schedule *schedule)
+{
+        if (!schedule->has_thread)
+                return;
+        pthread_mutex_lock(&schedule->lock);
+        schedule->must_end = true;
+        schedule_wake(schedule);
+        pthread_mutex_unlock(&schedule->lock);
+        pthread_join(schedule->thread, NULL);
+        schedule->has_thread = false;
 }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manager's side of the turns: who is in the schedule, and what comes out of it. */
+/* The manager's side of the turns: who is in the schedule, and by which settings. */
 #include "manager/schedule.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "board/board.h"
 #include "manager/custody.h"
@@ -17,42 +15,6 @@
 #include "manager/manager.h"
 #include "manager/publisher.h"
 #include "manager/schedule-internal.h"
-
-static const char hardware_reason[] = "the run list of the device is used";
-
-/* The thread. */
-
-static void wake(struct schedule *schedule)
-{
-        pthread_cond_signal(&schedule->changed);
-}
-
-static int start_thread(struct schedule *schedule)
-{
-        sigset_t all, before;
-        int r;
-
-        if (schedule->has_thread)
-                return 0;
-        sigfillset(&all);
-        pthread_sigmask(SIG_BLOCK, &all, &before);
-        r = -pthread_create(&schedule->thread, NULL, schedule_run, schedule);
-        pthread_sigmask(SIG_SETMASK, &before, NULL);
-        schedule->has_thread = r == 0;
-        return r;
-}
-
-static void end_thread(struct schedule *schedule)
-{
-        if (!schedule->has_thread)
-                return;
-        pthread_mutex_lock(&schedule->lock);
-        schedule->must_end = true;
-        wake(schedule);
-        pthread_mutex_unlock(&schedule->lock);
-        pthread_join(schedule->thread, NULL);
-        schedule->has_thread = false;
-}
 
 /* Birth and death. */
 
@@ -76,7 +38,7 @@ int schedule_new(struct schedule **ret_schedule, struct device *device)
         if (!schedule)
                 return -ENOMEM;
         schedule->device = device;
-        schedule->reason = hardware_reason;
+        schedule->reason = "the run list of the device is used";
         list_init(&schedule->vgpus);
         scheduler_init(&schedule->scheduler);
         init_lock(schedule);
@@ -108,7 +70,7 @@ struct schedule *schedule_free(struct schedule *schedule)
 
         if (!schedule)
                 return NULL;
-        end_thread(schedule);
+        schedule_end_thread(schedule);
         list_for_each_safe(vgpu, after, &schedule->vgpus, link)
                 schedule_forget_instance(vgpu->instance);
         channels_host_free(schedule->owned_host);
@@ -144,8 +106,7 @@ static struct schedule_guest *find_guest(const struct schedule_vgpu *vgpu,
         return NULL;
 }
 
-/* Wherever it is: it may have moved since it was added. */
-static struct schedule *find(const struct instance *instance, struct schedule_vgpu **ret_vgpu)
+struct schedule *schedule_find(const struct instance *instance, struct schedule_vgpu **ret_vgpu)
 {
         struct manager *manager = instance->manager;
 
@@ -175,21 +136,10 @@ static void remove_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
         free(guest);
 }
 
-/* What it has received since the last time is the meter's. */
-static void give_to_meter(struct schedule *schedule, struct schedule_vgpu *vgpu, uint64_t now)
-{
-        uint64_t received = scheduler_get_received(&schedule->scheduler, &vgpu->member, now);
-
-        if (received <= vgpu->given)
-                return;
-        meter_add_turn(vgpu->instance, received - vgpu->given, now);
-        vgpu->given = received;
-}
-
 void schedule_hold(struct instance *instance)
 {
         struct schedule_vgpu *vgpu;
-        struct schedule *schedule = find(instance, &vgpu);
+        struct schedule *schedule = schedule_find(instance, &vgpu);
         struct schedule_guest *guest, *after;
 
         if (!schedule)
@@ -198,7 +148,7 @@ void schedule_hold(struct instance *instance)
         vgpu->is_held = true;
         schedule_let_on(schedule, vgpu);
         scheduler_set_work(&schedule->scheduler, &vgpu->member, false);
-        wake(schedule);
+        schedule_wake(schedule);
         pthread_mutex_unlock(&schedule->lock);
         list_for_each_safe(guest, after, &vgpu->guests, link)
                 remove_guest(schedule, vgpu, guest);
@@ -207,7 +157,7 @@ void schedule_hold(struct instance *instance)
 void schedule_forget(struct guest *guest)
 {
         struct schedule_vgpu *vgpu;
-        struct schedule *schedule = find(guest->instance, &vgpu);
+        struct schedule *schedule = schedule_find(guest->instance, &vgpu);
         struct schedule_guest *found = schedule ? find_guest(vgpu, guest) : NULL;
 
         if (found)
@@ -217,13 +167,13 @@ void schedule_forget(struct guest *guest)
 void schedule_forget_instance(struct instance *instance)
 {
         struct schedule_vgpu *vgpu;
-        struct schedule *schedule = find(instance, &vgpu);
+        struct schedule *schedule = schedule_find(instance, &vgpu);
 
         if (!schedule)
                 return;
         schedule_hold(instance);
         pthread_mutex_lock(&schedule->lock);
-        give_to_meter(schedule, vgpu, schedule_now());
+        schedule_give_to_meter(schedule, vgpu, schedule_now());
         free_vgpu(schedule, vgpu);
         pthread_mutex_unlock(&schedule->lock);
 }
@@ -314,7 +264,7 @@ static void add_guest(struct schedule *schedule, struct schedule_vgpu *vgpu, str
         list_append(&vgpu->guests, &added->link);
         vgpu->n_guests++;
         schedule->n_guests++;
-        wake(schedule);
+        schedule_wake(schedule);
         pthread_mutex_unlock(&schedule->lock);
         if (r < 0)
                 remove_guest(schedule, vgpu, added);
@@ -375,117 +325,19 @@ static void settle_vgpus(struct schedule *schedule)
                         settle_vgpu(schedule, instance);
 }
 
-/* What comes out. */
-
-static void tell_gates(const struct schedule *schedule)
-{
-        enum gate_watch watch = GATE_WATCH_NOTHING;
-        struct schedule_vgpu *vgpu;
-        struct schedule_guest *guest;
-
-        if (scheduler_is_enforcing(&schedule->scheduler))
-                watch = schedule->host ? GATE_WATCH_REPORT : GATE_WATCH_TURNS;
-        list_for_each(vgpu, &schedule->vgpus, link)
-                list_for_each(guest, &vgpu->guests, link)
-                        guest_watch(guest->guest, watch);
-}
-
-static void tell_failures(struct schedule *schedule)
-{
-        struct schedule_vgpu *vgpu;
-        struct schedule_guest *guest;
-
-        list_for_each(vgpu, &schedule->vgpus, link)
-                list_for_each(guest, &vgpu->guests, link) {
-                        if (guest->error == 0 || guest->is_error_told)
-                                continue;
-                        guest->is_error_told = true;
-                        log_event(LOG_LEVEL_WARNING,
-                                  "a process cannot be held off its device and takes no turns",
-                                  "vgpu=%s pid=%d error=\"%s\"", vgpu->instance->name,
-                                  (int)guest->guest->pid, strerror(-guest->error));
-                }
-        if (schedule->failure == 0 || schedule->reason == hardware_reason)
-                return;
-        log_event(LOG_LEVEL_WARNING, "turns are taken at the gates", "device=%u reason=\"%s\"",
-                  schedule->device->index, schedule->reason);
-        schedule->failure = 0;
-}
-
-/* From the clock of the turns to that of the board. */
-static uint64_t realtime_offset(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - schedule_now();
-}
-
-static void publish_log(struct schedule *schedule)
-{
-        struct board *board = publisher_get_board(schedule->device->manager->publisher);
-        uint32_t slot = board_slot_of_scheduler(board_site_of_device(schedule->device->index),
-                                                BOARD_ENGINE_GRAPHICS);
-        uint64_t offset = realtime_offset();
-        const struct scheduler *scheduler = &schedule->scheduler;
-
-        if (scheduler->n_logged - schedule->n_published > SCHEDULER_LOG_MAX)
-                schedule->n_published = scheduler->n_logged - SCHEDULER_LOG_MAX;
-        for (; schedule->n_published < scheduler->n_logged; schedule->n_published++) {
-                const struct scheduler_turn *turn =
-                        &scheduler->log[schedule->n_published % SCHEDULER_LOG_MAX];
-                const struct board_turn record = {
-                        .timestamp = turn->end + offset,
-                        .run = turn->run,
-                        .run_total = turn->run_total,
-                        .target = turn->target,
-                        .preempted = turn->preempted,
-                        .run_list = turn->id,
-                        .weight = turn->weight,
-                };
-
-                (void)board_append_turn(board, slot, &record);
-        }
-}
-
-void schedule_tell_meter(struct device *device)
-{
-        struct schedule *schedule = device->schedule;
-        struct schedule_vgpu *vgpu;
-        uint64_t now;
-
-        if (!schedule)
-                return;
-        pthread_mutex_lock(&schedule->lock);
-        now = schedule_now();
-        if (scheduler_is_enforcing(&schedule->scheduler))
-                list_for_each(vgpu, &schedule->vgpus, link)
-                        give_to_meter(schedule, vgpu, now);
-        pthread_mutex_unlock(&schedule->lock);
-}
-
 void schedule_settle(struct device *device)
 {
         struct schedule *schedule = device->schedule;
-        struct schedule_vgpu *vgpu;
-        uint64_t now;
 
         if (!schedule)
                 return;
         settle_vgpus(schedule);
         pthread_mutex_lock(&schedule->lock);
-        if (schedule_is_needed(schedule) && start_thread(schedule) < 0)
+        if (schedule_is_needed(schedule) && schedule_start_thread(schedule) < 0)
                 log_event(LOG_LEVEL_ERROR, "no thread for the turns of a device", "device=%u",
                           device->index);
-        now = schedule_now();
-        if (scheduler_is_enforcing(&schedule->scheduler))
-                list_for_each(vgpu, &schedule->vgpus, link)
-                        give_to_meter(schedule, vgpu, now);
-        meter_set_turns(device, scheduler_is_enforcing(&schedule->scheduler));
-        publish_log(schedule);
-        tell_gates(schedule);
-        tell_failures(schedule);
-        wake(schedule);
+        schedule_report(schedule);
+        schedule_wake(schedule);
         pthread_mutex_unlock(&schedule->lock);
 }
 
@@ -506,7 +358,7 @@ void schedule_configure(struct device *device, const struct board_scheduler *set
                 return;
         pthread_mutex_lock(&schedule->lock);
         scheduler_configure(&schedule->scheduler, &asked);
-        wake(schedule);
+        schedule_wake(schedule);
         pthread_mutex_unlock(&schedule->lock);
         publisher_touch(device->manager->publisher);
 }
@@ -530,55 +382,4 @@ int schedule_check_share(const struct device *device, const struct instance *ins
         return failure_parameter(failure, "share", "vgpu scheduler show says who has how much",
                                  "the shares of device %u would add up to %u %%: %u %% are left",
                                  device->index, sum + share, sum < 100 ? 100 - sum : 0);
-}
-
-/* What is shown. */
-
-void schedule_get(const struct device *device, struct schedule_view *ret_view)
-{
-        struct schedule *schedule = device->schedule;
-
-        pthread_mutex_lock(&schedule->lock);
-        *ret_view = (struct schedule_view){
-                .mode = schedule->host ? SCHEDULE_HARDWARE : SCHEDULE_GATE,
-                .reason = schedule->reason,
-                .settings = schedule->scheduler.settings,
-                .slice = scheduler_settings_get_slice(&schedule->scheduler.settings),
-                .n_turns = schedule->scheduler.n_logged,
-                .is_taking_turns = schedule->scheduler.order.mode != SCHEDULER_FREE,
-        };
-        if (!scheduler_is_enforcing(&schedule->scheduler)) {
-                ret_view->mode = SCHEDULE_OFF;
-                ret_view->reason = ret_view->settings.policy == SCHEDULER_BEST_EFFORT
-                                           ? "best effort, and fewer than two vGPUs or no share: "
-                                             "the driver divides the time"
-                                           : "there are fewer than two vGPUs";
-        }
-        pthread_mutex_unlock(&schedule->lock);
-}
-
-bool schedule_get_share(const struct instance *instance, struct schedule_share *ret_share)
-{
-        struct schedule_vgpu *vgpu;
-        struct schedule *schedule = find(instance, &vgpu);
-        const struct schedule_guest *guest;
-
-        if (!schedule)
-                return false;
-        pthread_mutex_lock(&schedule->lock);
-        *ret_share = (struct schedule_share){
-                .entitled = scheduler_get_entitled(&schedule->scheduler, &vgpu->member),
-                .received =
-                        scheduler_get_received(&schedule->scheduler, &vgpu->member, schedule_now()),
-                .has_work = vgpu->member.has_work,
-                .is_off = vgpu->is_off,
-                .is_enforced = true,
-        };
-        list_for_each(guest, &vgpu->guests, link)
-                if (guest->error < 0) {
-                        ret_share->is_enforced = false;
-                        ret_share->error = guest->error;
-                }
-        pthread_mutex_unlock(&schedule->lock);
-        return true;
 }

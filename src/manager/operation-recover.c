@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What was left half done: by a former manager, or by an undoing that failed. */
+#include <errno.h>
+#include <string.h>
+
+#include "manager/device.h"
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/log.h"
+#include "manager/manager.h"
+#include "manager/operation-internal.h"
+
+/* What a request gets that no client has set a time for. */
+#define RECOVERY_TIMEOUT_MS 10000
+
+static const struct operation_kind *const kinds[] = { &operation_suspend, &operation_resume,
+                                                      &operation_migrate };
+
+static const struct operation_kind *find_kind(const char *name)
+{
+        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+                if (strcmp(kinds[i]->name, name) == 0)
+                        return kinds[i];
+        return NULL;
+}
+
+/* The one after the last that is complete: it may have begun. */
+static size_t first_to_undo(const struct operation_kind *kind, const char *complete)
+{
+        size_t i;
+
+        for (i = 0; i < kind->final_step; i++)
+                if (strcmp(kind->steps[i].name, complete) == 0)
+                        return i + 1;
+        return 0;
+}
+
+int operation_recover(struct instance *instance, const struct store_operation *stored)
+{
+        const struct operation_kind *kind = find_kind(stored->kind);
+        struct operation *operation = kind ? operation_new(instance, kind) : NULL;
+        struct device *source = device_find_uuid(instance->manager, stored->source);
+        struct device *target = device_find_uuid(instance->manager, stored->target);
+
+        if (!operation)
+                return kind ? -ENOMEM : -EPROTO;
+        log_event(LOG_LEVEL_NOTICE, "undoing what is half done", "vgpu=%s operation=%s step=%s",
+                  instance->name, stored->kind, stored->step);
+        operation->source = source ? source : instance->device;
+        operation->target = target ? target : instance->device;
+        operation->keep_context = stored->keep_context;
+        operation->timeout_ms = RECOVERY_TIMEOUT_MS;
+        operation->is_recovery = true;
+        operation->step = first_to_undo(kind, stored->step);
+        if (operation->former_state == BOARD_FAILED)
+                operation->former_state = kind->settled_state;
+        operation_begin(operation);
+        operation_start_undoing(operation);
+        return 0;
+}
+
+static void on_opened(struct guest *guest, const struct guest_answer *answer_, void *userdata)
+{
+        (void)userdata;
+        if (guest->instance->operation)
+                operation_wake(guest->instance->operation);
+        if (answer_->error && answer_->error != -ESRCH)
+                log_event(LOG_LEVEL_ERROR, "a process that returned could not go on",
+                          "vgpu=%s pid=%d error=\"%s\"", guest->instance->name, (int)guest->pid,
+                          strerror(-answer_->error));
+}
+
+void operation_try_again(struct instance *instance)
+{
+        struct store_operation stored;
+
+        if (instance->operation || instance->state != BOARD_FAILED ||
+            instance_count_guests(instance) == 0)
+                return;
+        if (store_get_operation(instance->manager->store, instance->id, &stored) == 0)
+                (void)operation_recover(instance, &stored);
+}
+
+void operation_guest_returned(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+
+        if (instance->operation || guest->request.done)
+                return;
+        if (instance->state == BOARD_FAILED) {
+                operation_try_again(instance);
+        } else if (instance_is_usable(instance) && guest->state == GATE_STATE_CLOSED) {
+                guest_request(guest, GATE_OPEN, RECOVERY_TIMEOUT_MS, on_opened, NULL);
+        } else if (instance_is_usable(instance) && guest->state == GATE_STATE_RELEASED) {
+                log_event(LOG_LEVEL_ERROR, "a process returned whose memory is not here any more",
+                          "vgpu=%s pid=%d", instance->name, (int)guest->pid);
+                (void)instance_set_state(instance, BOARD_FAILED);
+        }
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an operation says, of its progress, its failure and its end, to the caller and to the log. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "manager/control.h"
+#include "manager/describe.h"
+#include "manager/device.h"
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/log.h"
+#include "manager/operation-internal.h"
+
+#define PROGRESS_INTERVAL_NS 50000000
+
+/* Failing. */
+
+static void note_failure(struct operation *operation, int error)
+{
+        if (operation->error == 0)
+                operation->error = error;
+}
+
+void operation_fail(struct operation *operation, int error, const char *name, const char *hint,
+                    const char *message, ...)
+{
+        char text[256];
+        va_list args;
+
+        va_start(args, message);
+        vsnprintf(text, sizeof(text), message, args);
+        va_end(args);
+        note_failure(operation, error);
+        (void)failure_set(&operation->failure, error, name, hint, "%s", text);
+}
+
+void operation_fail_errno(struct operation *operation, int error, const char *what)
+{
+        note_failure(operation, error);
+        (void)failure_from_errno(&operation->failure, error, what);
+}
+
+void operation_fail_driver(struct operation *operation, struct guest *guest, const char *call,
+                           int code, int error)
+{
+        bool is_first = !operation->failure.name;
+
+        operation_fail(operation, error, "DriverFailed",
+                       operation->is_undoing ? "" : "vGPU and process go on as before",
+                       "process %d (%.40s): %.63s failed with %d", (int)guest->pid, guest->name,
+                       *call ? call : "the driver", code ? code : error);
+        if (!is_first)
+                return;
+        snprintf(operation->failure.call, sizeof(operation->failure.call), "%.63s", call);
+        operation->failure.code = code;
+        operation->failure.process = guest->pid;
+}
+
+void operation_lost_mover(struct operation *operation)
+{
+        operation->has_lost_mover = true;
+        operation_fail(operation, -ECONNRESET, "Failed", "the log of vgpud has more",
+                       "the mover of device %u died", operation->target->index);
+}
+
+/* Telling. */
+
+static const char *stage_of(const struct operation *operation)
+{
+        size_t step = operation->step < operation->kind->n_steps ? operation->step
+                                                                 : operation->kind->n_steps - 1;
+
+        return operation->is_undoing ? "finishing" : operation->kind->steps[step].stage;
+}
+
+void operation_report_progress(struct operation *operation)
+{
+        operation->progress_ns = operation_now();
+        if (operation->pending)
+                control_progress(operation->pending,
+                                 json_pack("{ss, sI, sI}", "stage", stage_of(operation),
+                                           "bytes_done", (json_int_t)operation->bytes_done,
+                                           "bytes_total", (json_int_t)operation->bytes));
+}
+
+void operation_add_progress(struct operation *operation, uint64_t bytes)
+{
+        operation->bytes_done += bytes;
+        if (operation->bytes_done > operation->bytes)
+                operation->bytes_done = operation->bytes;
+        if (operation_now() - operation->progress_ns >= PROGRESS_INTERVAL_NS)
+                operation_report_progress(operation);
+}
+
+static json_t *make_report(const struct operation *operation)
+{
+        uint64_t drain = operation->drained_ns ? operation->drained_ns - operation->started_ns : 0;
+
+        return json_pack("{so, sI, sf, sf, sf, sf, si, si, si}", "vgpu",
+                         describe_instance(operation->instance), "bytes",
+                         (json_int_t)operation->bytes, "seconds",
+                         (double)(operation_now() - operation->started_ns) / 1e9, "copy_seconds",
+                         (double)operation->copy_ns / 1e9, "context_seconds",
+                         (double)operation->context_ns / 1e9, "drain_seconds", (double)drain / 1e9,
+                         "processes", (int)operation->n_processes, "from_device",
+                         (int)operation->source->index, "to_device", (int)operation->target->index);
+}
+
+static void log_end(const struct operation *operation, bool has_succeeded)
+{
+        const struct instance *instance = operation->instance;
+        char quoted[LOG_QUOTED_MAX];
+
+        if (has_succeeded)
+                log_event(LOG_LEVEL_NOTICE, operation->kind->past,
+                          "vgpu=%s bytes=%" PRIu64 " seconds=%.3f copy=%.3f context=%.3f "
+                          "processes=%zu from=%u to=%u",
+                          instance->name, operation->bytes,
+                          (double)(operation_now() - operation->started_ns) / 1e9,
+                          (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
+                          operation->n_processes, operation->source->index,
+                          operation->target->index);
+        else if (operation->is_recovery && !operation->has_failed_undo)
+                log_event(LOG_LEVEL_NOTICE, "undid what was half done",
+                          "vgpu=%s operation=%s state=%s", instance->name, operation->kind->name,
+                          instance_state_name(instance->state));
+        else
+                log_event(operation->has_failed_undo ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
+                          operation->has_failed_undo ? "could not be undone" : "undone",
+                          "vgpu=%s operation=%s step=%s reason=%s", instance->name,
+                          operation->kind->name, operation->kind->steps[operation->step].name,
+                          log_quote(quoted, operation->failure.message));
+}
+
+void operation_report_end(struct operation *operation, bool has_succeeded)
+{
+        log_end(operation, has_succeeded);
+        if (!operation->pending)
+                return;
+        if (has_succeeded)
+                control_reply(operation->pending, make_report(operation));
+        else
+                control_fail(operation->pending, &operation->failure);
+        operation->pending = NULL;
+}
+
+void operation_report_moment(const struct operation *operation, const char *moment)
+{
+        log_event(LOG_LEVEL_DEBUG, moment, "vgpu=%s after_ms=%.1f", operation->instance->name,
+                  (double)(operation_now() - operation->started_ns) / 1e6);
+}
