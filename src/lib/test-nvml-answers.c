@@ -1,65 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What NVML answers arrives whole: numbers, texts of any length, lists that grow meanwhile. */
-#include <stdio.h>
 #include <string.h>
 
-#include <openvgpu/accounting.h>
-#include <openvgpu/device.h>
 #include <openvgpu/gpu-instance.h>
 #include <openvgpu/instance.h>
-#include <openvgpu/licence.h>
-#include <openvgpu/metadata.h>
 #include <openvgpu/placement.h>
-#include <openvgpu/scheduler.h>
 #include <openvgpu/session.h>
 #include <openvgpu/type.h>
 #include <openvgpu/utilization.h>
 
-#include "abi/nvml-vgpu.h"
 #include "base/size.h"
-#include "base/test.h"
-#include "fake/nvml-host.h"
-
-#define ALL VGPU_WHOLE_DEVICE
-
-static struct fixture fixture;
-
-static int open_newest(void **state)
-{
-        (void)state;
-        fixture_open(&fixture, "610");
-        return 0;
-}
-
-static int close_newest(void **state)
-{
-        (void)state;
-        fixture_close(&fixture);
-        return 0;
-}
-
-/* The question @call_ succeeds and its number is @value_. */
-#define EXPECT_NUMBER(value_, call_, ...)                                        \
-        do {                                                                     \
-                uint32_t number_ = 4711;                                         \
-                                                                                 \
-                assert_int_equal(call_(fixture.host, __VA_ARGS__, &number_), 0); \
-                assert_int_equal(number_, value_);                               \
-        } while (0)
-#define EXPECT_BYTES(value_, call_, ...)                                         \
-        do {                                                                     \
-                uint64_t number_ = 4711;                                         \
-                                                                                 \
-                assert_int_equal(call_(fixture.host, __VA_ARGS__, &number_), 0); \
-                assert_int_equal(number_, value_);                               \
-        } while (0)
-#define EXPECT_TEXT(value_, call_, ...)                                        \
-        do {                                                                   \
-                CLEANUP(freep) char *text_ = NULL;                             \
-                                                                               \
-                assert_int_equal(call_(fixture.host, __VA_ARGS__, &text_), 0); \
-                assert_string_equal(text_, value_);                            \
-        } while (0)
+#include "lib/test-nvml.h"
 
 static void test_types(void **state)
 {
@@ -100,13 +51,6 @@ static void test_types(void **state)
                        VGPU_ERROR_NOT_SUPPORTED, "vGPU type 500");
         fixture_expect(&fixture, vgpu_type_get_capability(fixture.host, FAKE_TYPE_BIG, 99, &flag),
                        VGPU_ERROR_INVALID_PARAMETER, "there is no capability 99");
-}
-
-static void expect_list(const struct vgpu_number_list *list, size_t n, const uint32_t *numbers)
-{
-        assert_int_equal(list->n_numbers, n);
-        for (size_t i = 0; i < n; i++)
-                assert_int_equal(list->numbers[i], numbers[i]);
 }
 
 static void test_devices(void **state)
@@ -314,334 +258,6 @@ static void test_placements(void **state)
         fixture_close(&old);
 }
 
-static void test_scheduler_of_the_newest_driver(void **state)
-{
-        CLEANUP(freep) struct vgpu_scheduler_capabilities *capabilities = NULL;
-        CLEANUP(freep) struct vgpu_scheduler_state *graphics = NULL, *nvenc = NULL;
-        CLEANUP(freep) struct vgpu_scheduler_log *log = NULL;
-        (void)state;
-
-        assert_int_equal(vgpu_scheduler_lookup_capabilities(fixture.host, 0, &capabilities), 0);
-        assert_int_equal(capabilities->n_policies, 2);
-        assert_int_equal(capabilities->policies[1], VGPU_SCHEDULER_EQUAL_SHARE);
-        assert_int_equal(capabilities->timeslice_min_ns, 1000000);
-        assert_int_equal(capabilities->timeslice_max_ns, 30000000);
-        assert_true(capabilities->has_arr);
-        assert_int_equal(capabilities->frequency_min_hz, 63);
-        assert_int_equal(capabilities->average_factor_max, 60);
-
-        assert_int_equal(vgpu_scheduler_lookup_state(fixture.host, 0, ALL, VGPU_SCHEDULER_GRAPHICS,
-                                                     &graphics),
-                         0);
-        assert_int_equal(graphics->policy, VGPU_SCHEDULER_FIXED_SHARE);
-        assert_int_equal(graphics->arr, VGPU_SCHEDULER_ARR_ENABLED);
-        assert_int_equal(graphics->average_factor, 40);
-        assert_int_equal(graphics->timeslice_ns, 1000000);
-        assert_int_equal(
-                vgpu_scheduler_lookup_state(fixture.host, 0, ALL, VGPU_SCHEDULER_NVENC0, &nvenc),
-                0);
-        assert_int_equal(nvenc->engine, VGPU_SCHEDULER_NVENC0);
-        assert_int_equal(nvenc->arr, VGPU_SCHEDULER_ARR_DEFAULT);
-
-        /* The driver says that there are more entries than there is room for. */
-        assert_int_equal(
-                vgpu_scheduler_lookup_log(fixture.host, 0, ALL, VGPU_SCHEDULER_GRAPHICS, &log), 0);
-        assert_int_equal(log->n_entries, 200);
-        assert_int_equal(log->entries[199].time_ns, 1199);
-        assert_int_equal(log->entries[199].weight, 64);
-        assert_int_equal(log->state.average_factor, 33);
-        assert_string_equal(vgpu_scheduler_policy_get_name(log->state.policy), "equal-share");
-        assert_string_equal(vgpu_scheduler_engine_get_name(VGPU_SCHEDULER_NVENC1), "nvenc1");
-        assert_string_equal(vgpu_scheduler_engine_get_name(9), "unknown");
-}
-
-static void test_scheduler_of_an_older_driver(void **state)
-{
-        CLEANUP(freep) struct vgpu_scheduler_state *found = NULL;
-        CLEANUP(freep) struct vgpu_scheduler_log *log = NULL;
-        struct vgpu_scheduler_state *none = NULL;
-        struct fixture old;
-        (void)state;
-
-        fixture_open(&old, "550");
-        assert_int_equal(
-                vgpu_scheduler_lookup_state(old.host, 0, ALL, VGPU_SCHEDULER_GRAPHICS, &found), 0);
-        assert_int_equal(found->policy, VGPU_SCHEDULER_EQUAL_SHARE);
-        assert_int_equal(found->arr, VGPU_SCHEDULER_ARR_ENABLED);
-        assert_int_equal(found->average_factor, 33);
-        assert_int_equal(found->timeslice_ns, 2000000);
-        assert_int_equal(vgpu_scheduler_lookup_log(old.host, 0, ALL, VGPU_SCHEDULER_GRAPHICS, &log),
-                         0);
-        assert_int_equal(log->n_entries, 1);
-        assert_int_equal(log->state.timeslice_ns, 3000000);
-        assert_int_equal(log->state.average_factor, 0);
-        assert_int_equal(log->entries[0].run_total_ns, 500);
-        assert_int_equal(log->entries[0].preemption_total_ns, 5);
-        assert_int_equal(log->entries[0].weight, VGPU_UNKNOWN);
-        fixture_expect(&old,
-                       vgpu_scheduler_lookup_state(old.host, 0, ALL, VGPU_SCHEDULER_NVENC0, &none),
-                       VGPU_ERROR_NOT_IN_DRIVER,
-                       "device 0: the scheduler of another engine is not in this driver (needs "
-                       "R595");
-        assert_null(none);
-        fixture_close(&old);
-}
-
-static void expect_set(const struct fixture *of, unsigned int generation, unsigned int policy,
-                       unsigned int arr, unsigned int a, unsigned int b)
-{
-        assert_int_equal(of->fake->set[0], generation);
-        assert_int_equal(of->fake->set[2], policy);
-        assert_int_equal(of->fake->set[3], arr);
-        assert_int_equal(of->fake->set[4], a);
-        assert_int_equal(of->fake->set[5], b);
-}
-
-static void test_the_scheduler_is_set_by_the_call_that_can(void **state)
-{
-        struct vgpu_scheduler_settings average = VGPU_SCHEDULER_SETTINGS_INIT;
-        struct vgpu_scheduler_settings slice = VGPU_SCHEDULER_SETTINGS_INIT;
-        struct vgpu_scheduler_settings unset = { 0 };
-        struct fixture old;
-        (void)state;
-
-        average.policy = VGPU_SCHEDULER_EQUAL_SHARE;
-        average.arr = VGPU_SCHEDULER_ARR_ENABLED;
-        average.average_factor = 33;
-        average.frequency_hz = 480;
-        slice.policy = VGPU_SCHEDULER_FIXED_SHARE;
-        slice.timeslice_ns = 2000000;
-
-        assert_int_equal(vgpu_scheduler_set_state(fixture.host, 0, ALL, &average), 0);
-        expect_set(&fixture, 2, 2, 0, 33, 480);
-        assert_int_equal(vgpu_scheduler_set_state(fixture.host, 0, ALL, &slice), 0);
-        expect_set(&fixture, 1, 3, 0, 2000000, 0);
-        assert_int_equal(vgpu_scheduler_set_state(fixture.host, 1, 5, &slice), 0);
-        expect_set(&fixture, 1, 3, 0, 2000000, 0);
-        assert_int_equal(vgpu_scheduler_set_state(fixture.host, 1, 5, &average), 0);
-        expect_set(&fixture, 2, 2, 0, 33, 480);
-        fixture_expect(&fixture, vgpu_scheduler_set_state(fixture.host, 0, ALL, &unset),
-                       VGPU_ERROR_INVALID_PARAMETER, "the options were not initialized");
-
-        fixture_open(&old, "550");
-        assert_int_equal(vgpu_scheduler_set_state(old.host, 0, ALL, &average), 0);
-        expect_set(&old, 1, 2, 2, 33, 480);
-        fixture_close(&old);
-}
-
-static void test_utilization_new_and_old(void **state)
-{
-        CLEANUP(freep) struct vgpu_utilization_list *all = NULL, *processes = NULL, *later = NULL;
-        CLEANUP(freep) struct vgpu_utilization_list *old_all = NULL, *old_processes = NULL;
-        struct fixture old;
-        (void)state;
-
-        assert_int_equal(vgpu_utilization_lookup_instances(fixture.host, 0, 0, &all), 0);
-        assert_int_equal(all->n_samples, 2);
-        assert_int_equal(all->last_us, 5000000);
-        assert_int_equal(all->samples[0].instance, FAKE_TRAIN);
-        assert_int_equal(all->samples[0].sm, 20);
-        assert_int_equal(all->samples[0].decoder, 1);
-        assert_int_equal(all->samples[0].ofa, 9);
-        assert_int_equal(all->samples[0].pid, 0);
-        assert_string_equal(all->samples[0].name, "");
-        assert_int_equal(all->samples[1].instance, FAKE_INFER);
-
-        assert_int_equal(vgpu_utilization_lookup_processes(fixture.host, 0, 0, &processes), 0);
-        assert_int_equal(processes->n_samples, 2);
-        assert_int_equal(processes->samples[0].pid, 4242);
-        assert_string_equal(processes->samples[0].name, "train.py");
-        assert_int_equal(processes->samples[0].jpeg, 8);
-        assert_int_equal(strlen(processes->samples[1].name), 64);
-
-        assert_int_equal(vgpu_utilization_lookup_instances(fixture.host, 0, all->last_us, &later),
-                         0);
-        assert_int_equal(later->n_samples, 0);
-        assert_int_equal(later->last_us, 5000000);
-        assert_int_equal(vgpu_host_get_error(fixture.host)->kind, VGPU_ERROR_NONE);
-
-        fixture_open(&old, "535");
-        assert_int_equal(vgpu_utilization_lookup_instances(old.host, 0, 0, &old_all), 0);
-        assert_int_equal(old_all->n_samples, 2);
-        assert_int_equal(old_all->samples[1].memory, 3);
-        assert_int_equal(old_all->samples[1].jpeg, VGPU_UNKNOWN);
-        assert_int_equal(vgpu_utilization_lookup_processes(old.host, 0, 0, &old_processes), 0);
-        assert_int_equal(old_processes->n_samples, 1);
-        assert_string_equal(old_processes->samples[0].name, "train.py");
-        assert_int_equal(old_processes->samples[0].ofa, VGPU_UNKNOWN);
-        fixture_close(&old);
-}
-
-static void test_sessions(void **state)
-{
-        CLEANUP(freep) struct vgpu_session_stats *encoder = NULL, *capture = NULL;
-        CLEANUP(freep) struct vgpu_encoder_session_list *encoders = NULL, *none = NULL;
-        CLEANUP(freep) struct vgpu_capture_session_list *captures = NULL;
-        (void)state;
-
-        assert_int_equal(vgpu_session_lookup_encoder_stats(fixture.host, FAKE_TRAIN, &encoder), 0);
-        assert_int_equal(encoder->n_sessions, 2);
-        assert_int_equal(encoder->average_fps, 59);
-        assert_int_equal(encoder->average_latency_us, 1234);
-        assert_int_equal(vgpu_session_lookup_capture_stats(fixture.host, FAKE_TRAIN, &capture), 0);
-        assert_int_equal(capture->average_latency_us, 900);
-
-        assert_int_equal(vgpu_session_lookup_encoders(fixture.host, FAKE_TRAIN, &encoders), 0);
-        assert_int_equal(encoders->n_sessions, 2);
-        assert_int_equal(encoders->sessions[1].pid, 4243);
-        assert_int_equal(encoders->sessions[1].width, 3840);
-        assert_string_equal(vgpu_codec_get_name(encoders->sessions[1].codec), "av1");
-        assert_string_equal(vgpu_codec_get_name(VGPU_CODEC_UNKNOWN), "unknown");
-        assert_int_equal(vgpu_session_lookup_encoders(fixture.host, FAKE_INFER, &none), 0);
-        assert_int_equal(none->n_sessions, 0);
-        assert_int_equal(vgpu_session_lookup_captures(fixture.host, FAKE_TRAIN, &captures), 0);
-        assert_int_equal(captures->n_sessions, 1);
-        assert_int_equal(captures->sessions[0].max_width, 4096);
-        assert_int_equal(captures->sessions[0].flags,
-                         VGPU_CAPTURE_DIFFERENCE_MAP | VGPU_CAPTURE_NO_WAIT);
-        assert_string_equal(vgpu_capture_kind_get_name(captures->sessions[0].kind), "cuda");
-}
-
-static void test_licences(void **state)
-{
-        CLEANUP(freep) struct vgpu_licence *licence = NULL, *older = NULL;
-        struct vgpu_licence *none = NULL;
-        struct fixture old;
-        bool is_licensed;
-        (void)state;
-
-        assert_int_equal(vgpu_licence_get_status(fixture.host, FAKE_TRAIN, &is_licensed), 0);
-        assert_true(is_licensed);
-        assert_int_equal(vgpu_licence_get_status(fixture.host, FAKE_INFER, &is_licensed), 0);
-        assert_false(is_licensed);
-        assert_int_equal(vgpu_licence_lookup(fixture.host, FAKE_TRAIN, &licence), 0);
-        assert_true(licence->is_licensed);
-        assert_int_equal(licence->state, VGPU_LICENCE_LICENSED);
-        assert_int_equal(licence->expiry, VGPU_LICENCE_EXPIRY_VALID);
-        assert_string_equal(licence->expiry_text, "2026-11-23 05:02:12 GMT");
-        assert_int_equal(licence->expiry_seconds, 1795410132);
-        assert_string_equal(vgpu_licence_state_get_name(licence->state), "licensed");
-        assert_string_equal(vgpu_licence_expiry_get_name(VGPU_LICENCE_EXPIRY_PERMANENT),
-                            "permanent");
-        fixture_expect(&fixture, vgpu_licence_lookup(fixture.host, FAKE_INFER, &none),
-                       VGPU_ERROR_NOT_LOADED, "vGPU 3251634327");
-        assert_null(none);
-
-        /* R390 only knows yes and no. */
-        fixture_open(&old, "390");
-        assert_int_equal(vgpu_licence_get_status(old.host, FAKE_TRAIN, &is_licensed), 0);
-        assert_true(is_licensed);
-        fixture_expect(&old, vgpu_licence_lookup(old.host, FAKE_TRAIN, &none),
-                       VGPU_ERROR_NOT_IN_DRIVER, "needs R495 or newer");
-        fixture_close(&old);
-        assert_null(none);
-
-        /* A driver that has dropped the deprecated call. */
-        fixture.fake->answer_of = "nvmlVgpuInstanceGetLicenseStatus";
-        fixture.fake->answer = NVML_ERROR_FUNCTION_NOT_FOUND;
-        assert_int_equal(vgpu_licence_get_status(fixture.host, FAKE_TRAIN, &is_licensed), 0);
-        assert_true(is_licensed);
-
-        /* One that has the first form only. */
-        fixture.fake->answer_of = "nvmlVgpuInstanceGetLicenseInfo_v2";
-        assert_int_equal(vgpu_licence_lookup(fixture.host, FAKE_TRAIN, &older), 0);
-        assert_int_equal(older->state, VGPU_LICENCE_LICENSED);
-        assert_string_equal(older->expiry_text, "2026-11-23 05:02:12 GMT");
-}
-
-static void test_accounting(void **state)
-{
-        CLEANUP(freep) struct vgpu_number_list *pids = NULL;
-        CLEANUP(freep) struct vgpu_accounting_stats *stats = NULL;
-        const uint32_t all[] = { 4242, 4243, 4000000000 };
-        struct vgpu_accounting_stats *none = NULL;
-        bool is_on;
-        (void)state;
-
-        assert_int_equal(vgpu_accounting_get_mode(fixture.host, FAKE_TRAIN, &is_on), 0);
-        assert_true(is_on);
-        assert_int_equal(vgpu_accounting_lookup_pids(fixture.host, FAKE_TRAIN, &pids), 0);
-        expect_list(pids, 3, all);
-        assert_int_equal(vgpu_accounting_lookup_stats(fixture.host, FAKE_TRAIN, 4242, &stats), 0);
-        assert_int_equal(stats->gpu_utilization, 31);
-        assert_int_equal(stats->memory_utilization, VGPU_UNKNOWN);
-        assert_int_equal(stats->max_memory_used, GIB);
-        assert_int_equal(stats->time_ms, 60000);
-        assert_false(stats->is_running);
-        assert_int_equal(vgpu_accounting_clear(fixture.host, FAKE_TRAIN), 0);
-
-        fixture_expect(&fixture, vgpu_accounting_lookup_stats(fixture.host, FAKE_TRAIN, 1, &none),
-                       VGPU_ERROR_NO_SUCH_PROCESS,
-                       "process 1 of vGPU 11: nothing is recorded of the process");
-        fixture_expect(&fixture, vgpu_accounting_lookup_stats(fixture.host, 99, 4242, &none),
-                       VGPU_ERROR_NO_SUCH_VGPU, "vGPU 99");
-        fixture_expect(&fixture, vgpu_accounting_get_mode(fixture.host, FAKE_INFER, &is_on),
-                       VGPU_ERROR_NOT_LOADED, "guest");
-        assert_null(none);
-}
-
-static void test_metadata(void **state)
-{
-        CLEANUP(freep) struct vgpu_metadata *train = NULL, *infer = NULL, *device = NULL;
-        CLEANUP(freep) struct vgpu_metadata *copy = NULL, *longer = NULL;
-        struct vgpu_compatibility answer = { 0, 0 };
-        struct vgpu_metadata *none = NULL;
-        char bytes[1024];
-        (void)state;
-
-        assert_int_equal(vgpu_metadata_lookup_instance(fixture.host, FAKE_TRAIN, &train), 0);
-        assert_int_equal(train->kind, VGPU_METADATA_INSTANCE);
-        assert_int_equal(train->size, offsetof(nvmlVgpuMetadata_t, opaqueData) + 256);
-        assert_int_equal(train->version, 3);
-        assert_true(train->can_migrate);
-        assert_true(train->is_guest_known);
-        assert_string_equal(train->guest_driver_version, "550.54");
-        assert_string_equal(train->host_driver_version, "610.10");
-        assert_int_equal(train->guest_version, 0x1a0001);
-        assert_int_equal(vgpu_metadata_lookup_instance(fixture.host, FAKE_INFER, &infer), 0);
-        assert_false(infer->is_guest_known);
-        assert_string_equal(infer->guest_driver_version, "");
-        assert_int_equal(vgpu_metadata_lookup_device(fixture.host, 0, &device), 0);
-        assert_int_equal(device->versions.maximum, 0x1c0001);
-        EXPECT_TEXT("233518BE00000002", vgpu_metadata_get_device_text, 0);
-
-        assert_int_equal(vgpu_metadata_check(fixture.host, train, device, &answer), 0);
-        assert_int_equal(answer.power_states, VGPU_POWER_LIVE | VGPU_POWER_SLEEP |
-                                                      VGPU_POWER_HIBERNATE | VGPU_POWER_COLD);
-        assert_int_equal(answer.limits, 0);
-        assert_int_equal(vgpu_metadata_check(fixture.host, infer, device, &answer), 0);
-        assert_int_equal(answer.power_states, VGPU_POWER_COLD);
-        assert_int_equal(answer.limits, VGPU_LIMIT_OTHER);
-        fixture_expect(&fixture, vgpu_metadata_check(fixture.host, device, train, &answer),
-                       VGPU_ERROR_INVALID_PARAMETER, "metadata of a vGPU and of a device");
-
-        /* From another host, with something behind it, or with its end cut off. */
-        assert_int_equal(vgpu_metadata_new(fixture.host, VGPU_METADATA_INSTANCE, train->bytes,
-                                           train->size, &copy),
-                         0);
-        assert_int_equal(vgpu_metadata_check(fixture.host, copy, device, &answer), 0);
-        assert_int_equal(answer.limits, 0);
-        memset(bytes, 'x', sizeof(bytes));
-        memcpy(bytes, train->bytes, train->size);
-        assert_int_equal(vgpu_metadata_new(fixture.host, VGPU_METADATA_INSTANCE, bytes,
-                                           sizeof(bytes), &longer),
-                         0);
-        assert_int_equal(longer->size, train->size);
-        fixture_expect(&fixture,
-                       vgpu_metadata_new(fixture.host, VGPU_METADATA_INSTANCE, train->bytes,
-                                         train->size - 1, &none),
-                       VGPU_ERROR_INVALID_PARAMETER, "the end is missing");
-        fixture_expect(
-                &fixture,
-                vgpu_metadata_new(fixture.host, VGPU_METADATA_DEVICE, train->bytes, 20, &none),
-                VGPU_ERROR_INVALID_PARAMETER, "they are too short");
-
-        fixture.fake->is_crippled = true;
-        fixture_expect(&fixture, vgpu_metadata_lookup_instance(fixture.host, FAKE_TRAIN, &none),
-                       VGPU_ERROR_DRIVER_FAILED, "has no usable metadata");
-        assert_null(none);
-}
-
 static void test_what_grows_meanwhile_is_read_whole(void **state)
 {
         CLEANUP(freep) struct vgpu_encoder_session_list *sessions = NULL;
@@ -678,8 +294,6 @@ static void test_a_driver_that_is_never_content_ends_in_an_error(void **state)
         assert_null(text);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, open_newest, close_newest)
-
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -690,14 +304,6 @@ int main(void)
                 TEST(test_the_word_of_old_drivers_for_no_guest),
                 TEST(test_gpu_instances),
                 TEST(test_placements),
-                TEST(test_scheduler_of_the_newest_driver),
-                TEST(test_scheduler_of_an_older_driver),
-                TEST(test_the_scheduler_is_set_by_the_call_that_can),
-                TEST(test_utilization_new_and_old),
-                TEST(test_sessions),
-                TEST(test_licences),
-                TEST(test_accounting),
-                TEST(test_metadata),
                 TEST(test_what_grows_meanwhile_is_read_whole),
                 TEST(test_a_driver_that_is_never_content_ends_in_an_error),
         };
