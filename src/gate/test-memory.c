@@ -8,7 +8,7 @@
 #include "base/size.h"
 #include "base/test.h"
 #include "gate/entry.h"
-#include "gate/fake-manager.h"
+#include "gate/fake-guest.h"
 #include "gate/memory.h"
 
 static uint64_t used(const struct instance_page *page)
@@ -18,19 +18,9 @@ static uint64_t used(const struct instance_page *page)
         return slot->used[INSTANCE_PAGE_MOVABLE] + slot->used[INSTANCE_PAGE_FIXED];
 }
 
-static struct instance_page *start(uint64_t quota)
-{
-        struct instance_page *page;
-
-        fake_host("1xH200:2G");
-        page = fake_manager_start(quota);
-        fake_context();
-        return page;
-}
-
 FAKE_TEST(test_ten_thousand_small_allocations_cost_four_mebibytes)
 {
-        struct instance_page *page = start(GIB);
+        struct instance_page *page = fake_guest_start(GIB);
         static CUdeviceptr pointer[10000];
 
         for (int i = 0; i < 10000; i++) {
@@ -47,7 +37,7 @@ FAKE_TEST(test_ten_thousand_small_allocations_cost_four_mebibytes)
 
 FAKE_TEST(test_over_the_quota_is_out_of_memory_and_the_program_goes_on)
 {
-        struct instance_page *page = start(64 * MIB);
+        struct instance_page *page = fake_guest_start(64 * MIB);
         CUdeviceptr a, b;
 
         check(cuMemAlloc_v2(&a, 60 * MIB) == CUDA_SUCCESS);
@@ -64,7 +54,7 @@ FAKE_TEST(test_an_empty_block_makes_room_for_what_would_be_over_the_quota)
 {
         CUdeviceptr pointer;
 
-        start(8 * MIB);
+        fake_guest_start(8 * MIB);
         check(cuMemAlloc_v2(&pointer, 100) == CUDA_SUCCESS);
         check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
         check(cuMemAlloc_v2(&pointer, 8 * MIB) == CUDA_SUCCESS);
@@ -72,7 +62,7 @@ FAKE_TEST(test_an_empty_block_makes_room_for_what_would_be_over_the_quota)
 
 FAKE_TEST(test_what_other_processes_use_counts)
 {
-        struct instance_page *page = start(64 * MIB);
+        struct instance_page *page = fake_guest_start(64 * MIB);
         size_t free_bytes, total;
         CUdeviceptr pointer;
 
@@ -90,7 +80,7 @@ FAKE_TEST(test_what_other_processes_use_counts)
 
 FAKE_TEST(test_the_device_is_as_large_as_the_quota)
 {
-        struct instance_page *page = start(100 * MIB);
+        struct instance_page *page = fake_guest_start(100 * MIB);
         size_t free_bytes, total;
 
         check(cuDeviceTotalMem_v2(&total, 0) == CUDA_SUCCESS && total == 100 * MIB);
@@ -108,10 +98,8 @@ static void *allocate_at_random(void *argument)
 {
         unsigned int seed = (unsigned int)(uintptr_t)argument;
         CUdeviceptr pointer[LIVE] = { 0 };
-        CUcontext context;
 
-        check(cuDevicePrimaryCtxRetain(&context, 0) == CUDA_SUCCESS);
-        check(cuCtxSetCurrent(context) == CUDA_SUCCESS);
+        fake_context();
         for (int round = 0; round < 600; round++) {
                 int i = rand_r(&seed) % LIVE;
                 uint64_t size = 1 + (uint64_t)rand_r(&seed) % (rand_r(&seed) % 4 ? 4096 : 6 * MIB);
@@ -133,7 +121,7 @@ static void *allocate_at_random(void *argument)
 
 FAKE_TEST(test_the_sum_is_exact_after_thousands_of_allocations_by_many_threads)
 {
-        struct instance_page *page = start(200 * MIB);
+        struct instance_page *page = fake_guest_start(200 * MIB);
         pthread_t thread[THREADS];
         CUdeviceptr all;
 
@@ -183,7 +171,7 @@ FAKE_TEST(test_questions_about_a_pointer_are_answered_as_for_ordinary_memory)
 {
         static const size_t sizes[] = { 1, 300, 4096, 700000, MIB, 2 * MIB, 4 * MIB + 12345 };
 
-        start(GIB);
+        fake_guest_start(GIB);
         for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
                 CUdeviceptr ours, native, base;
                 uint64_t value;
@@ -211,7 +199,7 @@ FAKE_TEST(test_several_attributes_at_once_are_corrected_as_well)
         size_t size;
         void *data[] = { &size, &context, &range_start };
 
-        start(GIB);
+        fake_guest_start(GIB);
         check(cuCtxGetCurrent(&current) == CUDA_SUCCESS);
         check(cuMemAlloc_v2(&pointer, 777) == CUDA_SUCCESS);
         check(cuPointerGetAttributes(3, attributes, data, pointer + 5) == CUDA_SUCCESS);
@@ -223,7 +211,7 @@ FAKE_TEST(test_each_allocation_has_a_buffer_id_of_its_own)
         unsigned long long id[3];
         CUdeviceptr pointer[3];
 
-        start(GIB);
+        fake_guest_start(GIB);
         for (int i = 0; i < 3; i++) {
                 check(cuMemAlloc_v2(&pointer[i], i < 2 ? 512 : 4 * MIB) == CUDA_SUCCESS);
                 check(cuPointerGetAttribute(&id[i], CU_POINTER_ATTRIBUTE_BUFFER_ID, pointer[i]) ==
@@ -238,7 +226,7 @@ FAKE_TEST(test_what_is_wrong_with_ordinary_memory_is_wrong_with_ours)
         CUmemGenericAllocationHandle handle;
         CUdeviceptr pointer;
 
-        start(GIB);
+        fake_guest_start(GIB);
         check(cuMemAlloc_v2(&pointer, 4 * MIB) == CUDA_SUCCESS);
         check(cuMemFree_v2(pointer + 256) == CUDA_ERROR_INVALID_VALUE);
         check(cuMemUnmap(pointer, 4 * MIB) == CUDA_ERROR_INVALID_VALUE);
@@ -265,7 +253,7 @@ FAKE_TEST(test_a_failing_driver_call_leaves_nothing_behind)
                      "cuMemAddressReserve@1=2,cuMemAddressReserve@2=2," /* the arena's, and one */
                      "cuMemCreate@1=2,cuMemMap@1=2,cuMemSetAccess@1=2",
                      1) == 0);
-        page = start(16 * MIB);
+        page = fake_guest_start(16 * MIB);
         for (int i = 0; i < 4; i++) {
                 check(cuMemAlloc_v2(&pointer, 16 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
                 check(used(page) == 0);
@@ -284,7 +272,7 @@ FAKE_TEST(test_memory_is_kept_when_the_device_fails_before_it_can_be_freed)
         if (!fake_is_simulated())
                 return;
         check(setenv("OPENVGPU_SIM_FAIL", "cuCtxSynchronize@1=700", 1) == 0);
-        page = start(16 * MIB);
+        page = fake_guest_start(16 * MIB);
         check(cuMemAlloc_v2(&pointer, 8 * MIB) == CUDA_SUCCESS);
         check(cuMemFree_v2(pointer) == CUDA_ERROR_ILLEGAL_ADDRESS);
         check(used(page) == 8 * MIB);
@@ -294,7 +282,7 @@ FAKE_TEST(test_memory_is_kept_when_the_device_fails_before_it_can_be_freed)
 
 FAKE_TEST(test_pitched_memory_has_the_drivers_pitch_and_can_be_moved)
 {
-        struct instance_page *page = start(GIB);
+        struct instance_page *page = fake_guest_start(GIB);
         CUdeviceptr ours, native;
         size_t pitch, native_pitch;
 
@@ -308,7 +296,7 @@ FAKE_TEST(test_pitched_memory_has_the_drivers_pitch_and_can_be_moved)
 
 FAKE_TEST(test_memory_ends_with_its_context)
 {
-        struct instance_page *page = start(GIB);
+        struct instance_page *page = fake_guest_start(GIB);
         CUdeviceptr pointer;
         CUcontext context;
 
@@ -329,7 +317,7 @@ FAKE_TEST(test_memory_ends_with_its_context)
 
 FAKE_TEST(test_memory_that_only_the_driver_can_move_counts_as_fixed)
 {
-        struct instance_page *page = start(64 * MIB);
+        struct instance_page *page = fake_guest_start(64 * MIB);
         _Atomic uint64_t *fixed = &page->slot[FAKE_SLOT].used[INSTANCE_PAGE_FIXED];
         CUdeviceptr pointer;
 
@@ -351,7 +339,7 @@ FAKE_TEST(test_arrays_count_with_all_their_levels)
 {
         const CUDA_ARRAY_DESCRIPTOR flat = { 1024, 512, CU_AD_FORMAT_FLOAT, 4 };
         const CUDA_ARRAY3D_DESCRIPTOR deep = { 256, 256, 0, CU_AD_FORMAT_HALF, 2, 0 };
-        struct instance_page *page = start(64 * MIB);
+        struct instance_page *page = fake_guest_start(64 * MIB);
         _Atomic uint64_t *fixed = &page->slot[FAKE_SLOT].used[INSTANCE_PAGE_FIXED];
         CUmipmappedArray levels;
         CUarray array;
@@ -388,7 +376,7 @@ FAKE_TEST(test_memory_may_be_freed_while_another_thread_captures)
         CUstream stream;
         CUgraph graph;
 
-        start(GIB);
+        fake_guest_start(GIB);
         check(cuCtxGetCurrent(&context) == CUDA_SUCCESS);
         check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
         check(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL) == CUDA_SUCCESS);
@@ -412,7 +400,7 @@ static CUmemGenericAllocationHandle create(uint64_t size, CUresult expected)
 
 FAKE_TEST(test_memory_of_the_virtual_memory_calls_counts_until_handle_and_mapping_are_gone)
 {
-        struct instance_page *page = start(64 * MIB);
+        struct instance_page *page = fake_guest_start(64 * MIB);
         _Atomic uint64_t *fixed = &page->slot[FAKE_SLOT].used[INSTANCE_PAGE_FIXED];
         CUmemGenericAllocationHandle handle, again;
         CUdeviceptr address;
@@ -438,7 +426,7 @@ FAKE_TEST(test_legacy_ipc_is_refused_at_once)
         CUipcMemHandle handle;
         CUdeviceptr pointer;
 
-        start(64 * MIB);
+        fake_guest_start(64 * MIB);
         check(cuMemAlloc_v2(&pointer, 4 * MIB) == CUDA_SUCCESS);
         check(cuIpcGetMemHandle(&handle, pointer) == CUDA_ERROR_NOT_SUPPORTED);
         check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
@@ -450,7 +438,7 @@ FAKE_TEST(test_the_variable_for_legacy_ipc_makes_memory_native_and_counts_it)
         CUdeviceptr pointer;
 
         check(setenv("OPENVGPU_NATIVE_IPC", "1", 1) == 0);
-        page = start(64 * MIB);
+        page = fake_guest_start(64 * MIB);
         check(cuMemAlloc_v2(&pointer, 4 * MIB + 1) == CUDA_SUCCESS);
         check(page->slot[FAKE_SLOT].used[INSTANCE_PAGE_FIXED] == 4 * MIB + 1);
         check(page->slot[FAKE_SLOT].used[INSTANCE_PAGE_MOVABLE] == 0);
