@@ -26,6 +26,7 @@
 
 #include "abi/nvml-sensors.h"
 #include "abi/nvml-vgpu-calls.h"
+#include "base/clock.h"
 #include "base/paths.h"
 #include "base/size.h"
 #include "board/board.h"
@@ -47,14 +48,6 @@ static void die(const char *what, const char *why)
 {
         fprintf(stderr, "bench-nvml: %s: %s\n", what, why);
         exit(1);
-}
-
-static uint64_t clock_ns(clockid_t id)
-{
-        struct timespec now;
-
-        clock_gettime(id, &now);
-        return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
 /* The board, as a manager publishes it. */
@@ -126,13 +119,13 @@ static void publish_process(struct board *board, uint32_t i, uint64_t now_us)
 
 static void publish(struct board *board)
 {
-        uint64_t now_us = clock_ns(CLOCK_REALTIME) / 1000;
+        uint64_t now_us = clock_now(CLOCK_REALTIME) / 1000;
 
         for (uint32_t i = 0; i < N_INSTANCES; i++)
                 publish_instance(board, i, now_us);
         for (uint32_t i = 0; i < N_INSTANCES * N_PROCESSES; i++)
                 publish_process(board, i, now_us);
-        board->heartbeat_ns = clock_ns(CLOCK_MONOTONIC);
+        board->heartbeat_ns = clock_now(CLOCK_MONOTONIC);
 }
 
 static void publish_first(struct board *board)
@@ -278,14 +271,14 @@ static struct cost measure(const struct library *library, size_t i)
                 return cost;
         cost.code = questions[i].ask(library, function);
         for (int round = 0; round < ROUNDS; round++) {
-                uint64_t start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID), n = 0;
+                uint64_t start_ns = clock_now(CLOCK_THREAD_CPUTIME_ID), n = 0;
                 double ns;
 
                 do {
                         for (int j = 0; j < 100; j++)
                                 (void)questions[i].ask(library, function);
                         n += 100;
-                        ns = (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns);
+                        ns = (double)(clock_now(CLOCK_THREAD_CPUTIME_ID) - start_ns);
                 } while (ns < ROUND_NS);
                 if (cost.ns < 0 || ns / (double)n < cost.ns)
                         cost.ns = ns / (double)n;
@@ -380,9 +373,9 @@ static void print_scrape(const struct library *library)
         uint64_t start_ns, one_ns, best_ns = UINT64_MAX;
 
         for (int i = 0; i < 20; i++) {
-                start_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+                start_ns = clock_now(CLOCK_THREAD_CPUTIME_ID);
                 scrape(library);
-                one_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start_ns;
+                one_ns = clock_now(CLOCK_THREAD_CPUTIME_ID) - start_ns;
                 best_ns = one_ns < best_ns ? one_ns : best_ns;
         }
         printf("%-40s %7.2f ms\n", "scrape of 32 vGPUs x 16 processes", (double)best_ns / 1e6);
@@ -400,19 +393,19 @@ static void write_until_stopped(struct board *board, int stop, int result)
                 rounds++;
                 nanosleep(&interval, NULL);
         }
-        one = rounds > 0 ? (double)clock_ns(CLOCK_PROCESS_CPUTIME_ID) / rounds : 0;
+        one = rounds > 0 ? (double)clock_now(CLOCK_PROCESS_CPUTIME_ID) / rounds : 0;
         _exit(write(result, &one, sizeof(one)) != sizeof(one));
 }
 
 static void read_often(nvmlReturn_t (*getter)(nvmlVgpuInstance_t, unsigned long long *), int result)
 {
-        uint64_t start_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+        uint64_t start_ns = clock_now(CLOCK_PROCESS_CPUTIME_ID);
         unsigned long long bytes;
         double one;
 
         for (unsigned int j = 0; j < READS; j++)
                 getter(FIRST_ID + j % N_INSTANCES, &bytes);
-        one = (double)(clock_ns(CLOCK_PROCESS_CPUTIME_ID) - start_ns) / READS;
+        one = (double)(clock_now(CLOCK_PROCESS_CPUTIME_ID) - start_ns) / READS;
         _exit(write(result, &one, sizeof(one)) != sizeof(one));
 }
 

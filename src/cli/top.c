@@ -4,9 +4,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "cli/document.h"
 #include "cli/say.h"
@@ -264,10 +264,7 @@ static void draw(struct top *top)
 
 static int64_t now_ms(void)
 {
-        struct timespec now;
-
-        (void)clock_gettime(CLOCK_MONOTONIC, &now);
-        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+        return (int64_t)(clock_now(CLOCK_MONOTONIC) / 1000000);
 }
 
 /* Until a key, the end of a command, a signal (a new size is one), or the time for new numbers. */

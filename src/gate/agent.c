@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/packet.h"
 #include "gate/caller.h"
@@ -68,7 +69,7 @@ static int answer_not_now(enum gate_message type)
 
 static int close_gate(uint32_t timeout_ms, const char **ret_call, CUresult *ret_code)
 {
-        uint64_t deadline_ns = drain_now() + timeout_ms * (uint64_t)1000000;
+        uint64_t deadline_ns = clock_now(CLOCK_MONOTONIC) + timeout_ms * (uint64_t)1000000;
         int r;
 
         r = drain_close(deadline_ns, ret_call);

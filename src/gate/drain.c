@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "gate/caller.h"
 #include "gate/capture.h"
 #include "gate/context.h"
@@ -24,14 +25,6 @@
 #define NAP_LAST_NS  1000000
 
 static int barrier_command; /* of membarrier(2), as far as it is there */
-
-uint64_t drain_now(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static int membarrier(int command)
 {
@@ -54,7 +47,7 @@ static bool nap(uint64_t deadline_ns, long *nap_ns)
 {
         const struct timespec interval = { .tv_nsec = *nap_ns };
 
-        if (drain_now() >= deadline_ns)
+        if (clock_now(CLOCK_MONOTONIC) >= deadline_ns)
                 return false;
         nanosleep(&interval, NULL);
         if (*nap_ns < NAP_LAST_NS)

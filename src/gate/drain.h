@@ -31,7 +31,4 @@ void drain_open(void);
 /* drain_forget() - in the child of a fork. */
 void drain_forget(void);
 
-/* drain_now() - the clock of the deadlines. */
-uint64_t drain_now(void);
-
 #endif

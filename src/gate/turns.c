@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "board/instance-page.h"
 #include "gate/caller.h"
 #include "gate/capture.h"
@@ -126,8 +127,8 @@ static void bound(void)
                atomic_load(&turns.watch) == GATE_WATCH_TURNS)
                 nanosleep(&nap, NULL);
         if (turns.is_bound_marked)
-                adapt_bound(drain_now() - turns.bound_ns);
-        turns.bound_ns = drain_now();
+                adapt_bound(clock_now(CLOCK_MONOTONIC) - turns.bound_ns);
+        turns.bound_ns = clock_now(CLOCK_MONOTONIC);
         turns.is_bound_marked = idle_mark() == 0;
         pthread_mutex_unlock(&turns.bound);
 }

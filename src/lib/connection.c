@@ -8,18 +8,15 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 
 #define READ_SIZE ((size_t)64 << 10)
 
 static int64_t now_ms(void)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+        return (int64_t)(clock_now(CLOCK_MONOTONIC) / 1000000);
 }
 
 int64_t connection_deadline(unsigned int timeout_ms)

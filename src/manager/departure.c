@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/departure.h"
 
+#include "base/clock.h"
 #include "manager/custody.h"
 #include "manager/gates.h"
 #include "manager/guest.h"
@@ -22,7 +23,7 @@ void departure_undo_close(struct operation *operation)
 void departure_export(struct operation *operation)
 {
         if (operation->drained_ns == 0)
-                operation->drained_ns = operation_now();
+                operation->drained_ns = clock_now(CLOCK_MONOTONIC);
         gates_export(operation);
 }
 

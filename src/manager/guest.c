@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "manager/custody.h"
 #include "manager/gate.h"
 #include "manager/instance.h"
@@ -47,17 +47,15 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
               uint64_t start_time)
 {
         struct guest *guest = calloc(1, sizeof(*guest));
-        struct timespec now;
         int r;
 
         if (!guest)
                 return -ENOMEM;
-        clock_gettime(CLOCK_REALTIME, &now);
         guest->instance = instance;
         guest->pid = pid;
         guest->uid = uid;
         guest->start_time = start_time;
-        guest->joined_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+        guest->joined_ns = clock_now(CLOCK_REALTIME);
         guest->pidfd = -1;
         guest->slot = UINT32_MAX;
         guest->board_slot = UINT32_MAX;

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "manager/custody.h"
 #include "manager/gate.h"
@@ -262,13 +262,11 @@ static int check_request(struct manager *manager, const struct instance_request 
 static int make_stored(struct manager *manager, const struct instance_request *request,
                        const struct device *device, struct store_instance *stored)
 {
-        struct timespec now;
         int r = 0;
 
-        clock_gettime(CLOCK_REALTIME, &now);
         *stored = (struct store_instance){
                 .frame_buffer = request->frame_buffer,
-                .created_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec,
+                .created_ns = clock_now(CLOCK_REALTIME),
                 .state = BOARD_IDLE,
                 .owner = request->owner,
                 .is_transient = request->is_transient,

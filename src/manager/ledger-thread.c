@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "base/list.h"
 #include "base/paths.h"
 #include "manager/log.h"
@@ -89,10 +90,7 @@ static time_t steady_seconds(void)
 
 static uint64_t wall_ms(void)
 {
-        struct timespec now;
-
-        (void)clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+        return clock_now(CLOCK_REALTIME) / 1000000;
 }
 
 /* In the thread. */

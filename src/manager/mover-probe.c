@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "manager/child.h"
 #include "manager/mover.h"
 
@@ -19,10 +19,7 @@
 
 static int64_t now_ms(void)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+        return (int64_t)(clock_now(CLOCK_MONOTONIC) / 1000000);
 }
 
 /* All that comes until the other end closes, as text. */

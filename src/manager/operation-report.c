@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "manager/control.h"
 #include "manager/describe.h"
 #include "manager/device.h"
@@ -77,7 +78,7 @@ static const char *stage_of(const struct operation *operation)
 
 void operation_report_progress(struct operation *operation)
 {
-        operation->progress_ns = operation_now();
+        operation->progress_ns = clock_now(CLOCK_MONOTONIC);
         if (operation->pending)
                 control_progress(operation->pending,
                                  json_pack("{ss, sI, sI}", "stage", stage_of(operation),
@@ -90,7 +91,7 @@ void operation_add_progress(struct operation *operation, uint64_t bytes)
         operation->bytes_done += bytes;
         if (operation->bytes_done > operation->bytes)
                 operation->bytes_done = operation->bytes;
-        if (operation_now() - operation->progress_ns >= PROGRESS_INTERVAL_NS)
+        if (clock_now(CLOCK_MONOTONIC) - operation->progress_ns >= PROGRESS_INTERVAL_NS)
                 operation_report_progress(operation);
 }
 
@@ -101,8 +102,8 @@ static json_t *make_report(const struct operation *operation)
         return json_pack("{so, sI, sf, sf, sf, sf, si, si, si}", "vgpu",
                          describe_instance(operation->instance), "bytes",
                          (json_int_t)operation->bytes, "seconds",
-                         (double)(operation_now() - operation->started_ns) / 1e9, "copy_seconds",
-                         (double)operation->copy_ns / 1e9, "context_seconds",
+                         (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
+                         "copy_seconds", (double)operation->copy_ns / 1e9, "context_seconds",
                          (double)operation->context_ns / 1e9, "drain_seconds", (double)drain / 1e9,
                          "processes", (int)operation->n_processes, "from_device",
                          (int)operation->source->index, "to_device", (int)operation->target->index);
@@ -118,7 +119,7 @@ static void log_end(const struct operation *operation, bool has_succeeded)
                           "vgpu=%s bytes=%" PRIu64 " seconds=%.3f copy=%.3f context=%.3f "
                           "processes=%zu from=%u to=%u",
                           instance->name, operation->bytes,
-                          (double)(operation_now() - operation->started_ns) / 1e9,
+                          (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
                           (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
                           operation->n_processes, operation->source->index,
                           operation->target->index);
@@ -149,5 +150,5 @@ void operation_report_end(struct operation *operation, bool has_succeeded)
 void operation_report_moment(const struct operation *operation, const char *moment)
 {
         log_event(LOG_LEVEL_DEBUG, moment, "vgpu=%s after_ms=%.1f", operation->instance->name,
-                  (double)(operation_now() - operation->started_ns) / 1e6);
+                  (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e6);
 }

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "manager/control.h"
 #include "manager/copies.h"
@@ -17,14 +17,6 @@
 #include "manager/operation-internal.h"
 #include "manager/publisher.h"
 #include "manager/schedule.h"
-
-uint64_t operation_now(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 bool operation_needs(const struct operation *operation, const struct device *device)
 {
@@ -398,7 +390,7 @@ struct operation *operation_new(struct instance *instance, const struct operatio
                 .source = instance->device,
                 .target = instance->device,
                 .former_state = instance->state,
-                .started_ns = operation_now(),
+                .started_ns = clock_now(CLOCK_MONOTONIC),
         };
         list_for_each(guest, &instance->guests, link)
                 guest->is_stuck = false;

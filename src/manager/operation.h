@@ -169,6 +169,4 @@ void operation_lost_mover(struct operation *operation);
 /* operation_add_progress() - @bytes more were copied. */
 void operation_add_progress(struct operation *operation, uint64_t bytes);
 
-uint64_t operation_now(void);
-
 #endif

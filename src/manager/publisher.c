@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
 #include "catalog/catalog.h"
 #include "manager/facts.h"
 #include "manager/guest.h"
@@ -37,14 +38,6 @@ struct publisher {
         uint64_t instance_round[BOARD_INSTANCES_MAX];
         uint64_t process_round[BOARD_PROCESSES_MAX];
 };
-
-static uint64_t now_ns(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 /* What stays as it is. Types whose table is full are left out: 512 of other devices come first. */
 static void write_fixed(struct publisher *publisher, const struct device *device)
@@ -219,7 +212,7 @@ static void publish(struct publisher *publisher)
         drop_gone(publisher);
         for (size_t i = 0; i < manager->n_devices; i++)
                 write_device(publisher, &manager->device[i]);
-        atomic_store(&publisher->board->heartbeat_ns, now_ns());
+        atomic_store(&publisher->board->heartbeat_ns, clock_now(CLOCK_MONOTONIC));
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)

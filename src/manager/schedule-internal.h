@@ -62,8 +62,6 @@ struct schedule {
         uint64_t n_published; /* of the log */
 };
 
-uint64_t schedule_now(void);
-
 /* schedule_is_needed() - with the lock held: is there anything for the thread to do? */
 bool schedule_is_needed(const struct schedule *schedule);
 

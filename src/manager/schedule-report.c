@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What comes out of the turns: for the meter, the gates, the board, the log, and for who asks. */
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "board/board.h"
 #include "manager/device.h"
 #include "manager/guest.h"
@@ -24,7 +24,7 @@ void schedule_give_to_meter(struct schedule *schedule, struct schedule_vgpu *vgp
 
 static void give_all_to_meter(struct schedule *schedule)
 {
-        uint64_t now = schedule_now();
+        uint64_t now = clock_now(CLOCK_MONOTONIC);
         struct schedule_vgpu *vgpu;
 
         if (!scheduler_is_enforcing(&schedule->scheduler))
@@ -82,10 +82,7 @@ static void tell_failures(struct schedule *schedule)
 /* From the clock of the turns to that of the board. */
 static uint64_t realtime_offset(void)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec - schedule_now();
+        return clock_now(CLOCK_REALTIME) - clock_now(CLOCK_MONOTONIC);
 }
 
 static void publish_log(struct schedule *schedule)
@@ -160,8 +157,8 @@ bool schedule_get_share(const struct instance *instance, struct schedule_share *
         pthread_mutex_lock(&schedule->lock);
         *ret_share = (struct schedule_share){
                 .entitled = scheduler_get_entitled(&schedule->scheduler, &vgpu->member),
-                .received =
-                        scheduler_get_received(&schedule->scheduler, &vgpu->member, schedule_now()),
+                .received = scheduler_get_received(&schedule->scheduler, &vgpu->member,
+                                                   clock_now(CLOCK_MONOTONIC)),
                 .has_work = vgpu->member.has_work,
                 .is_off = vgpu->is_off,
                 .is_enforced = true,

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "manager/schedule-internal.h"
 
 /* How often to look whether who has the turn still has work, and whether somebody has new work. */
@@ -21,14 +22,6 @@
 /* At the gate: how often to look whether the last turn's work is done, and when to go on without. */
 #define DRAIN_LOOK_NS 500000
 #define DRAIN_MAX_NS  2000000000ull
-
-uint64_t schedule_now(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 bool schedule_is_needed(const struct schedule *schedule)
 {
@@ -229,7 +222,7 @@ static uint64_t carry_out(struct schedule *schedule, struct scheduler_order *ord
         set_off(schedule, order);
         if (schedule->host) {
                 switch_hardware(schedule);
-                scheduler_begin(&schedule->scheduler, order, schedule_now());
+                scheduler_begin(&schedule->scheduler, order, clock_now(CLOCK_MONOTONIC));
                 return now;
         }
         close_turns(schedule);
@@ -253,7 +246,7 @@ static uint64_t wait_for_drain(struct schedule *schedule, uint64_t now)
 static uint64_t step(struct schedule *schedule)
 {
         struct scheduler_order order;
-        uint64_t now = schedule_now(), look;
+        uint64_t now = clock_now(CLOCK_MONOTONIC), look;
 
         if (schedule->has_pending)
                 return wait_for_drain(schedule, now);
@@ -262,7 +255,7 @@ static uint64_t step(struct schedule *schedule)
                 now = carry_out(schedule, &order, now);
                 if (schedule->has_pending)
                         return now + DRAIN_LOOK_NS;
-                now = schedule_now();
+                now = clock_now(CLOCK_MONOTONIC);
         } else if (order.mode != SCHEDULER_FREE && schedule->host) {
                 set_off(schedule, &order);
                 switch_hardware(schedule); /* who woke up, and new channels */
@@ -288,7 +281,7 @@ static void stop_turns(struct schedule *schedule)
         struct scheduler_order order = { .mode = SCHEDULER_FREE, .until_ns = SCHEDULER_UNLIMITED };
 
         let_all_on(schedule);
-        scheduler_begin(&schedule->scheduler, &order, schedule_now());
+        scheduler_begin(&schedule->scheduler, &order, clock_now(CLOCK_MONOTONIC));
 }
 
 static void wait_until(struct schedule *schedule, uint64_t ns)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "board/board.h"
 #include "manager/custody.h"
 #include "manager/gate.h"
@@ -173,7 +174,7 @@ void schedule_forget_instance(struct instance *instance)
                 return;
         schedule_hold(instance);
         pthread_mutex_lock(&schedule->lock);
-        schedule_give_to_meter(schedule, vgpu, schedule_now());
+        schedule_give_to_meter(schedule, vgpu, clock_now(CLOCK_MONOTONIC));
         free_vgpu(schedule, vgpu);
         pthread_mutex_unlock(&schedule->lock);
 }

@@ -10,8 +10,6 @@
 #define SETTING_VALUE_MAX 128
 
 struct board *settings_get_board(const struct manager *manager);
-uint64_t settings_now_ns(void);
-
 /* settings_is_active() - has the site a vGPU that is not suspended? */
 bool settings_is_active(const struct manager *manager, const struct settings_site *site);
 

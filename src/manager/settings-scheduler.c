@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/schedule.h"
@@ -89,7 +90,7 @@ void settings_fill_scheduler(struct board_scheduler *ret_scheduler,
         *ret_scheduler = (struct board_scheduler){
                 .policy = wanted->policy,
                 .arr = BOARD_ARR_DISABLED,
-                .changed_ns = settings_now_ns(),
+                .changed_ns = clock_now(CLOCK_REALTIME),
         };
         if (wanted->policy == BOARD_POLICY_BEST_EFFORT) { /* parameters mean nothing to NVIDIA's */
                 ret_scheduler->time_slice = wanted->is_ours ? wanted->time_slice : 0;

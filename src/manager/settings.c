@@ -5,8 +5,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "manager/instance.h"
 #include "manager/log.h"
 #include "manager/manager.h"
@@ -17,14 +17,6 @@
 struct board *settings_get_board(const struct manager *manager)
 {
         return publisher_get_board(manager->publisher);
-}
-
-uint64_t settings_now_ns(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 /* Sites. */
@@ -196,7 +188,7 @@ static void put_range(struct manager *manager, uint32_t min, uint32_t max,
                 return;
         host.current_min = min;
         host.current_max = max;
-        host.changed_ns = settings_now_ns();
+        host.changed_ns = clock_now(CLOCK_REALTIME);
         board_write_host(settings_get_board(manager), 0, &host);
         *ret_host = host;
 }

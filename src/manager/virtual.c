@@ -5,21 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "manager/manager.h"
 #include "manager/virtual-device.h"
 #include "manager/virtual-internal.h"
 #include "manager/virtual-process.h"
 #include "scenario/scenario.h"
-
-static uint64_t now_ns(clockid_t id)
-{
-        struct timespec now;
-
-        clock_gettime(id, &now);
-        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 size_t virtual_count_processes(const struct scenario *scenario)
 {
@@ -196,11 +188,11 @@ static void play_vgpu(struct virtual_stage *stage, size_t index)
 void virtual_play(struct virtual_stage *stage)
 {
         const struct scenario *scenario = stage->scenario;
-        uint64_t now = now_ns(CLOCK_MONOTONIC);
+        uint64_t now = clock_now(CLOCK_MONOTONIC);
 
         stage->period_ns = now - stage->start_ns - (uint64_t)(stage->at * 1e9);
         stage->at = (double)(now - stage->start_ns) / 1e9;
-        stage->now_us = now_ns(CLOCK_REALTIME) / 1000;
+        stage->now_us = clock_now(CLOCK_REALTIME) / 1000;
         for (size_t i = 0; i < scenario->n_devices; i++)
                 stage->devices[i] = (struct virtual_device){ 0 };
         for (size_t i = 0; i < scenario->n_vgpus; i++)
@@ -253,8 +245,8 @@ int virtual_start(struct virtual_stage **ret_stage, struct manager *manager, str
         stage->manager = manager;
         stage->board = board;
         stage->scenario = manager->scenario;
-        stage->start_ns = now_ns(CLOCK_MONOTONIC);
-        stage->start_us = now_ns(CLOCK_REALTIME) / 1000;
+        stage->start_ns = clock_now(CLOCK_MONOTONIC);
+        stage->start_us = clock_now(CLOCK_REALTIME) / 1000;
         r = make_vgpus(stage);
         if (r == 0)
                 r = virtual_put_host(stage);

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <string.h>
 
-#include "mover/clock.h"
+#include "base/clock.h"
 #include "mover/driver.h"
 
 static int get_state(int pid, CUprocessState *ret_state, struct mover_done *done)
@@ -16,36 +16,36 @@ static int get_state(int pid, CUprocessState *ret_state, struct mover_done *done
 static int lock(const struct mover_checkpoint *request, struct mover_done *done)
 {
         CUcheckpointLockArgs args = { .timeoutMs = request->timeout_ms };
-        uint64_t start = clock_ns();
+        uint64_t start = clock_now(CLOCK_MONOTONIC);
         int r;
 
         if (args.timeoutMs == 0)
                 args.timeoutMs = 1; /* 0 would wait for ever */
 
         r = DRIVER_CALL(done, cuCheckpointProcessLock, request->pid, &args);
-        done->lock_ns = clock_ns() - start;
+        done->lock_ns = clock_now(CLOCK_MONOTONIC) - start;
         return r < 0 && done->driver_code == CUDA_ERROR_NOT_READY ? -ETIMEDOUT : r;
 }
 
 static int unlock(int pid, struct mover_done *done)
 {
         CUcheckpointUnlockArgs args = { 0 };
-        uint64_t start = clock_ns();
+        uint64_t start = clock_now(CLOCK_MONOTONIC);
         int r;
 
         r = DRIVER_CALL(done, cuCheckpointProcessUnlock, pid, &args);
-        done->lock_ns = clock_ns() - start;
+        done->lock_ns = clock_now(CLOCK_MONOTONIC) - start;
         return r;
 }
 
 static int checkpoint(int pid, struct mover_done *done)
 {
         CUcheckpointCheckpointArgs args = { 0 };
-        uint64_t start = clock_ns();
+        uint64_t start = clock_now(CLOCK_MONOTONIC);
         int r;
 
         r = DRIVER_CALL(done, cuCheckpointProcessCheckpoint, pid, &args);
-        done->checkpoint_ns = clock_ns() - start;
+        done->checkpoint_ns = clock_now(CLOCK_MONOTONIC) - start;
         return r;
 }
 
@@ -56,7 +56,7 @@ static int restore(const struct mover_checkpoint *request, struct mover_done *do
 {
         CUcheckpointGpuPair pairs[MOVER_PAIRS_MAX];
         CUcheckpointRestoreArgs args = { 0 };
-        uint64_t start = clock_ns();
+        uint64_t start = clock_now(CLOCK_MONOTONIC);
         int r;
 
         if (request->n_pairs > 0) {
@@ -65,7 +65,7 @@ static int restore(const struct mover_checkpoint *request, struct mover_done *do
                 args.gpuPairsCount = request->n_pairs;
         }
         r = DRIVER_CALL(done, cuCheckpointProcessRestore, request->pid, &args);
-        done->checkpoint_ns = clock_ns() - start;
+        done->checkpoint_ns = clock_now(CLOCK_MONOTONIC) - start;
         return r;
 }
 

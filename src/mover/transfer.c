@@ -14,9 +14,9 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/size.h"
 #include "mover/answer.h"
-#include "mover/clock.h"
 #include "mover/copy.h"
 #include "mover/driver.h"
 
@@ -249,7 +249,7 @@ static int on_progress(uint64_t bytes_done, void *userdata)
 {
         struct transfer *transfer = userdata;
         struct job *job = transfer->job;
-        uint64_t now = clock_ns();
+        uint64_t now = clock_now(CLOCK_MONOTONIC);
 
         bytes_done += transfer->n_before;
         if (bytes_done == job->n_bytes || now - job->told_ns >= PROGRESS_INTERVAL_NS) {
@@ -312,10 +312,10 @@ static int stage(struct transfer *transfer, uint64_t limit)
                 return r == -ENOMEM ? 0 : r;
 
         r = plan_staging(transfer);
-        start = clock_ns();
+        start = clock_now(CLOCK_MONOTONIC);
         if (r == 0)
                 r = copy(transfer, &job->stop_staging, &job->n_staged);
-        job->stage_ns = clock_ns() - start;
+        job->stage_ns = clock_now(CLOCK_MONOTONIC) - start;
         if (r == 0)
                 r = driver_fault_point(transfer->done, "mover.staged");
         return r;
@@ -455,15 +455,15 @@ static int run(struct transfer *transfer)
 {
         struct mover_done *done = transfer->done;
         struct job *job = transfer->job;
-        uint64_t start = clock_ns(), prepared;
+        uint64_t start = clock_now(CLOCK_MONOTONIC), prepared;
         int r;
 
         r = prepare(transfer);
-        prepared = clock_ns();
+        prepared = clock_now(CLOCK_MONOTONIC);
         if (r == 0)
                 r = copy_everything(transfer);
         done->prepare_ns = prepared - start;
-        done->copy_ns = job->stage_ns + clock_ns() - prepared;
+        done->copy_ns = job->stage_ns + clock_now(CLOCK_MONOTONIC) - prepared;
         if (r == 0)
                 done->bytes = job->n_bytes;
         else

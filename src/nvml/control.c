@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/paths.h"
 #include "nvml/control-answer.h"
 
@@ -27,10 +27,7 @@
 
 static int64_t now_ms(void)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+        return (int64_t)(clock_now(CLOCK_MONOTONIC) / 1000000);
 }
 
 /* A connect() that waits for a full backlog, and a send(), are bounded by this. */

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/test.h"
 #include "catalog/catalog.h"
 
@@ -141,11 +141,7 @@ static void add_process(struct board *board, uint32_t i)
 
 void fixture_beat(struct fixture *fixture, uint64_t ago_ns)
 {
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        fixture->board->heartbeat_ns =
-                (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec - ago_ns;
+        fixture->board->heartbeat_ns = clock_now(CLOCK_MONOTONIC) - ago_ns;
 }
 
 void fixture_update_offers(struct fixture *fixture, uint32_t device)

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/paths.h"
 #include "nvml/slots.h"
 
@@ -37,14 +38,6 @@ static struct {
 } view = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 _Static_assert(BOARD_INSTANCES_MAX <= UINT8_MAX + 1, "slot_hint holds slots");
-
-static uint64_t clock_ns(clockid_t id)
-{
-        struct timespec now;
-
-        clock_gettime(id, &now);
-        return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 /* The handles of the devices on @board; those of NVIDIA's library are found by UUID. */
 static void match_handles(const struct board *board)
@@ -112,7 +105,7 @@ static void try_reopen(const struct board *current)
 const struct board *view_board(void)
 {
         const struct board *board = atomic_load_explicit(&view.board, memory_order_acquire);
-        uint64_t now = clock_ns(CLOCK_MONOTONIC_COARSE);
+        uint64_t now = clock_now(CLOCK_MONOTONIC_COARSE);
         uint64_t heartbeat = atomic_load_explicit(&board->heartbeat_ns, memory_order_relaxed);
         uint64_t next = atomic_load_explicit(&view.next_try_ns, memory_order_relaxed);
         bool is_left = atomic_load_explicit(&board->closed, memory_order_relaxed) ||
@@ -175,7 +168,7 @@ bool view_open(bool has_real)
         struct view_instance instance;
 
         view.has_real = has_real;
-        view.realtime_offset_ns = (int64_t)(clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC));
+        view.realtime_offset_ns = (int64_t)(clock_now(CLOCK_REALTIME) - clock_now(CLOCK_MONOTONIC));
         if (!open_path())
                 return false;
 

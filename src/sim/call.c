@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "sim/checkpoint-service.h"
 #include "sim/failure.h"
 #include "sim/process.h"
@@ -41,10 +42,7 @@ static _Thread_local unsigned int synchronize_calls;
 
 static uint64_t now_ms(void)
 {
-        struct timespec time;
-
-        (void)clock_gettime(CLOCK_MONOTONIC, &time);
-        return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+        return clock_now(CLOCK_MONOTONIC) / 1000000;
 }
 
 static bool is_synchronize(enum call_name name)

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "sim/process.h"
 
 #define OFF_NAP_NS 200000
@@ -40,14 +41,6 @@ static int lock(int fd)
                 if (errno != EINTR)
                         return -errno;
         return 0;
-}
-
-uint64_t engine_now(void)
-{
-        struct timespec time;
-
-        (void)clock_gettime(CLOCK_MONOTONIC, &time);
-        return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
 /* Whoever manages the host holds processes off its devices, and may die while it does: so we look. */
@@ -83,13 +76,13 @@ int engine_take(struct engine *engine, int device)
                         break;
                 (void)flock(engine->engine, LOCK_UN); /* while we waited for it */
         }
-        engine->taken_ns = engine_now();
+        engine->taken_ns = clock_now(CLOCK_MONOTONIC);
         return r;
 }
 
 uint64_t engine_give(struct engine *engine)
 {
-        uint64_t held_ns = engine_now() - engine->taken_ns;
+        uint64_t held_ns = clock_now(CLOCK_MONOTONIC) - engine->taken_ns;
 
         (void)flock(engine->engine, LOCK_UN);
         ledger_note_busy(&process.ledger, engine->device, HOST_BUSY_KERNEL, held_ns);

@@ -5,8 +5,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "sim/capture.h"
 
 static CUevent unref(CUevent event)
@@ -21,12 +21,10 @@ static CUevent unref(CUevent event)
 
 void event_happen(CUevent event, uint64_t generation)
 {
-        struct timespec time;
         PROCESS_LOCKED();
 
-        (void)clock_gettime(CLOCK_MONOTONIC, &time);
         if (event->generation == generation)
-                event->time = (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+                event->time = clock_now(CLOCK_MONOTONIC);
         (void)unref(event);
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 /* 4 MiB: about a millisecond of a slow machine. */
 #define WORDS_PER_SLICE ((uint64_t)1 << 20)
 
@@ -46,14 +48,6 @@ static uint64_t add(const struct kernel_arguments *arguments, uint64_t done)
         return end;
 }
 
-static uint64_t now(void)
-{
-        struct timespec time;
-
-        (void)clock_gettime(CLOCK_MONOTONIC, &time);
-        return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
 static uint64_t count_nanoseconds(const struct kernel_arguments *arguments)
 {
         return arguments->value[0] * 1000;
@@ -62,12 +56,12 @@ static uint64_t count_nanoseconds(const struct kernel_arguments *arguments)
 /* Sleeps: what is busy is the simulated device, not a processor of the machine. */
 static uint64_t busy(const struct kernel_arguments *arguments, uint64_t done)
 {
-        uint64_t left = count_nanoseconds(arguments) - done, begin = now();
+        uint64_t left = count_nanoseconds(arguments) - done, begin = clock_now(CLOCK_MONOTONIC);
         struct timespec slice = { 0 };
 
         slice.tv_nsec = left < NANOSECONDS_PER_SLICE ? (long)left : NANOSECONDS_PER_SLICE;
         (void)nanosleep(&slice, NULL);
-        return done + (now() - begin);
+        return done + (clock_now(CLOCK_MONOTONIC) - begin);
 }
 
 static const struct kernel kernels[KERNEL_COUNT] = {

@@ -2,8 +2,8 @@
 /* Streams, events and launches: what runs when, and who gets the device's time. */
 
 #include <pthread.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "sim/test-guest.h"
 
 static CUfunction get_kernel(const char *name)
@@ -243,14 +243,6 @@ static void test_copies_keep_the_order_of_their_stream(void **state)
         guest_run(copy_in_streams);
 }
 
-static uint64_t now_us(void)
-{
-        struct timespec time;
-
-        (void)clock_gettime(CLOCK_MONOTONIC, &time);
-        return (uint64_t)time.tv_sec * 1000000 + (uint64_t)time.tv_nsec / 1000;
-}
-
 /* Tells how long @microseconds of the device's time took. */
 static void be_busy(int socket)
 {
@@ -262,10 +254,10 @@ static void be_busy(int socket)
         busy = get_kernel("busy");
         guest_tell(socket, 0, -1);
         (void)guest_hear(socket, NULL);
-        begin = now_us();
+        begin = clock_now(CLOCK_MONOTONIC) / 1000;
         must(launch(busy, NULL, parameters));
         must(cuCtxSynchronize());
-        guest_tell(socket, now_us() - begin, -1);
+        guest_tell(socket, clock_now(CLOCK_MONOTONIC) / 1000 - begin, -1);
 }
 
 static void test_processes_share_the_time_of_a_device(void **state)

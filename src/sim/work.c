@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "sim/event.h"
 #include "sim/memory.h"
 #include "sim/stream.h"
@@ -94,13 +95,13 @@ static void copy_rows(struct work *work)
 
 static CUresult copy(struct work *work, CUstream stream)
 {
-        uint64_t begin = engine_now();
+        uint64_t begin = clock_now(CLOCK_MONOTONIC);
 
         if (work->copy.height == 1)
                 memmove(pointer(work->copy.to), pointer(work->copy.from), work->copy.width);
         else
                 copy_rows(work);
-        note_memory_busy(stream, engine_now() - begin);
+        note_memory_busy(stream, clock_now(CLOCK_MONOTONIC) - begin);
         return CUDA_SUCCESS;
 }
 
@@ -119,12 +120,12 @@ static void set_row(uint64_t to, uint32_t element, uint32_t value, size_t n)
 
 static CUresult set(struct work *work, CUstream stream)
 {
-        uint64_t begin = engine_now();
+        uint64_t begin = clock_now(CLOCK_MONOTONIC);
 
         for (size_t row = 0; row < work->set.height; row++)
                 set_row(work->set.to + row * work->set.pitch, work->set.element, work->set.value,
                         work->set.width);
-        note_memory_busy(stream, engine_now() - begin);
+        note_memory_busy(stream, clock_now(CLOCK_MONOTONIC) - begin);
         return CUDA_SUCCESS;
 }
 

@@ -8,8 +8,8 @@
  */
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/size.h"
 #include "board/board.h"
 #include "catalog/catalog.h"
@@ -112,14 +112,6 @@ static void make_device(struct board *board, uint32_t index)
         make_scheduler(board, index);
 }
 
-static uint64_t now_us(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_REALTIME, &now);
-        return (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000;
-}
-
 static void make_vm(struct board *board, uint32_t slot, const char *name)
 {
         struct board_vm vm = { .id_kind = BOARD_VM_DOMAIN,
@@ -168,7 +160,7 @@ static void make_instance(struct board *board, uint32_t slot, const char *name, 
                                            .can_migrate = 1,
                                            .frame_buffer_quota = quota,
                                            .frame_buffer_used = used };
-        const struct board_sample sample = { .timestamp_us = now_us(),
+        const struct board_sample sample = { .timestamp_us = clock_now(CLOCK_REALTIME) / 1000,
                                              .instance = instance.id,
                                              .gpu = 20 + slot,
                                              .memory = 5 + slot,
@@ -191,7 +183,7 @@ static void make_process(struct board *board, uint32_t slot, uint32_t pid, uint6
                                          .utilization_gpu = 20 + slot,
                                          .memory_used = used,
                                          .start_ns = 1700000000000000000 };
-        const struct board_sample sample = { .timestamp_us = now_us(),
+        const struct board_sample sample = { .timestamp_us = clock_now(CLOCK_REALTIME) / 1000,
                                              .instance = FIRST_ID + slot,
                                              .pid = pid,
                                              .gpu = 20 + slot,
@@ -235,14 +227,6 @@ static void make_sessions(struct board *board, uint32_t slot)
         board_write_capture_session(board, slot, &capture);
 }
 
-static void beat(struct board *board)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        board->heartbeat_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 int main(int argc, char **argv)
 {
         struct board *board;
@@ -272,6 +256,6 @@ int main(int argc, char **argv)
         make_process(board, 1, 4343, 3000 * MIB);
         for (uint32_t i = 0; i < 2; i++)
                 make_sessions(board, i);
-        beat(board);
+        board->heartbeat_ns = clock_now(CLOCK_MONOTONIC);
         return 0;
 }

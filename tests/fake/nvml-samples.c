@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "abi/nvml.h"
+#include "base/clock.h"
 
 #define LAG_US 400000u
 
@@ -42,14 +42,6 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
         return NVML_SUCCESS;
 }
 
-static unsigned long long now_us(void)
-{
-        struct timespec now;
-
-        (void)clock_gettime(CLOCK_REALTIME, &now);
-        return (unsigned long long)now.tv_sec * 1000000u + (unsigned long long)now.tv_nsec / 1000u;
-}
-
 nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
                                                    nvmlProcessesUtilizationInfo_v1_t *info)
 {
@@ -65,7 +57,7 @@ nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
                fscanf(file, "%63s %u %u %u %u %u %u %u", uuid, &process.pid, &process.smUtil,
                       &process.memUtil, &process.encUtil, &process.decUtil, &process.jpgUtil,
                       &process.ofaUtil) == 8) {
-                process.timeStamp = now_us() - n * LAG_US;
+                process.timeStamp = clock_now(CLOCK_REALTIME) / 1000 - n * LAG_US;
                 if (strcmp(uuid, device->uuid) == 0 && process.timeStamp > info->lastSeenTimeStamp)
                         info->procUtilArray[n++] = process;
         }
