@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/size.h"
-#include "tests/guests/kernels.h"
 
 struct instance_page *fake_guest_start(uint64_t quota)
 {
@@ -15,16 +14,6 @@ struct instance_page *fake_guest_start(uint64_t quota)
         page = fake_manager_start(quota);
         fake_context();
         return page;
-}
-
-CUfunction fake_guest_get_function(const char *name)
-{
-        CUfunction function;
-        CUmodule module;
-
-        check(cuModuleLoadData(&module, kernels) == CUDA_SUCCESS);
-        check(cuModuleGetFunction(&function, module, name) == CUDA_SUCCESS);
-        return function;
 }
 
 #define PIECES 60

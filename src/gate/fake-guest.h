@@ -14,9 +14,6 @@
 /* fake_guest_start() - on a device of its own, with a context. */
 struct instance_page *fake_guest_start(uint64_t quota);
 
-/* fake_guest_get_function() - one of tests/guests/kernels.h. */
-CUfunction fake_guest_get_function(const char *name);
-
 void fake_guest_fill(void);
 void fake_guest_check(void); /* all is as fake_guest_fill() wrote it */
 void fake_guest_free(void);

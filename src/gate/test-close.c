@@ -12,6 +12,17 @@
 #include "gate/caller.h"
 #include "gate/entry.h"
 #include "gate/fake-guest.h"
+#include "tests/guests/kernels.h"
+
+static CUfunction get_function(const char *name)
+{
+        CUfunction function;
+        CUmodule module;
+
+        check(cuModuleLoadData(&module, kernels) == CUDA_SUCCESS);
+        check(cuModuleGetFunction(&function, module, name) == CUDA_SUCCESS);
+        return function;
+}
 
 /* Threads that never stop calling. */
 
@@ -88,7 +99,7 @@ static void wait_for_calls(uint64_t n)
 FAKE_TEST(test_no_call_starts_after_closed_and_all_go_on_after_open)
 {
         struct instance_page *page = fake_guest_start(GIB);
-        CUfunction add = fake_guest_get_function("add");
+        CUfunction add = get_function("add");
         pthread_t thread[6];
         uint32_t entry;
 
@@ -128,8 +139,8 @@ FAKE_TEST(test_a_call_that_does_not_return_times_out_by_name_and_the_guest_goes_
 
         fake_guest_start(GIB);
         fake_guest_fill();
-        check(cuLaunchKernel(fake_guest_get_function("busy"), 1, 1, 1, 1, 1, 1, 0, NULL, parameters,
-                             NULL) == CUDA_SUCCESS);
+        check(cuLaunchKernel(get_function("busy"), 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL) ==
+              CUDA_SUCCESS);
         closed = fake_close(100);
         check(closed.error == ETIMEDOUT);
         check(strcmp(closed.call, "cuCtxSynchronize") == 0);
@@ -155,8 +166,8 @@ FAKE_TEST(test_a_thread_that_waits_in_the_driver_is_named)
         uint32_t entry;
 
         fake_guest_start(GIB);
-        check(cuLaunchKernel(fake_guest_get_function("busy"), 1, 1, 1, 1, 1, 1, 0, NULL, parameters,
-                             NULL) == CUDA_SUCCESS);
+        check(cuLaunchKernel(get_function("busy"), 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL) ==
+              CUDA_SUCCESS);
         check(pthread_create(&thread, NULL, synchronize, NULL) == 0);
         while (!caller_find_busy(&entry) || entry != ENTRY_cuCtxSynchronize)
                 usleep(100);

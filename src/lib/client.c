@@ -310,3 +310,14 @@ int client_call(struct vgpu_client *client, const struct call *call, const json_
                 r = receive_answer(client, call, &continues, ret_parameters);
         return r;
 }
+
+int client_call_with(struct vgpu_client *client, const struct call *call, const char *key,
+                     const char *text, json_t **ret_parameters)
+{
+        CLEANUP(json_decrefp) json_t *parameters = NULL;
+        int r = client_begin(client, &parameters);
+
+        if (r == 0)
+                r = client_add_text(client, parameters, key, text);
+        return r < 0 ? r : client_call(client, call, parameters, ret_parameters);
+}

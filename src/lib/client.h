@@ -46,6 +46,10 @@ struct call {
 int client_call(struct vgpu_client *client, const struct call *call, const json_t *parameters,
                 json_t **ret_parameters);
 
+/* client_call_with() - the same for a call with one parameter, a text (client_add_text()). */
+int client_call_with(struct vgpu_client *client, const struct call *call, const char *key,
+                     const char *text, json_t **ret_parameters);
+
 /* client_begin() - forget the last error and make an object for parameters, which the caller owns. */
 int client_begin(struct vgpu_client *client, json_t **ret_parameters);
 

@@ -120,16 +120,10 @@ int vgpu_guest_prepare(struct vgpu_client *client, const char *name, char *const
                        char ***ret_environment)
 {
         static const struct call call = { .method = "PrepareRun", .kind = CALL_READS };
-        CLEANUP(json_decrefp) json_t *parameters = NULL, *answer = NULL;
+        CLEANUP(json_decrefp) json_t *answer = NULL;
         int r;
 
-        r = client_begin(client, &parameters);
-        if (r < 0)
-                return r;
-        r = client_add_text(client, parameters, "name", name);
-        if (r < 0)
-                return r;
-        r = client_call(client, &call, parameters, &answer);
+        r = client_call_with(client, &call, "name", name, &answer);
         if (r < 0)
                 return r;
         return merge(client, environment, json_object_get(answer, "environment"), ret_environment);

@@ -206,16 +206,10 @@ struct vgpu_instance_list *vgpu_instance_list_free(struct vgpu_instance_list *li
 int vgpu_instance_lookup(struct vgpu_client *client, const char *name,
                          struct vgpu_instance **ret_instance)
 {
-        CLEANUP(json_decrefp) json_t *parameters = NULL, *answer = NULL;
+        CLEANUP(json_decrefp) json_t *answer = NULL;
         int r;
 
-        r = client_begin(client, &parameters);
-        if (r < 0)
-                return r;
-        r = client_add_text(client, parameters, "name", name);
-        if (r < 0)
-                return r;
-        r = client_call(client, &call_list, parameters, &answer);
+        r = client_call_with(client, &call_list, "name", name, &answer);
         if (r < 0)
                 return r;
 
@@ -273,16 +267,10 @@ int vgpu_instance_remove(struct vgpu_client *client, const char *name,
                          struct vgpu_instance **ret_instance)
 {
         static const struct call call = { .method = "RemoveVgpu", .kind = CALL_CHANGES };
-        CLEANUP(json_decrefp) json_t *parameters = NULL, *answer = NULL;
+        CLEANUP(json_decrefp) json_t *answer = NULL;
         int r;
 
-        r = client_begin(client, &parameters);
-        if (r < 0)
-                return r;
-        r = client_add_text(client, parameters, "name", name);
-        if (r < 0)
-                return r;
-        r = client_call(client, &call, parameters, &answer);
+        r = client_call_with(client, &call, "name", name, &answer);
         if (r < 0 || !ret_instance)
                 return r;
 

@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/usage.h"
 
-struct box {
-        struct vgpu_usage_account_list list;
-        json_t *json; /* has the texts */
-        void *accounts;
-};
-
-DEFINE_CLEANUP(struct vgpu_usage_account_list *, vgpu_usage_account_list_free);
-
 static const struct json_field fields[] = {
         JSON_FIELD(U64, vgpu_usage_account, id, "id"),
         JSON_FIELD(I32, vgpu_usage_account, pid, "pid"),
@@ -26,9 +18,8 @@ int vgpu_usage_lookup_accounts(struct vgpu_client *client, const char *name,
                                struct vgpu_usage_account_list **ret_list)
 {
         static const struct call call = { .method = "GetAccounting", .kind = CALL_READS };
-        CLEANUP(vgpu_usage_account_list_freep) struct vgpu_usage_account_list *list = NULL;
         CLEANUP(json_decrefp) json_t *parameters = NULL;
-        struct box *box;
+        struct usage_box *box;
         int r;
 
         r = client_begin(client, &parameters);
@@ -36,46 +27,30 @@ int vgpu_usage_lookup_accounts(struct vgpu_client *client, const char *name,
                 r = client_add_text(client, parameters, "name", name);
         if (r < 0)
                 return r;
-        box = calloc(1, sizeof(*box));
-        if (!box)
-                return error_set_no_memory(&client->error);
-        list = &box->list;
-        r = usage_collect(client, &call, parameters, "records", &box->json);
-        if (r == 0)
-                r = usage_decode_array(client, call.method, "records", box->json, fields,
-                                       USAGE_COUNT(fields), sizeof(struct vgpu_usage_account),
-                                       &box->accounts, &list->n_accounts);
+        r = usage_collect(client, &call, parameters, "records", fields, USAGE_COUNT(fields),
+                          sizeof(struct vgpu_usage_account), &box);
         if (r < 0)
                 return r;
-        list->accounts = box->accounts;
-        *ret_list = TAKE(list);
+        box->list.accounts =
+                (struct vgpu_usage_account_list){ .n_accounts = box->n, .accounts = box->structs };
+        *ret_list = &box->list.accounts;
         return 0;
 }
 
 struct vgpu_usage_account_list *vgpu_usage_account_list_free(struct vgpu_usage_account_list *list)
 {
-        struct box *box = (struct box *)list;
-
-        if (!box)
-                return NULL;
-        free(box->accounts);
-        json_decref(box->json);
-        free(box);
+        (void)usage_box_free((struct usage_box *)list);
         return NULL;
 }
 
 int vgpu_usage_clear_accounts(struct vgpu_client *client, const char *name, uint32_t *ret_cleared)
 {
         static const struct call call = { .method = "ClearVgpuAccounting", .kind = CALL_CHANGES };
-        CLEANUP(json_decrefp) json_t *parameters = NULL, *answer = NULL;
+        CLEANUP(json_decrefp) json_t *answer = NULL;
         const json_t *cleared;
         int r;
 
-        r = client_begin(client, &parameters);
-        if (r == 0)
-                r = client_add_text(client, parameters, "vgpu", name);
-        if (r == 0)
-                r = client_call(client, &call, parameters, &answer);
+        r = client_call_with(client, &call, "vgpu", name, &answer);
         if (r < 0)
                 return r;
         cleared = json_object_get(answer, "cleared");

@@ -51,8 +51,8 @@ static int collect_one(struct vgpu_client *client, const struct call *call, json
         return json_is_true(json_object_get(answer, "more")) && json_array_size(part) > 0;
 }
 
-int usage_collect(struct vgpu_client *client, const struct call *call, json_t *parameters,
-                  const char *what, json_t **ret_array)
+static int collect_all(struct vgpu_client *client, const struct call *call, json_t *parameters,
+                       const char *what, json_t **ret_all)
 {
         CLEANUP(json_decrefp) json_t *all = json_array();
         int r;
@@ -64,19 +64,42 @@ int usage_collect(struct vgpu_client *client, const struct call *call, json_t *p
         while (r > 0);
         if (r < 0)
                 return r;
-        *ret_array = TAKE(all);
+        *ret_all = TAKE(all);
         return 0;
 }
 
+DEFINE_CLEANUP(struct usage_box *, usage_box_free);
+
+int usage_collect(struct vgpu_client *client, const struct call *call, json_t *parameters,
+                  const char *what, const struct json_field *fields, size_t n_fields, size_t size,
+                  struct usage_box **ret_box)
+{
+        CLEANUP(usage_box_freep) struct usage_box *box = calloc(1, sizeof(*box));
+        int r;
+
+        if (!box)
+                return error_set_no_memory(&client->error);
+        r = collect_all(client, call, parameters, what, &box->json);
+        if (r == 0)
+                r = usage_decode_array(client, call->method, what, box->json, fields, n_fields,
+                                       size, &box->structs, &box->n);
+        if (r < 0)
+                return r;
+        *ret_box = TAKE(box);
+        return 0;
+}
+
+struct usage_box *usage_box_free(struct usage_box *box)
+{
+        if (!box)
+                return NULL;
+        free(box->structs);
+        json_decref(box->json);
+        free(box);
+        return NULL;
+}
+
 /* The ledger. */
-
-struct box {
-        struct vgpu_usage_list list;
-        json_t *json; /* has the texts */
-        void *rows;
-};
-
-DEFINE_CLEANUP(struct vgpu_usage_list *, vgpu_usage_list_free);
 
 static const struct json_field fields[] = {
         USAGE_OPTIONAL(U32, vgpu_usage_row, tenant, "tenant"),
@@ -119,10 +142,9 @@ int vgpu_usage_lookup(struct vgpu_client *client, const struct vgpu_usage_option
                       struct vgpu_usage_list **ret_list)
 {
         static const struct call call = { .method = "GetUsage", .kind = CALL_READS };
-        CLEANUP(vgpu_usage_list_freep) struct vgpu_usage_list *list = NULL;
         CLEANUP(json_decrefp) json_t *parameters = NULL;
         struct vgpu_usage_options copy;
-        struct box *box;
+        struct usage_box *box;
         int r;
 
         r = client_begin(client, &parameters);
@@ -132,30 +154,17 @@ int vgpu_usage_lookup(struct vgpu_client *client, const struct vgpu_usage_option
                 r = add_options(client, parameters, &copy);
         if (r < 0)
                 return r;
-        box = calloc(1, sizeof(*box));
-        if (!box)
-                return error_set_no_memory(&client->error);
-        list = &box->list;
-        r = usage_collect(client, &call, parameters, "rows", &box->json);
-        if (r == 0)
-                r = usage_decode_array(client, call.method, "rows", box->json, fields,
-                                       USAGE_COUNT(fields), sizeof(struct vgpu_usage_row),
-                                       &box->rows, &list->n_rows);
+        r = usage_collect(client, &call, parameters, "rows", fields, USAGE_COUNT(fields),
+                          sizeof(struct vgpu_usage_row), &box);
         if (r < 0)
                 return r;
-        list->rows = box->rows;
-        *ret_list = TAKE(list);
+        box->list.rows = (struct vgpu_usage_list){ .n_rows = box->n, .rows = box->structs };
+        *ret_list = &box->list.rows;
         return 0;
 }
 
 struct vgpu_usage_list *vgpu_usage_list_free(struct vgpu_usage_list *list)
 {
-        struct box *box = (struct box *)list;
-
-        if (!box)
-                return NULL;
-        free(box->rows);
-        json_decref(box->json);
-        free(box);
+        (void)usage_box_free((struct usage_box *)list);
         return NULL;
 }

@@ -40,13 +40,28 @@ int usage_decode_array(struct vgpu_client *client, const char *method, const cha
                        const json_t *array, const struct json_field *fields, size_t n_fields,
                        size_t size, void **ret_structs, size_t *ret_n);
 
+/* What the caller sees of a list, and behind it what it points to. */
+struct usage_box {
+        union {
+                struct vgpu_usage_list rows;
+                struct vgpu_usage_account_list accounts;
+        } list;
+        json_t *json; /* has the texts */
+        void *structs;
+        size_t n;
+};
+
 /*
  * usage_collect() - make @call again and again, each time with the offset of what there is, until the answer
  * has no "more"
  * @parameters:  without the offset
- * @ret_array:   of all that came under the key @what; the caller owns it
+ * @what:        the key of what it answers, objects for usage_decode_array()
  */
 int usage_collect(struct vgpu_client *client, const struct call *call, json_t *parameters,
-                  const char *what, json_t **ret_array);
+                  const char *what, const struct json_field *fields, size_t n_fields, size_t size,
+                  struct usage_box **ret_box);
+
+/* usage_box_free() - returns NULL. */
+struct usage_box *usage_box_free(struct usage_box *box);
 
 #endif

@@ -51,15 +51,25 @@ nvmlReturn_t nvmlDeviceGetVgpuSchedulerState_v2(nvmlDevice_t device,
         return r;
 }
 
+/* The first generation of a GPU instance's structs says which it is. */
+static nvmlReturn_t begin_versioned_part(const char *function, nvmlGpuInstance_t part,
+                                         unsigned int version, unsigned int expected)
+{
+        nvmlReturn_t r = fake_begin_part(function, part);
+
+        if (r == NVML_SUCCESS && version != expected)
+                r = NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        return r;
+}
+
 nvmlReturn_t nvmlGpuInstanceGetVgpuSchedulerState(nvmlGpuInstance_t part,
                                                   nvmlVgpuSchedulerStateInfo_v1_t *state)
 {
-        nvmlReturn_t r = fake_begin_part(__func__, part);
+        nvmlReturn_t r = begin_versioned_part(__func__, part, state->version,
+                                              NVML_VERSION(nvmlVgpuSchedulerStateInfo_v1_t, 1));
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (state->version != NVML_VERSION(nvmlVgpuSchedulerStateInfo_v1_t, 1))
-                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         state->schedulerPolicy = 2;
         state->arrMode = 1;
         state->schedulerParams.vgpuSchedData.timeslice = 4000000;
@@ -123,12 +133,11 @@ nvmlReturn_t nvmlDeviceGetVgpuSchedulerLog_v2(nvmlDevice_t device,
 nvmlReturn_t nvmlGpuInstanceGetVgpuSchedulerLog(nvmlGpuInstance_t part,
                                                 nvmlVgpuSchedulerLogInfo_v1_t *log)
 {
-        nvmlReturn_t r = fake_begin_part(__func__, part);
+        nvmlReturn_t r = begin_versioned_part(__func__, part, log->version,
+                                              NVML_VERSION(nvmlVgpuSchedulerLogInfo_v1_t, 1));
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (log->version != NVML_VERSION(nvmlVgpuSchedulerLogInfo_v1_t, 1))
-                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         log->schedulerPolicy = 3;
         log->entriesCount = 2;
         fill_entry(&log->logEntries[0]);
@@ -178,12 +187,11 @@ nvmlReturn_t nvmlDeviceSetVgpuSchedulerState_v2(nvmlDevice_t device,
 nvmlReturn_t nvmlGpuInstanceSetVgpuSchedulerState(nvmlGpuInstance_t part,
                                                   nvmlVgpuSchedulerState_v1_t *state)
 {
-        nvmlReturn_t r = fake_begin_part(__func__, part);
+        nvmlReturn_t r = begin_versioned_part(__func__, part, state->version,
+                                              NVML_VERSION(nvmlVgpuSchedulerState_v1_t, 1));
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (state->version != NVML_VERSION(nvmlVgpuSchedulerState_v1_t, 1))
-                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         note(1, state->engineId, state->schedulerPolicy, state->enableARRMode,
              state->schedulerParams.vgpuSchedDataWithARR.avgFactor,
              state->schedulerParams.vgpuSchedDataWithARR.frequency);
