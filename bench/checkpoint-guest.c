@@ -4,8 +4,8 @@
  *
  *     checkpoint-guest KIND COUNTER [DEVICE]
  *
- * KIND: idle sync sync-thread launch threads managed pool graph, or call-NAME: waits for a line on
- * standard input, then makes one driver call, and so on
+ * KIND: none (without CUDA) idle sync sync-thread launch threads managed pool graph, or call-NAME:
+ * waits for a line on standard input, then makes one driver call, and so on
  *
  * COUNTER is a file: 8 bytes that count the rounds, so that others see whether it goes on. Each round
  * adds one to every word of its memory. At SIGTERM it compares all words with the number of rounds
@@ -90,6 +90,15 @@ static void worker_round(struct worker *worker)
         must(DRIVER(cuStreamSynchronize)(worker->stream));
         worker->rounds++;
         atomic_fetch_add(counter, 1);
+}
+
+static bool run_none(void)
+{
+        while (!ending) {
+                usleep(1000);
+                atomic_fetch_add(counter, 1);
+        }
+        return true;
 }
 
 static bool run_idle(void)
@@ -319,9 +328,11 @@ static const struct {
         const char *name;
         bool (*run)(void);
 } kinds[] = {
-        { "idle", run_idle },     { "sync", run_sync },       { "sync-thread", run_sync_thread },
-        { "launch", run_launch }, { "threads", run_threads }, { "managed", run_managed },
-        { "pool", run_pool },     { "graph", run_graph },
+        { "none", run_none },       { "idle", run_idle },
+        { "sync", run_sync },       { "sync-thread", run_sync_thread },
+        { "launch", run_launch },   { "threads", run_threads },
+        { "managed", run_managed }, { "pool", run_pool },
+        { "graph", run_graph },
 };
 
 static bool (*find(const char *name))(void)
@@ -347,12 +358,24 @@ static bool open_counter(const char *path)
         return counter != MAP_FAILED;
 }
 
+static void start_cuda(int number)
+{
+        CUmodule module;
+        CUdevice device;
+
+        must(DRIVER(cuInit)(0));
+        must(DRIVER(cuDeviceGet)(&device, number));
+        must(DRIVER(cuDevicePrimaryCtxRetain)(&context, device));
+        must(DRIVER(cuCtxSetCurrent)(context));
+        must(DRIVER(cuModuleLoadData)(&module, kernels));
+        must(DRIVER(cuModuleGetFunction)(&add, module, "add"));
+        must(DRIVER(cuModuleGetFunction)(&fill, module, "fill"));
+}
+
 int main(int argc, char **argv)
 {
         bool (*run)(void) = argc == 3 || argc == 4 ? find(argv[1]) : NULL;
         struct sigaction action = { .sa_handler = on_terminate };
-        CUmodule module;
-        CUdevice device;
 
         if (!run) {
                 fprintf(stderr, "usage: checkpoint-guest KIND COUNTER [DEVICE]\n");
@@ -363,13 +386,8 @@ int main(int argc, char **argv)
                 return 1;
         }
         sigaction(SIGTERM, &action, NULL);
-        must(DRIVER(cuInit)(0));
-        must(DRIVER(cuDeviceGet)(&device, argc == 4 ? atoi(argv[3]) : 0));
-        must(DRIVER(cuDevicePrimaryCtxRetain)(&context, device));
-        must(DRIVER(cuCtxSetCurrent)(context));
-        must(DRIVER(cuModuleLoadData)(&module, kernels));
-        must(DRIVER(cuModuleGetFunction)(&add, module, "add"));
-        must(DRIVER(cuModuleGetFunction)(&fill, module, "fill"));
+        if (run != run_none)
+                start_cuda(argc == 4 ? atoi(argv[3]) : 0);
         puts("ready");
         fflush(stdout);
         return run() ? 0 : 1;

@@ -153,7 +153,8 @@ class Context:
     def __init__(self, options):
         self.options = options
         self.tools, self.nvidia, self.prefix = options.tools, options.nvidia, options.prefix
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="vgpu-bench-"))
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="vgpu-bench-",
+                                                       dir=getattr(options, "directory", None)))
         self.environment = dict(os.environ, OPENVGPU_RUN=str(self.directory / "run"),
                                 PYTHONDONTWRITEBYTECODE="1")
         self.has_torch = False

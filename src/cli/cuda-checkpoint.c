@@ -58,17 +58,6 @@ struct request {
         struct vgpu_checkpoint_pair pairs[PAIRS_MAX];
 };
 
-static const struct {
-        const char *name;
-        int (*run)(struct vgpu_checkpoint *checkpoint,
-                   const struct vgpu_checkpoint_options *options);
-} steps[] = {
-        { "lock", vgpu_checkpoint_lock },
-        { "checkpoint", vgpu_checkpoint_checkpoint },
-        { "restore", vgpu_checkpoint_restore },
-        { "unlock", vgpu_checkpoint_unlock },
-};
-
 /* A wrong command line, in NVIDIA's words where it has some. */
 static int say(const char *what, const char *word)
 {
@@ -206,6 +195,33 @@ static int parse(struct request *request, int argc, char **argv)
                 r = say("unexpected: ", argv[optind]);
         return r;
 }
+
+/*
+ * A process that is locked is where a restore would bring it. CRIU's plugin asks for one after a
+ * checkpoint that failed, and unlocks only if it succeeds: else the process would stay locked.
+ */
+static int restore(struct vgpu_checkpoint *checkpoint,
+                   const struct vgpu_checkpoint_options *options)
+{
+        int r = vgpu_checkpoint_restore(checkpoint, options);
+        const struct vgpu_checkpoint_error *error = vgpu_checkpoint_get_error(checkpoint);
+
+        if (r < 0 && error->kind == VGPU_CHECKPOINT_ERROR_WRONG_STATE &&
+            error->state_after == VGPU_CHECKPOINT_STATE_LOCKED && options->n_pairs == 0)
+                return 0;
+        return r;
+}
+
+static const struct {
+        const char *name;
+        int (*run)(struct vgpu_checkpoint *checkpoint,
+                   const struct vgpu_checkpoint_options *options);
+} steps[] = {
+        { "lock", vgpu_checkpoint_lock },
+        { "checkpoint", vgpu_checkpoint_checkpoint },
+        { "restore", restore },
+        { "unlock", vgpu_checkpoint_unlock },
+};
 
 static bool is_step(const char *name)
 {

@@ -99,6 +99,21 @@ class Command(unittest.TestCase):
             self.assertEqual(self.tool("--action", action, "--pid", pid), (0, "", ""))
             self.assertEqual(self.tool("--get-state", "--pid", pid), (0, state + "\n", ""))
 
+    def test_the_plugin_of_criu_after_a_checkpoint_that_failed(self):
+        """It asks for a restore then, whatever the state is, and unlocks only if that succeeds."""
+        pid = str(self.guest("managed").pid)
+        self.assertEqual(self.tool("--action", "lock", "--pid", pid)[0], 0)
+        code, _, err = self.tool("--action", "checkpoint", "--pid", pid)
+        self.assertEqual(code, 1)
+        self.assertIn('"operation not supported"', err)
+        self.assertEqual(self.tool("--get-state", "--pid", pid), (0, "locked\n", ""))
+        self.assertEqual(self.tool("--action", "restore", "--pid", pid, "--device-map", "0=1")[0],
+                         1)
+        self.assertEqual(self.tool("--action", "restore", "--pid", pid), (0, "", ""))
+        self.assertEqual(self.tool("--action", "unlock", "--pid", pid), (0, "", ""))
+        self.assertEqual(self.tool("--action", "restore", "--pid", pid)[0], 1)
+        self.assertEqual(self.tool("--get-state", "--pid", pid), (0, "running\n", ""))
+
     def test_the_words_of_nvidias_program(self):
         pid = str(self.guest("idle").pid)
         for words, first in (
