@@ -49,6 +49,8 @@ static const struct kind {
 
 static const char *const shared_memory = "/dev/shm";
 
+#define MEMORY_FOLDER "/dev/shm/openvgpu-sim-"
+
 const char *sim_host_kinds(void)
 {
         return "H200, H100, A100, L40S, RTX6000Ada, L4, T4, B200";
@@ -164,11 +166,14 @@ static int check_nameless_files(const char *directory)
 
 static void remove_folder(const char *path)
 {
-        DIR *folder = opendir(path);
+        int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
         struct dirent *entry;
 
-        if (!folder)
+        if (!folder) {
+                fd_close(fd);
                 return;
+        }
         while ((entry = readdir(folder))) { /* NOLINT(concurrency-mt-unsafe): ours alone */
                 if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
                         (void)unlinkat(dirfd(folder), entry->d_name, 0);
@@ -178,22 +183,55 @@ static void remove_folder(const char *path)
 }
 
 /*
+ * What the names of our folders in /dev/shm begin with. Containers, and services with a /tmp of their
+ * own, can have the same /dev/shm and not see each other's hosts: whose host is gone can only be told
+ * in the mount namespace where it was.
+ */
+static void make_prefix(char *prefix, size_t size)
+{
+        struct stat status;
+
+        if (stat("/proc/self/ns/mnt", &status) < 0)
+                status.st_ino = 0;
+        (void)snprintf(prefix, size, MEMORY_FOLDER "%llu-", (unsigned long long)status.st_ino);
+}
+
+/* The file of a host that is for all says what somebody wrote into it. */
+static bool is_in_shared_memory(const char *memory)
+{
+        size_t length = strlen(MEMORY_FOLDER);
+
+        return strncmp(memory, MEMORY_FOLDER, length) == 0 && !strchr(memory + length, '/');
+}
+
+static bool is_in_directory(const char *memory, const char *directory)
+{
+        CLEANUP(freep) char *home = realpath(directory, NULL);
+        size_t length = home ? strlen(home) : 0;
+
+        return home && strncmp(memory, home, length) == 0 &&
+               strcmp(memory + length, "/memory") == 0;
+}
+
+/*
  * Folders in /dev/shm whose host is gone, because somebody removed its directory: the link .host
  * in each says which it was.
  */
 static void sweep_shared_memory(void)
 {
         DIR *folder = opendir(shared_memory);
+        char prefix[64];
         struct dirent *entry;
 
         if (!folder)
                 return;
+        make_prefix(prefix, sizeof(prefix));
         while ((entry = readdir(folder))) { /* NOLINT(concurrency-mt-unsafe): ours alone */
                 char path[PATHS_MAX], link[PATHS_MAX];
                 struct stat status;
 
-                if (strncmp(entry->d_name, "openvgpu-sim-", 13) != 0 ||
-                    paths_join(path, shared_memory, entry->d_name) < 0 ||
+                if (paths_join(path, shared_memory, entry->d_name) < 0 ||
+                    strncmp(path, prefix, strlen(prefix)) != 0 ||
                     paths_join(link, path, ".host") < 0)
                         continue;
                 if (lstat(link, &status) == 0 && status.st_uid == geteuid() &&
@@ -226,11 +264,12 @@ static int make_folder(const char *path)
 
 static int make_memory_in_shared_memory(struct host *host, const char *directory)
 {
-        char link[HOST_PATH_MAX + sizeof("/.host")];
+        char link[HOST_PATH_MAX + sizeof("/.host")], prefix[64];
         CLEANUP(freep) char *home = realpath(directory, NULL);
 
         sweep_shared_memory();
-        (void)snprintf(host->memory, sizeof(host->memory), "%s/openvgpu-sim-XXXXXX", shared_memory);
+        make_prefix(prefix, sizeof(prefix));
+        (void)snprintf(host->memory, sizeof(host->memory), "%sXXXXXX", prefix);
         if (!home || !mkdtemp(host->memory) || chmod(host->memory, folder_mode()) < 0)
                 return -errno;
         (void)snprintf(link, sizeof(link), "%s/.host", host->memory);
@@ -267,8 +306,8 @@ static bool has_live_process(int fd)
 /* 1: the host at @path is what @specification says; 0: there is none, or one to be replaced. */
 static int examine(const char *path, const char *specification)
 {
-        CLEANUP(fd_closep) int fd = open(path, O_RDWR | O_CLOEXEC);
-        CLEANUP(freep) struct host *host = malloc(sizeof(*host));
+        CLEANUP(fd_closep) int fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        CLEANUP(freep) struct host *host = calloc(1, sizeof(*host));
 
         if (!host)
                 return -ENOMEM;
@@ -280,7 +319,7 @@ static int examine(const char *path, const char *specification)
                 return 1;
         if (has_live_process(fd))
                 return -EBUSY;
-        if (host->magic == HOST_MAGIC && strncmp(host->memory, shared_memory, 8) == 0)
+        if (host->magic == HOST_MAGIC && is_in_shared_memory(host->memory))
                 remove_folder(host->memory);
         return 0;
 }
@@ -295,7 +334,7 @@ static int create_empty(const char *directory, const char *kind, uint32_t number
         r = paths_join(path, directory, file);
         if (r < 0)
                 return r;
-        fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         return fd < 0 || fchmod(fd, file_mode()) < 0 ? -errno : 0;
 }
 
@@ -318,7 +357,7 @@ static int write_host(const char *path, const struct host *host)
         CLEANUP(fd_closep) int fd = -1;
 
         (void)snprintf(beside, sizeof(beside), "%s.new", path);
-        fd = open(beside, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        fd = open(beside, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0 || fchmod(fd, file_mode()) < 0)
                 return -errno;
         if (write(fd, host, sizeof(*host)) != (ssize_t)sizeof(*host))
@@ -360,7 +399,7 @@ static int lock_host(int *ret_lock, const char *directory)
 
         if (r < 0)
                 return r;
-        lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (lock < 0 || fchmod(lock, file_mode()) < 0 || flock(lock, LOCK_EX) < 0)
                 return -errno;
         *ret_lock = TAKE_FD(lock);
@@ -390,13 +429,14 @@ static int remove_locked(const char *directory)
         r = paths_join(path, directory, "host");
         if (r < 0)
                 return r;
-        fd = open(path, O_RDWR | O_CLOEXEC);
+        fd = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
         if (fd < 0)
                 return -errno;
         if (has_live_process(fd))
                 return -EBUSY;
         if (pread(fd, host, sizeof(*host), 0) == (ssize_t)sizeof(*host) &&
-            host->magic == HOST_MAGIC)
+            host->magic == HOST_MAGIC &&
+            (is_in_shared_memory(host->memory) || is_in_directory(host->memory, directory)))
                 remove_folder(host->memory);
         remove_folder(directory);
         return 0;

@@ -2,7 +2,13 @@
 /* The simulated host: a directory that stands for a machine with GPUs. */
 
 #include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 
+#include "sim/host-layout.h"
 #include "sim/test-guest.h"
 
 static int create_new(const char *specification)
@@ -95,6 +101,97 @@ static void test_a_host_with_processes_is_kept_or_refused(void **state)
         guest_tell(guest.socket, 0, -1);
         assert_int_equal(guest_end(&guest), 0);
         guest_run(see_devices);
+}
+
+/* As in a container with a /tmp of its own and the /dev/shm of the machine. */
+static void create_elsewhere(int socket)
+{
+        if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount("none", "/tmp", "tmpfs", 0, "size=64M") < 0) {
+                guest_tell(socket, 1, -1);
+                return;
+        }
+        must_equal(create_new("T4"), 0);
+        guest_tell(socket, 0, -1);
+}
+
+static void test_a_host_that_only_another_namespace_sees_is_left_alone(void **state)
+{
+        struct guest guest = guest_start(create_elsewhere);
+        bool is_forbidden = guest_hear(guest.socket, NULL);
+
+        (void)state;
+        assert_int_equal(guest_end(&guest), 0);
+        if (is_forbidden)
+                skip();
+        guest_run(see_devices);
+}
+
+static void forget(const char *directory, const char *name)
+{
+        char path[96];
+
+        (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+        (void)unlink(path);
+}
+
+static void put(const char *directory, const char *name, const char *target)
+{
+        char path[96];
+
+        forget(directory, name);
+        (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
+        assert_int_equal(symlink(target, path), 0);
+}
+
+static void claim_memory(const char *directory, const char *folder)
+{
+        char path[96], memory[HOST_PATH_MAX];
+        int fd;
+
+        (void)snprintf(path, sizeof(path), "%s/host", directory);
+        (void)snprintf(memory, sizeof(memory), "/dev/shm/openvgpu-sim-1/../../..%s", folder);
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        assert_int_equal(pwrite(fd, memory, sizeof(memory), offsetof(struct host, memory)),
+                         sizeof(memory));
+        (void)close(fd);
+        (void)mkdir("/dev/shm/openvgpu-sim-1", 0700);
+}
+
+/* The host of root is for all: anybody can put anything there. */
+static void test_a_host_leads_to_nobody_elses_files(void **state)
+{
+        char directory[] = "/tmp/sim-test-XXXXXX", folder[] = "/tmp/sim-test-XXXXXX", file[64];
+        struct stat status;
+
+        (void)state;
+        assert_non_null(mkdtemp(directory));
+        assert_non_null(mkdtemp(folder));
+        (void)snprintf(file, sizeof(file), "%s/file", folder);
+        (void)close(open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+
+        assert_int_equal(sim_host_create(directory, "T4"), 0);
+        claim_memory(directory, folder);
+        assert_int_equal(sim_host_create(directory, "L4"), 0);
+        claim_memory(directory, folder);
+        assert_int_equal(sim_host_remove(directory), 0);
+        assert_int_equal(stat(file, &status), 0);
+
+        assert_int_equal(mkdir(directory, 0700), 0);
+        put(directory, "turn-0", file);
+        assert_int_equal(sim_host_create(directory, "T4"), -ELOOP);
+        put(directory, "lock", file);
+        assert_int_equal(sim_host_create(directory, "T4"), -ELOOP);
+        assert_int_equal(stat(file, &status), 0);
+        assert_int_equal(status.st_mode & 0777, 0600);
+
+        forget(directory, "turn-0");
+        forget(directory, "lock");
+        assert_int_equal(sim_host_create(directory, "T4"), 0);
+        assert_int_equal(sim_host_remove(directory), 0);
+        (void)rmdir("/dev/shm/openvgpu-sim-1");
+        (void)unlink(file);
+        (void)rmdir(folder);
 }
 
 static const char *visible;
@@ -192,6 +289,8 @@ int main(void)
                 cmocka_unit_test(test_specifications_are_counts_kinds_and_sizes),
                 cmocka_unit_test(test_a_process_sees_the_devices),
                 cmocka_unit_test(test_a_host_with_processes_is_kept_or_refused),
+                cmocka_unit_test(test_a_host_that_only_another_namespace_sees_is_left_alone),
+                cmocka_unit_test(test_a_host_leads_to_nobody_elses_files),
                 cmocka_unit_test(test_visible_devices_are_indices_or_uuids_or_prefixes),
                 cmocka_unit_test(test_without_a_host_there_is_no_device),
         };
