@@ -18,8 +18,9 @@
 #define CLIENTS_MAX      512
 #define CLIENTS_USER_MAX 64 /* of one user, other than our own */
 
-/* With so much unread, a client gets no more progress. */
+/* With so much unread, a client gets no more progress; and with so much, no more answers. */
 #define PROGRESS_UNREAD_MAX 4096
+#define ANSWERS_UNREAD_MAX  CONTROL_MESSAGE_MAX
 
 struct control {
         struct manager *manager;
@@ -39,6 +40,7 @@ struct control_client {
         size_t out_size, out_sent;
         bool is_ended; /* sends no more; waits for its answers */
         bool is_due;   /* perhaps the next call is here already */
+        bool has_more; /* and as long as that is so, nothing is read: one message at most is kept */
         struct control_pending *pending;
 };
 
@@ -58,12 +60,18 @@ static struct control_client *client_free(struct control_client *client)
         return NULL;
 }
 
+/* Who asks and does not read is heard again when it has read: its answers are kept here. */
+static bool is_behind(const struct control_client *client)
+{
+        return client->out_size - client->out_sent > ANSWERS_UNREAD_MAX;
+}
+
 /* Reading stops while a call is under way, but a hang-up is still told. */
 static void update_events(struct control_client *client)
 {
         uint32_t events = 0;
 
-        if (!client->pending && !client->is_ended)
+        if (!client->pending && !client->is_ended && !is_behind(client))
                 events |= EPOLLIN;
         if (client->is_due || client->out_sent < client->out_size)
                 events |= EPOLLOUT;
@@ -261,9 +269,10 @@ static int next_call(struct control_client *client)
         const char *text;
         size_t size;
 
-        if (client->pending)
+        if (client->pending || is_behind(client))
                 return 0;
         text = control_buffer_next(&client->in, &size);
+        client->has_more = text != NULL;
         if (text)
                 return start_call(client, text, size);
         return client->is_ended && client->out_sent == client->out_size ? -ENODATA : 0;
@@ -280,7 +289,7 @@ static int on_client(sd_event_source *source, int fd, uint32_t events, void *use
                 r = -ECONNRESET; /* without a call under way, what it said before counts */
         if (r == 0 && (events & EPOLLOUT))
                 r = flush(client);
-        if (r == 0 && (events & EPOLLIN))
+        if (r == 0 && (events & EPOLLIN) && !client->has_more)
                 r = read_some(client);
         if (r == 0)
                 r = next_call(client);

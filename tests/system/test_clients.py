@@ -5,6 +5,7 @@ import json
 import socket
 
 import case
+from wait import PATIENCE
 from wire import Control, Refused
 
 PREFIX = Control.PREFIX
@@ -113,6 +114,21 @@ class ControlSocket(case.Case):
                 pass
             for _ in range(20):
                 self.host.info()
+
+    def test_who_asks_and_does_not_read_is_not_listened_to(self):
+        call = json.dumps({"method": PREFIX + "ListDevices"}).encode() + b"\0"
+        with self.host.connect() as deaf:
+            sent, data = 0, call * 256
+            deaf.socket.settimeout(1)
+            try:
+                while sent < 16 << 20:  # far more than all buffers on the way
+                    sent += deaf.socket.send(data[sent % len(call):])
+                self.fail("the manager keeps answers that nobody reads")
+            except TimeoutError:
+                pass
+            deaf.socket.settimeout(PATIENCE)
+            for _ in range(sent // len(call)):
+                self.assertEqual(len(deaf.answer()["devices"]), 2)
 
     def test_a_client_may_leave_in_the_middle_of_everything(self):
         guest = self.host.train("idle", "--size", "8M")
