@@ -29,7 +29,8 @@ struct vgpu_client;
  * @ret_client:     the caller owns it and frees it with vgpu_client_free()
  * @run_directory:  where the manager's socket is; copied. NULL: $OPENVGPU_RUN, else
  *                  /run/openvgpu if a manager is there or the caller is root, else
- *                  $XDG_RUNTIME_DIR/openvgpu, else /tmp/openvgpu-UID
+ *                  $XDG_RUNTIME_DIR/openvgpu, else /tmp/openvgpu-UID. Unless it was named, calls
+ *                  to a manager that is neither root nor the caller are PERMISSION_DENIED
  *
  * Errors: -ENAMETOOLONG, no socket can have such a path. -ENOMEM.
  */

@@ -45,6 +45,11 @@ int paths_run(char *path)
         return put(path, "/tmp/openvgpu-%u", geteuid());
 }
 
+bool paths_run_is_given(void)
+{
+        return variable("OPENVGPU_RUN");
+}
+
 int paths_run_client(char *path)
 {
         if (!variable("OPENVGPU_RUN") && access("/run/openvgpu/" PATHS_CONTROL_SOCKET, F_OK) == 0)

@@ -18,6 +18,8 @@
  * All write into the caller's PATHS_MAX bytes. Errors: -ENAMETOOLONG.
  */
 
+#include <stdbool.h>
+
 #define PATHS_MAX 512
 
 /* In the run directory. A sun_path is 108 bytes, so the run directory is kept short. */
@@ -38,6 +40,7 @@
 
 int paths_run(char *path);
 int paths_run_client(char *path);
+bool paths_run_is_given(void); /* by $OPENVGPU_RUN; else nobody said whom to believe */
 int paths_state(char *path);
 int paths_private(char *path);
 

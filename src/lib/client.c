@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #define PREFIX             "org.openvgpu."
 #define DEFAULT_TIMEOUT_MS 10000
@@ -26,6 +28,7 @@ static int set_paths(struct vgpu_client *client, const char *run_directory)
                             : -ENAMETOOLONG;
         else
                 r = paths_run_client(client->run_directory);
+        client->is_found = !run_directory && !paths_run_is_given();
         if (r == 0)
                 r = paths_join(client->socket_path, client->run_directory, PATHS_CONTROL_SOCKET);
         if (r == 0 && strlen(client->socket_path) >= sizeof(((struct sockaddr_un *)0)->sun_path))
@@ -156,6 +159,25 @@ static int set_connect_error(struct vgpu_client *client, int error)
         }
 }
 
+static int set_untrusted(struct vgpu_client *client)
+{
+        return error_set(&client->error, VGPU_ERROR_PERMISSION_DENIED,
+                         "if you trust that user as yourself, set OPENVGPU_RUN to that folder",
+                         "who answers at %s is neither root nor you: it could have your programs "
+                         "do anything",
+                         client->socket_path);
+}
+
+bool client_is_trusted(const struct vgpu_client *client)
+{
+        struct ucred peer = { .uid = (uid_t)-1 };
+        socklen_t size = sizeof(peer);
+
+        if (getsockopt(client->connection.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
+                return false;
+        return peer.uid == 0 || peer.uid == geteuid();
+}
+
 static int set_lost(struct vgpu_client *client, const struct call *call)
 {
         if (call->kind == CALL_READS)
@@ -239,6 +261,10 @@ static int send_call(struct vgpu_client *client, const struct call *call, const 
                 r = connection_open(&client->connection, client->socket_path, deadline);
                 if (r < 0)
                         return set_connect_error(client, r);
+                if (client->is_found && !client_is_trusted(client)) {
+                        connection_close(&client->connection);
+                        return set_untrusted(client);
+                }
         }
         r = connection_send(&client->connection, text, deadline);
         return r < 0 ? set_transfer_error(client, call, r) : 0;

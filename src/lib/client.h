@@ -9,6 +9,8 @@
  * three leaves its reason in the client when it fails.
  */
 
+#include <stdbool.h>
+
 #include <openvgpu/client.h>
 
 #include "base/paths.h"
@@ -19,6 +21,7 @@
 struct vgpu_client {
         char run_directory[PATHS_MAX];
         char socket_path[PATHS_MAX];
+        bool is_found; /* by us: nobody named the run directory */
         unsigned int timeout_ms;
         struct connection connection;
         struct error error;
@@ -45,6 +48,12 @@ struct call {
  */
 int client_call(struct vgpu_client *client, const struct call *call, const json_t *parameters,
                 json_t **ret_parameters);
+
+/*
+ * client_is_trusted() - is whoever answers root, or the user himself? They may have our programs do
+ * anything already; somebody else's word names no code.
+ */
+bool client_is_trusted(const struct vgpu_client *client);
 
 /* client_call_with() - the same for a call with one parameter, a text (client_add_text()). */
 int client_call_with(struct vgpu_client *client, const struct call *call, const char *key,

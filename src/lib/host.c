@@ -10,7 +10,6 @@
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <sys/socket.h>
 
 #include <openvgpu/manager.h>
 
@@ -179,17 +178,6 @@ static int load(struct vgpu_host *host, const char *path)
         return host->library ? 0 : -ELIBACC;
 }
 
-/* Code comes only from who may have ours do anything already: root, and the user himself. */
-static bool is_trusted(const struct vgpu_client *client)
-{
-        struct ucred peer = { .uid = (uid_t)-1 };
-        socklen_t size = sizeof(peer);
-
-        if (getsockopt(client->connection.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-                return false;
-        return peer.uid == 0 || peer.uid == geteuid();
-}
-
 /* vgpud says where its library is. That it does not is no error: then the system's will do. */
 static int load_from_manager(struct vgpu_host *host)
 {
@@ -203,7 +191,7 @@ static int load_from_manager(struct vgpu_host *host)
                 return r;
         vgpu_client_set_timeout_ms(client, MANAGER_TIMEOUT_MS);
         r = vgpu_manager_lookup(client, &manager);
-        if (r == 0 && !is_trusted(client))
+        if (r == 0 && !client_is_trusted(client)) /* the library is code */
                 r = -EPERM;
         if (r < 0)
                 return r;

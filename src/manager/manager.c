@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <systemd/sd-daemon.h>
+#include <unistd.h>
 
 #include "manager/control.h"
 #include "manager/custody.h"
@@ -37,6 +38,21 @@
 
 /* Surroundings: directories, limits, paths. */
 
+/* Who owns it can put anything in the place of what is in there. */
+static int check_directory(const char *path, struct failure *failure)
+{
+        struct stat status;
+
+        if (stat(path, &status) < 0 || !S_ISDIR(status.st_mode))
+                return failure_set(failure, -ENOTDIR, "Failed", "choose another directory",
+                                   "%.200s is no directory", path);
+        if (status.st_uid == 0 || status.st_uid == geteuid())
+                return 0;
+        return failure_set(failure, -EPERM, "Failed", "choose another directory",
+                           "%.200s belongs to user %u, who could change what is in it", path,
+                           status.st_uid);
+}
+
 static int make_directory(const char *path, mode_t mode, struct failure *failure)
 {
         char parent[PATHS_MAX];
@@ -47,8 +63,10 @@ static int make_directory(const char *path, mode_t mode, struct failure *failure
                 (void)mkdir(parent, 0755);
                 *slash = '/';
         }
-        if (mkdir(path, mode) == 0 || errno == EEXIST)
+        if (mkdir(path, mode) == 0)
                 return 0;
+        if (errno == EEXIST)
+                return check_directory(path, failure);
         return failure_set(failure, -errno, "Failed", "make it, or choose another directory",
                            "cannot make %.200s: %s", path, strerror(errno));
 }

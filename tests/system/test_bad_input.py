@@ -2,11 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever a user gets wrong: one clear line, the documented exit code, and nothing changed."""
 import os
+import socket
+import subprocess
+import tempfile
 import unittest
 
 import case
 import stage
 from host import Host
+from wait import PATIENCE
 
 FAILED, USAGE, NOT_FOUND, TIMED_OUT, NO_MANAGER, PERMISSION, WRONG_STATE = 1, 2, 3, 4, 5, 6, 7
 
@@ -129,6 +133,41 @@ class BadInput(case.Case):
         self.host.vgpu("ls", user="nobody")
         self.host.vgpu("create", "theirs", "--fb", "1M", user="nobody")
         self.host.vgpu("rm", "theirs", user="nobody")
+
+
+class Impostor(unittest.TestCase):
+    """Somebody else is where nobody has told the user to look."""
+
+    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+    def test_only_root_and_oneself_are_believed_where_nobody_said_to_look(self):
+        with tempfile.TemporaryDirectory(prefix="vg-") as session:
+            os.chmod(session, 0o755)
+            os.mkdir(os.path.join(session, "openvgpu"))
+            path = os.path.join(session, "openvgpu", "control.sock")
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(path)
+                os.chmod(path, 0o666)
+                os.seteuid(12345)  # it is this one's from here on
+                listener.listen()
+                os.seteuid(0)
+                for arguments in (["run", "--vgpu", "x", "--", "true"], ["env"], ["ls"]):
+                    with self.subTest(vgpu=arguments):
+                        done = subprocess.run(
+                            [str(stage.VGPU), *arguments], user="nobody", capture_output=True,
+                            text=True, timeout=PATIENCE, env={"XDG_RUNTIME_DIR": session})
+                        self.assertEqual(done.returncode, PERMISSION, done.stderr)
+                        self.assertIn(path, done.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_vgpud_does_not_run_in_a_folder_of_somebody_else(self):
+        host = Host()
+        self.addCleanup(host.close)
+        os.mkdir(host.run_directory)
+        os.chown(host.run_directory, 12345, -1)
+        done = subprocess.run([str(stage.VGPUD), *host.options], capture_output=True, text=True,
+                              timeout=PATIENCE, env=host.environment())
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("belongs to user 12345", done.stderr)
 
 
 class NoManager(unittest.TestCase):
