@@ -98,17 +98,6 @@ static void end(struct instance *instance)
 
 /* Beginning. */
 
-static int check_free(const struct instance *instance, struct failure *failure)
-{
-        if (instance->operation)
-                return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
-                                   "vGPU %s is busy", instance->name);
-        if (instance->image)
-                return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
-                                   "an image of vGPU %s is being written or read", instance->name);
-        return 0;
-}
-
 static int check_off(const struct instance *instance, struct failure *failure)
 {
         if (instance_is_off(instance))
@@ -147,7 +136,7 @@ static int begin(struct control_pending *pending, struct instance *instance,
 int image_open(struct control_pending *pending, struct instance *instance, struct failure *failure)
 {
         struct image_session *session = NULL;
-        int r = check_free(instance, failure);
+        int r = instance_check_idle(instance, failure);
 
         if (r == 0)
                 r = check_off(instance, failure);
@@ -238,7 +227,7 @@ int image_replace(struct control_pending *pending, struct instance *instance,
 {
         const json_t *processes = json_object_get(pending->call.parameters, "processes");
         struct image_session *session = NULL;
-        int r = check_free(instance, failure);
+        int r = instance_check_idle(instance, failure);
 
         if (r == 0 && !processes)
                 r = check_off(instance, failure);

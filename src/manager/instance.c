@@ -399,11 +399,8 @@ static int forget(struct instance *instance)
         return 0;
 }
 
-int instance_remove(struct instance *instance, struct failure *failure)
+int instance_check_idle(const struct instance *instance, struct failure *failure)
 {
-        size_t n = instance_count_guests(instance);
-        int r;
-
         if (instance->operation)
                 return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
                                    "vGPU %s is %s", instance->name,
@@ -411,6 +408,16 @@ int instance_remove(struct instance *instance, struct failure *failure)
         if (instance->image)
                 return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
                                    "an image of vGPU %s is being written or read", instance->name);
+        return 0;
+}
+
+int instance_remove(struct instance *instance, struct failure *failure)
+{
+        size_t n = instance_count_guests(instance);
+        int r = instance_check_idle(instance, failure);
+
+        if (r < 0)
+                return r;
         if (n > 0)
                 return failure_set(failure, -EBUSY, "Busy", "end them first (vgpu ls shows them)",
                                    "vGPU %s has %zu process%s", instance->name, n,

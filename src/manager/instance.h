@@ -75,6 +75,9 @@ int instance_create(struct manager *manager, const struct instance_request *requ
 /* instance_restore() - one that the store has. Its page comes from the keeper or is made anew. */
 int instance_restore(struct manager *manager, const struct store_instance *stored);
 
+/* instance_check_idle() - does nothing go on with it? Errors: -EBUSY. */
+int instance_check_idle(const struct instance *instance, struct failure *failure);
+
 /* instance_remove() - forget it everywhere. Refused with Busy while it has processes. */
 int instance_remove(struct instance *instance, struct failure *failure);
 

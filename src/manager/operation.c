@@ -399,20 +399,15 @@ struct operation *operation_new(struct instance *instance, const struct operatio
         return operation;
 }
 
-static int check_idle(const struct instance *instance, struct failure *failure)
+static int check_usable(const struct instance *instance, struct failure *failure)
 {
-        if (instance->operation)
-                return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
-                                   "vGPU %s is %s", instance->name,
-                                   instance_state_name(instance->state));
-        if (instance->image)
-                return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
-                                   "an image of vGPU %s is being written or read", instance->name);
-        if (instance->state == BOARD_FAILED)
-                return failure_set(failure, -EUCLEAN, "WrongState",
-                                   "end its processes; the log of vgpud says what happened",
-                                   "vGPU %s has failed", instance->name);
-        return 0;
+        int r = instance_check_idle(instance, failure);
+
+        if (r == 0 && instance->state == BOARD_FAILED)
+                r = failure_set(failure, -EUCLEAN, "WrongState",
+                                "end its processes; the log of vgpud says what happened",
+                                "vGPU %s has failed", instance->name);
+        return r;
 }
 
 void operation_begin(struct operation *operation)
@@ -436,7 +431,7 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
                 operation->next = (struct operation_next){ kind, *request };
                 return 0;
         }
-        r = check_idle(instance, failure);
+        r = check_usable(instance, failure);
         if (r < 0)
                 return r;
         operation = operation_new(instance, kind);

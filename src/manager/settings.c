@@ -270,15 +270,21 @@ int settings_clear_accounting(struct manager *manager, uint32_t id, uint32_t *re
         return 0;
 }
 
-int settings_set_share(struct instance *instance, uint32_t share, struct failure *failure)
+static int remember_number(struct instance *instance, const char *name, uint32_t number,
+                           struct failure *failure)
 {
         char value[SETTING_VALUE_MAX];
+
+        snprintf(value, sizeof(value), "%u", number);
+        return settings_remember(instance->manager, name, instance->id, value, failure);
+}
+
+int settings_set_share(struct instance *instance, uint32_t share, struct failure *failure)
+{
         int r = schedule_check_share(instance->device, instance, share, failure);
 
-        if (r < 0)
-                return r;
-        snprintf(value, sizeof(value), "%u", share);
-        r = settings_remember(instance->manager, "share", instance->id, value, failure);
+        if (r == 0)
+                r = remember_number(instance, "share", share, failure);
         if (r < 0)
                 return r;
         instance->share = share;
@@ -289,14 +295,10 @@ int settings_set_share(struct instance *instance, uint32_t share, struct failure
 int settings_set_encoder_capacity(struct instance *instance, uint32_t percent,
                                   struct failure *failure)
 {
-        char value[SETTING_VALUE_MAX];
-        int r;
+        int r = settings_check_percent(percent, failure);
 
-        r = settings_check_percent(percent, failure);
-        if (r < 0)
-                return r;
-        snprintf(value, sizeof(value), "%u", percent);
-        r = settings_remember(instance->manager, "encoder_capacity", instance->id, value, failure);
+        if (r == 0)
+                r = remember_number(instance, "encoder_capacity", percent, failure);
         if (r < 0)
                 return r;
         instance->encoder_capacity = percent;

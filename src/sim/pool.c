@@ -157,7 +157,7 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
         return stream_submit_locked(stream, work);
 }
 
-CUresult sim_cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+static CUresult give_pool(CUmemoryPool *pool, CUdevice device, CUmemoryPool (*get)(CUdevice))
 {
         PROCESS_LOCKED();
 
@@ -165,20 +165,18 @@ CUresult sim_cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
                 return CUDA_ERROR_INVALID_VALUE;
         if (!process_device(device))
                 return CUDA_ERROR_INVALID_DEVICE;
-        *pool = get_default(device);
+        *pool = get(device);
         return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult sim_cuDeviceGetDefaultMemPool(CUmemoryPool *pool, CUdevice device)
+{
+        return give_pool(pool, device, get_default);
 }
 
 CUresult sim_cuDeviceGetMemPool(CUmemoryPool *pool, CUdevice device)
 {
-        PROCESS_LOCKED();
-
-        if (!pool)
-                return CUDA_ERROR_INVALID_VALUE;
-        if (!process_device(device))
-                return CUDA_ERROR_INVALID_DEVICE;
-        *pool = get_current(device);
-        return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        return give_pool(pool, device, get_current);
 }
 
 CUresult sim_cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool)
