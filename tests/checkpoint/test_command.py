@@ -10,8 +10,9 @@ import pathlib
 import signal
 import subprocess
 import tempfile
-import time
 import unittest
+
+from wait import until
 
 
 class Command(unittest.TestCase):
@@ -30,10 +31,15 @@ class Command(unittest.TestCase):
         process = subprocess.Popen([os.environ["TEST_GUEST"], kind, str(counter)],
                                    stdout=subprocess.DEVNULL, env=self.environment)
         self.addCleanup(lambda: (process.kill(), process.wait()))
-        while not counter.exists() or not any(counter.read_bytes()):  # its first round
-            self.assertIsNone(process.poll())
-            time.sleep(0.005)
+        self.wait(process, lambda: counter.exists() and any(counter.read_bytes()), "its first round")
         return process
+
+    def wait(self, process, condition, what):
+        def look():
+            self.assertIsNone(process.poll(), f"it ended before {what}")
+            return condition()
+
+        until(look, what)
 
     def run_program(self, program, *words, **variables):
         done = subprocess.run([os.environ[program], *map(str, words)], text=True,
@@ -73,9 +79,7 @@ class Command(unittest.TestCase):
         command = subprocess.Popen(
             [os.environ["TEST_VGPU"], "checkpoint", "suspend", str(pid)],
             env=dict(self.environment, OPENVGPU_FAULT="checkpointer.locked=pause"))
-        while not point.exists():
-            self.assertIsNone(command.poll())
-            time.sleep(0.005)
+        self.wait(command, point.exists, "the fault point")
         command.send_signal(signal.SIGINT)
         self.assertEqual(command.wait(), -signal.SIGINT)
         point.unlink()

@@ -20,7 +20,8 @@ import select
 import socket
 import struct
 import sys
-import time
+
+from wait import until
 
 MAGIC, VERSION = 0x45544147, 2
 JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED = range(1, 9)
@@ -70,14 +71,17 @@ class Gate:
 
     def connect(self):
         path = os.path.join(os.environ["OPENVGPU_RUN"], "gate.sock")
-        while True:
+
+        def is_connected():
             self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             try:
                 self.socket.connect(path)
-                break
             except OSError:
                 self.socket.close()
-                time.sleep(0.01)
+                return False
+            return True
+
+        until(is_connected, "vgpud")
         self.is_welcome = False
         self.socket.send(HEADER.pack(MAGIC, VERSION, JOIN) +
                          struct.pack("=64sIIQ", self.vgpu.encode(), self.state, 13000, 0))

@@ -14,7 +14,8 @@ import os
 import socket
 import struct
 import sys
-import time
+
+from wait import until
 
 MAGIC, VERSION = 0x45564F4D, 1
 INFO, SLAB_ADD, SLAB_ZERO, SLAB_REMOVE, JOB_BEGIN, JOB_MEMORY, JOB_SEGMENTS, JOB_RUN, JOB_END, \
@@ -119,8 +120,7 @@ class Mover:
 
     def handle(self, message, request, job_id, body, fds):
         header = (request, job_id)
-        while os.path.exists(self.path("pause-" + NAMES.get(message, "?"))):
-            time.sleep(0.005)
+        until(lambda: not os.path.exists(self.path("pause-" + NAMES.get(message, "?"))), "the pause to end")
         code = self.take_failure(message)
         if code:
             state = self.context(struct.unpack_from("=i", body)[0])[0] if message == CHECKPOINT \

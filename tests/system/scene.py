@@ -4,7 +4,8 @@ import contextlib
 import os
 import signal
 
-from harness import MIB, Host, wait_for
+from harness import MIB, Host
+from wait import until
 
 STEPS = {
     "suspend": ["reserved", "closed", "exported", "kept", "released", "copied", "checkpointed",
@@ -74,7 +75,7 @@ class Scene:
         host.call("ResumeVgpu", name="train", device="0")
         host.call("MigrateVgpu", name="train", device="1")
         for guest in alive:
-            guest.check()
+            guest.wait_steps()
         self.check_clean(alive)
 
     def check_clean(self, alive):
@@ -82,16 +83,17 @@ class Scene:
         self.test.assertEqual({process["pid"]: process["memory_used"]
                                for process in host.vgpu("train")["processes"]},
                               {guest.pid: self.sizes[guest.pid] for guest in alive})
-        wait_for("the pool to be empty", lambda: host.call("GetInfo")["pool"]["used"] == 0)
+        until(lambda: host.call("GetInfo")["pool"]["used"] == 0, "the pool to be empty")
         for guest in self.guests:
             guest.kill()
-        self.test.assertEqual(wait_for("the vGPU to be idle", lambda: host.vgpu("train")
-                                       if host.vgpu("train")["state"] == "idle" else None)
+        self.test.assertEqual(until(lambda: host.vgpu("train")
+                                        if host.vgpu("train")["state"] == "idle" else None,
+                                    "the vGPU to be idle")
                               ["frame_buffer_used"], 0)
         host.call("RemoveVgpu", name="train")
         self.test.assertEqual([d["memory_promised"] for d in host.call("ListDevices")["devices"]],
                               [0, 0])
-        wait_for("the movers to go", lambda: not host.movers())
+        until(lambda: not host.movers(), "the movers to go")
         host.kill_manager()
         self.test.assertEqual(host.labels(), [])
 
@@ -109,7 +111,7 @@ def kill_all(pids):
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-        wait_for(f"process {pid} to be dead", lambda pid=pid: is_dead(pid))
+        until(lambda pid=pid: is_dead(pid), f"process {pid} to be dead")
 
 
 def steps(*kinds):

@@ -1,21 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The control socket: what clients may ask, and what they may do to it."""
-import json
 import os
 import signal
-import socket
 import struct
 import subprocess
 import sys
 import unittest
 
-from harness import DEADLINE, MIB, Client, Host, expect_error, wait_for
+from harness import MIB, Host, expect_error
+from wait import PATIENCE, until
 
 GIB = 1 << 30
 
 
-class Control(unittest.TestCase):
+class Calls(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.host = cls.enterClassContext(Host(fake=True))
@@ -79,10 +78,11 @@ class Control(unittest.TestCase):
         error = expect_error("NoRoom", self.create, "big", GIB, device="0")
         self.assertIn("960 MiB", error.parameters["message"])
         for size in (0, -1, 1.5, "1G", None, True, 1 << 63):
-            answer = self.raw({"method": "org.openvgpu.CreateVgpu",
-                               "parameters": {"frame_buffer": size}})
+            with self.host.client() as client:
+                client.send("CreateVgpu", frame_buffer=size)
+                answer = client.receive()
             if answer is not None:
-                self.assertIn(answer["error"], ("org.openvgpu.InvalidParameter",), size)
+                self.assertEqual(answer["error"], "org.openvgpu.InvalidParameter", size)
         error = expect_error("InvalidParameter", self.create, "x", colour="red")
         self.assertEqual(error.parameters["parameter"], "colour")
         expect_error("InvalidParameter", self.host.call, "CreateVgpu", name="x")
@@ -118,8 +118,8 @@ class Control(unittest.TestCase):
         self.assertEqual(environment["CUDA_VISIBLE_DEVICES"], vgpu["device_uuid"])
 
     def test_a_transient_vgpu_goes_with_its_creator(self):
-        script = ("import sys; sys.path.insert(0, sys.argv[2]); from harness import Client;"
-                  "Client(sys.argv[1]).call('CreateVgpu', name='brief', frame_buffer=4096,"
+        script = ("import sys; sys.path.insert(0, sys.argv[2]); from wire import Control;"
+                  "Control(sys.argv[1]).call('CreateVgpu', name='brief', frame_buffer=4096,"
                   " transient=True); print('made', flush=True); sys.stdin.read()")
         creator = subprocess.Popen([sys.executable, "-c", script, self.host.run / "control.sock",
                                     os.path.dirname(os.path.abspath(__file__))],
@@ -132,88 +132,20 @@ class Control(unittest.TestCase):
         creator.stdout.close()
         self.assertEqual(self.host.vgpu("brief")["state"], "running", "its guest is still there")
         guest.kill()
-        wait_for("the vGPU to go", lambda: not self.host.call("ListVgpus")["vgpus"])
-
-    # the connection
-
-    def raw(self, message):
-        """The answer to any message; None when vgpud hangs up."""
-        data = message if isinstance(message, bytes) else json.dumps(message).encode()
-        client = Client(self.host.run / "control.sock")
-        try:
-            client.socket.sendall(data + b"\0")
-            return client.receive()
-        except (ConnectionError, BrokenPipeError):
-            return None
-        finally:
-            client.close()
-
-    def test_what_is_no_call_is_cut_off(self):
-        for message in (b"", b"{", b"[]", b"42", b'"x"', b"{}", b'{"method": 1}',
-                        b'{"method": "GetInfo"}', b'{"method": "org.openvgpu.GetInfo",}',
-                        b'{"method": "org.openvgpu.GetInfo", "parameters": []}', b"\xff\xfe",
-                        b"[" * 100000):
-            self.assertIsNone(self.raw(message), message)
-        self.assertTrue(self.host.call("GetInfo"))
-
-    def test_a_message_over_the_limit_is_cut_off(self):
-        client = Client(self.host.run / "control.sock")
-        with self.assertRaises(ConnectionError):
-            while True:
-                client.socket.sendall(b"x" * 65536)
-        client.close()
-        self.assertTrue(self.host.call("GetInfo"))
-
-    def test_calls_may_come_in_pieces_and_in_heaps(self):
-        call = json.dumps({"method": "org.openvgpu.ListDevices"}).encode() + b"\0"
-        client = Client(self.host.run / "control.sock")
-        for byte in call:
-            client.socket.sendall(bytes([byte]))
-        self.assertIn("devices", client.receive()["parameters"])
-        client.socket.sendall(call * 50)
-        for _ in range(50):
-            self.assertIn("devices", client.receive()["parameters"])
-        client.socket.sendall(call)
-        client.socket.shutdown(socket.SHUT_WR)
-        self.assertIn("devices", client.receive()["parameters"], "also after the last word")
-        self.assertEqual(client.socket.recv(1), b"")
-        client.close()
-
-    def test_a_client_that_does_not_read_holds_up_nobody(self):
-        call = json.dumps({"method": "org.openvgpu.ListDevices"}).encode() + b"\0"
-        deaf = Client(self.host.run / "control.sock")
-        deaf.socket.setblocking(False)
-        sent = 0
-        try:
-            while sent < 64 * MIB:
-                sent += deaf.socket.send(call * 100)
-        except BlockingIOError:
-            pass
-        self.assertLess(sent, 16 * MIB, "vgpud stops to read from it")
-        for _ in range(20):
-            self.assertTrue(self.host.call("GetInfo"))
-        deaf.close()
-
-    def test_many_clients(self):
-        clients = [Client(self.host.run / "control.sock") for _ in range(200)]
-        for client in clients:
-            client.send("GetInfo")
-        for client in clients:
-            self.assertIn("version", client.receive()["parameters"])
-            client.close()
+        until(lambda: not self.host.call("ListVgpus")["vgpus"], "the vGPU to go")
 
     @unittest.skipIf(os.getuid() != 0, "needs root to be somebody else")
     def test_only_the_owner_and_root_may_change_a_vgpu(self):
         self.create("train")
         script = ("import os, sys; sys.path.insert(0, sys.argv[2]);"
-                  "from harness import Client, CallError; os.setgid(65534); os.setuid(65534)\n"
-                  "try: Client(sys.argv[1]).call(sys.argv[3], name='train')\n"
-                  "except CallError as e: print(e.name)")
+                  "from wire import Control, Refused; os.setgid(65534); os.setuid(65534)\n"
+                  "try: Control(sys.argv[1]).call(sys.argv[3], name='train')\n"
+                  "except Refused as e: print(e.name)")
         os.chmod(self.host.root, 0o755)
         for method in ("RemoveVgpu", "PrepareRun", "SuspendVgpu", "ResumeVgpu"):
             output = subprocess.run([sys.executable, "-c", script, self.host.run / "control.sock",
                                      os.path.dirname(os.path.abspath(__file__)), method],
-                                    capture_output=True, text=True, timeout=DEADLINE)
+                                    capture_output=True, text=True, timeout=PATIENCE)
             self.assertEqual(output.stdout, "PermissionDenied\n", output.stderr)
 
 
@@ -230,9 +162,9 @@ class Board(unittest.TestCase):
             host.call("CreateVgpu", name="train", frame_buffer=MIB)
             closed = struct.Struct("=I").unpack_from
             self.assertEqual(closed(self.read_board(host), 20)[0], 0)
-            wait_for("the vGPU on the board", lambda: b"train" in self.read_board(host))
+            until(lambda: b"train" in self.read_board(host), "the vGPU on the board")
             host.manager.send_signal(signal.SIGTERM)
-            self.assertEqual(host.manager.wait(DEADLINE), 0)
+            self.assertEqual(host.manager.wait(PATIENCE), 0)
             self.assertEqual(closed(self.read_board(host), 20)[0], 1)
 
 

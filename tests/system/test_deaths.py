@@ -7,7 +7,6 @@ ends with an operation that works, guests that have lost no byte, and nothing le
 """
 import os
 import signal
-import unittest
 
 import case
 from wait import until
@@ -58,7 +57,7 @@ class Deaths(case.Case):
         control = self.host.connect()
         self.addCleanup(control.close)
         where = {} if kind == SUSPEND else {"device": str(1 - self.host.get("train")["device"])}
-        control.send(METHODS[kind], {"name": "train", **where})
+        control.send(METHODS[kind], name="train", **where)
         return control
 
     @staticmethod

@@ -7,7 +7,6 @@ memory is intact, the next command works, and nothing is left behind. One manage
 for all of them: what one case spoils, the next one finds.
 """
 import os
-import unittest
 
 import case
 from wait import until

@@ -3,7 +3,8 @@
 """Suspend, resume and migrate with guests and a driver that do as they are told."""
 import unittest
 
-from harness import MIB, Host, expect_error, wait_for
+from harness import MIB, Host, expect_error
+from wait import until
 
 
 class Operations(unittest.TestCase):
@@ -63,8 +64,8 @@ class Operations(unittest.TestCase):
         client.send("SuspendVgpu", name="train")
         guest.wait_for("released", 2)
         (host.driver / "pause-SLAB_ZERO").unlink()
-        self.assertEqual(client.result(client.receive())["vgpu"]["state"], "suspended")
-        wait_for("device 0's mover to go", lambda: not movers <= set(host.movers()))
+        self.assertEqual(client.answer()["vgpu"]["state"], "suspended")
+        until(lambda: not movers <= set(host.movers()), "device 0's mover to go")
         host.call("ResumeVgpu", name="train")
         guest.wait_for("opened", 2)
         self.assertTrue(guest.is_intact())

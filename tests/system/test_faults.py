@@ -8,8 +8,9 @@ nothing is left behind.
 import contextlib
 import unittest
 
-from harness import CallError, wait_for
 from scene import FINAL, STEPS, TARGETS, UNDOABLE, Scene, add_tests, kill_all, steps
+from wait import until
+from wire import Refused
 
 
 class ManagerKilled(unittest.TestCase):
@@ -46,7 +47,7 @@ class StepFails(unittest.TestCase):
         if has_happened:
             scene.run()
         else:
-            with self.assertRaises(CallError):
+            with self.assertRaises(Refused):
                 scene.run()
         scene.check_state(has_happened)
         scene.check_usable()
@@ -58,7 +59,7 @@ class UndoKilled(unittest.TestCase):
     def check(self, kind, step):
         last = UNDOABLE[kind][-1]
         scene = Scene(self, kind, f"{kind}.{last}=fail,{kind}.undo-{step}=kill")
-        with contextlib.suppress(ConnectionError, OSError, CallError):
+        with contextlib.suppress(ConnectionError, OSError, Refused):
             scene.run()
         scene.host.wait_killed()
         scene.host.start()
@@ -72,9 +73,9 @@ class GuestKilled(unittest.TestCase):
         client = scene.run_until(step)
         scene.guests[0].kill()
         scene.go_on(step)
-        client.result(client.receive())
-        wait_for("the dead process to be forgotten",
-                 lambda: len(scene.host.vgpu("train")["processes"]) == 1)
+        client.answer()
+        until(lambda: len(scene.host.vgpu("train")["processes"]) == 1,
+              "the dead process to be forgotten")
         scene.check_state(True)
         scene.check_usable()
 
@@ -85,7 +86,7 @@ class MoverKilled(unittest.TestCase):
         client = scene.run_until(step)
         kill_all(scene.host.movers())
         scene.go_on(step)
-        client.result(client.receive())
+        client.answer()
         scene.check_state(True)
         scene.check_usable()
 
@@ -98,9 +99,9 @@ class KeeperKilled(unittest.TestCase):
         client = scene.run_until(step)
         kill_all(scene.host.keepers())
         scene.go_on(step)
-        client.result(client.receive())
+        client.answer()
         scene.host.call("GetInfo")  # by now it has seen the loss, if not before
-        wait_for("a new keeper", scene.host.keepers)
+        until(scene.host.keepers, "a new keeper")
         scene.host.kill_manager()
         scene.host.start()
         scene.check_state(True)
@@ -129,7 +130,7 @@ class MoverFails(unittest.TestCase):
     def check(self, kind, step):
         scene = Scene(self, kind)
         scene.host.fail_mover(who_passes(kind, step), f"mover.{step}=fail")
-        with self.assertRaises(CallError) as caught:
+        with self.assertRaises(Refused) as caught:
             scene.run()
         self.assertEqual(caught.exception.name, "DriverFailed")
         scene.check_state(False)

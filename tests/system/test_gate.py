@@ -10,7 +10,8 @@ import sys
 import unittest
 
 import fake_gate
-from harness import DEADLINE, MIB, Host, expect_error, wait_for
+from harness import MIB, Host, expect_error
+from wait import PATIENCE, until
 
 HEADER = fake_gate.HEADER
 
@@ -20,7 +21,7 @@ class Stranger:
 
     def __init__(self, host):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(DEADLINE)
+        self.socket.settimeout(PATIENCE)
         self.socket.connect(str(host.run / "gate.sock"))
 
     def __enter__(self):
@@ -238,8 +239,7 @@ class Gate(unittest.TestCase):
         for fd in (read, write, held, hold):
             os.close(fd)
         os.waitpid(pid, 0)
-        wait_for("the liar to be forgotten",
-                 lambda: len(self.host.vgpu("train")["processes"]) == 1)
+        until(lambda: len(self.host.vgpu("train")["processes"]) == 1, "the liar to be forgotten")
         self.assertEqual(self.host.vgpu("train")["state"], "running")
         self.assertTrue(self.honest.is_intact())
 
@@ -259,8 +259,8 @@ class Gate(unittest.TestCase):
                         return False
                     except PermissionError:
                         pass
-                wait_for("the quota to be put right",
-                         lambda: struct.unpack("=Q", os.pread(fds[0], 8, 16))[0] == 64 * MIB)
+                until(lambda: struct.unpack("=Q", os.pread(fds[0], 8, 16))[0] == 64 * MIB,
+                      "the quota to be put right")
                 vgpu = self.host.vgpu("train")
                 return vgpu["frame_buffer"] == 64 * MIB and \
                     vgpu["frame_buffer_used"] <= 4 * 64 * MIB
@@ -268,22 +268,22 @@ class Gate(unittest.TestCase):
         self.assertTrue(self.child(scribble))
         # What it wrote over the honest guest's slot, that one writes anew with its next charge.
         self.honest.tell("charge")
-        wait_for("the numbers to be right again",
-                 lambda: self.host.vgpu("train")["frame_buffer_used"] == MIB)
+        until(lambda: self.host.vgpu("train")["frame_buffer_used"] == MIB,
+              "the numbers to be right again")
 
     def test_who_joins_while_suspended_waits_for_the_resume(self):
         self.host.call("SuspendVgpu", name="train")
         process = subprocess.Popen([sys.executable, fake_gate.__file__, "train", "4096"],
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                    env=dict(os.environ, OPENVGPU_RUN=str(self.host.run)))
-        wait_for("two processes", lambda: len(self.host.vgpu("train")["processes"]) == 2)
+        until(lambda: len(self.host.vgpu("train")["processes"]) == 2, "two processes")
         self.host.call("ResumeVgpu", name="train")
         self.assertEqual(process.stdout.readline().split()[0], b"joined")
         process.kill()
         process.wait()
         process.stdin.close()
         process.stdout.close()
-        wait_for("one process", lambda: len(self.host.vgpu("train")["processes"]) == 1)
+        until(lambda: len(self.host.vgpu("train")["processes"]) == 1, "one process")
 
 
 class Slots(unittest.TestCase):

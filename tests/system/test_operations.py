@@ -5,7 +5,8 @@ import os
 import signal
 import unittest
 
-from harness import MIB, Host, expect_error, wait_for
+from harness import MIB, Host, expect_error
+from wait import until
 
 
 class Operations(unittest.TestCase):
@@ -31,17 +32,17 @@ class Operations(unittest.TestCase):
 
         report = host.call("ResumeVgpu", name="train", device="1")
         self.assertEqual((report["from_device"], report["to_device"]), (0, 1))
-        guest.goes_on()
+        guest.wait_steps()
         self.assertEqual(self.used(), [0, used])
 
         report = host.call("MigrateVgpu", name="train", device="0")
         self.assertEqual((report["from_device"], report["to_device"]), (1, 0))
-        guest.goes_on()
+        guest.wait_steps()
         self.assertEqual(self.used(), [used, 0])
         guest.finish()
         host.wait_state("train", "idle")
         self.assertEqual(self.used(), [0, 0])
-        wait_for("the pool to be empty", lambda: host.call("GetInfo")["pool"]["used"] == 0)
+        until(lambda: host.call("GetInfo")["pool"]["used"] == 0, "the pool to be empty")
 
     def test_several_processes_and_threads(self):
         guests = [self.host.guest("train", "--size", "16M", "--threads", "3") for _ in range(3)]
@@ -50,7 +51,7 @@ class Operations(unittest.TestCase):
             self.host.call("ResumeVgpu", name="train", device=device)
             self.host.call("MigrateVgpu", name="train", device="1" if device == "0" else "0")
         for guest in guests:
-            guest.goes_on()
+            guest.wait_steps()
             guest.finish()
 
     def test_the_context_may_stay(self):
@@ -59,10 +60,10 @@ class Operations(unittest.TestCase):
         self.assertEqual(report["vgpu"]["state"], "evicted")
         self.assertEqual(report["context_seconds"], 0)
         self.host.call("ResumeVgpu", name="train")
-        guest.goes_on()
+        guest.wait_steps()
         self.host.call("SuspendVgpu", name="train", keep_context=True)
         self.host.call("ResumeVgpu", name="train", device="1")
-        guest.goes_on()
+        guest.wait_steps()
         guest.finish()
 
     def test_a_suspended_vgpu_moves(self):
@@ -70,7 +71,7 @@ class Operations(unittest.TestCase):
         self.host.call("SuspendVgpu", name="train")
         report = self.host.call("MigrateVgpu", name="train", device="1")
         self.assertEqual(report["vgpu"]["state"], "running")
-        guest.goes_on()
+        guest.wait_steps()
         guest.finish()
 
     def test_what_is_suspended_makes_room(self):
@@ -88,12 +89,12 @@ class Operations(unittest.TestCase):
         guest = self.host.guest("train", "--size", "16M", "--managed")
         error = expect_error("NotMovable", self.host.call, "SuspendVgpu", name="train")
         self.assertIn("managed", error.parameters["message"])
-        guest.goes_on()
+        guest.wait_steps()
         expect_error("NotMovable", self.host.call, "MigrateVgpu", name="train", device="1")
-        guest.goes_on()
+        guest.wait_steps()
         self.host.call("SuspendVgpu", name="train", keep_context=True)
         self.host.call("ResumeVgpu", name="train")
-        guest.goes_on()
+        guest.wait_steps()
         guest.finish()
 
     def test_a_pool_that_is_too_small_is_said_before_anything_happens(self):
@@ -102,23 +103,23 @@ class Operations(unittest.TestCase):
         guest = self.host.guest("train", "--size", "40M")
         error = expect_error("PoolTooSmall", self.host.call, "SuspendVgpu", name="train")
         self.assertIn("--pool-limit", error.parameters["hint"])
-        guest.goes_on()
+        guest.wait_steps()
         self.host.call("MigrateVgpu", name="train", device="1")
-        guest.goes_on()
+        guest.wait_steps()
         guest.finish()
 
     def test_a_stopped_guest_is_a_time_out_and_goes_on_later(self):
         guest = self.host.guest("train", "--size", "16M", "--pause", "500")
         other = self.host.guest("train", "--size", "16M")
-        guest.goes_on()
+        guest.wait_steps()
         os.kill(guest.pid, signal.SIGSTOP)  # in its pause: the simulated engine is not in its hands
         expect_error("TimedOut", self.host.call, "SuspendVgpu", name="train", timeout=0.2)
-        other.goes_on()
+        other.wait_steps()
         os.kill(guest.pid, signal.SIGCONT)
-        guest.goes_on()
+        guest.wait_steps()
         self.host.call("SuspendVgpu", name="train")
         self.host.call("ResumeVgpu", name="train")
-        guest.goes_on()
+        guest.wait_steps()
 
     def test_one_operation_at_a_time(self):
         guest = self.host.guest("train", "--size", "16M")
@@ -129,11 +130,11 @@ class Operations(unittest.TestCase):
         self.host.wait_paused("suspend.closed")
         other.send("ResumeVgpu", name="train")
         self.host.go_on("suspend.closed")
-        self.assertEqual(client.result(client.receive())["vgpu"]["state"], "suspended")
+        self.assertEqual(client.answer()["vgpu"]["state"], "suspended")
         other.receive()
         if self.host.vgpu("train")["state"] == "suspended":
             self.host.call("ResumeVgpu", name="train")
-        guest.goes_on()
+        guest.wait_steps()
 
     def test_a_client_that_hangs_up_does_not_end_what_it_asked_for(self):
         guest = self.host.guest("train", "--size", "16M")
@@ -142,7 +143,7 @@ class Operations(unittest.TestCase):
         client.close()
         self.host.wait_state("train", "suspended")
         self.host.call("ResumeVgpu", name="train")
-        guest.goes_on()
+        guest.wait_steps()
 
     def test_the_quota_goes_along(self):
         guest = self.host.guest("train", "--size", "200M", "--piece", "10M")
@@ -150,25 +151,25 @@ class Operations(unittest.TestCase):
         vgpu = self.host.vgpu("train")
         self.assertLessEqual(vgpu["frame_buffer_used"], vgpu["frame_buffer"])
         self.assertGreaterEqual(vgpu["frame_buffer_used"], 200 * MIB)
-        guest.goes_on()
+        guest.wait_steps()
         guest.kill()
         self.host.wait_state("train", "idle")
         self.assertEqual(self.used(), [0, 0])
 
     def test_movers_go_when_they_are_not_needed(self):
         guest = self.host.guest("train", "--size", "16M")
-        wait_for("a mover", lambda: self.host.movers())
+        until(lambda: self.host.movers(), "a mover")
         guest.finish()
-        wait_for("no mover", lambda: not self.host.movers())
+        until(lambda: not self.host.movers(), "no mover")
 
     def test_a_mover_stands_by_where_a_vgpu_could_move_to(self):
         guest = self.host.guest("train", "--size", "16M")
-        wait_for("a mover for each device", lambda: len(self.host.movers()) == 2)
+        until(lambda: len(self.host.movers()) == 2, "a mover for each device")
         first = set(self.host.movers())
         self.host.call("MigrateVgpu", name="train", device="1")
         # The one that came has slabs and a context now, the one of the old device has neither.
-        wait_for("a new one on the old device",
-                 lambda: len(self.host.movers()) == 2 and not first <= set(self.host.movers()))
+        until(lambda: len(self.host.movers()) == 2 and not first <= set(self.host.movers()),
+              "a new one on the old device")
         guest.finish()
 
     def test_who_asked_does_not_wait_until_all_is_tidied_up(self):
@@ -177,7 +178,7 @@ class Operations(unittest.TestCase):
         host.fail_mover(1, "mover.job-ending=pause")
         report = host.call("MigrateVgpu", name="train", device="1")
         self.assertEqual(report["vgpu"]["state"], "running")
-        guest.goes_on()
+        guest.wait_steps()
         host.wait_paused("mover.job-ending")
 
         next_one, one_too_many = host.client(), host.client()
@@ -187,9 +188,9 @@ class Operations(unittest.TestCase):
         self.assertEqual(one_too_many.receive()["error"], "org.openvgpu.Busy")
         self.assertEqual(host.vgpu("train")["state"], "running")
         host.go_on("mover.job-ending")
-        self.assertEqual(next_one.result(next_one.receive())["vgpu"]["state"], "suspended")
+        self.assertEqual(next_one.answer()["vgpu"]["state"], "suspended")
         host.call("ResumeVgpu", name="train")
-        guest.goes_on()
+        guest.wait_steps()
         guest.finish()
 
     def test_memory_that_is_about_to_be_free_is_waited_for(self):
@@ -205,9 +206,9 @@ class Operations(unittest.TestCase):
         host.call("GetInfo")
         self.assertEqual(host.vgpu("other")["state"], "migrating")
         host.go_on("mover.job-ending")
-        self.assertEqual(client.result(client.receive())["to_device"], 0)
+        self.assertEqual(client.answer()["to_device"], 0)
         for each in (guest, other):
-            each.goes_on()
+            each.wait_steps()
             each.finish()
 
 

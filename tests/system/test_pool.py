@@ -22,7 +22,7 @@ class OneSlab(case.Case):
         host.arm("mover.slab-zeroed", "pause")
         host.call("MigrateVgpu", name="train", device="1")
         with host.connect() as control:
-            control.send("SuspendVgpu", {"name": "train"})
+            control.send("SuspendVgpu", name="train")
             # It must not end before the slab is zeroed; if it does, it does so in less than this.
             early = select.select([control.socket], [], [], 1)[0]
             host.remove_pause("mover.slab-zeroing")

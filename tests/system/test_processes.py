@@ -149,7 +149,7 @@ class Processes(case.Case):
                     parameters = {"name": f"train-{i}"}
                     if len(methods) > 1:
                         parameters["device"] = methods[1 + i]
-                    connection.send(methods[0], parameters)
+                    connection.send(methods[0], **parameters)
                     connections.append(connection)
                 for connection in connections:
                     connection.answer()

@@ -117,7 +117,7 @@ class Refusals(case.Case):
         self.host.create("train")
         guest = self.host.run("train", "guest-busy", 700000).wait_ready()
         with self.host.connect() as first:
-            first.send("SuspendVgpu", {"name": "train"})
+            first.send("SuspendVgpu", name="train")
             self.host.wait_state("train", "suspending")
             for method, more in (("SuspendVgpu", {}), ("ResumeVgpu", {}), ("RemoveVgpu", {}),
                                  ("MigrateVgpu", {"device": "1"})):
@@ -129,7 +129,7 @@ class Refusals(case.Case):
     def test_progress_is_told_to_those_who_ask(self):
         guest = self.host.train(self.host.create("train"), "--size", "16M")
         with self.host.connect() as control:
-            control.send("SuspendVgpu", {"name": "train"}, more=True)
+            control.send("SuspendVgpu", more=True, name="train")
             stages = []
             while (message := control.receive()).get("continues"):
                 stages.append(message["parameters"]["stage"])

@@ -6,7 +6,8 @@ import signal
 import time
 import unittest
 
-from harness import MIB, Host, wait_for
+from harness import MIB, Host
+from wait import until
 
 
 class Samples(unittest.TestCase):
@@ -47,8 +48,7 @@ class Samples(unittest.TestCase):
         self.tell((self.uuids[0], guest.pid, 50, 20, 10, 4, 2, 1),
                   (self.uuids[0], 1, 40, 40, 0, 0, 0, 0),           # not ours
                   (self.uuids[1], guest.pid, 100, 100, 0, 0, 0, 0))  # it is not there
-        wait_for("a second of GPU time",
-                 lambda: self.record()["gpu_seconds"] > 1)
+        until(lambda: self.record()["gpu_seconds"] > 1, "a second of GPU time")
         vgpu, record, passed = self.vgpu(), self.record(), time.monotonic() - begin
         self.assertEqual([vgpu[key] for key in ("gpu", "memory", "encoder", "decoder", "jpeg",
                                                 "ofa")], [50, 20, 10, 4, 2, 1])
@@ -58,7 +58,7 @@ class Samples(unittest.TestCase):
         self.assertAlmostEqual(record["memory_seconds"], 0.4 * record["gpu_seconds"], places=3)
         self.assertAlmostEqual(record["ofa_seconds"], 0.02 * record["gpu_seconds"], places=3)
         self.tell()
-        wait_for("what is old to be forgotten", lambda: self.vgpu()["gpu"] == 0)
+        until(lambda: self.vgpu()["gpu"] == 0, "what is old to be forgotten")
 
     def test_processes_whose_samples_lag_lose_nothing(self):
         self.tell()
@@ -70,9 +70,9 @@ class Samples(unittest.TestCase):
         def seconds():
             return {r["pid"]: r["gpu_seconds"]
                     for r in self.host.call("GetAccounting", name="train")["records"]}
-        before = wait_for("both to be seen", lambda: all(seconds().values()) and seconds())
-        wait_for("a second and a half of the first",
-                 lambda: seconds()[first.pid] > before[first.pid] + 1.5)
+        before = until(lambda: all(seconds().values()) and seconds(), "both to be seen")
+        until(lambda: seconds()[first.pid] > before[first.pid] + 1.5,
+              "a second and a half of the first")
         after, passed = seconds(), time.monotonic() - begin
         used = [after[guest.pid] - before[guest.pid] for guest in (first, second)]
         self.assertLessEqual(sum(used), passed)
@@ -82,33 +82,34 @@ class Samples(unittest.TestCase):
         self.tell()
         self.assertEqual(self.host.children("vgpu-sampler"), [])
         guest = self.guest()
-        wait_for("the sampler", lambda: self.host.children("vgpu-sampler"))
+        until(lambda: self.host.children("vgpu-sampler"), "the sampler")
         guest.kill()
-        wait_for("the sampler to end", lambda: not self.host.children("vgpu-sampler"))
+        until(lambda: not self.host.children("vgpu-sampler"), "the sampler to end")
 
     def test_a_sampler_that_dies_costs_nobody_anything(self):
         self.tell()
         self.guest()
-        wait_for("the sampler", lambda: self.host.children("vgpu-sampler"))
+        until(lambda: self.host.children("vgpu-sampler"), "the sampler")
         os.kill(self.host.children("vgpu-sampler")[0], signal.SIGKILL)
-        wait_for("a word about it",
-                 lambda: "the sampler has ended" in (self.host.root / "log").read_text())
+        until(lambda: "the sampler has ended" in (self.host.root / "log").read_text(),
+              "a word about it")
         self.assertTrue(self.record()["running"])
         self.assertEqual(self.host.manager.poll(), None)
 
     def test_a_device_without_samples_is_said_to_have_none(self):
         self.guest()
-        wait_for("a word about it", lambda: "tells no use of a device by processes" in
-                 (self.host.root / "log").read_text())
+        until(lambda: "tells no use of a device by processes" in
+                  (self.host.root / "log").read_text(),
+              "a word about it")
         self.assertEqual(self.device()["source"], "none")
         self.assertEqual(self.record()["gpu_seconds"], 0)
 
     def test_the_sampler_ends_with_its_manager(self):
         self.tell()
         self.guest()
-        wait_for("the sampler", lambda: self.host.children("vgpu-sampler"))
+        until(lambda: self.host.children("vgpu-sampler"), "the sampler")
         self.host.kill_manager()
-        wait_for("the sampler to end", lambda: not self.host.children("vgpu-sampler"))
+        until(lambda: not self.host.children("vgpu-sampler"), "the sampler to end")
 
 
 if __name__ == "__main__":

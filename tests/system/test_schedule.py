@@ -3,37 +3,14 @@
 """Turns: shares are kept in hardware and at the gate, and nobody is ever left off the device."""
 import os
 import signal
-import subprocess
 import time
 import unittest
 
-from harness import DEADLINE, MIB, CallError, Host, expect_error, wait_for
+from harness import MIB, Host, expect_error
+from wait import until
+from wire import Refused
 
 BEST_EFFORT, EQUAL_SHARE, FIXED_SHARE = 1, 2, 3
-
-
-class Busy:
-    """guest-busy: one kernel after the other, and all of its memory compared at the end."""
-
-    def __init__(self, host, vgpu, microseconds=3000):
-        environment = dict(os.environ, **host.call("PrepareRun", name=vgpu)["environment"])
-        self.process = subprocess.Popen([os.environ["TEST_GUESTS"] + "/guest-busy",
-                                         str(microseconds), "64K"], env=environment, text=True,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                        stderr=host.log)
-        self.pid = self.process.pid
-        assert self.process.stdout.readline() == "ready\n"
-
-    def finish(self):
-        self.process.stdin.close()
-        assert self.process.wait(DEADLINE) == 0
-        line = self.process.stdout.read()
-        assert line.endswith("ok\n"), line
-
-    def close(self):
-        self.process.kill()
-        self.process.wait()
-        self.process.stdout.close()
 
 
 class Turns(unittest.TestCase):
@@ -50,9 +27,12 @@ class Turns(unittest.TestCase):
         self.host.call("CreateVgpu", name=name, frame_buffer=64 * MIB, device="0", **parameters)
 
     def busy(self, vgpu, microseconds=None):
-        guest = Busy(self.host, vgpu, microseconds or self.MICROSECONDS)
-        self.host.guests.append(guest)
-        return guest
+        """guest-busy: one kernel after the other, and all of its memory compared at the end."""
+        return self.host.start_guest(vgpu, "guest-busy", microseconds or self.MICROSECONDS, "64K")
+
+    def finish(self, guest):
+        self.assertEqual(guest.end_input(), 0, guest.context())
+        self.assertTrue(guest.lines[-1].endswith("ok"), guest.lines)
 
     def scheduler(self):
         return self.host.call("GetScheduler", device="0")
@@ -65,7 +45,7 @@ class Turns(unittest.TestCase):
 
     def wait_turns(self, n):
         target = self.scheduler()["turns"] + n
-        wait_for(f"{n} turns", lambda: self.scheduler()["turns"] >= target)
+        until(lambda: self.scheduler()["turns"] >= target, f"{n} turns")
 
     def shares_of(self, n_turns):
         """What each got of what all got, in percent, over so many turns."""
@@ -89,8 +69,8 @@ class Turns(unittest.TestCase):
         self.assert_shares(60, train=75, serve=25)
         self.assertEqual(self.scheduler()["mode"], self.MODE)
         for guest in guests:
-            guest.finish()
-        wait_for("the turns to end", lambda: not self.scheduler()["taking_turns"])
+            self.finish(guest)
+        until(lambda: not self.scheduler()["taking_turns"], "the turns to end")
 
     def test_a_share_is_the_vgpus(self):
         """Three processes of one get no more than the one of the other."""
@@ -100,7 +80,7 @@ class Turns(unittest.TestCase):
         guests = [self.busy(name) for name in ("many", "many", "many", "one")]
         self.assert_shares(40, many=50, one=50)
         for guest in guests:
-            guest.finish()
+            self.finish(guest)
 
     def test_a_fixed_share_is_kept_alone(self):
         self.host.call("SetScheduler", device="0", policy=FIXED_SHARE, frequency=100,
@@ -118,9 +98,9 @@ class Turns(unittest.TestCase):
         self.create("sleeps", share=90)
         self.busy("works")
         self.host.guest("sleeps", "--pause", "600000")
-        wait_for("it to be seen", lambda: not self.vgpu("sleeps")["has_work"])
+        until(lambda: not self.vgpu("sleeps")["has_work"], "it to be seen")
         before = self.received()["works"]
-        wait_for("time for who works", lambda: self.received()["works"] > before + 0.3)
+        until(lambda: self.received()["works"] > before + 0.3, "time for who works")
         self.assertFalse(self.scheduler()["taking_turns"])
 
     def test_the_log_is_on_the_board(self):
@@ -141,11 +121,11 @@ class Turns(unittest.TestCase):
         self.create("a")
         self.host.call("SetScheduler", device="0", policy=EQUAL_SHARE)
         guest = self.busy("a")
-        with self.assertRaises(CallError) as caught:
+        with self.assertRaises(Refused) as caught:
             self.host.call("SetScheduler", device="0", policy=FIXED_SHARE)
         self.assertIn("in a", str(caught.exception))
-        guest.finish()
-        wait_for("it to be gone", lambda: not self.host.vgpu("a")["processes"])
+        self.finish(guest)
+        until(lambda: not self.host.vgpu("a")["processes"], "it to be gone")
         self.host.call("SetScheduler", device="0", policy=FIXED_SHARE)
 
     def test_shares_must_fit(self):
@@ -165,13 +145,13 @@ class Turns(unittest.TestCase):
         self.host.call("SetScheduler", device="0", policy=FIXED_SHARE, frequency=500)
         self.create("rare", share=1)
         guest = self.busy("rare", 300000)
-        wait_for("it to wait", lambda: self.vgpu("rare")["waits"])
+        until(lambda: self.vgpu("rare")["waits"], "it to wait")
         return guest
 
     def test_the_manager_dies(self):
         guest = self.rarely_on()
         self.host.kill_manager()
-        guest.finish()  # 0.3 s of work, of which it had 1 percent
+        self.finish(guest)  # 0.3 s of work, of which it had 1 percent
 
     def test_the_manager_and_the_keeper_die(self):
         guest = self.rarely_on()
@@ -179,14 +159,14 @@ class Turns(unittest.TestCase):
             os.kill(pid, signal.SIGKILL)
         self.host.kill_manager()
         self.host.start()
-        wait_for("it to be back", lambda: self.vgpu("rare")["enforced"])
+        until(lambda: self.vgpu("rare")["enforced"], "it to be back")
         self.host.call("SetVgpuShare", vgpu="rare", percent=100)
-        guest.finish()
+        self.finish(guest)
 
     def test_who_waits_can_be_killed(self):
         guest = self.rarely_on()
-        guest.close()
-        wait_for("it to be gone", lambda: not self.host.vgpu("rare")["processes"])
+        guest.kill()
+        until(lambda: not self.host.vgpu("rare")["processes"], "it to be gone")
         self.host.call("RemoveVgpu", name="rare")
 
     def test_who_waits_can_be_suspended_and_moved(self):
@@ -194,9 +174,9 @@ class Turns(unittest.TestCase):
         client = self.host.client()
         client.call("SuspendVgpu", name="rare")
         client.call("ResumeVgpu", name="rare")
-        wait_for("it to wait again", lambda: self.vgpu("rare")["waits"])
+        until(lambda: self.vgpu("rare")["waits"], "it to wait again")
         client.call("MigrateVgpu", name="rare", device="1")
-        guest.finish()
+        self.finish(guest)
 
 
 class AtTheGate(Turns):

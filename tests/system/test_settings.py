@@ -8,7 +8,8 @@ import sys
 import unittest
 
 import board
-from harness import DEADLINE, MIB, Host, expect_error, wait_for
+from harness import MIB, Host, expect_error
+from wait import PATIENCE, until
 
 BEST_EFFORT, EQUAL_SHARE, FIXED_SHARE = 1, 2, 3
 ARR_OFF, ARR_ON = 1, 2
@@ -27,7 +28,7 @@ class Settings(unittest.TestCase):
         expect_error(error, self.host.call, method, **parameters)
 
     def seen(self, key):
-        return wait_for(key, lambda: board.read(self.host.run / "board").get(key))
+        return until(lambda: board.read(self.host.run / "board").get(key), key)
 
     def create(self, name, size=64 * MIB, **parameters):
         return self.call("CreateVgpu", name=name, frame_buffer=size, **parameters)["vgpu"]
@@ -39,7 +40,7 @@ class Settings(unittest.TestCase):
 
     def restart(self, how=signal.SIGKILL):
         self.host.manager.send_signal(how)
-        self.host.manager.wait(DEADLINE)
+        self.host.manager.wait(PATIENCE)
         self.host.start()
 
     def test_a_scheduler_is_set_shown_and_outlives_the_manager(self):
@@ -99,7 +100,7 @@ class Settings(unittest.TestCase):
         self.create("whole-half", 512 * MIB, device="0")
         self.refused("NoRoom", "CreateVgpu", name="large", frame_buffer=1024 * MIB, device="0")
         self.create("alike", 300 * MIB, device="0")  # of the same type: 1 GiB has one
-        wait_for("both on the board", lambda: self.seen("device 0")["instances"] == 2)
+        until(lambda: self.seen("device 0")["instances"] == 2, "both on the board")
         self.assertEqual(self.seen("instance alike")["placement"], 0xffff)
         self.restart()
         self.assertEqual(self.seen("device 0")["mixes_sizes"], 0)
@@ -118,14 +119,14 @@ class Settings(unittest.TestCase):
         vgpu = self.create("train")
         self.call("SetVgpuEncoderCapacity", vgpu=str(vgpu["id"]), percent=40)
         self.restart()
-        wait_for("the capacity", lambda: self.seen("instance train")["encoder_capacity"] == 40)
+        until(lambda: self.seen("instance train")["encoder_capacity"] == 40, "the capacity")
         self.call("SetVgpuEncoderCapacity", vgpu="train", percent=0)
-        wait_for("the capacity", lambda: self.seen("instance train")["encoder_capacity"] == 0)
+        until(lambda: self.seen("instance train")["encoder_capacity"] == 0, "the capacity")
         self.refused("InvalidParameter", "SetVgpuEncoderCapacity", vgpu="train", percent=101)
         self.refused("NoSuchVgpu", "SetVgpuEncoderCapacity", vgpu="nobody", percent=101)
         self.call("RemoveVgpu", name="train")
         self.create("train")
-        wait_for("the new one", lambda: self.seen("instance train")["encoder_capacity"] == 100)
+        until(lambda: self.seen("instance train")["encoder_capacity"] == 100, "the new one")
 
     def test_capabilities_that_can_be_set(self):
         self.call("SetVgpuCapability", device="0", capability=6, enabled=True)
@@ -154,10 +155,10 @@ class Settings(unittest.TestCase):
     def test_a_vgpu_keeps_its_slot_and_its_placement(self):
         for name in ("a", "b", "c"):
             self.create(name, 64 * MIB, device="0")
-        wait_for("three vGPUs", lambda: self.seen("device 0")["instances"] == 3)
+        until(lambda: self.seen("device 0")["instances"] == 3, "three vGPUs")
         before = self.seen("instance c")
         self.call("RemoveVgpu", name="a")
-        wait_for("two vGPUs", lambda: self.seen("device 0")["instances"] == 2)
+        until(lambda: self.seen("device 0")["instances"] == 2, "two vGPUs")
         after = self.seen("instance c")
         self.assertEqual((before["slot"], before["placement"]),
                          (after["slot"], after["placement"]))
@@ -165,10 +166,10 @@ class Settings(unittest.TestCase):
     @unittest.skipIf(os.getuid() != 0, "needs root to be somebody else")
     def test_only_root_may_set(self):
         script = ("import os, sys, json; sys.path.insert(0, sys.argv[2]);"
-                  "from harness import Client, CallError; os.setgid(65534); os.setuid(65534)\n"
+                  "from wire import Control, Refused; os.setgid(65534); os.setuid(65534)\n"
                   "for name, parameters in json.loads(sys.argv[3]):\n"
-                  "    try: Client(sys.argv[1]).call(name, **parameters)\n"
-                  "    except CallError as e: print(e.name)")
+                  "    try: Control(sys.argv[1]).call(name, **parameters)\n"
+                  "    except Refused as e: print(e.name)")
         calls = '''[["SetVgpuSchedulerState", {"device": "0", "policy": 2}],
                     ["SetVgpuHeterogeneousMode", {"device": "0", "enabled": false}],
                     ["SetVgpuVersionRange", {"min": 65536, "max": 65536}],
@@ -181,7 +182,7 @@ class Settings(unittest.TestCase):
         os.chmod(self.host.root, 0o755)
         output = subprocess.run([sys.executable, "-c", script, self.host.run / "control.sock",
                                  os.path.dirname(os.path.abspath(__file__)), calls],
-                                capture_output=True, text=True, timeout=DEADLINE)
+                                capture_output=True, text=True, timeout=PATIENCE)
         self.assertEqual(output.stdout.split(), ["PermissionDenied"] * 9, output.stderr)
         self.assertEqual(self.scheduler()[0], BEST_EFFORT)
 

@@ -7,7 +7,8 @@ import sqlite3
 import subprocess
 import unittest
 
-from harness import DEADLINE, MIB, Host, wait_for
+from harness import MIB, Host
+from wait import PATIENCE, until
 
 
 class Start(unittest.TestCase):
@@ -17,7 +18,7 @@ class Start(unittest.TestCase):
     def fails(self):
         """The words of a vgpud that cannot start."""
         self.host.start_only()
-        self.assertEqual(self.host.manager.wait(DEADLINE), 1)
+        self.assertEqual(self.host.manager.wait(PATIENCE), 1)
         return (self.host.root / "log").read_text()
 
     def test_a_second_one_is_refused_and_told_of_the_first(self):
@@ -32,7 +33,7 @@ class Start(unittest.TestCase):
         environment = dict(self.host.environment(), LD_LIBRARY_PATH="")
         result = subprocess.run([os.environ["TEST_VGPUD"], "--run-dir", self.host.run,
                                  "--state-dir", self.host.state], env=environment,
-                                capture_output=True, text=True, timeout=DEADLINE)
+                                capture_output=True, text=True, timeout=PATIENCE)
         if "ready" in result.stderr:
             self.skipTest("there is a driver here")
         self.assertEqual(result.returncode, 1)
@@ -50,7 +51,7 @@ class Start(unittest.TestCase):
                               (["--log-level", "loud"], "loud"), (["--frobnicate"], "frobnicate"),
                               (["extra"], "extra"), (["--simulate", "x", "--driver", "y"], "exclude")):
             result = subprocess.run([os.environ["TEST_VGPUD"], *options], capture_output=True,
-                                    text=True, timeout=DEADLINE)
+                                    text=True, timeout=PATIENCE)
             self.assertEqual(result.returncode, 2)
             self.assertIn(word, result.stderr)
 
@@ -115,7 +116,7 @@ class Start(unittest.TestCase):
         path = str(self.host.root / "notify")
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         listener.bind(path)
-        listener.settimeout(DEADLINE)
+        listener.settimeout(PATIENCE)
         os.environ["NOTIFY_SOCKET"] = path
         try:
             self.host.start()
@@ -145,7 +146,7 @@ class Start(unittest.TestCase):
         self.host.kill_manager()
         dead.kill()
         self.host.start()
-        wait_for("one process", lambda: len(self.host.vgpu("train")["processes"]) == 1)
+        until(lambda: len(self.host.vgpu("train")["processes"]) == 1, "one process")
         self.assertEqual(self.host.call("GetInfo")["pool"]["used"], 2 * MIB)
         self.host.call("ResumeVgpu", name="train")
         alive.wait_for("opened")

@@ -26,8 +26,12 @@ class Control:
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(PATIENCE)
-        self.socket.connect(str(path))
         self.buffer = b""
+        try:
+            self.socket.connect(str(path))
+        except OSError:
+            self.socket.close()
+            raise
 
     def close(self):
         self.socket.close()
@@ -41,8 +45,8 @@ class Control:
     def send_bytes(self, data):
         self.socket.sendall(data)
 
-    def send(self, method, parameters=None, more=False):
-        call = {"method": self.PREFIX + method, "parameters": parameters or {}}
+    def send(self, method, more=False, **parameters):
+        call = {"method": self.PREFIX + method, "parameters": parameters}
         if more:
             call["more"] = True
         self.send_bytes(json.dumps(call).encode() + b"\0")
@@ -60,8 +64,8 @@ class Control:
         message, _, self.buffer = self.buffer.partition(b"\0")
         return json.loads(message)
 
-    def answer(self):
-        """The parameters of the next final answer; Refused for an error."""
+    def answer(self, progress=None):
+        """The parameters of the next final answer; Refused for an error. Before it: to the list progress."""
         while True:
             message = self.receive()
             if message is None:
@@ -70,10 +74,18 @@ class Control:
                 raise Refused(message["error"].removeprefix(self.PREFIX), message["parameters"])
             if not message.get("continues"):
                 return message["parameters"]
+            if progress is not None:
+                progress.append(message["parameters"])
 
     def call(self, method, **parameters):
-        self.send(method, parameters)
+        self.send(method, **parameters)
         return self.answer()
+
+    def call_more(self, method, **parameters):
+        """The answer and all progress before it."""
+        progress = []
+        self.send(method, more=True, **parameters)
+        return self.answer(progress), progress
 
 
 class Packets:
