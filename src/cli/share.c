@@ -59,6 +59,6 @@ const struct command command_share = {
         .options = options,
         .n_words_min = 2,
         .n_words_max = 2,
-        .word = "name",
+        .word = "name or the percentage",
         .run = run,
 };

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
@@ -118,10 +119,23 @@ static int set_paths(struct manager *manager, struct failure *failure)
                                           : find_driver(manager, failure);
 }
 
+static int check_length(const char *run_directory, struct failure *failure)
+{
+        size_t max = sizeof(((struct sockaddr_un *)0)->sun_path) - sizeof("/" PATHS_CONTROL_SOCKET);
+
+        if (strlen(run_directory) <= max)
+                return 0;
+        return failure_set(failure, -ENAMETOOLONG, "Failed", "choose another --run-dir",
+                           "no socket can have a path as long as in %.200s: at most %zu letters",
+                           run_directory, max);
+}
+
 static int set_up_surroundings(struct manager *manager, struct failure *failure)
 {
-        int r = make_directory(manager->options->run_directory, 0755, failure);
+        int r = check_length(manager->options->run_directory, failure);
 
+        if (r == 0)
+                r = make_directory(manager->options->run_directory, 0755, failure);
         if (r == 0)
                 r = make_directory(manager->options->state_directory, 0700, failure);
         if (r == 0)

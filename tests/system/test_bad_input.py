@@ -52,6 +52,7 @@ REFUSED = [
     (["rm", "nobody"], NOT_FOUND, "nobody"),
     (["rm", "busy"], WRONG_STATE, "busy"),
     (["rm", "off"], WRONG_STATE, "off"),
+    (["share", "idle"], USAGE, "percentage"),
     (["run"], USAGE, ""),
     (["run", "--vgpu", "nobody", "--", "true"], NOT_FOUND, "nobody"),
     (["run", "--vgpu", "off", "--", "true"], WRONG_STATE, "off"),
@@ -212,6 +213,7 @@ class Starting(unittest.TestCase):
                               (["--simulate", "99xH200"], "99"),
                               (["--simulate", "2xH200", "--slab-size", "3"], "slab-size"),
                               (["--simulate", "2xH200", "--pool-limit", "-1"], "pool-limit"),
+                              (["--simulate", "2xH200", "--run-dir", "/tmp/" + "x" * 100], "--run-dir"),
                               (["--frobnicate"], "frobnicate"),
                               (["--driver", "/nonexistent.so"], "/nonexistent.so")):
             with self.subTest(options=options):
