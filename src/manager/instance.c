@@ -79,7 +79,11 @@ static bool has_name(const struct manager *manager, const char *name)
 int instance_check_name(const char *name, struct failure *failure)
 {
         size_t length = strlen(name);
+        uint8_t uuid[16];
 
+        if (length == UUID_TEXT_MAX - 1 && uuid_parse(uuid, name) == 0)
+                return failure_parameter(failure, "name", "choose another name",
+                                         "'%.64s' would be taken for a UUID", name);
         if (length > 0 && length < STORE_NAME_MAX && strspn(name, LETTERS_AND_DIGITS) > 0 &&
             strspn(name, LETTERS_AND_DIGITS "._-") == length)
                 return 0;
