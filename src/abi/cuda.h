@@ -277,14 +277,39 @@ typedef struct {
         char reserved[64];
 } CUipcMemHandle;
 
-/* Process checkpoint. All arguments are 64 zeroed bytes in every version: spec section 1.2. */
+/*
+ * Process checkpoint. All arguments are 64 zeroed bytes in every version: spec section 1.2.
+ *
+ * The checkpoint to custom storage came with CUDA 13.4: the types, names and order of its fields are
+ * those of the driver API's public documentation of 13.4 (CUcheckpointCustomStorageInfo, ...PerDeviceData,
+ * ...CheckpointArgs, ...RestoreArgs). What documentation does not show, padding, follows from C's rules
+ * for these types; no header of 13.4 has been compared with it here.
+ */
 
 typedef enum {
         CU_PROCESS_STATE_RUNNING = 0,
         CU_PROCESS_STATE_LOCKED = 1,
         CU_PROCESS_STATE_CHECKPOINTED = 2,
         CU_PROCESS_STATE_FAILED = 3,
+        CU_PROCESS_STATE_CHECKPOINTING = 4, /* 13.4: between the call and its completion */
+        CU_PROCESS_STATE_RESTORING = 5,
 } CUprocessState;
+
+typedef struct CUcheckpointOperation_st *CUcheckpointOperationHandle;
+
+/* All memory of the target on one device, mapped into the caller's primary context there. */
+typedef struct {
+        CUdeviceptr devPtr;
+        size_t size;
+        CUstream stream; /* tells the device; the completion waits for it */
+} CUcheckpointCustomStoragePerDeviceData;
+
+/* The driver's; it is gone with the completion, also with one that fails. */
+typedef struct {
+        CUcheckpointOperationHandle handle;
+        CUcheckpointCustomStoragePerDeviceData *perDeviceData;
+        unsigned int deviceCount;
+} CUcheckpointCustomStorageInfo;
 
 typedef struct {
         unsigned int timeoutMs; /* 0 waits for ever */
@@ -293,7 +318,8 @@ typedef struct {
 } CUcheckpointLockArgs;
 
 typedef struct {
-        uint64_t reserved[8];
+        CUcheckpointCustomStorageInfo **customStorageInfo_out; /* 13.4; NULL: the driver keeps it */
+        uint64_t reserved[7];
 } CUcheckpointCheckpointArgs;
 
 typedef struct {
@@ -304,8 +330,9 @@ typedef struct {
 typedef struct {
         CUcheckpointGpuPair *gpuPairs; /* NULL with a count crashes the real driver */
         unsigned int gpuPairsCount;
-        char reserved[44];
-        uint64_t reserved1;
+        unsigned int padding0;
+        CUcheckpointCustomStorageInfo **customStorageInfo_out; /* 13.4 */
+        char reserved[40];
 } CUcheckpointRestoreArgs;
 
 typedef struct {
@@ -323,6 +350,16 @@ _Static_assert(sizeof(CUcheckpointLockArgs) == 64, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointCheckpointArgs) == 64, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointRestoreArgs) == 64, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointUnlockArgs) == 64, "CUDA ABI");
+_Static_assert(offsetof(CUcheckpointCheckpointArgs, customStorageInfo_out) == 0, "CUDA ABI");
+_Static_assert(offsetof(CUcheckpointRestoreArgs, customStorageInfo_out) == 16, "CUDA ABI");
+_Static_assert(sizeof(CUcheckpointCustomStoragePerDeviceData) == 24 &&
+                       offsetof(CUcheckpointCustomStoragePerDeviceData, size) == 8 &&
+                       offsetof(CUcheckpointCustomStoragePerDeviceData, stream) == 16,
+               "CUDA ABI");
+_Static_assert(sizeof(CUcheckpointCustomStorageInfo) == 24 &&
+                       offsetof(CUcheckpointCustomStorageInfo, perDeviceData) == 8 &&
+                       offsetof(CUcheckpointCustomStorageInfo, deviceCount) == 16,
+               "CUDA ABI");
 
 /*
  * Functions. CUDA_API is what a definition or an import of one looks like; code
@@ -508,6 +545,7 @@ CUDA_API CUresult cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args);
 CUDA_API CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args);
 CUDA_API CUresult cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args);
 CUDA_API CUresult cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args);
+CUDA_API CUresult cuCheckpointOperationComplete(CUcheckpointOperationHandle handle);
 
 /*
  * The rest of what the simulated driver defines; enumerations that it only stores are int.

@@ -11,6 +11,7 @@
 #include "sim/checkpoint-service.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -24,11 +25,13 @@
 
 #include "sim/call.h"
 #include "sim/image.h"
+#include "sim/memory-file.h"
 #include "sim/process.h"
 
 static struct {
         int listener;
-} service = { .listener = -1 };
+        int operation; /* the connection of the caller that has our memory now; -1: none */
+} service = { .listener = -1, .operation = -1 };
 
 void checkpoint_service_address(struct sockaddr_un *address, uint32_t slot)
 {
@@ -104,14 +107,24 @@ void checkpoint_service_die(void)
                 (void)pause();
 }
 
+static CUresult begin_operation(int caller, CUresult result, CUprocessState state)
+{
+        if (result != CUDA_SUCCESS)
+                return result;
+        service.operation = fcntl(caller, F_DUPFD_CLOEXEC, 0);
+        set_state(service.operation < 0 ? CU_PROCESS_STATE_FAILED : state);
+        return service.operation < 0 ? CUDA_ERROR_OPERATING_SYSTEM : CUDA_SUCCESS;
+}
+
 static CUresult checkpoint(const struct checkpoint_request *request, int caller)
 {
         CUresult result;
 
-        (void)request;
-        (void)caller;
         if (call_is_synchronizing())
                 checkpoint_service_die();
+        if (request->wants_storage)
+                return begin_operation(caller, image_share_for_save(request->contexts),
+                                       CU_PROCESS_STATE_CHECKPOINTING);
         result = image_save();
         if (result == CUDA_SUCCESS)
                 set_state(CU_PROCESS_STATE_CHECKPOINTED);
@@ -120,9 +133,14 @@ static CUresult checkpoint(const struct checkpoint_request *request, int caller)
 
 static CUresult restore(const struct checkpoint_request *request, int caller)
 {
-        CUresult result = image_restore(request->pair, request->n_pairs);
+        CUresult result;
 
-        (void)caller;
+        if (request->wants_storage)
+                return begin_operation(
+                        caller,
+                        image_share_for_restore(request->contexts, request->pair, request->n_pairs),
+                        CU_PROCESS_STATE_RESTORING);
+        result = image_restore(request->pair, request->n_pairs);
         if (result == CUDA_SUCCESS)
                 set_state(CU_PROCESS_STATE_LOCKED);
         return result;
@@ -157,22 +175,95 @@ static CUresult serve(const struct checkpoint_request *request, int caller)
         return steps[request->step].run(request, caller);
 }
 
+/* Of a caller that is gone it will be noticed. */
+static void send_files(int caller)
+{
+        struct checkpoint_files message = { 0 };
+        struct memory_file *file;
+        int fds[PACKET_FDS_MAX];
+        PROCESS_LOCKED();
+
+        for (file = process.files; file; file = file->next) {
+                if (file->is_imported)
+                        continue;
+                if (message.n == PACKET_FDS_MAX) {
+                        (void)packet_send(caller, &message, sizeof(message), fds, message.n);
+                        message.n = 0;
+                }
+                message.file[message.n].size = file->size;
+                message.file[message.n].device = file->device;
+                fds[message.n++] = file->fd;
+        }
+        message.is_last = 1;
+        (void)packet_send(caller, &message, sizeof(message), fds, message.n);
+}
+
+static void answer(int caller, CUresult result)
+{
+        const struct checkpoint_answer message = { .result = (int32_t)result };
+
+        (void)!send(caller, &message, sizeof(message), MSG_NOSIGNAL);
+}
+
+/* False: the program has closed our descriptor. */
+static bool serve_next(void)
+{
+        CLEANUP(fd_closep) int caller = accept4(service.listener, NULL, NULL, SOCK_CLOEXEC);
+        struct checkpoint_request request;
+        CUresult result;
+
+        if (caller < 0)
+                return errno == EINTR || errno == ECONNABORTED;
+        if (recv(caller, &request, sizeof(request), 0) != (ssize_t)sizeof(request))
+                return true;
+        result = serve(&request, caller);
+        answer(caller, result);
+        if (request.wants_storage && result == CUDA_SUCCESS)
+                send_files(caller);
+        return true;
+}
+
+static CUresult complete(void)
+{
+        CUresult result = CUDA_SUCCESS;
+
+        if (process.ledger.slot->state == CU_PROCESS_STATE_CHECKPOINTING) {
+                image_drop();
+                set_state(CU_PROCESS_STATE_CHECKPOINTED);
+        } else {
+                result = image_return();
+                set_state(result ? CU_PROCESS_STATE_FAILED : CU_PROCESS_STATE_LOCKED);
+        }
+        return result;
+}
+
+static void end_operation(void)
+{
+        struct checkpoint_request request;
+
+        if (recv(service.operation, &request, sizeof(request), 0) == (ssize_t)sizeof(request) &&
+            request.step == CHECKPOINT_COMPLETE)
+                answer(service.operation, complete());
+        else
+                set_state(CU_PROCESS_STATE_FAILED);
+        service.operation = fd_close(service.operation);
+}
+
 static void *run_service(void *unused)
 {
         (void)unused;
         (void)pthread_setname_np(pthread_self(), "cuda-sim");
         process.ledger.slot->service_thread = gettid();
         for (;;) {
-                CLEANUP(fd_closep) int caller = accept4(service.listener, NULL, NULL, SOCK_CLOEXEC);
-                struct checkpoint_request request;
-                struct checkpoint_answer answer;
+                struct pollfd fds[2] = { { .fd = service.listener, .events = POLLIN },
+                                         { .fd = service.operation, .events = POLLIN } };
 
-                if (caller < 0 && errno != EINTR && errno != ECONNABORTED)
-                        return NULL; /* the program has closed our descriptor */
-                if (recv(caller, &request, sizeof(request), 0) != (ssize_t)sizeof(request))
+                if (poll(fds, 2, -1) < 0)
                         continue;
-                answer.result = (int32_t)serve(&request, caller);
-                (void)!send(caller, &answer, sizeof(answer), MSG_NOSIGNAL);
+                if (fds[1].revents)
+                        end_operation();
+                if (fds[0].revents && !serve_next())
+                        return NULL;
         }
 }
 
@@ -210,4 +301,5 @@ int checkpoint_service_start(void)
 void checkpoint_service_abandon(void)
 {
         service.listener = fd_close(service.listener);
+        service.operation = fd_close(service.operation);
 }

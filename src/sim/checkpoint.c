@@ -8,8 +8,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
-#include "sim/checkpoint-service.h"
+#include "sim/custom-storage.h"
+#include "sim/driver.h"
 #include "sim/process.h"
 
 /* A zombie has exited; so says the real driver, too. */
@@ -42,7 +44,8 @@ static CUresult find_slot(struct host_slot **ret_slot, int pid)
 }
 
 /* A process that dies meanwhile closes the connection without an answer. */
-static CUresult ask(struct host_slot *slot, const struct checkpoint_request *request)
+static CUresult ask(struct host_slot *slot, const struct checkpoint_request *request,
+                    CUcheckpointCustomStorageInfo **ret_info)
 {
         CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         struct checkpoint_answer answer;
@@ -56,7 +59,11 @@ static CUresult ask(struct host_slot *slot, const struct checkpoint_request *req
         do
                 n = recv(fd, &answer, sizeof(answer), 0);
         while (n < 0 && errno == EINTR);
-        return n == (ssize_t)sizeof(answer) ? (CUresult)answer.result : CUDA_ERROR_OPERATING_SYSTEM;
+        if (n != (ssize_t)sizeof(answer))
+                return CUDA_ERROR_OPERATING_SYSTEM;
+        if (answer.result != CUDA_SUCCESS || !request->wants_storage)
+                return (CUresult)answer.result;
+        return custom_storage_begin(TAKE_FD(fd), ret_info);
 }
 
 static CUresult ask_process(int pid, const struct checkpoint_request *request)
@@ -64,7 +71,24 @@ static CUresult ask_process(int pid, const struct checkpoint_request *request)
         struct host_slot *slot;
         CUresult result = find_slot(&slot, pid);
 
-        return result ? result : ask(slot, request);
+        return result ? result : ask(slot, request, NULL);
+}
+
+/* Before CUDA 13.4 the field is reserved, and nobody looks at it. */
+static CUresult ask_with_storage(int pid, struct checkpoint_request *request,
+                                 CUcheckpointCustomStorageInfo **ret_info)
+{
+        struct host_slot *slot;
+        CUresult result;
+
+        if (!ret_info || driver_get_version() < DRIVER_VERSION_STORAGE)
+                return ask_process(pid, request);
+        if (pid == getpid())
+                return CUDA_ERROR_NOT_SUPPORTED;
+        request->wants_storage = 1;
+        request->contexts = custom_storage_get_contexts();
+        result = find_slot(&slot, pid);
+        return result ? result : ask(slot, request, ret_info);
 }
 
 CUresult sim_cuCheckpointProcessGetState(int pid, CUprocessState *state)
@@ -106,8 +130,7 @@ CUresult sim_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *
 {
         struct checkpoint_request request = { .step = CHECKPOINT_CHECKPOINT };
 
-        (void)args;
-        return ask_process(pid, &request);
+        return ask_with_storage(pid, &request, args ? args->customStorageInfo_out : NULL);
 }
 
 /* The real driver crashes its caller on a count without pairs; that is no use to anybody. */
@@ -121,7 +144,7 @@ CUresult sim_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
                 request.n_pairs = args->gpuPairsCount;
                 memcpy(request.pair, args->gpuPairs, args->gpuPairsCount * sizeof(request.pair[0]));
         }
-        return ask_process(pid, &request);
+        return ask_with_storage(pid, &request, args ? args->customStorageInfo_out : NULL);
 }
 
 CUresult sim_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)

@@ -1,13 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver itself: start, version, errors by name, entry points by name and version. */
 
+#include "sim/driver.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/call.h"
 #include "sim/process.h"
 
-/* What our ABI and our facts are of: CUDA 13.0. */
-#define DRIVER_VERSION 13000
+static int version_now;
+
+static void read_version(void)
+{
+        const char *text = getenv(DRIVER_VERSION_VARIABLE); /* NOLINT(concurrency-mt-unsafe) */
+
+        version_now = DRIVER_VERSION;
+        if (text && strcmp(text, "13040") == 0)
+                version_now = DRIVER_VERSION_STORAGE;
+        else if (text && *text && strcmp(text, "13000") != 0)
+                (void)fprintf(stderr, "simulated CUDA driver: %s: 13000 or 13040, not \"%s\"\n",
+                              DRIVER_VERSION_VARIABLE, text);
+}
+
+int driver_get_version(void)
+{
+        static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+        (void)pthread_once(&once, read_version);
+        return version_now;
+}
 
 CUresult sim_cuInit(unsigned int flags)
 {
@@ -18,7 +42,7 @@ CUresult sim_cuDriverGetVersion(int *version)
 {
         if (!version)
                 return CUDA_ERROR_INVALID_VALUE;
-        *version = DRIVER_VERSION;
+        *version = driver_get_version();
         return CUDA_SUCCESS;
 }
 
@@ -150,7 +174,7 @@ static CUresult look_up(const char *symbol, void **function, int version, uint64
 {
         const struct call_entry *entry = NULL;
 
-        if (!symbol || !function || version > DRIVER_VERSION)
+        if (!symbol || !function || version > driver_get_version())
                 return CUDA_ERROR_INVALID_VALUE;
         if (flags & FLAG_PER_THREAD)
                 entry = find_entry(symbol, version, true, status);

@@ -8,6 +8,7 @@
 
 #include "sim/image.h"
 
+#include <fcntl.h>
 #include <string.h>
 
 #include "sim/context.h"
@@ -17,6 +18,7 @@
 static struct {
         bool has_imported; /* the real driver can't restore such a process */
         bool has_failed;
+        bool is_elsewhere; /* in custom storage */
 } image;
 
 /* Bytes of each of the host's devices. */
@@ -37,21 +39,64 @@ static void refund_contexts(void)
                                       context->cost);
 }
 
-CUresult image_save(void)
+/* Devices on which there is something of this process, as they are in @to. */
+static uint32_t find_devices(const int *to)
+{
+        uint32_t devices = 0;
+
+        for (const struct memory_file *file = process.files; file; file = file->next)
+                if (!file->is_imported)
+                        devices |= 1u << to[file->device];
+        for (CUcontext context = process.contexts; context; context = context->next)
+                if (is_active(context))
+                        devices |= 1u << to[process.device[context->device].at];
+        return devices;
+}
+
+static CUresult save(void)
 {
         CUresult result = CUDA_SUCCESS;
-        PROCESS_LOCKED();
 
-        if (memory_has_managed())
-                return CUDA_ERROR_NOT_SUPPORTED;
         image.has_imported = handle_has_imported();
         image.has_failed = false;
+        image.is_elsewhere = false;
         for (struct mapping *mapping = process.mappings; mapping; mapping = mapping->next)
                 mapping_take_off(mapping);
         for (struct memory_file *file = process.files; file && !result; file = file->next)
                 result = memory_file_take_off(file);
         refund_contexts();
         return result;
+}
+
+CUresult image_save(void)
+{
+        PROCESS_LOCKED();
+
+        return memory_has_managed() ? CUDA_ERROR_NOT_SUPPORTED : save();
+}
+
+CUresult image_share_for_save(uint32_t contexts)
+{
+        int same[HOST_DEVICES_MAX];
+        PROCESS_LOCKED();
+
+        for (int i = 0; i < HOST_DEVICES_MAX; i++)
+                same[i] = i;
+        if (memory_has_managed())
+                return CUDA_ERROR_NOT_SUPPORTED;
+        return find_devices(same) & ~contexts ? CUDA_ERROR_INVALID_CONTEXT : save();
+}
+
+/* Not the page behind the memory, which says whose it is. */
+void image_drop(void)
+{
+        PROCESS_LOCKED();
+
+        for (struct memory_file *file = process.files; file; file = file->next)
+                if (!file->is_imported)
+                        (void)fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+                                        (off_t)file->size);
+        image.is_elsewhere = true;
 }
 
 /* @to[i]: where what is on host device i goes. */
@@ -110,22 +155,27 @@ static CUresult charge_need(const struct need *need)
         return CUDA_SUCCESS;
 }
 
-static CUresult put_back(const int *to)
+static void move(const int *to)
 {
-        CUresult result = CUDA_SUCCESS;
-
         for (struct memory_file *file = process.files; file; file = file->next)
                 if (!file->is_imported)
                         file->device = to[file->device];
         for (int i = 0; i < process.n_devices; i++)
                 process.device[i].at = to[process.device[i].at];
+}
+
+static CUresult map_again(void)
+{
+        CUresult result = CUDA_SUCCESS;
+
         for (struct mapping *mapping = process.mappings; mapping && !result;
              mapping = mapping->next)
                 result = mapping_put_back(mapping);
         return result;
 }
 
-static CUresult restore_all(const int *to)
+/* The devices have room for it and it is theirs; nothing of it can be used yet. */
+static CUresult settle(const int *to)
 {
         struct need need = { { 0 } };
         CUresult result;
@@ -134,21 +184,55 @@ static CUresult restore_all(const int *to)
                 return CUDA_ERROR_NOT_SUPPORTED; /* measured */
         count_need(&need, to);
         result = charge_need(&need);
-        return result ? result : put_back(to);
+        if (result == CUDA_SUCCESS)
+                move(to);
+        return result;
 }
 
-CUresult image_restore(const CUcheckpointGpuPair *pairs, unsigned int n_pairs)
+static CUresult restore(const CUcheckpointGpuPair *pairs, unsigned int n_pairs, uint32_t contexts)
 {
         int to[HOST_DEVICES_MAX];
         CUresult result;
-        PROCESS_LOCKED();
 
         if (image.has_failed)
                 return CUDA_ERROR_OPERATING_SYSTEM;
         result = read_pairs(to, pairs, n_pairs);
         if (result != CUDA_SUCCESS)
                 return result;
-        result = restore_all(to);
+        if (find_devices(to) & ~contexts)
+                return CUDA_ERROR_INVALID_CONTEXT;
+        result = settle(to);
         image.has_failed = result != CUDA_SUCCESS;
         return result;
+}
+
+CUresult image_restore(const CUcheckpointGpuPair *pairs, unsigned int n_pairs)
+{
+        CUresult result;
+        PROCESS_LOCKED();
+
+        if (image.is_elsewhere)
+                return CUDA_ERROR_INVALID_VALUE;
+        result = restore(pairs, n_pairs, UINT32_MAX);
+        if (result == CUDA_SUCCESS)
+                result = map_again();
+        if (result != CUDA_SUCCESS)
+                image.has_failed |= result == CUDA_ERROR_OUT_OF_MEMORY;
+        return result;
+}
+
+CUresult image_share_for_restore(uint32_t contexts, const CUcheckpointGpuPair *pairs,
+                                 unsigned int n_pairs)
+{
+        PROCESS_LOCKED();
+
+        return image.is_elsewhere ? restore(pairs, n_pairs, contexts) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult image_return(void)
+{
+        PROCESS_LOCKED();
+
+        image.is_elsewhere = false;
+        return map_again();
 }

@@ -16,6 +16,22 @@
 CUresult image_save(void);
 
 /*
+ * image_share_for_save(), image_share_for_restore() - the same for custom storage, as far as to the
+ * moment when the memory files (process.files) can be given to the caller
+ * @contexts:  host devices on which the caller holds a primary context (bit N: device N)
+ *
+ * Errors: as above; CUDA_ERROR_INVALID_CONTEXT, a device that this process uses is not in @contexts.
+ * An image is restored the way it was saved, else CUDA_ERROR_INVALID_VALUE (documentation does not say).
+ */
+CUresult image_share_for_save(uint32_t contexts);
+CUresult image_share_for_restore(uint32_t contexts, const CUcheckpointGpuPair *pairs,
+                                 unsigned int n_pairs);
+
+/* image_drop() - forget what the caller has copied out. image_return() - use what it has copied in. */
+void image_drop(void);
+CUresult image_return(void);
+
+/*
  * image_restore() - to the devices that @pairs (all of the host's, or none) say. Errors:
  * CUDA_ERROR_INVALID_VALUE (pairs), CUDA_ERROR_OUT_OF_MEMORY, CUDA_ERROR_NOT_SUPPORTED (imported
  * memory was held); after the last two, CUDA_ERROR_OPERATING_SYSTEM for ever.

@@ -19,14 +19,15 @@ enum region_kind {
         REGION_VIRTUAL, /* cuMemMap() */
         REGION_HOST,    /* cuMemHostAlloc() */
         REGION_REGISTERED,
+        REGION_FOREIGN, /* of a process that is checkpointed to custom storage */
 };
 
 struct region {
         struct range range; /* the size that was asked for */
         enum region_kind kind;
-        CUcontext context; /* NULL: REGION_VIRTUAL */
+        CUcontext context; /* NULL: REGION_VIRTUAL, REGION_FOREIGN */
         CUdevice device;
-        struct mapping *mapping; /* NULL: on the host */
+        struct mapping *mapping; /* NULL: on the host, or REGION_FOREIGN */
         struct block *block;     /* NULL: the mapping is its own */
         CUmemoryPool pool;
         uint64_t id;        /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
