@@ -34,7 +34,7 @@ _vgpu_options() {
         utilization) echo --device --processes ;;
         placements | heterogeneous) echo --device --gpu-instance ;;
         licence | sessions | capabilities) echo --device ;;
-        checkpoint) echo --timeout --gpu --tree --careful --force --for ;;
+        checkpoint) echo --timeout --gpu --tree --careful --force --for --storage ;;
         "checkpoint dump") echo --leave-running --compress --timeout --criu ;;
         "checkpoint load") echo --vgpu --criu ;;
         simulate) echo --list ;;

@@ -75,7 +75,17 @@ enum vgpu_checkpoint_error_kind {
         VGPU_CHECKPOINT_ERROR_LOST = 13,          /* a process is dead or can only be killed
                                                      [-EOWNERDEAD] */
         VGPU_CHECKPOINT_ERROR_NO_DRIVER = 14,     /* none here, or too old for this [-ENODEV] */
-        VGPU_CHECKPOINT_ERROR_OUT_OF_MEMORY = 15  /* here, not on a device [-ENOMEM] */
+        VGPU_CHECKPOINT_ERROR_OUT_OF_MEMORY = 15, /* here, not on a device [-ENOMEM] */
+        VGPU_CHECKPOINT_ERROR_STORAGE = 16        /* its stored device memory is not there, or not
+                                                     whole [-ENODATA] */
+};
+
+/* Where a checkpoint has put the device memory of a process, or where a restore has found it. */
+enum vgpu_checkpoint_storage {
+        VGPU_CHECKPOINT_STORAGE_NONE = 0,     /* neither was done */
+        VGPU_CHECKPOINT_STORAGE_DRIVER = 1,   /* in the process' own memory: the driver's way */
+        VGPU_CHECKPOINT_STORAGE_MEMORY = 2,   /* in memory of the host, in files of ours */
+        VGPU_CHECKPOINT_STORAGE_DIRECTORY = 3 /* in files of a directory */
 };
 
 struct vgpu_checkpoint_error {
@@ -139,12 +149,28 @@ struct vgpu_checkpoint_options {
         const struct vgpu_checkpoint_pair
                 *pairs; /* restore: devices that change; the others stay */
         size_t n_pairs;
+        const char *storage; /* checkpoint, suspend: where device memory goes; NULL: "auto" */
 };
+
+/*
+ * Storage:
+ *
+ *     "auto"       memory of the host if the driver has the checkpoint to custom storage (CUDA 13.4) and
+ *                  there is room, else the driver's way
+ *     "driver"     the driver's way: into the process' own memory. Needed where something else then
+ *                  saves the process, such as CRIU: it would not find the other kinds.
+ *     "memory"     memory of the host, or fail
+ *     a path       below this directory, which is there (a path has a slash in it), or fail
+ *
+ * What is stored in the last two ways is found by a later restore of the same user, who has the same
+ * run directory ($OPENVGPU_RUN), and removed by it; what belongs to a process that has ended is removed
+ * by the next action.
+ */
 
 /* The lock waits 10 seconds. */
 /* clang-format off */
 #define VGPU_CHECKPOINT_OPTIONS_INIT \
-        { sizeof(struct vgpu_checkpoint_options), 10, false, false, false, 0, 0 }
+        { sizeof(struct vgpu_checkpoint_options), 10, false, false, false, 0, 0, 0 }
 /* clang-format on */
 
 /**
@@ -221,6 +247,8 @@ struct vgpu_checkpoint_process {
         double restore_seconds;
         double unlock_seconds;
         uint64_t bytes; /* of device memory that it gave up or takes; 0: not known */
+        enum vgpu_checkpoint_storage storage;
+        const char *storage_reason; /* why not as it was asked for, or automatic; "" for none */
 };
 
 /**

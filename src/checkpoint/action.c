@@ -20,6 +20,7 @@
 #include "checkpoint/holder.h"
 #include "checkpoint/memory.h"
 #include "checkpoint/step.h"
+#include "checkpoint/storage.h"
 #include "checkpoint/tree.h"
 
 /* How long a process takes to die of its checkpoint, with a core dump perhaps. */
@@ -126,6 +127,8 @@ static int prepare(struct job *job, int i)
         if (process->state != CU_PROCESS_STATE_LOCKED)
                 return 0;
         memory_note(job, i);
+        if (storage_prepare(job, i) < 0)
+                return -1;
         if (job->request->flags & CHECKPOINT_CAREFUL)
                 return hold(job, i);
         if (job->request->flags & CHECKPOINT_FORCED || !hold_look(process->pid))
@@ -140,7 +143,7 @@ static int prepare(struct job *job, int i)
 
 static int suspend(struct job *job)
 {
-        if (for_each(job, lock_unless_checkpointed) < 0)
+        if (for_each(job, storage_check_kept) < 0 || for_each(job, lock_unless_checkpointed) < 0)
                 return -1;
         if (job->request->flags & CHECKPOINT_WITH_CHILDREN && lock_newcomers(job) < 0)
                 return -1;
@@ -175,9 +178,24 @@ static int restore_if_checkpointed(struct job *job, int i)
         return step_restore(job, i);
 }
 
+static int prepare_restore(struct job *job, int i)
+{
+        if (job->answer.process[i].state != CU_PROCESS_STATE_CHECKPOINTED)
+                return 0;
+        return storage_prepare_restore(job, i);
+}
+
+/* In this order: what we need for it ourselves takes memory, too. */
+static int prepare_restores(struct job *job)
+{
+        if (make_pairs(job) < 0 || for_each(job, prepare_restore) < 0)
+                return -1;
+        return memory_check(job);
+}
+
 static int restore(struct job *job)
 {
-        if (make_pairs(job) < 0 || memory_check(job) < 0)
+        if (prepare_restores(job) < 0)
                 return -1;
         return for_each_backwards(job, step_restore);
 }
@@ -189,8 +207,7 @@ static int unlock_or_restore(struct job *job, int i)
 
 static int resume(struct job *job)
 {
-        if (make_pairs(job) < 0 || memory_check(job) < 0 ||
-            for_each_backwards(job, restore_if_checkpointed) < 0)
+        if (prepare_restores(job) < 0 || for_each_backwards(job, restore_if_checkpointed) < 0)
                 return -1;
         return for_each_backwards(job, unlock_or_restore);
 }
@@ -266,11 +283,13 @@ static void undo_one(struct job *job, int i)
         const struct checkpoint_wire_process *process = &job->answer.process[i];
         int before = process->state_before;
 
-        if (before < 0 || step_read_state(job, i) < 0 || process->state == before)
+        if (before < 0 || job->is_spoilt[i] || step_read_state(job, i) < 0 ||
+            process->state == before)
                 return;
         if (before == CU_PROCESS_STATE_CHECKPOINTED && process->state == CU_PROCESS_STATE_LOCKED)
                 (void)step_checkpoint(job, i);
-        else if (process->state == CU_PROCESS_STATE_CHECKPOINTED && memory_check(job) < 0)
+        else if (process->state == CU_PROCESS_STATE_CHECKPOINTED &&
+                 (storage_prepare_restore(job, i) < 0 || memory_check(job) < 0))
                 return; /* as it is, it can still be restored later */
         else if (before < process->state && step_walk(job, i, (CUprocessState)before) < 0)
                 (void)step_walk(job, i,
@@ -280,6 +299,7 @@ static void undo_one(struct job *job, int i)
 static void undo(struct job *job)
 {
         job->is_undoing = true;
+        storage_drop(job);
         for (int i = (int)job->answer.n_processes - 1; i >= 0; i--)
                 undo_one(job, i);
 }
@@ -323,6 +343,13 @@ static void conclude_one(struct job *job, int i)
         } else if (process->state == CU_PROCESS_STATE_FAILED) {
                 job->answer.is_undone = false;
                 call_lost(job, i, "has failed beyond repair");
+        } else if (job->is_spoilt[i]) {
+                job->answer.is_undone = false;
+                call_lost(job, i, "has lost its device memory");
+        } else if (process->state > CU_PROCESS_STATE_FAILED &&
+                   process->state != process->state_before) {
+                job->answer.is_undone = false; /* an operation whose caller has died in it */
+                call_lost(job, i, "is stuck in the driver");
         } else if (process->state != process->state_before) {
                 call_left(job, i);
         }
@@ -340,7 +367,9 @@ static bool is_known(const struct checkpoint_wire_request *request)
 {
         return request->action > 0 && request->action < CHECKPOINT_ACTIONS &&
                request->n_processes <= CHECKPOINT_PROCESSES_MAX &&
-               request->n_pairs <= CHECKPOINT_PAIRS_MAX;
+               request->n_pairs <= CHECKPOINT_PAIRS_MAX &&
+               request->storage <= CHECKPOINT_STORAGE_DIRECTORY &&
+               memchr(request->directory, '\0', sizeof(request->directory));
 }
 
 static int begin(struct job *job, const int *pidfds, size_t n_pidfds)
@@ -354,6 +383,7 @@ static int begin(struct job *job, const int *pidfds, size_t n_pidfds)
         if (driver_load(problem, sizeof(problem)) < 0)
                 return job_fail(job, -1, VGPU_CHECKPOINT_ERROR_NO_DRIVER, "", CUDA_SUCCESS,
                                 "install NVIDIA's driver, branch 570 or newer", "%s", problem);
+        storage_sweep();
         if (request->action == CHECKPOINT_UNDO)
                 return 0;
         if (request->flags & CHECKPOINT_WITH_CHILDREN)
@@ -388,6 +418,7 @@ void action_run(const struct checkpoint_wire_request *request, const int *pidfds
                 for (int i = 0; i < (int)job.answer.n_processes; i++)
                         (void)step_read_state(&job, i);
         job.answer.is_holding = holder_check();
+        storage_end(&job);
         *ret_answer = job.answer;
         job_deinit(&job);
 }

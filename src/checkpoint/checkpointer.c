@@ -24,7 +24,9 @@
 
 static void ignore_signals(void)
 {
-        static const int signals[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP };
+        static const int signals[] = {
+                SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGTSTP, SIGXFSZ
+        };
 
         for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
                 (void)signal(signals[i], SIG_IGN);

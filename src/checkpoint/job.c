@@ -46,10 +46,13 @@ int job_add(struct job *job, int pid, int pidfd)
                                                                .state_before = CHECKPOINT_NO_STATE,
                                                                .state = CHECKPOINT_NO_STATE };
         job->pidfd[n] = pidfd;
+        job->store[n] = STORE_INIT;
+        job->is_spoilt[n] = false;
         answer->n_processes++;
         return 0;
 }
 
+/* Before anything was done to it: what else the job knows of processes is still empty. */
 void job_drop(struct job *job, int i)
 {
         struct checkpoint_wire_answer *answer = &job->answer;
@@ -65,6 +68,14 @@ void job_deinit(struct job *job)
 {
         for (uint32_t i = 0; i < job->answer.n_processes; i++)
                 job->pidfd[i] = fd_close(job->pidfd[i]);
+}
+
+bool job_read_devices(struct job *job)
+{
+        const char *call;
+        CUresult code;
+
+        return job->devices.n > 0 || device_list_read(&job->devices, &call, &code) == 0;
 }
 
 bool job_is_dead(const struct job *job, int i, int timeout_ms)

@@ -16,6 +16,7 @@
 
 #include "abi/cuda.h"
 #include "checkpoint/device.h"
+#include "checkpoint/store.h"
 #include "wire/checkpoint.h"
 
 struct job {
@@ -23,7 +24,9 @@ struct job {
         const struct checkpoint_wire_request *request;
         struct checkpoint_wire_answer answer;
         int pidfd[CHECKPOINT_PROCESSES_MAX]; /* of the answer's processes */
-        uint64_t deadline_ms;                /* for locks; CLOCK_MONOTONIC; UINT64_MAX: for ever */
+        struct store store[CHECKPOINT_PROCESSES_MAX];
+        bool is_spoilt[CHECKPOINT_PROCESSES_MAX]; /* its device memory is lost */
+        uint64_t deadline_ms; /* for locks; CLOCK_MONOTONIC; UINT64_MAX: for ever */
         bool is_undoing;
         struct device_list devices; /* read when first needed */
         struct pairs pairs;         /* none: everything stays where it was */
@@ -47,6 +50,9 @@ int job_add(struct job *job, int pid, int pidfd);
 void job_drop(struct job *job, int i);
 
 void job_deinit(struct job *job);
+
+/* job_read_devices() - into the job's list; false: the driver does not tell. */
+bool job_read_devices(struct job *job);
 
 /* job_is_dead() - has process @i ended? Waits for it, at most @timeout_ms. */
 bool job_is_dead(const struct job *job, int i, int timeout_ms);

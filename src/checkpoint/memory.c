@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/memory.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/paths.h"
 #include "base/size.h"
 #include "checkpoint/driver.h"
+#include "checkpoint/note.h"
 #include "checkpoint/nvml.h"
 
 /* Bytes of each device, in the order of the job's list. */
@@ -20,62 +19,12 @@ struct need {
         uint64_t bytes[CHECKPOINT_PAIRS_MAX];
 };
 
-static bool read_devices(struct job *job)
-{
-        const char *call;
-        CUresult code;
-
-        return job->devices.n > 0 || device_list_read(&job->devices, &call, &code) == 0;
-}
-
-static int read_start_time(int pid, uint64_t *ret_start)
-{
-        char path[32], text[1024] = "";
-        const char *after;
-        FILE *file;
-
-        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-        file = fopen(path, "re");
-        if (!file)
-                return -ESRCH;
-        (void)!fgets(text, sizeof(text), file);
-        fclose(file);
-        after = strrchr(text, ')'); /* the name before it may hold anything */
-        return after && sscanf(after,
-                               ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-                               " %*s %*s %*s %" SCNu64,
-                               ret_start) == 1
-                       ? 0
-                       : -ESRCH;
-}
-
-/* RUN/checkpoint/PID-START, in a folder that only we can write to. */
-static int note_path(char *path, int pid, bool can_make)
-{
-        char run[PATHS_MAX], directory[PATHS_MAX], name[64];
-        struct stat status;
-        uint64_t start;
-
-        if (paths_run(run) < 0 || paths_join(directory, run, "checkpoint") < 0 ||
-            read_start_time(pid, &start) < 0)
-                return -ENOENT;
-        if (can_make) {
-                (void)mkdir(run, 0755);
-                (void)mkdir(directory, 0700);
-        }
-        if (lstat(directory, &status) < 0 || !S_ISDIR(status.st_mode) ||
-            status.st_uid != geteuid() || (status.st_mode & 022))
-                return -ENOENT;
-        snprintf(name, sizeof(name), "%d-%" PRIu64, pid, start);
-        return paths_join(path, directory, name);
-}
-
 static void write_note(const struct job *job, int pid, const struct need *need)
 {
         char path[PATHS_MAX], uuid[DEVICE_UUID_MAX];
         FILE *file;
 
-        if (note_path(path, pid, true) < 0)
+        if (note_path(path, pid, "", true) < 0)
                 return;
         file = fopen(path, "we");
         if (!file)
@@ -104,7 +53,7 @@ static bool read_note(const struct job *job, int pid, struct need *ret_need)
         uint64_t bytes;
         FILE *file;
 
-        if (note_path(path, pid, false) < 0)
+        if (note_path(path, pid, "", false) < 0)
                 return false;
         file = fopen(path, "re");
         if (!file)
@@ -115,20 +64,27 @@ static bool read_note(const struct job *job, int pid, struct need *ret_need)
         return true;
 }
 
+uint64_t memory_get_used(struct job *job, int i, uint64_t *bytes)
+{
+        char uuid[DEVICE_UUID_MAX];
+        uint64_t sum = 0;
+
+        if (!job_read_devices(job))
+                return 0;
+        for (unsigned int d = 0; d < job->devices.n; d++) {
+                bytes[d] = nvml_get_used(device_format_uuid(uuid, &job->devices.device[d].uuid),
+                                         job->answer.process[i].pid);
+                sum += bytes[d];
+        }
+        return sum;
+}
+
 void memory_note(struct job *job, int i)
 {
         struct checkpoint_wire_process *process = &job->answer.process[i];
-        char uuid[DEVICE_UUID_MAX];
         struct need need = { { 0 } };
 
-        if (!read_devices(job))
-                return;
-        process->bytes = 0;
-        for (unsigned int d = 0; d < job->devices.n; d++) {
-                need.bytes[d] = nvml_get_used(
-                        device_format_uuid(uuid, &job->devices.device[d].uuid), process->pid);
-                process->bytes += need.bytes[d];
-        }
+        process->bytes = memory_get_used(job, i, need.bytes);
         if (process->bytes > 0)
                 write_note(job, process->pid, &need);
 }
@@ -137,7 +93,7 @@ void memory_forget(const struct job *job, int i)
 {
         char path[PATHS_MAX];
 
-        if (note_path(path, job->answer.process[i].pid, false) == 0)
+        if (note_path(path, job->answer.process[i].pid, "", false) == 0)
                 (void)unlink(path);
 }
 
@@ -162,7 +118,7 @@ int memory_check(struct job *job)
 {
         struct need need = { { 0 } };
 
-        if (!read_devices(job))
+        if (!job_read_devices(job))
                 return 0;
         for (uint32_t i = 0; i < job->answer.n_processes; i++) {
                 struct checkpoint_wire_process *process = &job->answer.process[i];

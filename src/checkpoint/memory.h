@@ -17,6 +17,9 @@
 /* memory_note() - before the checkpoint of process @i: how much it holds, and where. Never fails. */
 void memory_note(struct job *job, int i);
 
+/* memory_get_used() - of process @i on each of the job's devices. Returns the sum; 0: not known. */
+uint64_t memory_get_used(struct job *job, int i, uint64_t *bytes);
+
 /* memory_forget() - process @i has been restored. */
 void memory_forget(const struct job *job, int i);
 

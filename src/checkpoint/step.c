@@ -15,6 +15,7 @@
 #include "checkpoint/driver.h"
 #include "checkpoint/meaning.h"
 #include "checkpoint/memory.h"
+#include "checkpoint/storage.h"
 #include "checkpoint/whereabouts.h"
 
 /* The driver gives up on a process a little before it has ended. */
@@ -22,7 +23,7 @@
 
 enum step { LOCK, CHECKPOINT, RESTORE, UNLOCK };
 
-static CUresult call_lock(struct job *job, int pid)
+static CUresult call_lock(struct job *job, int i)
 {
         CUcheckpointLockArgs args = { 0 }; /* a time-out of 0 waits for ever */
         uint64_t now_ms = job_now_ns() / 1000000, left_ms;
@@ -31,41 +32,30 @@ static CUresult call_lock(struct job *job, int pid)
                 left_ms = job->deadline_ms > now_ms ? job->deadline_ms - now_ms : 1;
                 args.timeoutMs = left_ms < UINT32_MAX ? (unsigned int)left_ms : UINT32_MAX;
         }
-        return driver.cuCheckpointProcessLock(pid, &args);
+        return driver.cuCheckpointProcessLock(job->answer.process[i].pid, &args);
 }
 
-static CUresult call_checkpoint(struct job *job, int pid)
+static CUresult call_checkpoint(struct job *job, int i)
 {
-        CUcheckpointCheckpointArgs args = { 0 };
-
-        (void)job;
-        return driver.cuCheckpointProcessCheckpoint(pid, &args);
+        return storage_checkpoint(job, i);
 }
 
-/* Pairs without a count, or a count without pairs, would crash us. */
-static CUresult call_restore(struct job *job, int pid)
+static CUresult call_restore(struct job *job, int i)
 {
-        CUcheckpointRestoreArgs args = { 0 };
-
-        if (!job->is_undoing && job->pairs.n > 0) {
-                args.gpuPairs = job->pairs.pair;
-                args.gpuPairsCount = job->pairs.n;
-        }
-        return driver.cuCheckpointProcessRestore(pid, &args);
+        return storage_restore(job, i, job->pairs.pair, job->is_undoing ? 0 : job->pairs.n);
 }
 
-static CUresult call_unlock(struct job *job, int pid)
+static CUresult call_unlock(struct job *job, int i)
 {
         CUcheckpointUnlockArgs args = { 0 };
 
-        (void)job;
-        return driver.cuCheckpointProcessUnlock(pid, &args);
+        return driver.cuCheckpointProcessUnlock(job->answer.process[i].pid, &args);
 }
 
 static const struct {
         const char *call;
         const char *before, *behind; /* fault points */
-        CUresult (*run)(struct job *job, int pid);
+        CUresult (*run)(struct job *job, int i);
         size_t time;
         CUprocessState goal;
         bool leads_away; /* from running */
@@ -155,13 +145,14 @@ static int run(struct job *job, int i, enum step step)
         uint64_t start, *time = (uint64_t *)(void *)((char *)process + steps[step].time);
         CUresult code;
 
-        if (check_caller(job, step) < 0 || check_stopped(job, i) < 0)
+        if (check_caller(job, step) < 0 || check_stopped(job, i) < 0 ||
+            (step != LOCK && storage_check_lost(job, i) < 0))
                 return -1;
         tell(job, i, steps[step].call);
         if (check_fault(job, i, steps[step].before) < 0)
                 return -1;
         start = job_now_ns();
-        code = steps[step].run(job, process->pid);
+        code = steps[step].run(job, i);
         *time += job_now_ns() - start;
         if (code != CUDA_SUCCESS)
                 return fail(job, i, steps[step].call, code);
@@ -213,6 +204,7 @@ int step_read_state(struct job *job, int i)
         process->state = (int32_t)state;
         if (process->state_before == CHECKPOINT_NO_STATE)
                 process->state_before = process->state;
+        storage_look(job, i);
         return 0;
 }
 

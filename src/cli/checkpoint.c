@@ -68,12 +68,12 @@ static const struct action {
         { "tid", get_threads, checkpoint_say_threads, " " },
         { "wait", wait_for, checkpoint_say_states, " timeout for " },
         { "lock", lock, checkpoint_say_done, " timeout tree force " },
-        { "checkpoint", checkpoint, checkpoint_say_done, " tree force " },
+        { "checkpoint", checkpoint, checkpoint_say_done, " tree force storage " },
         { "restore", restore, checkpoint_say_done, " tree gpu force " },
         { "unlock", unlock, checkpoint_say_done, " tree force " },
-        { "suspend", suspend, checkpoint_say_done, " timeout tree careful force " },
+        { "suspend", suspend, checkpoint_say_done, " timeout tree careful force storage " },
         { "resume", resume, checkpoint_say_done, " tree gpu force " },
-        { "toggle", toggle, checkpoint_say_done, " timeout tree careful gpu force " },
+        { "toggle", toggle, checkpoint_say_done, " timeout tree careful gpu force storage " },
 };
 
 static const struct action *find_action(const char *name)
@@ -146,6 +146,7 @@ static int read_wish(const struct arguments *arguments, struct wish *wish)
         wish->options.with_children = arguments_get(arguments, "tree") != NULL;
         wish->options.is_careful = arguments_get(arguments, "careful") != NULL;
         wish->options.is_forced = arguments_get(arguments, "force") != NULL;
+        wish->options.storage = arguments_get(arguments, "storage");
         return r ? r : read_goal(arguments, wish);
 }
 
@@ -205,6 +206,9 @@ static const struct option options[] = {
           .argument = "OLD=NEW",
           .may_repeat = true,
           .help = "restore on another GPU: index, UUID or beginning of one" },
+        { .name = "storage",
+          .argument = "WHERE",
+          .help = "device memory goes to: auto (the default), driver, memory or DIRECTORY" },
         { .name = "tree", .help = "all CUDA processes below each PID as well: all or none" },
         { .name = "careful", .help = "stop the threads outside of the driver before the lock" },
         { .name = "force", .help = "also guests of a vGPU, and what is known to be dangerous" },
@@ -217,7 +221,7 @@ static const struct option options[] = {
 const struct command command_checkpoint = {
         .name = "checkpoint",
         .usage = "ACTION PID... [--tree] [--timeout SECONDS] [--careful] [--gpu OLD=NEW]... "
-                 "[--for STATE] [--force] ",
+                 "[--storage WHERE] [--for STATE] [--force] ",
         .summary = "take any CUDA process off its GPU and put it back",
         .description =
                 "Controls the CUDA state of processes that need not be in a vGPU; no vgpud is\n"
@@ -237,6 +241,10 @@ const struct command command_checkpoint = {
                 "\n"
                 "Several processes are handled together: all or none. What fails is undone, and so\n"
                 "is what is interrupted (Ctrl-C).\n"
+                "\n"
+                "With a driver of CUDA 13.4, device memory is copied to memory of the host or below\n"
+                "a directory (--storage); else the driver puts it into the process, where 'criu\n"
+                "dump' needs it: --storage driver. No real driver of 13.4 has run this yet.\n"
                 "\n"
                 "Exit status: 0 done, 1 failed and undone, 2 wrong command line, 3 no CUDA there,\n"
                 "4 timed out, 5 failed and a process is lost or left in another state.\n",

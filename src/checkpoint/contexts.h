@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CHECKPOINT_CONTEXTS_H
+#define CHECKPOINT_CONTEXTS_H
+
+/*
+ * Primary contexts of ours. For custom storage the driver wants one on every device of the process. A
+ * context takes memory of its device, about half a GiB, so it is held for one action only.
+ *
+ * Devices are ordinals, which are also the places in a struct device_list.
+ */
+
+#include "abi/cuda.h"
+#include "checkpoint/crew.h"
+
+struct context {
+        CUcontext context; /* NULL: not retained */
+        CUstream stream[CREW_MAX][2];
+};
+
+/*
+ * contexts_retain() - that of @device, with streams for a crew
+ * Errors: what the driver answers. Once retained it stays: later calls succeed.
+ */
+CUresult contexts_retain(unsigned int device);
+
+/* contexts_get() - of @device, which was retained. */
+const struct context *contexts_get(unsigned int device);
+
+/* contexts_find() - the device of a @stream of the driver's; -1: none that we have retained. */
+int contexts_find(CUstream stream);
+
+/* contexts_enter() - make that of @device current in this thread; of any of them, if it is -1. */
+CUresult contexts_enter(int device);
+
+void contexts_release(void);
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "checkpoint/note.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/paths.h"
+
+DEFINE_CLEANUP(DIR *, closedir);
+
+static int read_start_time(int pid, uint64_t *ret_start)
+{
+        char path[32], text[1024] = "";
+        const char *after;
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
+        file = fopen(path, "re");
+        if (!file)
+                return -ESRCH;
+        (void)!fgets(text, sizeof(text), file);
+        fclose(file);
+        after = strrchr(text, ')'); /* the name before it may hold anything */
+        return after && sscanf(after,
+                               ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
+                               " %*s %*s %*s %" SCNu64,
+                               ret_start) == 1
+                       ? 0
+                       : -ESRCH;
+}
+
+int note_name(char *name, int pid)
+{
+        uint64_t start;
+
+        if (read_start_time(pid, &start) < 0)
+                return -ESRCH;
+        snprintf(name, NOTE_NAME_MAX, "%d-%" PRIu64, pid, start);
+        return 0;
+}
+
+static int find_folder(char *folder, bool can_make)
+{
+        char run[PATHS_MAX];
+        struct stat status;
+
+        if (paths_run(run) < 0 || paths_join(folder, run, "checkpoint") < 0)
+                return -ENOENT;
+        if (can_make) {
+                (void)mkdir(run, 0755);
+                (void)mkdir(folder, 0700);
+        }
+        if (lstat(folder, &status) < 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
+            (status.st_mode & 022))
+                return -ENOENT;
+        return 0;
+}
+
+int note_path(char *path, int pid, const char *suffix, bool can_make)
+{
+        char folder[PATHS_MAX], name[NOTE_NAME_MAX], file[NOTE_NAME_MAX + 16];
+
+        if (find_folder(folder, can_make) < 0 || note_name(name, pid) < 0)
+                return -ENOENT;
+        snprintf(file, sizeof(file), "%s%.15s", name, suffix);
+        return paths_join(path, folder, file);
+}
+
+/* Has the process ended that the note @name is on? */
+static bool is_over(const char *name)
+{
+        char now[NOTE_NAME_MAX];
+        int pid = atoi(name);
+        size_t length;
+
+        if (pid <= 0 || !strchr(name, '-'))
+                return false;
+        if (note_name(now, pid) < 0)
+                return true;
+        length = strlen(now);
+        return strncmp(name, now, length) != 0 || (name[length] && name[length] != '.');
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+        size_t length = strlen(text), n = strlen(end);
+
+        return length >= n && strcmp(text + length - n, end) == 0;
+}
+
+static void sweep(const char *folder, const char *suffix, void (*remove)(const char *path))
+{
+        CLEANUP(closedirp) DIR *directory = opendir(folder);
+        const struct dirent *entry;
+        char path[PATHS_MAX];
+
+        while (directory && (entry = readdir(directory))) {
+                if (!is_over(entry->d_name) || paths_join(path, folder, entry->d_name) < 0)
+                        continue;
+                if (ends_with(entry->d_name, suffix))
+                        remove(path);
+                (void)unlink(path);
+        }
+}
+
+void note_sweep(const char *suffix, void (*remove)(const char *path))
+{
+        char folder[PATHS_MAX];
+
+        if (find_folder(folder, false) == 0)
+                sweep(folder, suffix, remove);
+}

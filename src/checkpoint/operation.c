@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The driver's calls with custom storage: from the moment it maps the memory until it is told that we
+ * are done, there is no way back.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "checkpoint/contexts.h"
+#include "checkpoint/driver.h"
+#include "checkpoint/storage.h"
+#include "checkpoint/store.h"
+#include "checkpoint/transfer.h"
+
+#define PROBLEM_MAX 320
+
+/* What is mapped, and what becomes of it. */
+struct operation {
+        struct job *job;
+        int i;
+        CUcheckpointCustomStorageInfo *info;
+        struct transfer_range range[CHECKPOINT_PAIRS_MAX];
+        size_t n_ranges;
+        char problem[PROBLEM_MAX];
+};
+
+static struct store *store_of(const struct operation *operation)
+{
+        return &operation->job->store[operation->i];
+}
+
+static int refuse(struct operation *operation, const char *problem)
+{
+        snprintf(operation->problem, sizeof(operation->problem), "%s", problem);
+        return -EIO;
+}
+
+/* The part of the store for what is on our device @device: that of the device from which it comes. */
+static int find_part(const struct operation *operation, unsigned int device, bool can_add)
+{
+        const struct job *job = operation->job;
+        struct store *store = store_of(operation);
+        char uuid[DEVICE_UUID_MAX];
+        unsigned int from = device;
+        int part;
+
+        if (!can_add && job->pairs.n && !job->is_undoing)
+                for (from = 0; job->pairs.to[from] != device;)
+                        from++;
+        device_format_uuid(uuid, &job->devices.device[from].uuid);
+        part = store_find_part(store, uuid);
+        return part < 0 && can_add ? store_add_part(store, uuid) : part;
+}
+
+static int read_ranges(struct operation *operation, bool can_add)
+{
+        const CUcheckpointCustomStorageInfo *info = operation->info;
+
+        if (info->deviceCount > CHECKPOINT_PAIRS_MAX)
+                return refuse(operation, "more devices than a host has");
+        for (unsigned int i = 0; i < info->deviceCount; i++) {
+                const CUcheckpointCustomStoragePerDeviceData *data = &info->perDeviceData[i];
+                int device = contexts_find(data->stream), part;
+
+                if (data->size == 0)
+                        continue;
+                if (device < 0 || device >= (int)operation->job->devices.n)
+                        return refuse(operation,
+                                      "the driver's stream belongs to no device of ours");
+                part = find_part(operation, (unsigned int)device, can_add);
+                if (part < 0)
+                        return refuse(operation, "there is memory on a device that has no part");
+                operation->range[operation->n_ranges++] =
+                        (struct transfer_range){ data->devPtr, data->size, (unsigned int)device,
+                                                 (unsigned int)part };
+        }
+        return 0;
+}
+
+/* Out of the device. */
+
+static int reserve_the_rest(struct operation *operation)
+{
+        struct store *store = store_of(operation);
+
+        for (size_t i = 0; i < operation->n_ranges; i++) {
+                const struct transfer_range *range = &operation->range[i];
+                int r = store_reserve(store, range->part, range->size);
+
+                if (r < 0) {
+                        snprintf(operation->problem, sizeof(operation->problem),
+                                 "it is more than was reserved for it in %.200s, and for the rest: "
+                                 "%s",
+                                 store->path, strerrordesc_np(-r));
+                        return r;
+                }
+                store->part[range->part].size = range->size;
+        }
+        return 0;
+}
+
+static int save(struct operation *operation)
+{
+        struct store *store = store_of(operation);
+        int r = read_ranges(operation, true);
+
+        if (r == 0)
+                r = reserve_the_rest(operation);
+        if (r == 0 && fault_point("checkpointer.storing"))
+                r = refuse(operation, "fault point");
+        if (r == 0)
+                r = transfer_run(TRANSFER_TO_STORE, store, operation->range, operation->n_ranges,
+                                 operation->problem, sizeof(operation->problem));
+        if (r == 0) {
+                r = store_commit(store);
+                if (r < 0)
+                        snprintf(operation->problem, sizeof(operation->problem), "%.200s: %s",
+                                 store->note, strerrordesc_np(-r));
+        }
+        if (r == 0 && fault_point("checkpointer.stored"))
+                r = refuse(operation, "fault point");
+        return r;
+}
+
+/* Into the device. */
+
+static int check_sizes(struct operation *operation)
+{
+        const struct store *store = store_of(operation);
+        bool is_there[CHECKPOINT_PAIRS_MAX] = { false };
+
+        for (size_t i = 0; i < operation->n_ranges; i++) {
+                const struct transfer_range *range = &operation->range[i];
+
+                if (range->size != store->part[range->part].size)
+                        return refuse(operation, "the driver wants another size than was stored");
+                is_there[range->part] = true;
+        }
+        for (unsigned int i = 0; i < store->n_parts; i++)
+                if (store->part[i].size > 0 && !is_there[i])
+                        return refuse(operation, "the driver does not want all that was stored");
+        return 0;
+}
+
+static int load(struct operation *operation)
+{
+        struct store *store = store_of(operation);
+        int r = read_ranges(operation, false);
+
+        if (r == 0)
+                r = check_sizes(operation);
+        if (r == 0 && fault_point("checkpointer.loading"))
+                r = refuse(operation, "fault point");
+        if (r == 0)
+                r = transfer_run(TRANSFER_TO_DEVICE, store, operation->range, operation->n_ranges,
+                                 operation->problem, sizeof(operation->problem));
+        if (r == 0 && store_spend(store) < 0)
+                r = refuse(operation, "the note on what was stored cannot be changed");
+        if (r == 0 && fault_point("checkpointer.loaded"))
+                r = refuse(operation, "fault point");
+        return r;
+}
+
+/* Both. */
+
+static CUresult lose(struct operation *operation, const char *what, CUresult code)
+{
+        struct job *job = operation->job;
+        int i = operation->i, pid = job->answer.process[i].pid;
+
+        job->is_spoilt[i] = true;
+        store_lose(store_of(operation), pid);
+        (void)job_fail(job, i, VGPU_CHECKPOINT_ERROR_LOST,
+                       code == CUDA_SUCCESS ? "" : "cuCheckpointOperationComplete", code,
+                       "nothing but to kill it is left: the driver cannot undo what it had begun",
+                       "the device memory of process %d could not be %s: %s", pid, what,
+                       code == CUDA_SUCCESS ? operation->problem : driver_error_name(code));
+        return code == CUDA_SUCCESS ? CUDA_ERROR_UNKNOWN : code;
+}
+
+/* Always, and only once: whatever it answers, the driver has let go of the operation. */
+static CUresult finish(struct operation *operation, int r, const char *what)
+{
+        CUresult code = driver.cuCheckpointOperationComplete(operation->info->handle);
+
+        if (r < 0)
+                return lose(operation, what, CUDA_SUCCESS);
+        if (code != CUDA_SUCCESS)
+                return lose(operation, what, code);
+        return CUDA_SUCCESS;
+}
+
+static bool retain_all(const struct job *job)
+{
+        for (unsigned int d = 0; d < job->devices.n; d++)
+                if (contexts_retain(d) != CUDA_SUCCESS)
+                        return false;
+        return true;
+}
+
+static CUresult begin_checkpoint(int pid, CUcheckpointCustomStorageInfo **ret_info)
+{
+        CUcheckpointCheckpointArgs args = { .customStorageInfo_out = ret_info };
+
+        return driver.cuCheckpointProcessCheckpoint(pid, &args);
+}
+
+static bool is_still(int pid, CUprocessState expected)
+{
+        CUprocessState state;
+
+        return driver.cuCheckpointProcessGetState(pid, &state) == CUDA_SUCCESS && state == expected;
+}
+
+/* The driver does not want to, and nothing has happened yet. */
+static CUresult fall_back(struct job *job, int i, CUresult code)
+{
+        struct checkpoint_wire_process *process = &job->answer.process[i];
+
+        store_remove(&job->store[i]);
+        if ((!job->is_undoing && job->request->storage >= CHECKPOINT_STORAGE_MEMORY) ||
+            !is_still(process->pid, CU_PROCESS_STATE_LOCKED))
+                return code;
+        process->storage = VGPU_CHECKPOINT_STORAGE_DRIVER;
+        process->storage_reason = code == CUDA_ERROR_INVALID_CONTEXT ? CHECKPOINT_REASON_CONTEXT
+                                                                     : CHECKPOINT_REASON_REFUSED;
+        return begin_checkpoint(process->pid, NULL);
+}
+
+CUresult storage_checkpoint(struct job *job, int i)
+{
+        struct operation operation = { .job = job, .i = i };
+        struct checkpoint_wire_process *process = &job->answer.process[i];
+        CUresult code;
+
+        if (storage_prepare(job, i) < 0)
+                return CUDA_ERROR_UNKNOWN; /* is noted */
+        if (job->store[i].state != STORE_RESERVED)
+                return begin_checkpoint(process->pid, NULL);
+        code = begin_checkpoint(process->pid, &operation.info);
+        if (code == CUDA_ERROR_INVALID_CONTEXT && retain_all(job))
+                code = begin_checkpoint(process->pid, &operation.info);
+        if (code != CUDA_SUCCESS)
+                return fall_back(job, i, code);
+        if (!operation.info) { /* it knows no such field, and has kept the memory itself */
+                store_remove(&job->store[i]);
+                process->storage = VGPU_CHECKPOINT_STORAGE_DRIVER;
+                process->storage_reason = CHECKPOINT_REASON_REFUSED;
+                return CUDA_SUCCESS;
+        }
+        return finish(&operation, save(&operation), "stored");
+}
+
+static CUresult begin_restore(int pid, CUcheckpointGpuPair *pairs, unsigned int n_pairs,
+                              CUcheckpointCustomStorageInfo **ret_info)
+{
+        CUcheckpointRestoreArgs args = { .customStorageInfo_out = ret_info };
+
+        /* Pairs without a count, or a count without pairs, would crash us. */
+        if (n_pairs > 0) {
+                args.gpuPairs = pairs;
+                args.gpuPairsCount = n_pairs;
+        }
+        return driver.cuCheckpointProcessRestore(pid, &args);
+}
+
+/* It is brought back; but where it was is where it goes when that is undone. */
+static void forget(struct store *store)
+{
+        struct store former = STORE_INIT;
+        char *slash;
+
+        former.place = store->place;
+        memcpy(former.path, store->path, sizeof(former.path));
+        slash = strrchr(former.path, '/');
+        if (slash)
+                *slash = '\0';
+        store_remove(store);
+        *store = former;
+}
+
+CUresult storage_restore(struct job *job, int i, CUcheckpointGpuPair *pairs, unsigned int n_pairs)
+{
+        struct operation operation = { .job = job, .i = i };
+        int pid = job->answer.process[i].pid;
+        CUresult code;
+
+        if (storage_prepare_restore(job, i) < 0)
+                return CUDA_ERROR_UNKNOWN; /* is noted */
+        if (job->store[i].state != STORE_SAVED)
+                return begin_restore(pid, pairs, n_pairs, NULL);
+        code = begin_restore(pid, pairs, n_pairs, &operation.info);
+        if (code == CUDA_ERROR_INVALID_CONTEXT && retain_all(job))
+                code = begin_restore(pid, pairs, n_pairs, &operation.info);
+        if (code != CUDA_SUCCESS)
+                return code;
+        if (!operation.info)
+                return lose(&operation, "brought back", CUDA_ERROR_INVALID_VALUE);
+        code = finish(&operation, load(&operation), "brought back");
+        if (code == CUDA_SUCCESS)
+                forget(&job->store[i]);
+        return code;
+}

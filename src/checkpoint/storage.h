@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CHECKPOINT_STORAGE_H
+#define CHECKPOINT_STORAGE_H
+
+/*
+ * Custom storage, the way of CUDA 13.4: at a checkpoint the driver maps the process' device memory here,
+ * we copy it into a store (store.h), and tell the driver that it is done; a restore mirrors it.
+ *
+ * There is no way back once the driver has mapped it: it cannot be told to forget the operation. So
+ * all that can be found out before is found out before (room, contexts, pinned memory; at a restore,
+ * whether the store is whole), and where it fails before, the driver's own way is still open. What fails
+ * afterwards costs the process its life: the operation is completed all the same, so that the driver
+ * lets go, and the process is marked lost, so that nobody lets it run on with memory that is not its own.
+ */
+
+#include "checkpoint/job.h"
+
+/* storage_sweep() - remove what former actions have left of processes that have ended. */
+void storage_sweep(void);
+
+/* storage_look() - of process @i, whose state was just read: where its memory is, and what is stale. */
+void storage_look(struct job *job, int i);
+
+/* storage_check_kept() - -1 when the driver shall keep what is stored elsewhere already. */
+int storage_check_kept(struct job *job, int i);
+
+/*
+ * storage_prepare() - before the checkpoint of the locked process @i: choose where its memory goes, and
+ * reserve the room. -1 with the failure noted only when somebody has asked for what cannot be done.
+ */
+int storage_prepare(struct job *job, int i);
+
+/*
+ * storage_prepare_restore() - before the restore of a checkpointed process: is its memory there, and
+ * have we what it takes? Takes device memory for contexts, so ask before counting what is left.
+ */
+int storage_prepare_restore(struct job *job, int i);
+
+/* storage_check_lost() - -1 when process @i has lost its device memory in a former action. */
+int storage_check_lost(struct job *job, int i);
+
+/*
+ * storage_checkpoint(), storage_restore() - by a store or the driver's own way. When that costs the
+ * process its life, the failure is noted in the job, and its @is_spoilt is set.
+ */
+CUresult storage_checkpoint(struct job *job, int i);
+CUresult storage_restore(struct job *job, int i, CUcheckpointGpuPair *pairs, unsigned int n_pairs);
+
+/* storage_drop() - give up what is reserved and not used: before others may have the process again. */
+void storage_drop(struct job *job);
+
+/* storage_end() - the job is over: release contexts and pinned memory, too. */
+void storage_end(struct job *job);
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CHECKPOINT_STORE_NOTE_H
+#define CHECKPOINT_STORE_NOTE_H
+
+/* The note on a store: lines of a word and a value. */
+
+#include "checkpoint/store.h"
+
+#define STORE_NOTE_SUFFIX ".storage"
+
+/* store_note_write() - at store->note, in one step; store->state is @state then. */
+int store_note_write(struct store *store, enum store_state state);
+
+/* store_note_read() - all of @store but its lock. Errors: -ENOENT; -EBADMSG. */
+int store_note_read(struct store *store, const char *path);
+
+#endif

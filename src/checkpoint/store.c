@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The directory of a store and its segments. */
+
+#include "checkpoint/store.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/vfs.h>
+
+#include "base/cleanup.h"
+#include "base/fault.h"
+#include "checkpoint/crew.h"
+#include "checkpoint/note.h"
+#include "checkpoint/store-note.h"
+
+#define GENERATION_FILE "generation"
+
+DEFINE_CLEANUP(DIR *, closedir);
+
+/* Memory. */
+
+static uint64_t get_available_memory(void)
+{
+        uint64_t kib = UINT64_MAX >> 10;
+        FILE *file = fopen("/proc/meminfo", "re");
+        char line[128];
+
+        while (file && fgets(line, sizeof(line), file))
+                if (sscanf(line, "MemAvailable: %" SCNu64, &kib) == 1)
+                        break;
+        if (file)
+                fclose(file);
+        return kib << 10;
+}
+
+/* Is it memory, with room for so much? */
+static bool can_hold(const char *path, uint64_t bytes)
+{
+        struct statvfs room;
+        struct statfs kind;
+
+        return statfs(path, &kind) == 0 && kind.f_type == TMPFS_MAGIC &&
+               statvfs(path, &room) == 0 && (uint64_t)room.f_bavail * room.f_frsize >= bytes;
+}
+
+/* Often half of the host's memory; the other one is small, but always there. */
+static int find_memory(char *base, uint64_t bytes)
+{
+        char run[PATHS_MAX];
+
+        if (get_available_memory() < bytes)
+                return -ENOSPC;
+        if (can_hold("/dev/shm", bytes))
+                return paths_join(base, "/dev", "shm");
+        if (paths_run(run) == 0 && can_hold(run, bytes))
+                return paths_join(base, run, "checkpoint");
+        return -ENOSPC;
+}
+
+/* Making one. Who has locked the directory may write the note. */
+
+static void remove_files(int directory)
+{
+        CLEANUP(fd_closep) int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        CLEANUP(closedirp) DIR *files = fd < 0 ? NULL : fdopendir(fd);
+        const struct dirent *entry;
+
+        if (!files)
+                return;
+        (void)TAKE_FD(fd);
+        while ((entry = readdir(files)))
+                if (strncmp(entry->d_name, "GPU-", 4) == 0 ||
+                    strcmp(entry->d_name, GENERATION_FILE) == 0)
+                        (void)unlinkat(directory, entry->d_name, 0);
+}
+
+static int write_generation(struct store *store)
+{
+        char text[20];
+        CLEANUP(fd_closep)
+        int fd = openat(store->directory, GENERATION_FILE, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                        0600);
+
+        if (fd < 0)
+                return -errno;
+        if (getrandom(&store->generation, sizeof(store->generation), 0) < 0)
+                return -errno;
+        snprintf(text, sizeof(text), "%016" PRIx64 "\n", store->generation);
+        return write(fd, text, 17) == 17 ? 0 : -ENOSPC;
+}
+
+static int open_directory(struct store *store)
+{
+        struct stat status;
+
+        store->directory = open(store->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (store->directory < 0)
+                return -errno;
+        if (fstat(store->directory, &status) < 0 || status.st_uid != geteuid())
+                return -EPERM;
+        return flock(store->directory, LOCK_EX | LOCK_NB) < 0 ? -EBUSY : 0;
+}
+
+/* A name that is taken belongs to a former try of the same process, or to another one of now: -EBUSY. */
+static int make_directory(struct store *store)
+{
+        int r;
+
+        if (mkdir(store->path, 0700) < 0 && errno != EEXIST)
+                return -errno;
+        r = open_directory(store);
+        if (r < 0)
+                store->directory = fd_close(store->directory);
+        else
+                remove_files(store->directory);
+        return r;
+}
+
+static int choose_path(struct store *store, int pid, const char *base, uint64_t bytes)
+{
+        char memory[PATHS_MAX], name[NOTE_NAME_MAX], full[NOTE_NAME_MAX + 16];
+        int r = note_name(name, pid);
+
+        if (r == 0 && !base)
+                r = find_memory(memory, bytes);
+        if (r < 0)
+                return r;
+        snprintf(full, sizeof(full), "openvgpu-%s", name);
+        return paths_join(store->path, base ? base : memory, full);
+}
+
+int store_make(struct store *store, int pid, const char *base, uint64_t bytes)
+{
+        char note[PATHS_MAX];
+        int r;
+
+        *store = STORE_INIT;
+        store->place = base ? VGPU_CHECKPOINT_STORAGE_DIRECTORY : VGPU_CHECKPOINT_STORAGE_MEMORY;
+        r = note_path(note, pid, STORE_NOTE_SUFFIX, true);
+        if (r == 0)
+                r = choose_path(store, pid, base, bytes);
+        if (r == 0)
+                r = make_directory(store);
+        if (r < 0) {
+                *store = STORE_INIT;
+                return r;
+        }
+        memcpy(store->note, note, sizeof(note));
+        r = store_note_write(store, STORE_RESERVED); /* before there is anything to be swept */
+        if (r == 0)
+                r = write_generation(store);
+        if (r < 0)
+                store_remove(store);
+        return r;
+}
+
+/* Parts. */
+
+int store_find_part(const struct store *store, const char *uuid)
+{
+        for (unsigned int i = 0; i < store->n_parts; i++)
+                if (strcasecmp(store->part[i].uuid, uuid) == 0)
+                        return (int)i;
+        return -1;
+}
+
+int store_add_part(struct store *store, const char *uuid)
+{
+        struct store_part *part = &store->part[store->n_parts];
+
+        if (store->n_parts == CHECKPOINT_PAIRS_MAX)
+                return -1;
+        *part = (struct store_part){ 0 };
+        snprintf(part->uuid, sizeof(part->uuid), "%s", uuid);
+        return (int)store->n_parts++;
+}
+
+static void name_segment(const struct store *store, unsigned int part, uint64_t segment, char *name,
+                         size_t room)
+{
+        snprintf(name, room, "%s.%06" PRIu64, store->part[part].uuid, segment);
+}
+
+#define SEGMENT_NAME_MAX (DEVICE_UUID_MAX + 24)
+
+int store_open_segment(const struct store *store, unsigned int part, uint64_t segment,
+                       bool is_writing, bool is_direct)
+{
+        int flags = (is_writing ? O_RDWR | O_CREAT : O_RDONLY) | O_NOFOLLOW | O_CLOEXEC;
+        char name[SEGMENT_NAME_MAX];
+        int fd = -1;
+
+        name_segment(store, part, segment, name, sizeof(name));
+        if (is_direct)
+                fd = openat(store->directory, name, flags | O_DIRECT, 0600);
+        if (fd < 0)
+                fd = openat(store->directory, name, flags, 0600);
+        return fd < 0 ? -errno : fd;
+}
+
+struct reservation {
+        struct store *store;
+        unsigned int part;
+        uint64_t bytes;
+        atomic_int error;
+};
+
+static uint64_t min(uint64_t a, uint64_t b)
+{
+        return a < b ? a : b;
+}
+
+static void reserve_segment(void *data, size_t segment, unsigned int member)
+{
+        struct reservation *reservation = data;
+        uint64_t begin = segment * STORE_SEGMENT;
+        CLEANUP(fd_closep) int fd = -1;
+        int r;
+
+        (void)member;
+        if (atomic_load(&reservation->error))
+                return;
+        fd = store_open_segment(reservation->store, reservation->part, segment, true, false);
+        r = fd < 0 ? fd
+                   : -posix_fallocate(fd, 0, (off_t)min(STORE_SEGMENT, reservation->bytes - begin));
+        if (r < 0)
+                atomic_store(&reservation->error, r);
+}
+
+int store_reserve(struct store *store, unsigned int i, uint64_t bytes)
+{
+        struct reservation reservation = { .store = store, .part = i, .bytes = bytes };
+
+        if (bytes <= store->part[i].room)
+                return 0;
+        if (fault_point(store->part[i].room ? "checkpointer.grow" : "checkpointer.reserve"))
+                return -ENOSPC;
+        if (store->place == VGPU_CHECKPOINT_STORAGE_MEMORY &&
+            get_available_memory() < bytes - store->part[i].room)
+                return -ENOSPC;
+        crew_run((bytes + STORE_SEGMENT - 1) / STORE_SEGMENT, reserve_segment, &reservation);
+        if (atomic_load(&reservation.error))
+                return atomic_load(&reservation.error);
+        store->part[i].room = bytes;
+        return 0;
+}
+
+/* What was reserved and is not needed. */
+static void trim(struct store *store)
+{
+        for (unsigned int i = 0; i < store->n_parts; i++) {
+                const struct store_part *part = &store->part[i];
+                uint64_t n = (part->room + STORE_SEGMENT - 1) / STORE_SEGMENT;
+
+                for (uint64_t segment = part->size / STORE_SEGMENT; segment < n; segment++) {
+                        uint64_t left = part->size - segment * STORE_SEGMENT;
+                        char name[SEGMENT_NAME_MAX];
+                        CLEANUP(fd_closep) int fd = -1;
+
+                        name_segment(store, i, segment, name, sizeof(name));
+                        if (segment * STORE_SEGMENT >= part->size) {
+                                (void)unlinkat(store->directory, name, 0);
+                                continue;
+                        }
+                        fd = openat(store->directory, name, O_WRONLY | O_CLOEXEC);
+                        if (fd >= 0)
+                                (void)!ftruncate(fd, (off_t)left);
+                }
+        }
+}
+
+int store_commit(struct store *store)
+{
+        trim(store);
+        return store_note_write(store, STORE_SAVED);
+}
+
+/* Using one. */
+
+static bool has_generation(const struct store *store)
+{
+        CLEANUP(fd_closep)
+        int fd = openat(store->directory, GENERATION_FILE, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        char is[20] = "", shall[20];
+
+        snprintf(shall, sizeof(shall), "%016" PRIx64 "\n", store->generation);
+        return fd >= 0 && read(fd, is, sizeof(is) - 1) == 17 && strcmp(is, shall) == 0;
+}
+
+static int check_segments(const struct store *store, unsigned int part, char *problem, size_t room)
+{
+        uint64_t size = store->part[part].size;
+
+        for (uint64_t begin = 0; begin < size; begin += STORE_SEGMENT) {
+                char name[SEGMENT_NAME_MAX];
+                struct stat status;
+
+                name_segment(store, part, begin / STORE_SEGMENT, name, sizeof(name));
+                if (fstatat(store->directory, name, &status, AT_SYMLINK_NOFOLLOW) < 0 ||
+                    !S_ISREG(status.st_mode)) {
+                        snprintf(problem, room, "%s/%s is missing", store->path, name);
+                        return -ENODATA;
+                }
+                if ((uint64_t)status.st_size != min(STORE_SEGMENT, size - begin)) {
+                        snprintf(problem, room, "%s/%s has %jd bytes, not %" PRIu64, store->path,
+                                 name, (intmax_t)status.st_size, min(STORE_SEGMENT, size - begin));
+                        return -ENODATA;
+                }
+        }
+        return 0;
+}
+
+int store_check(struct store *store, char *problem, size_t room)
+{
+        int r;
+
+        if (store->directory >= 0)
+                return 0; /* checked before, and locked since */
+        r = open_directory(store);
+        if (r == -EBUSY) {
+                snprintf(problem, room, "somebody else is just reading %s", store->path);
+        } else if (r < 0) {
+                snprintf(problem, room, "%s: %s", store->path, strerrordesc_np(-r));
+        } else if (!has_generation(store)) {
+                snprintf(problem, room, "%s is of another checkpoint", store->path);
+                r = -ENODATA;
+        }
+        for (unsigned int i = 0; i < store->n_parts && r == 0; i++)
+                r = check_segments(store, i, problem, room);
+        if (r < 0)
+                store->directory = fd_close(store->directory);
+        return r < 0 && r != -EBUSY ? -ENODATA : r;
+}
+
+int store_spend(struct store *store)
+{
+        return store_note_write(store, STORE_RESERVED);
+}
+
+/* Removing one. */
+
+static void remove_directory(struct store *store)
+{
+        if (store->directory < 0)
+                return;
+        remove_files(store->directory);
+        (void)rmdir(store->path);
+        store->directory = fd_close(store->directory);
+}
+
+void store_remove(struct store *store)
+{
+        remove_directory(store);
+        if (*store->note)
+                (void)unlink(store->note);
+        *store = STORE_INIT;
+}
+
+void store_forget_unlocked(struct store *store)
+{
+        int r = *store->path ? open_directory(store) : -ENOENT;
+
+        if (r != -EBUSY)
+                store_remove(store);
+        store_deinit(store);
+}
+
+void store_lose(struct store *store, int pid)
+{
+        remove_directory(store);
+        if (!*store->note && note_path(store->note, pid, STORE_NOTE_SUFFIX, true) < 0)
+                return;
+        (void)store_note_write(store, STORE_LOST);
+}
+
+void store_deinit(struct store *store)
+{
+        store->directory = fd_close(store->directory);
+}
+
+void store_find(struct store *store, int pid)
+{
+        char path[PATHS_MAX];
+
+        *store = STORE_INIT;
+        if (note_path(path, pid, STORE_NOTE_SUFFIX, false) == 0)
+                (void)store_note_read(store, path);
+}
+
+static void sweep_one(const char *path)
+{
+        struct store store = STORE_INIT;
+
+        if (store_note_read(&store, path) == 0)
+                store_forget_unlocked(&store);
+}
+
+void store_sweep(void)
+{
+        note_sweep(STORE_NOTE_SUFFIX, sweep_one);
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CHECKPOINT_STORE_H
+#define CHECKPOINT_STORE_H
+
+/*
+ * A store: the device memory of one checkpointed process, in files of a directory of its own.
+ *
+ * What was on one device is cut into segments, each a file: several threads write several files at
+ * once, where they would wait for each other in a single one. A note (note.h) tells of the store:
+ *
+ *     reserved   somebody is filling it, or was when he died; worth nothing to others
+ *     saved      whole, and the process' only copy
+ *     lost       there is none, and the process cannot go on
+ *
+ * Who fills a store, or empties it, has locked its directory; a store whose maker has died is not
+ * locked, and is removed by the next one who looks. A generation, in the note and in the directory,
+ * tells a store from another one in its place.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <openvgpu/checkpoint.h>
+
+#include "base/paths.h"
+#include "checkpoint/device.h"
+
+#define STORE_SEGMENT ((uint64_t)256 << 20)
+
+enum store_state { STORE_NONE, STORE_RESERVED, STORE_SAVED, STORE_LOST };
+
+struct store_part {
+        char uuid[DEVICE_UUID_MAX]; /* of the device on which it was */
+        uint64_t room;              /* bytes for which there are segments */
+        uint64_t size;              /* bytes of memory */
+};
+
+struct store {
+        enum store_state state;
+        enum vgpu_checkpoint_storage place;
+        char note[PATHS_MAX];
+        char path[PATHS_MAX];
+        int directory; /* -1: not open; else we have locked it */
+        uint64_t generation;
+        unsigned int n_parts;
+        struct store_part part[CHECKPOINT_PAIRS_MAX];
+};
+
+#define STORE_INIT ((struct store){ .directory = -1 })
+
+/*
+ * store_make() - for process @pid, in a directory below @base, or for NULL in memory that can hold
+ * @bytes. Errors: -ENOSPC, no memory or not enough of it; those of making a directory.
+ */
+int store_make(struct store *store, int pid, const char *base, uint64_t bytes);
+
+/* store_find_part() - the number of that of the device @uuid, which is added; -1: it has none. */
+int store_find_part(const struct store *store, const char *uuid);
+int store_add_part(struct store *store, const char *uuid);
+
+/* store_reserve() - room for @bytes in part @i: really there, not only promised. Errors: -ENOSPC. */
+int store_reserve(struct store *store, unsigned int i, uint64_t bytes);
+
+/* store_open_segment() - for @direct: around the page cache, if the file system can. */
+int store_open_segment(const struct store *store, unsigned int part, uint64_t segment,
+                       bool is_writing, bool is_direct);
+
+/* store_commit() - the parts have their sizes and contents: from here on it counts. */
+int store_commit(struct store *store);
+
+/*
+ * store_find() - that of process @pid; its state is STORE_NONE if there is none
+ * store_check() - is it there, whole and the right one? Locks it. On failure @problem, a text of
+ * @room bytes, says what is wrong. Errors: -ENODATA; -EBUSY, somebody else has it.
+ */
+void store_find(struct store *store, int pid);
+int store_check(struct store *store, char *problem, size_t room);
+
+/* store_spend() - its contents are back, or will be when the driver says so: nobody may use it again. */
+int store_spend(struct store *store);
+
+/* store_remove() - and the note. store_lose() - leave a note that process @pid cannot go on. */
+void store_remove(struct store *store);
+void store_lose(struct store *store, int pid);
+
+/* store_deinit() - let go of it; what is in it stays. */
+void store_deinit(struct store *store);
+
+/* store_forget_unlocked() - remove it, unless somebody is at work on it. */
+void store_forget_unlocked(struct store *store);
+
+/* store_sweep() - remove all whose process has ended. */
+void store_sweep(void);
+
+#endif

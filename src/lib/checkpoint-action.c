@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The actions: what a caller wishes, as a request to the helper. */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+#include "lib/checkpoint-guest.h"
+#include "lib/checkpoint-handle.h"
+
+uint32_t checkpoint_milliseconds(double seconds)
+{
+        double exact = seconds * 1000;
+
+        if (!(exact >= 0 && exact < CHECKPOINT_FOREVER_MS - 1))
+                return CHECKPOINT_FOREVER_MS;
+        return (uint32_t)exact + ((uint32_t)exact < exact);
+}
+
+static int fail_invalid(struct vgpu_checkpoint *checkpoint, const char *what)
+{
+        checkpoint->n_results = 0;
+        return checkpoint_error_set(&checkpoint->error, VGPU_CHECKPOINT_ERROR_INVALID, "", "%s",
+                                    what);
+}
+
+static int set_pairs(struct vgpu_checkpoint *checkpoint, struct checkpoint_wire_request *request,
+                     const struct vgpu_checkpoint_options *options)
+{
+        if (options->n_pairs > CHECKPOINT_PAIRS_MAX)
+                return fail_invalid(checkpoint, "more pairs than a host has devices");
+        if (options->n_pairs > 0 && !options->pairs)
+                return fail_invalid(checkpoint, "a number of pairs, but no pairs");
+        for (size_t i = 0; i < options->n_pairs; i++) {
+                const struct vgpu_checkpoint_pair *pair = &options->pairs[i];
+
+                if (!pair->from || !pair->to || strlen(pair->from) >= CHECKPOINT_DEVICE_MAX ||
+                    strlen(pair->to) >= CHECKPOINT_DEVICE_MAX)
+                        return fail_invalid(checkpoint, "a pair without two devices");
+                strcpy(request->pair[i].from, pair->from);
+                strcpy(request->pair[i].to, pair->to);
+        }
+        request->n_pairs = (uint32_t)options->n_pairs;
+        return 0;
+}
+
+/* What a manager looks after is handled by it: its gate closes first, and its memory moves faster. */
+static int refuse_guests(struct vgpu_checkpoint *checkpoint)
+{
+        char name[CHECKPOINT_GUEST_NAME_MAX], hint[192];
+
+        for (size_t i = 0; i < checkpoint->n; i++) {
+                if (!checkpoint_guest_find(checkpoint->pid[i], name))
+                        continue;
+                checkpoint->n_results = 0;
+                snprintf(hint, sizeof(hint), "use 'vgpu suspend %s' and 'vgpu resume %s'", name,
+                         name);
+                return checkpoint_error_set(&checkpoint->error, VGPU_CHECKPOINT_ERROR_GUEST, hint,
+                                            "process %d is a program of the vGPU %s",
+                                            checkpoint->pid[i], name);
+        }
+        return 0;
+}
+
+/* An absolute path: the helper may have another idea of where it is. */
+static int set_directory(struct vgpu_checkpoint *checkpoint,
+                         struct checkpoint_wire_request *request, const char *path)
+{
+        CLEANUP(freep) char *real = realpath(path, NULL);
+        struct stat status;
+
+        checkpoint->n_results = 0;
+        if (!real || stat(real, &status) < 0 || !S_ISDIR(status.st_mode))
+                return checkpoint_error_set(&checkpoint->error, VGPU_CHECKPOINT_ERROR_INVALID,
+                                            "make it first", "storage: %s: %s", path,
+                                            real ? "not a directory" : strerrordesc_np(errno));
+        if (strlen(real) >= sizeof(request->directory) || strchr(real, '\n'))
+                return fail_invalid(checkpoint, "storage: a path that is too long");
+        strcpy(request->directory, real);
+        request->storage = CHECKPOINT_STORAGE_DIRECTORY;
+        return 0;
+}
+
+static int set_storage(struct vgpu_checkpoint *checkpoint, struct checkpoint_wire_request *request,
+                       const char *storage)
+{
+        static const char *const names[] = { [CHECKPOINT_STORAGE_AUTO] = "auto",
+                                             [CHECKPOINT_STORAGE_DRIVER] = "driver",
+                                             [CHECKPOINT_STORAGE_MEMORY] = "memory" };
+
+        if (!storage)
+                return 0;
+        for (uint32_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+                if (strcmp(names[i], storage) == 0) {
+                        request->storage = i;
+                        return 0;
+                }
+        if (!strchr(storage, '/'))
+                return fail_invalid(checkpoint,
+                                    "storage: auto, driver, memory, or a directory with a slash");
+        return set_directory(checkpoint, request, storage);
+}
+
+static int act(struct vgpu_checkpoint *checkpoint, enum checkpoint_action action,
+               const struct vgpu_checkpoint_options *given)
+{
+        struct vgpu_checkpoint_options options = VGPU_CHECKPOINT_OPTIONS_INIT;
+        struct checkpoint_wire_request request = { .action = action };
+        int r;
+
+        if (given && given->size > sizeof(options))
+                return fail_invalid(checkpoint, "options of a newer version of the library");
+        if (given)
+                memcpy(&options, given, given->size);
+        r = set_pairs(checkpoint, &request, &options);
+        if (r == 0)
+                r = set_storage(checkpoint, &request, options.storage);
+        if (r == 0 && !options.is_forced && action != CHECKPOINT_STATE)
+                r = refuse_guests(checkpoint);
+        if (r < 0)
+                return r;
+        request.timeout_ms = checkpoint_milliseconds(options.timeout_seconds);
+        request.flags = (options.with_children ? CHECKPOINT_WITH_CHILDREN : 0) |
+                        (options.is_careful ? CHECKPOINT_CAREFUL : 0) |
+                        (options.is_forced ? CHECKPOINT_FORCED : 0);
+        return checkpoint_ask(checkpoint, &request);
+}
+
+int vgpu_checkpoint_look(struct vgpu_checkpoint *checkpoint,
+                         const struct vgpu_checkpoint_options *options)
+{
+        return act(checkpoint, CHECKPOINT_STATE, options);
+}
+
+int vgpu_checkpoint_lock(struct vgpu_checkpoint *checkpoint,
+                         const struct vgpu_checkpoint_options *options)
+{
+        return act(checkpoint, CHECKPOINT_LOCK, options);
+}
+
+int vgpu_checkpoint_try_lock(struct vgpu_checkpoint *checkpoint,
+                             const struct vgpu_checkpoint_options *options)
+{
+        int r = act(checkpoint, CHECKPOINT_LOCK, options);
+
+        if (r < 0 && checkpoint->error.value.kind == VGPU_CHECKPOINT_ERROR_TIMED_OUT &&
+            checkpoint->error.value.is_undone)
+                return 0;
+        return r < 0 ? r : 1;
+}
+
+int vgpu_checkpoint_checkpoint(struct vgpu_checkpoint *checkpoint,
+                               const struct vgpu_checkpoint_options *options)
+{
+        return act(checkpoint, CHECKPOINT_CHECKPOINT, options);
+}
+
+int vgpu_checkpoint_restore(struct vgpu_checkpoint *checkpoint,
+                            const struct vgpu_checkpoint_options *options)
+{
+        return act(checkpoint, CHECKPOINT_RESTORE, options);
+}
+
+int vgpu_checkpoint_unlock(struct vgpu_checkpoint *checkpoint,
+                           const struct vgpu_checkpoint_options *options)
+{
+        return act(checkpoint, CHECKPOINT_UNLOCK, options);
+}
+
+int vgpu_checkpoint_suspend(struct vgpu_checkpoint *checkpoint,
+                            const struct vgpu_checkpoint_options *options)
+{
+        return act(checkpoint, CHECKPOINT_SUSPEND, options);
+}
+
+int vgpu_checkpoint_resume(struct vgpu_checkpoint *checkpoint,
+                           const struct vgpu_checkpoint_options *options)
+{
+        return act(checkpoint, CHECKPOINT_RESUME, options);
+}
+
+int vgpu_checkpoint_toggle(struct vgpu_checkpoint *checkpoint,
+                           const struct vgpu_checkpoint_options *options)
+{
+        return act(checkpoint, CHECKPOINT_TOGGLE, options);
+}

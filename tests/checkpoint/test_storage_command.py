@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""vgpu checkpoint with a driver of CUDA 13.4: where device memory goes, what is told of it.
+
+The programs are named as for test_command.py, whose class makes the guests.
+"""
+import json
+import os
+import shutil
+import unittest
+
+from test_command import Command
+
+
+class Storage(unittest.TestCase):
+    def setUp(self):
+        if shutil.disk_usage("/dev/shm").free < 2 << 30:
+            self.skipTest("/dev/shm has less than 2 GiB left")
+        self.command = Command()
+        self.command.setUp()
+        self.addCleanup(self.command.doCleanups)
+        self.command.environment["OPENVGPU_SIM_CUDA"] = "13040"
+        self.folder = self.command.root / "folder"
+        self.folder.mkdir()
+
+    def vgpu(self, *words, **variables):
+        code, out, err = self.command.vgpu(*words, "--json", **variables)
+        self.assertEqual(code, 0, err)
+        return json.loads(out)["processes"][0]
+
+    def test_what_is_told(self):
+        pid = self.command.guest("idle").pid
+        done = self.vgpu("suspend", pid)
+        self.assertEqual((done["storage"], done["storage_reason"]), ("memory", ""))
+        self.assertEqual(self.vgpu("state", pid)["storage"], "memory")
+        self.assertEqual(self.vgpu("resume", pid)["storage"], "memory")
+        self.assertEqual(self.vgpu("state", pid)["storage"], "")
+        done = self.vgpu("suspend", pid, OPENVGPU_SIM_CUDA="13000")
+        self.assertEqual(done["storage"], "driver")
+        self.assertIn("13.4", done["storage_reason"])
+        self.assertEqual(self.vgpu("resume", pid)["storage"], "driver")
+
+    def test_a_directory_that_is_named(self):
+        pid = self.command.guest("idle").pid
+        os.chdir(self.command.root)
+        self.addCleanup(os.chdir, "/")
+        self.assertEqual(self.vgpu("suspend", pid, "--storage", "./folder")["storage"], "directory")
+        self.assertEqual(len(list(self.folder.iterdir())), 1)
+        os.chdir("/")
+        self.assertEqual(self.vgpu("resume", pid)["storage"], "directory")
+        self.assertEqual(list(self.folder.iterdir()), [])
+
+    def test_wrong_words(self):
+        pid = self.command.guest("idle").pid
+        self.assertEqual(self.command.vgpu("suspend", pid, "--storage", "folder")[0], 2)
+        self.assertEqual(self.command.vgpu("suspend", pid, "--storage", "/nonexistent/x")[0], 2)
+        self.assertEqual(self.command.vgpu("lock", pid, "--storage", "memory")[0], 2)
+        self.assertEqual(self.command.vgpu("resume", pid, "--storage", "memory")[0], 2)
+        self.assertEqual(self.command.vgpu("state", pid), (0, "running\n", ""))
+
+    def test_a_member_of_a_launch_job_takes_the_drivers_way(self):
+        self.command.environment["CUDA_CHECKPOINT_JOB_FILE"] = "/proc/self/fd/9"
+        pid = self.command.guest("idle").pid
+        del self.command.environment["CUDA_CHECKPOINT_JOB_FILE"]
+        done = self.vgpu("suspend", pid)
+        self.assertEqual(done["storage"], "driver")
+        self.assertIn("CUDA_CHECKPOINT_JOB_FILE", done["storage_reason"])
+        self.assertEqual(self.vgpu("resume", pid)["storage"], "driver")
+        self.assertEqual(self.command.vgpu("suspend", pid, "--storage", "memory")[0], 1)
+
+    def test_a_lost_process_is_told_by_the_exit_status(self):
+        pid = self.command.guest("idle").pid
+        code, _, err = self.command.vgpu("suspend", pid, OPENVGPU_FAULT="checkpointer.write=fail")
+        self.assertEqual(code, 5, err)
+        self.assertIn(f"the device memory of process {pid} could not be stored", err)
+        self.assertIn("hint: nothing but to kill it is left", err)
+        code, _, err = self.command.vgpu("resume", pid)
+        self.assertEqual(code, 5, err)
+        self.assertIn("has lost its device memory", err)
+
+    def test_nvidias_tool_leaves_it_in_the_process_for_criu(self):
+        pid = self.command.guest("idle").pid
+        self.assertEqual(self.command.tool("--toggle", "--pid", pid)[0], 0)
+        self.assertEqual(self.vgpu("state", pid)["storage"], "")
+        self.assertFalse((self.command.root / "run" / "checkpoint").exists() and
+                         list((self.command.root / "run" / "checkpoint").glob("*.storage")))
+        self.assertEqual(self.command.tool("--toggle", "--pid", pid)[0], 0)
+        self.vgpu("suspend", pid)
+        self.assertEqual(self.command.tool("--toggle", "--pid", pid)[0], 0)
+        self.assertEqual(self.command.vgpu("state", pid), (0, "running\n", ""))
+
+
+if __name__ == "__main__":
+    unittest.main(defaultTest="Storage")
