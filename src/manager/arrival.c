@@ -2,18 +2,18 @@
 #include "manager/arrival.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/size.h"
+#include "board/kind.h"
 #include "manager/copies.h"
 #include "manager/custody.h"
 #include "manager/departure.h"
-#include "manager/facts.h"
 #include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
+#include "manager/publisher.h"
 
 /*
  * Of a device that shall take a process there must be this much free besides the process' memory,
@@ -43,26 +43,22 @@ int arrival_check_promise(const struct operation *operation, struct failure *fai
         return device_check_room(operation->target, instance->frame_buffer, instance, failure);
 }
 
-/* As is_same_kind() in nvml/metadata.c does with what the board says of both. */
-static bool is_same_kind(const struct device *a, const struct device *b)
-{
-        struct board_device_detail a_detail, b_detail;
-        struct board_device from, to;
-
-        facts_of_device(&from, a);
-        facts_of_device(&to, b);
-        facts_of_device_detail(&a_detail, a, &from);
-        facts_of_device_detail(&b_detail, b, &to);
-        return from.pci_device_id == to.pci_device_id &&
-               from.pci_subsystem_id == to.pci_subsystem_id && from.is_sriov == to.is_sriov &&
-               from.ecc == to.ecc && strcmp(a_detail.metadata_text, b_detail.metadata_text) == 0;
-}
-
+/* By what the board says of both, and so as NVML's library answers for their metadata. */
 int arrival_check_kind(const struct operation *operation, struct failure *failure)
 {
         const struct device *from = operation->instance->device, *to = operation->target;
+        const struct board *board = publisher_get_board(from->manager->publisher);
+        struct board_kind from_kind, to_kind;
+        struct board_device record;
 
-        if (from == to || is_same_kind(from, to))
+        if (from == to)
+                return 0;
+        if (board_read_device(board, to->index, &record) && !record.can_migrate)
+                return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose another device",
+                                   "vGPU %s cannot move to device %u: no vGPU can move there",
+                                   operation->instance->name, to->index);
+        if (board_read_kind(board, from->index, &from_kind) &&
+            board_read_kind(board, to->index, &to_kind) && board_is_same_kind(&from_kind, &to_kind))
                 return 0;
         return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose a device of the same kind",
                            "vGPU %s cannot move from device %u (%s) to device %u (%s): they are "

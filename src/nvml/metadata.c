@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "board/kind.h"
 #include "nvml/answer.h"
 #include "nvml/site.h"
 #include "nvml/slots.h"
@@ -50,18 +51,18 @@ _Static_assert(sizeof(struct opaque) == 260, "four bytes are in the declared str
 #define DEVICE_METADATA_SIZE \
         ((unsigned int)(offsetof(nvmlVgpuPgpuMetadata_t, opaqueData) + sizeof(struct opaque)))
 
-static struct opaque describe(const struct board *board, const struct board_device *device)
+static struct opaque describe(const struct board *board, uint32_t device)
 {
-        struct opaque opaque = { .magic = OPAQUE_MAGIC,
-                                 .version = METADATA_VERSION,
-                                 .pci_device_id = device->pci_device_id,
-                                 .pci_subsystem_id = device->pci_subsystem_id,
-                                 .is_sriov = device->is_sriov,
-                                 .ecc = device->ecc };
-        struct board_device_detail detail;
+        struct opaque opaque = { .magic = OPAQUE_MAGIC, .version = METADATA_VERSION };
+        struct board_kind kind;
 
-        if (board_read_device_detail(board, device->index, &detail))
-                snprintf(opaque.kind, sizeof(opaque.kind), "%.127s", detail.metadata_text);
+        if (!board_read_kind(board, device, &kind))
+                return opaque;
+        opaque.pci_device_id = kind.pci_device_id;
+        opaque.pci_subsystem_id = kind.pci_subsystem_id;
+        opaque.is_sriov = kind.is_sriov;
+        opaque.ecc = kind.ecc;
+        memcpy(opaque.kind, kind.text, sizeof(opaque.kind));
         return opaque;
 }
 
@@ -115,7 +116,6 @@ nvmlReturn_t our_nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t id, nvmlVgpuMeta
         nvmlVgpuMetadata_t head = { .version = METADATA_VERSION,
                                     .opaqueDataSize = sizeof(struct opaque) };
         struct view_instance instance;
-        struct board_device device;
         struct opaque opaque;
         nvmlReturn_t r;
 
@@ -126,12 +126,10 @@ nvmlReturn_t our_nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t id, nvmlVgpuMeta
         r = view_instance(&instance, id, metadata);
         if (r != NVML_SUCCESS)
                 return r;
-        if (!board_read_device(instance.board, instance.value.device, &device))
-                return NVML_ERROR_NOT_FOUND;
 
         describe_guest(&head, &instance);
         answer_text(head.hostDriverVersion, sizeof(head.hostDriverVersion), view_driver_name());
-        opaque = describe(instance.board, &device);
+        opaque = describe(instance.board, instance.value.device);
         describe_instance(&opaque, &instance);
         memcpy(metadata, &head, offsetof(nvmlVgpuMetadata_t, opaqueData));
         memcpy((char *)metadata + offsetof(nvmlVgpuMetadata_t, opaqueData), &opaque,
@@ -162,7 +160,7 @@ nvmlReturn_t our_nvmlDeviceGetVgpuMetadata(nvmlDevice_t handle, nvmlVgpuPgpuMeta
                 head.hostSupportedVgpuRange =
                         (nvmlVgpuVersion_t){ host.current_min, host.current_max };
         answer_text(head.hostDriverVersion, sizeof(head.hostDriverVersion), view_driver_name());
-        opaque = describe(site.board, &site.device);
+        opaque = describe(site.board, site.device.index);
         memcpy(metadata, &head, offsetof(nvmlVgpuPgpuMetadata_t, opaqueData));
         memcpy((char *)metadata + offsetof(nvmlVgpuPgpuMetadata_t, opaqueData), &opaque,
                sizeof(opaque));
@@ -198,11 +196,24 @@ static bool read_opaque(struct opaque *ret_opaque, const char *from, unsigned in
         return ret_opaque->magic == OPAQUE_MAGIC && ret_opaque->version == METADATA_VERSION;
 }
 
+static struct board_kind get_kind(const struct opaque *opaque)
+{
+        struct board_kind kind = {
+                .pci_device_id = opaque->pci_device_id,
+                .pci_subsystem_id = opaque->pci_subsystem_id,
+                .is_sriov = opaque->is_sriov,
+                .ecc = opaque->ecc,
+        };
+
+        memcpy(kind.text, opaque->kind, sizeof(kind.text));
+        return kind;
+}
+
 static bool is_same_kind(const struct opaque *from, const struct opaque *to)
 {
-        return from->pci_device_id == to->pci_device_id &&
-               from->pci_subsystem_id == to->pci_subsystem_id && from->is_sriov == to->is_sriov &&
-               from->ecc == to->ecc && strncmp(from->kind, to->kind, sizeof(from->kind)) == 0;
+        struct board_kind a = get_kind(from), b = get_kind(to);
+
+        return board_is_same_kind(&a, &b);
 }
 
 /* What stands in the way, or NVML_VGPU_COMPATIBILITY_LIMIT_NONE; the first of several. */
