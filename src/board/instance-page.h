@@ -83,7 +83,8 @@ struct instance_page_slot {
         _Atomic uint64_t n_refused;  /* allocations over the quota */
         _Atomic uint64_t n_launches; /* kernels, graphs, host functions */
         _Atomic uint32_t work;       /* enum instance_page_work */
-        uint32_t reserved[3];
+        _Atomic uint32_t holds;      /* bits, as a gate says them in CLOSED: GATE_HOLDS_* */
+        uint32_t reserved[2];        /* 0 */
 };
 
 struct instance_page {

@@ -75,6 +75,12 @@ struct board_instance {
         char name[BOARD_NAME_MAX];   /* of the vGPU */
 };
 
+/* Bits of board_vm.uses; a blob of metadata from elsewhere may have others, which say the same. */
+enum board_use {
+        BOARD_USES_MANAGED = 1 << 0,  /* memory that the device shares with the host */
+        BOARD_USES_IMPORTED = 1 << 1, /* memory of another process */
+};
+
 enum board_vm_id { BOARD_VM_DOMAIN = 0, BOARD_VM_UUID };
 
 struct board_vm {
@@ -86,7 +92,7 @@ struct board_vm {
         char driver_version[BOARD_TEXT_MAX]; /* "": none is installed */
         char mdev_uuid[BOARD_UUID_MAX];      /* "": no mediated device */
         char pci_bus_id[BOARD_LABEL_MAX];    /* in the machine, "00000000:02:04.0"; "": unknown */
-        uint64_t uses; /* bits of what stands in the way of a move elsewhere; 0: nothing */
+        uint64_t uses; /* bits of what stands in the way of a move elsewhere: enum board_use */
 };
 
 #endif

@@ -16,11 +16,10 @@
 #include "gate/caller.h"
 #include "gate/drain.h"
 #include "gate/entry.h"
-#include "gate/holding.h"
-#include "gate/hook.h"
 #include "gate/link.h"
 #include "gate/log.h"
 #include "gate/move.h"
+#include "gate/quota.h"
 #include "gate/turns.h"
 
 /* How long to wait before a manager is looked for again; doubled up to the last. */
@@ -85,17 +84,6 @@ static int close_gate(uint32_t timeout_ms, const char **ret_call, CUresult *ret_
         return r;
 }
 
-static uint32_t holds(void)
-{
-        uint32_t holds = 0;
-
-        if (holding_count(HOLDING_MANAGED) > 0)
-                holds |= GATE_HOLDS_MANAGED;
-        if (holding_count(HOLDING_IMPORTED) > 0 || hook_n_imported() > 0)
-                holds |= GATE_HOLDS_IMPORTED;
-        return holds;
-}
-
 static int on_close(const union message *message, int *fds)
 {
         struct gate_closed closed = { .error = 0 };
@@ -118,7 +106,7 @@ static int on_close(const union message *message, int *fds)
                 closed.movable_bytes = all.bytes;
                 closed.n_allocations = all.count;
         }
-        closed.holds = holds();
+        closed.holds = quota_get_holds();
         if (r < 0)
                 strncpy(closed.call, call, sizeof(closed.call) - 1);
         return link_send(agent.socket, GATE_CLOSED, &closed, sizeof(closed), NULL, 0);

@@ -8,6 +8,7 @@
 #include "gate/entry.h"
 #include "gate/hash.h"
 #include "gate/quota.h"
+#include "wire/gate.h"
 
 struct holding {
         struct hash_node node; /* first: a node's address is its holding's */
@@ -19,7 +20,6 @@ struct holding {
 static struct {
         pthread_mutex_t lock;
         struct hash by_key[HOLDING_KINDS];
-        uint64_t count[HOLDING_KINDS];
 } holdings = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 struct holding *holding_new(enum holding_kind kind, uint64_t bytes)
@@ -39,8 +39,17 @@ static void insert(struct holding *holding, uint64_t key)
 {
         pthread_mutex_lock(&holdings.lock);
         hash_add(&holdings.by_key[holding->kind], &holding->node, key);
-        holdings.count[holding->kind]++;
         pthread_mutex_unlock(&holdings.lock);
+}
+
+/* So many more. */
+static void count(const struct holding *holding, int n)
+{
+        if (holding->kind == HOLDING_MANAGED)
+                quota_count_holds(GATE_HOLDS_MANAGED, n);
+        if (holding->kind == HOLDING_IMPORTED)
+                quota_count_holds(GATE_HOLDS_IMPORTED, n);
+        quota_count_allocations(n);
 }
 
 static void drop(struct holding *holding)
@@ -56,15 +65,14 @@ CUresult holding_keep(struct holding *holding, CUresult result, uint64_t key)
                 return result;
         }
         DRIVER(cuCtxGetCurrent)(&holding->context);
+        count(holding, 1); /* first: once it can be found, another thread may free it */
         insert(holding, key);
-        quota_count_allocations(1);
         return CUDA_SUCCESS;
 }
 
 static void unlink_locked(struct holding *holding)
 {
         hash_remove(&holdings.by_key[holding->kind], &holding->node);
-        holdings.count[holding->kind]--;
 }
 
 struct holding *holding_take(enum holding_kind kind, uint64_t key)
@@ -87,8 +95,8 @@ CUresult holding_settle(struct holding *holding, CUresult result)
                 insert(holding, holding->node.key);
                 return result;
         }
+        count(holding, -1);
         drop(holding);
-        quota_count_allocations(-1);
         return CUDA_SUCCESS;
 }
 
@@ -120,19 +128,8 @@ void holding_drop_context(CUcontext context)
         } while (holding);
 }
 
-uint64_t holding_count(enum holding_kind kind)
-{
-        uint64_t count;
-
-        pthread_mutex_lock(&holdings.lock);
-        count = holdings.count[kind];
-        pthread_mutex_unlock(&holdings.lock);
-        return count;
-}
-
 void holding_forget(void)
 {
         pthread_mutex_init(&holdings.lock, NULL);
         memset(holdings.by_key, 0, sizeof(holdings.by_key));
-        memset(holdings.count, 0, sizeof(holdings.count));
 }

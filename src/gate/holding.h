@@ -50,9 +50,6 @@ CUresult holding_settle(struct holding *holding, CUresult result);
 /* holding_drop_context() - @context is gone with all that was made while it was current. */
 void holding_drop_context(CUcontext context);
 
-/* holding_count() - how many of a kind there are. */
-uint64_t holding_count(enum holding_kind kind);
-
 /* holding_forget() - in the child of a fork. */
 void holding_forget(void);
 

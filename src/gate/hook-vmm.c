@@ -16,6 +16,7 @@
 #include "gate/hook.h"
 #include "gate/memory.h"
 #include "gate/quota.h"
+#include "wire/gate.h"
 
 struct physical {
         struct hash_node by_handle; /* first */
@@ -34,7 +35,6 @@ struct view {                        /* a mapping of the application's */
 static struct {
         pthread_mutex_t lock;
         struct hash physicals, views;
-        size_t n_imported;
 } vmm = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct physical *find_locked(CUmemGenericAllocationHandle handle)
@@ -47,7 +47,8 @@ static void settle_locked(struct physical *physical)
 {
         if (physical->n_handles > 0 || physical->n_mappings > 0)
                 return;
-        vmm.n_imported -= physical->is_imported;
+        if (physical->is_imported)
+                quota_count_holds(GATE_HOLDS_IMPORTED, -1);
         quota_refund(INSTANCE_PAGE_FIXED, physical->bytes);
         quota_count_allocations(-1);
         free(physical);
@@ -76,7 +77,8 @@ static CUresult physical_keep(struct physical *physical, CUresult result,
         pthread_mutex_lock(&vmm.lock);
         physical->n_handles = 1;
         hash_add(&vmm.physicals, &physical->by_handle, handle);
-        vmm.n_imported += physical->is_imported;
+        if (physical->is_imported)
+                quota_count_holds(GATE_HOLDS_IMPORTED, 1);
         pthread_mutex_unlock(&vmm.lock);
         quota_count_allocations(1);
         return CUDA_SUCCESS;
@@ -281,20 +283,9 @@ CUresult our_cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessD
                        : DRIVER(cuMemSetAccess)(pointer, size, access, count);
 }
 
-size_t hook_n_imported(void)
-{
-        size_t n;
-
-        pthread_mutex_lock(&vmm.lock);
-        n = vmm.n_imported;
-        pthread_mutex_unlock(&vmm.lock);
-        return n;
-}
-
 void hook_forget(void)
 {
         pthread_mutex_init(&vmm.lock, NULL);
         memset(&vmm.physicals, 0, sizeof(vmm.physicals));
         memset(&vmm.views, 0, sizeof(vmm.views));
-        vmm.n_imported = 0;
 }

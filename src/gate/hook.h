@@ -12,9 +12,6 @@
 CUresult hook_allocate_of_driver(CUdeviceptr *pointer, size_t size);
 CUresult hook_free_of_driver(CUdeviceptr pointer);
 
-/* hook_n_imported() - mapped or held memory of other processes, through the virtual-memory calls. */
-size_t hook_n_imported(void);
-
 /* hook_forget() - in the child of a fork. */
 void hook_forget(void);
 

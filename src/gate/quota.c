@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "wire/gate.h"
 
 static struct instance_page_slot no_slot; /* counts when there is no manager */
 
@@ -28,6 +29,7 @@ static struct {
         uint32_t slot_number;
         uint64_t used[INSTANCE_PAGE_KINDS];
         uint64_t n_allocations;
+        uint64_t n_managed, n_imported;
 } quota = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .slot = &no_slot };
 
 static void page_lock(short type)
@@ -87,6 +89,12 @@ static uint64_t left(void)
         return used < all ? all - used : 0;
 }
 
+static uint32_t holds(void)
+{
+        return (quota.n_managed > 0 ? GATE_HOLDS_MANAGED : 0) |
+               (quota.n_imported > 0 ? GATE_HOLDS_IMPORTED : 0);
+}
+
 static void publish(void)
 {
         struct instance_page_slot *slot = atomic_load(&quota.slot);
@@ -95,6 +103,7 @@ static void publish(void)
         for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
                 atomic_store_explicit(&slot->used[kind], quota.used[kind], memory_order_relaxed);
         atomic_store_explicit(&slot->n_allocations, quota.n_allocations, memory_order_relaxed);
+        atomic_store_explicit(&slot->holds, holds(), memory_order_relaxed);
         if (sum > atomic_load_explicit(&slot->peak, memory_order_relaxed))
                 atomic_store_explicit(&slot->peak, sum, memory_order_relaxed);
 }
@@ -140,6 +149,26 @@ void quota_count_allocations(int64_t n)
         quota.n_allocations += (uint64_t)n;
         publish();
         pthread_mutex_unlock(&quota.lock);
+}
+
+void quota_count_holds(uint32_t bit, int n)
+{
+        uint64_t *count = bit == GATE_HOLDS_MANAGED ? &quota.n_managed : &quota.n_imported;
+
+        pthread_mutex_lock(&quota.lock);
+        *count += (uint64_t)(int64_t)n;
+        publish();
+        pthread_mutex_unlock(&quota.lock);
+}
+
+uint32_t quota_get_holds(void)
+{
+        uint32_t bits;
+
+        pthread_mutex_lock(&quota.lock);
+        bits = holds();
+        pthread_mutex_unlock(&quota.lock);
+        return bits;
 }
 
 void quota_count_launches(uint64_t n)
@@ -244,5 +273,5 @@ void quota_forget(void)
         quota.fd = fd_close(quota.fd);
         atomic_store(&quota.slot, &no_slot);
         memset(quota.used, 0, sizeof(quota.used));
-        quota.n_allocations = 0;
+        quota.n_allocations = quota.n_managed = quota.n_imported = 0;
 }

@@ -30,6 +30,14 @@ void quota_move(enum instance_page_kind from, enum instance_page_kind to, uint64
 /* quota_count_allocations() - @n more, or with a negative @n fewer, live allocations. */
 void quota_count_allocations(int64_t n);
 
+/*
+ * quota_count_holds() - @n more, or with a negative @n fewer, of what keeps the driver from
+ * checkpointing the process; @bit is a GATE_HOLDS_*. quota_get_holds() - those bits of which there is
+ * any: what the instance page says, too.
+ */
+void quota_count_holds(uint32_t bit, int n);
+uint32_t quota_get_holds(void);
+
 /* quota_count_launches() - @n more kernels, graphs and host functions were launched. */
 void quota_count_launches(uint64_t n);
 

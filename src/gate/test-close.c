@@ -178,24 +178,43 @@ FAKE_TEST(test_a_thread_that_waits_in_the_driver_is_named)
 
 FAKE_TEST(test_managed_and_imported_memory_are_reported)
 {
+        struct instance_page *page = fake_guest_start(GIB);
         CUmemGenericAllocationHandle handle;
         CUdeviceptr pointer;
 
-        fake_guest_start(GIB);
         fake_guest_fill();
         check(fake_close(FAKE_GUEST_TIMEOUT_MS).holds == 0);
+        check(page->slot[FAKE_SLOT].holds == 0);
         fake_guest_command(GATE_EXPORT);
         fake_guest_command(GATE_OPEN);
         check(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fake_memory.fd[0], 1) ==
               CUDA_SUCCESS);
+        check(page->slot[FAKE_SLOT].holds == GATE_HOLDS_IMPORTED);
         check(fake_close(FAKE_GUEST_TIMEOUT_MS).holds == GATE_HOLDS_IMPORTED);
         fake_guest_command(GATE_OPEN);
-        check(cuMemRelease(handle) == CUDA_SUCCESS);
         check(cuMemAllocManaged(&pointer, MIB, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+        check(page->slot[FAKE_SLOT].holds == (GATE_HOLDS_IMPORTED | GATE_HOLDS_MANAGED));
+        check(cuMemRelease(handle) == CUDA_SUCCESS);
+        check(page->slot[FAKE_SLOT].holds == GATE_HOLDS_MANAGED);
         check(fake_close(FAKE_GUEST_TIMEOUT_MS).holds == GATE_HOLDS_MANAGED);
         fake_guest_command(GATE_OPEN);
         check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+        check(page->slot[FAKE_SLOT].holds == 0);
         check(fake_close(FAKE_GUEST_TIMEOUT_MS).holds == 0);
+}
+
+FAKE_TEST(test_what_a_context_takes_with_it_is_held_no_more)
+{
+        struct instance_page *page = fake_guest_start(GIB);
+        CUdeviceptr pointer;
+        CUcontext context;
+
+        check(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
+        check(cuMemAllocManaged(&pointer, MIB, CU_MEM_ATTACH_GLOBAL) == CUDA_SUCCESS);
+        check(page->slot[FAKE_SLOT].holds == GATE_HOLDS_MANAGED);
+        check(cuMemAllocManaged(&pointer, (size_t)1 << 50, CU_MEM_ATTACH_GLOBAL) != CUDA_SUCCESS);
+        check(cuCtxDestroy_v2(context) == CUDA_SUCCESS);
+        check(page->slot[FAKE_SLOT].holds == 0);
 }
 
 /* Captures. */
@@ -235,6 +254,7 @@ int main(void)
                         test_a_call_that_does_not_return_times_out_by_name_and_the_guest_goes_on),
                 cmocka_unit_test(test_a_thread_that_waits_in_the_driver_is_named),
                 cmocka_unit_test(test_managed_and_imported_memory_are_reported),
+                cmocka_unit_test(test_what_a_context_takes_with_it_is_held_no_more),
                 cmocka_unit_test(test_closing_waits_for_a_capture_and_does_not_ruin_it),
         };
 

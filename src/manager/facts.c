@@ -155,7 +155,6 @@ void facts_of_instance(struct board_instance *ret_record, const struct instance 
                 .ecc = BOARD_NONE,
                 .accounting = 1,
                 .encoder_capacity = instance->encoder_capacity,
-                .vgpu_version = FACTS_VGPU_VERSION,
                 .can_migrate = 1,
                 .frame_buffer_quota = instance->frame_buffer,
                 .frame_buffer_used = instance_get_used(instance),
@@ -171,11 +170,30 @@ void facts_of_instance(struct board_instance *ret_record, const struct instance 
         snprintf(ret_record->name, sizeof(ret_record->name), "%s", instance->name);
 }
 
+/* The same words of the gates for which vgpud refuses to suspend or to move (gates.c). */
+static uint64_t get_uses(const struct instance *instance)
+{
+        const struct guest *guest;
+        uint64_t uses = 0;
+
+        list_for_each(guest, &instance->guests, link) {
+                struct page_use use;
+
+                if (guest->is_dead || guest->slot == UINT32_MAX)
+                        continue;
+                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+                uses |= (use.holds & GATE_HOLDS_MANAGED ? BOARD_USES_MANAGED : 0) |
+                        (use.holds & GATE_HOLDS_IMPORTED ? BOARD_USES_IMPORTED : 0);
+        }
+        return uses;
+}
+
 void facts_of_vm(struct board_vm *ret_record, const struct instance *instance)
 {
         *ret_record = (struct board_vm){
                 .id_kind = BOARD_VM_DOMAIN,
                 .licence_expiry = { .status = BOARD_EXPIRY_PERMANENT },
+                .uses = get_uses(instance),
         };
         snprintf(ret_record->id, sizeof(ret_record->id), "%u", (unsigned int)instance->owner);
         snprintf(ret_record->name, sizeof(ret_record->name), "%s", instance->name);

@@ -32,6 +32,7 @@ static void clear_slot(struct instance_page_slot *slot)
         atomic_store(&slot->n_allocations, 0);
         atomic_store(&slot->n_refused, 0);
         atomic_store(&slot->n_launches, 0);
+        atomic_store(&slot->holds, 0);
 }
 
 void page_mend(struct page *page)
@@ -137,5 +138,6 @@ void page_read(const struct page *page, uint32_t slot, uint64_t limit, struct pa
                 .fixed = read_limited(&from->used[INSTANCE_PAGE_FIXED], limit - movable),
                 .peak = read_limited(&from->peak, limit),
                 .launches = read_limited(&from->n_launches, INT64_MAX),
+                .holds = atomic_load_explicit(&from->holds, memory_order_relaxed),
         };
 }

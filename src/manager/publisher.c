@@ -147,6 +147,7 @@ static void write_instance(struct publisher *publisher, struct instance *instanc
 {
         struct board *board = publisher->board;
         struct board_instance record;
+        struct board_host host;
         struct board_vm vm;
 
         instance->board_slot = take_slot(publisher, publisher->instance_round, BOARD_INSTANCES_MAX,
@@ -156,6 +157,8 @@ static void write_instance(struct publisher *publisher, struct instance *instanc
         facts_of_instance(&record, instance);
         record.type_id = catalog_type_of_quota(board, board_site_of_device(record.device),
                                                record.frame_buffer_quota);
+        if (board_read_host(board, 0, &host)) /* a guest's driver is the host's */
+                record.vgpu_version = host.current_max;
         place(publisher, instance, &record);
         board_write_instance(board, instance->board_slot, &record);
         facts_of_vm(&vm, instance);

@@ -157,6 +157,21 @@ static int parse_type_name(struct reader *reader, const json_t *value, void *to)
         return 0;
 }
 
+static int parse_use(struct reader *reader, const json_t *value, void *to)
+{
+        static const struct choice uses[] = {
+                { "managed memory", BOARD_USES_MANAGED },
+                { "imported memory", BOARD_USES_IMPORTED },
+                { 0 },
+        };
+        struct scenario_vgpu *vgpu = to;
+        uint32_t use = 0;
+        int r = reader_choice(reader, value, uses, &use);
+
+        vgpu->vm.uses |= use;
+        return r;
+}
+
 static const struct field fields[] = {
         { .name = "name",
           .is_required = true,
@@ -181,6 +196,7 @@ static const struct field fields[] = {
         { .name = "ecc", .kind = FIELD_SWITCH, VGPU(ecc) },
         { .name = "accounting", .kind = FIELD_SWITCH, VGPU(accounting) },
         { .name = "can_migrate", .kind = FIELD_SWITCH, VGPU(can_migrate) },
+        { .name = "uses", .kind = FIELD_LIST, .read = parse_use },
         { .name = "encoder_capacity", .kind = FIELD_NUMBER, .max = 100, VGPU(encoder_capacity) },
         { .name = "runtime_state_size", .kind = FIELD_SIZE, VGPU(runtime_state_size) },
         { .name = "memory", .kind = FIELD_OTHER, .read = curve_read_size, VGPU(memory) },

@@ -83,6 +83,17 @@ class Guest:
             return self.steps() > before
         until(look, "a step", PATIENCE, self.context)
 
+    def hold(self, what):
+        """Tell a guest-hold, and wait until it does."""
+        before = self.lines.count(what)
+        self.process.stdin.write(what + "\n")
+        self.process.stdin.flush()
+
+        def look():
+            assert self.process.poll() is None, f"the guest ended\n{self.context()}"
+            return self.lines.count(what) > before
+        until(look, f"the guest to hold {what}", PATIENCE, self.context)
+
     def is_alive(self):
         return self.process.poll() is None
 

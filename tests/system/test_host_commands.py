@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The commands that ask NVML, over our own library and a real vgpud."""
+import json
 import os
 import re
 import unittest
@@ -82,20 +83,43 @@ class OneKind(case.Case):
         check_metadata(self, self.host, live=True)
         self.host.vgpu("migrate", "train", "--device", "1")
 
+    def test_what_a_process_holds_may_keep_it_where_it_is(self):
+        self.host.create("train", "512M")
+        guest = self.host.run("train", "guest-hold").wait_ready()
+        guest.hold("device")
+        wait_shown(self.host, 16 * MIB)
+        check_metadata(self, self.host, live=True)
+        for what in ("managed", "imported"):
+            with self.subTest(what):
+                guest.hold(what)
+                until(lambda: "other" in metadata(self.host)["limited_by"], "NVML to know of it")
+                check_metadata(self, self.host, live=False, limited_by=["other"])
+                errors = self.host.vgpu("migrate", "train", "--device", "1", code=1).errors
+                self.assertIn("which the driver cannot checkpoint", errors)
+                self.assertEqual(self.host.get("train")["device"], 0)
+                guest.hold("nothing")
+                until(lambda: not metadata(self.host)["limited_by"], "NVML to know that it is gone")
+        self.host.vgpu("migrate", "train", "--device", "1")
+
     def test_without_vgpud_there_is_no_nvml_or_the_systems(self):
         gone = self.host.environment(OPENVGPU_RUN=os.path.join(self.host.directory, "nowhere"),
                                      OPENVGPU_NVML="/nonexistent/libnvidia-ml.so.1")
         self.assertIn("cannot load", self.host.vgpu("types", code=5, environment=gone).errors)
 
 
-def check_metadata(test, host, live):
-    """The answer of the two files, and its exit status."""
+def metadata(host, code=None, name="train"):
+    """What the files of the vGPU and of device 1 say of a move; the exit status is the code."""
     vgpu, device = (os.path.join(host.directory, name) for name in ("vgpu", "device"))
-    host.vgpu("metadata", "export", "train", "-o", vgpu)
+    host.vgpu("metadata", "export", name, "-o", vgpu)
     host.vgpu("metadata", "export", "--device", "1", "-o", device)
-    answer = host.vgpu("metadata", "check", vgpu, device, "--json", code=0 if live else 7).json
+    return host.vgpu("metadata", "check", vgpu, device, "--json", code=code).json
+
+
+def check_metadata(test, host, live, limited_by=("device",)):
+    """The answer of the two files, and its exit status."""
+    answer = metadata(host, code=0 if live else 7)
     test.assertEqual("live" in answer["can_move"], live)
-    test.assertEqual(answer["limited_by"], [] if live else ["device"])
+    test.assertEqual(answer["limited_by"], [] if live else list(limited_by))
 
 
 class TwoKinds(case.Case):
@@ -117,8 +141,56 @@ class TwoKinds(case.Case):
         guest.wait_steps()
 
 
+def write_scenario(directory, devices, vgpus=()):
+    path = os.path.join(directory, "mine.json")
+    with open(path, "w") as file:
+        json.dump({"openvgpu_scenario": 1, "devices": devices, "vgpus": list(vgpus)}, file)
+    return path
+
+
+class Moves(unittest.TestCase):
+    """vgpud and NVML agree on what a scenario says of its devices."""
+
+    def check(self, devices, hint, limited_by):
+        host = Host()
+        host.options = ["--scenario", write_scenario(host.directory, devices)]
+        self.addCleanup(host.close)
+        host.start()
+        host.create("train", "512M")
+        guest = host.run("train", "guest-hold").wait_ready()
+        guest.hold("device")
+        wait_shown(host, 16 * MIB)
+        check_metadata(self, host, live=not hint, limited_by=[limited_by])
+        errors = host.vgpu("migrate", "train", "--device", "1", code=1 if hint else 0).errors
+        self.assertIn(hint, errors)
+
+    def test_equal_ones(self):
+        self.check([{"board": "L4", "memory": "8G", "count": 2}], "", "")
+
+    def test_one_with_ecc_and_one_without(self):
+        self.check([{"board": "L4", "memory": "8G", "ecc": True},
+                    {"board": "L4", "memory": "8G", "ecc": False}], "not of one kind", "device")
+
+    def test_one_that_takes_none(self):
+        self.check([{"board": "L4", "memory": "8G"},
+                    {"board": "L4", "memory": "8G", "can_migrate": False}],
+                   "no vGPU can move there", "other")
+
+
 class Played(unittest.TestCase):
     """What a scenario sets is what the commands show."""
+
+    def test_what_keeps_a_vgpu_where_it_is(self):
+        host = Host()
+        vgpus = [{"name": f"v{id}", "id": id, "type": "L4-8C", "uses": uses}
+                 for id, uses in ((1001, []), (1002, ["imported memory", "managed memory"]))]
+        host.options = ["--scenario", write_scenario(host.directory,
+                                                     [{"board": "L4", "count": 2}], vgpus)]
+        self.addCleanup(host.close, expect_clean=False)
+        host.start()
+        self.assertEqual(metadata(host, 0, "1001")["limited_by"], [])
+        self.assertEqual(metadata(host, 7, "1002"),
+                         {"can_move": ["cold"], "limited_by": ["other"]})
 
     def play(self, name):
         host = Host()
