@@ -26,7 +26,7 @@
 #include "board/usage.h"
 
 #define BOARD_MAGIC   0x44524f42u /* "BORD" */
-#define BOARD_VERSION 2u
+#define BOARD_VERSION 3u
 
 #define BOARD_STALE_NS 3000000000ull
 

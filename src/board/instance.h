@@ -61,10 +61,8 @@ struct board_instance {
         uint32_t frame_rate_limit; /* frames a second; 0: no limit */
         board_switch ecc;
         board_switch accounting;
-        uint32_t encoder_capacity;                                 /* percent */
-        uint32_t n_encoder_sessions, encoder_fps, encoder_latency; /* averages; us */
-        uint32_t n_capture_sessions, capture_fps, capture_latency;
-        uint32_t vgpu_version; /* that the guest's driver speaks; 0: none runs */
+        uint32_t encoder_capacity; /* percent */
+        uint32_t vgpu_version;     /* that the guest's driver speaks; 0: none runs */
         uint32_t can_migrate;
         uint32_t is_virtual;         /* of a scenario: nothing can run in it */
         uint64_t frame_buffer_quota; /* bytes */

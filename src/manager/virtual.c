@@ -22,14 +22,11 @@ size_t virtual_count_processes(const struct scenario *scenario)
         return n;
 }
 
-/* Sessions; the averages are of those that are there. */
+/* Sessions. */
 
-static void play_encoder_sessions(struct virtual_stage *stage, size_t index, bool is_there,
-                                  struct board_instance *record)
+static void play_encoder_sessions(struct virtual_stage *stage, size_t index, bool is_there)
 {
         const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
-        uint64_t fps = 0, latency = 0;
-        uint32_t n = 0;
 
         for (size_t i = 0; i < vgpu->n_encoder_sessions; i++) {
                 const struct scenario_encoder_session *scripted = &vgpu->encoder_sessions[i];
@@ -45,21 +42,12 @@ static void play_encoder_sessions(struct virtual_stage *stage, size_t index, boo
                 session.fps = (uint32_t)curve_get(&scripted->fps, stage->at);
                 session.latency = (uint32_t)curve_get(&scripted->latency, stage->at);
                 board_write_encoder_session(stage->board, slot, &session);
-                fps += session.fps;
-                latency += session.latency;
-                n++;
         }
-        record->n_encoder_sessions = n;
-        record->encoder_fps = n ? (uint32_t)(fps / n) : 0;
-        record->encoder_latency = n ? (uint32_t)(latency / n) : 0;
 }
 
-static void play_capture_sessions(struct virtual_stage *stage, size_t index, bool is_there,
-                                  struct board_instance *record)
+static void play_capture_sessions(struct virtual_stage *stage, size_t index, bool is_there)
 {
         const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
-        uint64_t fps = 0, latency = 0;
-        uint32_t n = 0;
 
         for (size_t i = 0; i < vgpu->n_capture_sessions; i++) {
                 const struct scenario_capture_session *scripted = &vgpu->capture_sessions[i];
@@ -75,28 +63,21 @@ static void play_capture_sessions(struct virtual_stage *stage, size_t index, boo
                 session.fps = (uint32_t)curve_get(&scripted->fps, stage->at);
                 session.latency = (uint32_t)curve_get(&scripted->latency, stage->at);
                 board_write_capture_session(stage->board, slot, &session);
-                fps += session.fps;
-                latency += session.latency;
-                n++;
         }
-        record->n_capture_sessions = n;
-        record->capture_fps = n ? (uint32_t)(fps / n) : 0;
-        record->capture_latency = n ? (uint32_t)(latency / n) : 0;
 }
 
 /* A vGPU. */
 
 static void drop_vgpu(struct virtual_stage *stage, size_t index)
 {
-        struct board_instance unused = { 0 };
         struct board_sample sum = { 0 };
         uint64_t used = 0;
 
         if (!stage->vgpus[index].is_there)
                 return;
         (void)virtual_play_processes(stage, index, false, &sum, &used);
-        play_encoder_sessions(stage, index, false, &unused);
-        play_capture_sessions(stage, index, false, &unused);
+        play_encoder_sessions(stage, index, false);
+        play_capture_sessions(stage, index, false);
         board_write_instance(stage->board, (uint32_t)index, NULL);
         board_write_vm(stage->board, (uint32_t)index, NULL);
         stage->vgpus[index].is_there = false;
@@ -163,8 +144,8 @@ static void play_vgpu(struct virtual_stage *stage, size_t index)
         fill_instance(stage, index, &record);
         virtual_get_sample(&vgpu->utilization, stage->at, &sum);
         record.n_processes = virtual_play_processes(stage, index, !is_off, &sum, &used);
-        play_encoder_sessions(stage, index, !is_off, &record);
-        play_capture_sessions(stage, index, !is_off, &record);
+        play_encoder_sessions(stage, index, !is_off);
+        play_capture_sessions(stage, index, !is_off);
         if (!is_off) {
                 record.frame_buffer_used =
                         used < vgpu->type.frame_buffer ? used : vgpu->type.frame_buffer;

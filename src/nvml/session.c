@@ -139,18 +139,58 @@ static nvmlReturn_t list_capture(const struct whose *whose, unsigned int *count,
         return NVML_SUCCESS;
 }
 
+/* Averages over all sessions. */
+struct average {
+        unsigned int n;
+        uint64_t fps, latency;
+};
+
+static void add(struct average *average, unsigned int fps, unsigned int latency)
+{
+        average->n++;
+        average->fps += fps;
+        average->latency += latency;
+}
+
+static unsigned int mean(uint64_t sum, unsigned int n)
+{
+        return n > 0 ? (unsigned int)(sum / n) : 0;
+}
+
+static void average_encoder(const struct whose *whose, unsigned int *sessions, unsigned int *fps,
+                            unsigned int *latency_us)
+{
+        struct board_encoder_session session;
+        struct average average = { 0 };
+
+        for (uint32_t cursor = 0; next_encoder(&session, &cursor, whose);)
+                add(&average, session.fps, session.latency);
+        *sessions = average.n;
+        *fps = mean(average.fps, average.n);
+        *latency_us = mean(average.latency, average.n);
+}
+
+static void average_capture(const struct whose *whose, nvmlFBCStats_t *stats)
+{
+        struct board_capture_session session;
+        struct average average = { 0 };
+
+        for (uint32_t cursor = 0; next_capture(&session, &cursor, whose);)
+                add(&average, session.fps, session.latency);
+        *stats = (nvmlFBCStats_t){ .sessionsCount = average.n,
+                                   .averageFPS = mean(average.fps, average.n),
+                                   .averageLatency = mean(average.latency, average.n) };
+}
+
 nvmlReturn_t our_nvmlVgpuInstanceGetEncoderStats(nvmlVgpuInstance_t id, unsigned int *sessions,
                                                  unsigned int *fps, unsigned int *latency_us)
 {
-        struct view_instance instance;
-        nvmlReturn_t r = view_instance(&instance, id, sessions && fps && latency_us);
+        struct whose whose;
+        nvmlReturn_t r = of_instance(&whose, id, sessions && fps && latency_us);
 
-        if (r != NVML_SUCCESS)
-                return r;
-        *sessions = instance.value.n_encoder_sessions;
-        *fps = instance.value.encoder_fps;
-        *latency_us = instance.value.encoder_latency;
-        return NVML_SUCCESS;
+        if (r == NVML_SUCCESS)
+                average_encoder(&whose, sessions, fps, latency_us);
+        return r;
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetEncoderSessions(nvmlVgpuInstance_t id, unsigned int *count,
@@ -164,13 +204,11 @@ nvmlReturn_t our_nvmlVgpuInstanceGetEncoderSessions(nvmlVgpuInstance_t id, unsig
 
 nvmlReturn_t our_nvmlVgpuInstanceGetFBCStats(nvmlVgpuInstance_t id, nvmlFBCStats_t *stats)
 {
-        struct view_instance instance;
-        nvmlReturn_t r = view_instance(&instance, id, stats);
+        struct whose whose;
+        nvmlReturn_t r = of_instance(&whose, id, stats);
 
         if (r == NVML_SUCCESS)
-                *stats = (nvmlFBCStats_t){ .sessionsCount = instance.value.n_capture_sessions,
-                                           .averageFPS = instance.value.capture_fps,
-                                           .averageLatency = instance.value.capture_latency };
+                average_capture(&whose, stats);
         return r;
 }
 
@@ -195,40 +233,15 @@ nvmlReturn_t our_nvmlDeviceGetEncoderCapacity(nvmlDevice_t handle, nvmlEncoderTy
         return r;
 }
 
-/* Averages over all sessions. */
-struct average {
-        unsigned int n;
-        uint64_t fps, latency;
-};
-
-static void add(struct average *average, unsigned int fps, unsigned int latency)
-{
-        average->n++;
-        average->fps += fps;
-        average->latency += latency;
-}
-
-static unsigned int mean(uint64_t sum, unsigned int n)
-{
-        return n > 0 ? (unsigned int)(sum / n) : 0;
-}
-
 nvmlReturn_t our_nvmlDeviceGetEncoderStats(nvmlDevice_t handle, unsigned int *sessions,
                                            unsigned int *fps, unsigned int *latency_us)
 {
-        struct board_encoder_session session;
-        struct average average = { 0 };
         struct whose whose;
         nvmlReturn_t r = of_device(&whose, handle, sessions && fps && latency_us);
 
-        if (r != NVML_SUCCESS)
-                return r;
-        for (uint32_t cursor = 0; next_encoder(&session, &cursor, &whose);)
-                add(&average, session.fps, session.latency);
-        *sessions = average.n;
-        *fps = mean(average.fps, average.n);
-        *latency_us = mean(average.latency, average.n);
-        return NVML_SUCCESS;
+        if (r == NVML_SUCCESS)
+                average_encoder(&whose, sessions, fps, latency_us);
+        return r;
 }
 
 nvmlReturn_t our_nvmlDeviceGetEncoderSessions(nvmlDevice_t handle, unsigned int *count,
@@ -242,19 +255,12 @@ nvmlReturn_t our_nvmlDeviceGetEncoderSessions(nvmlDevice_t handle, unsigned int 
 
 nvmlReturn_t our_nvmlDeviceGetFBCStats(nvmlDevice_t handle, nvmlFBCStats_t *stats)
 {
-        struct board_capture_session session;
-        struct average average = { 0 };
         struct whose whose;
         nvmlReturn_t r = of_device(&whose, handle, stats);
 
-        if (r != NVML_SUCCESS)
-                return r;
-        for (uint32_t cursor = 0; next_capture(&session, &cursor, &whose);)
-                add(&average, session.fps, session.latency);
-        *stats = (nvmlFBCStats_t){ .sessionsCount = average.n,
-                                   .averageFPS = mean(average.fps, average.n),
-                                   .averageLatency = mean(average.latency, average.n) };
-        return NVML_SUCCESS;
+        if (r == NVML_SUCCESS)
+                average_capture(&whose, stats);
+        return r;
 }
 
 nvmlReturn_t our_nvmlDeviceGetFBCSessions(nvmlDevice_t handle, unsigned int *count,

@@ -62,6 +62,24 @@ static void test_a_vgpu_has_its_own_sessions(void **state)
         assert_int_equal(sessions[1].averageLatency, 2000);
 }
 
+static void test_the_averages_of_a_vgpu_are_of_its_own(void **state)
+{
+        unsigned int count = 7, fps = 7, latency = 7;
+        nvmlFBCStats_t stats;
+
+        assert_int_equal(nvmlVgpuInstanceGetEncoderStats(FIXTURE_TRAIN, &count, &fps, &latency), 0);
+        assert_true(count == 0 && fps == 0 && latency == 0);
+        add_sessions(*state);
+        assert_int_equal(nvmlVgpuInstanceGetEncoderStats(FIXTURE_TRAIN, &count, &fps, &latency), 0);
+        assert_int_equal(count, 2);
+        assert_int_equal(fps, 45);
+        assert_int_equal(latency, 2000);
+        assert_int_equal(nvmlVgpuInstanceGetFBCStats(FIXTURE_TRAIN, &stats), NVML_SUCCESS);
+        assert_int_equal(stats.sessionsCount, 0);
+        assert_int_equal(nvmlVgpuInstanceGetFBCStats(FIXTURE_INFER, &stats), NVML_SUCCESS);
+        assert_int_equal(stats.sessionsCount, 1);
+}
+
 static void test_a_device_has_those_of_all_its_vgpus(void **state)
 {
         nvmlEncoderSessionInfo_t sessions[3];
@@ -102,6 +120,7 @@ int main(void)
 #define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
                 with_board(test_a_vgpu_has_its_own_sessions),
+                with_board(test_the_averages_of_a_vgpu_are_of_its_own),
                 with_board(test_a_device_has_those_of_all_its_vgpus),
                 with_board(test_a_capture_may_have_no_frame_yet),
         };

@@ -125,8 +125,6 @@ static void complete_train(struct board *board)
         assert_true(board_read_instance(board, SLOT_TRAIN, &instance));
         assert_true(board_read_vm(board, SLOT_TRAIN, &vm));
         instance.ecc = 1;
-        instance.n_encoder_sessions = 2;
-        instance.n_capture_sessions = 2;
         instance.frame_rate_limit = 60;
         instance.runtime_state_size = MIB;
         snprintf(vm.mdev_uuid, sizeof(vm.mdev_uuid), "a5c1b1a0-0000-4000-8000-000000000000");
