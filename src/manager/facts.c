@@ -14,6 +14,7 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/session.h"
 
 void facts_of_host(struct board_host *ret_record, const struct manager *manager)
 {
@@ -140,6 +141,17 @@ void facts_of_usage(struct board_device *record, const struct device *device)
         record->utilization_ofa = add_percent(percent[METER_OFA], load->ofa);
 }
 
+static uint64_t get_runtime_state(const struct instance *instance)
+{
+        const struct guest *guest;
+        uint64_t sum = 0;
+
+        list_for_each(guest, &instance->guests, link)
+                if (!guest->is_dead)
+                        sum += guest->meter.context_bytes;
+        return sum;
+}
+
 void facts_of_instance(struct board_instance *ret_record, const struct instance *instance)
 {
         *ret_record = (struct board_instance){
@@ -158,6 +170,7 @@ void facts_of_instance(struct board_instance *ret_record, const struct instance 
                 .can_migrate = 1,
                 .frame_buffer_quota = instance->frame_buffer,
                 .frame_buffer_used = instance_get_used(instance),
+                .runtime_state_size = get_runtime_state(instance),
                 .utilization_gpu = instance->meter.percent[METER_SM],
                 .utilization_memory = instance->meter.percent[METER_MEMORY],
                 .utilization_encoder = instance->meter.percent[METER_ENCODER],
@@ -226,4 +239,46 @@ void facts_of_guest(struct board_process *ret_record, const struct guest *guest)
                 .start_ns = guest->joined_ns,
         };
         snprintf(ret_record->name, sizeof(ret_record->name), "%s", guest->name);
+}
+
+void facts_of_encoder_session(struct board_encoder_session *ret_record, const struct guest *guest,
+                              const struct session *session)
+{
+        const struct sampler_session *told = &session->told;
+
+        *ret_record = (struct board_encoder_session){
+                .instance = guest->instance->id,
+                .device = guest->instance->device->index,
+                .id = told->id,
+                .pid = (uint32_t)guest->pid,
+                .codec = told->kind,
+                .width = told->width,
+                .height = told->height,
+                .fps = told->fps,
+                .latency = told->latency_us,
+                .start_us = session->start_us,
+        };
+}
+
+void facts_of_capture_session(struct board_capture_session *ret_record, const struct guest *guest,
+                              const struct session *session)
+{
+        const struct sampler_session *told = &session->told;
+
+        *ret_record = (struct board_capture_session){
+                .instance = guest->instance->id,
+                .device = guest->instance->device->index,
+                .id = told->id,
+                .pid = (uint32_t)guest->pid,
+                .display = told->display,
+                .kind = told->kind,
+                .flags = told->flags,
+                .max_width = told->max_width,
+                .max_height = told->max_height,
+                .width = told->width,
+                .height = told->height,
+                .fps = told->fps,
+                .latency = told->latency_us,
+                .start_us = session->start_us,
+        };
 }

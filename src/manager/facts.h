@@ -13,6 +13,7 @@ struct device;
 struct guest;
 struct instance;
 struct manager;
+struct session;
 
 /* The version of what our vGPUs move. */
 #define FACTS_VGPU_VERSION (1u << 16)
@@ -30,5 +31,11 @@ void facts_of_usage(struct board_device *record, const struct device *device);
 void facts_of_instance(struct board_instance *ret_record, const struct instance *instance);
 void facts_of_vm(struct board_vm *ret_record, const struct instance *instance);
 void facts_of_guest(struct board_process *ret_record, const struct guest *guest);
+
+/* Of a session of @guest; the one that it is. */
+void facts_of_encoder_session(struct board_encoder_session *ret_record, const struct guest *guest,
+                              const struct session *session);
+void facts_of_capture_session(struct board_capture_session *ret_record, const struct guest *guest,
+                              const struct session *session);
 
 #endif

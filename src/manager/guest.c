@@ -16,6 +16,7 @@
 #include "manager/manager.h"
 #include "manager/operation.h"
 #include "manager/schedule.h"
+#include "manager/session.h"
 
 /* Birth and death. */
 
@@ -61,6 +62,7 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         guest->board_slot = UINT32_MAX;
         guest->context_device = instance->device;
         list_init(&guest->link);
+        list_init(&guest->sessions);
         process_get_name(pid, guest->name);
 
         r = process_open(pid, start_time, &guest->pidfd);
@@ -86,6 +88,7 @@ struct guest *guest_unload(struct guest *guest)
         sd_event_source_disable_unref(guest->request.timer);
         sd_event_source_disable_unref(guest->pid_source);
         guest_forget_memory(guest);
+        session_drop(guest);
         fd_close(guest->pidfd);
         free(guest);
         return NULL;

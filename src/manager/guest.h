@@ -89,6 +89,7 @@ struct guest {
         struct device *context_wanted; /* where an operation wants it; NULL: suspended */
 
         struct meter_guest meter;
+        struct list sessions; /* session.h */
 
         struct guest_memory *memory;
         size_t n_memory;

@@ -12,6 +12,7 @@
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
+#include "manager/session.h"
 #include "wire/sampler.h"
 
 /* A sample is shown until the next one should have come. */
@@ -28,6 +29,7 @@ struct meter_sampler {
 
 static void hang_up(struct meter_sampler *sampler)
 {
+        session_drop_all(sampler->manager);
         sampler->source = sd_event_source_disable_unref(sampler->source); /* closes the socket */
         if (sampler->child)
                 child_forget(sampler->child);
@@ -55,25 +57,80 @@ static void add_sample(struct guest *guest, const struct sampler_packet *packet)
         struct meter_guest *mine = &guest->meter;
         uint64_t now_ns = meter_now();
         uint64_t life_ns = mine->record.life_ns + (now_ns - mine->since_ns);
-        uint64_t period_ns = packet->period_us * 1000;
+        uint64_t period_ns = packet->use.period_us * 1000;
 
         if (period_ns > life_ns)
                 period_ns = life_ns;
         for (int engine = 0; engine < METER_ENGINES; engine++) {
-                mine->told_percent[engine] =
-                        packet->percent[engine] < 100 ? packet->percent[engine] : 100;
+                uint32_t percent = packet->use.percent[engine];
+
+                mine->told_percent[engine] = percent < 100 ? percent : 100;
                 meter_source_add(guest, (enum meter_engine)engine,
-                                 rate_estimate(packet->percent[engine], period_ns));
+                                 rate_estimate(percent, period_ns));
         }
         mine->told_until_ns = now_ns + TOLD_NS;
+}
+
+/*
+ * What the process has on the device and the gate has not charged: its contexts, with all that the driver
+ * keeps for them. While an operation takes its memory off, that cannot be told.
+ */
+static void note_memory(struct guest *guest, uint64_t bytes)
+{
+        const struct instance *instance = guest->instance;
+        struct page_use use;
+        uint64_t charged;
+
+        if (instance->state != BOARD_RUNNING)
+                return;
+        page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+        charged = use.movable + use.fixed;
+        guest->meter.context_bytes = bytes > charged ? bytes - charged : 0;
+}
+
+static void take_error(struct device *device, int32_t error)
+{
+        device->meter.has_samples = false;
+        log_event(LOG_LEVEL_WARNING,
+                  "NVIDIA's library tells no use of a device by processes: GPU time there is "
+                  "known only where turns are enforced",
+                  "device=%u nvml_error=%d", device->index, error);
+}
+
+/* Errors: -EPIPE, it talks nonsense. */
+static int take(struct device *device, const struct sampler_packet *packet)
+{
+        struct guest *guest = find_guest(device->manager, device, (pid_t)packet->pid);
+
+        switch (packet->message) {
+        case SAMPLER_USE:
+                device->meter.has_samples = true;
+                if (guest)
+                        add_sample(guest, packet);
+                return 0;
+        case SAMPLER_ERROR:
+                take_error(device, packet->error);
+                return 0;
+        case SAMPLER_MEMORY:
+                if (guest)
+                        note_memory(guest, packet->memory);
+                return 0;
+        case SAMPLER_ENCODER:
+        case SAMPLER_CAPTURE:
+                if (guest)
+                        session_tell(guest, packet->message == SAMPLER_CAPTURE, &packet->session);
+                return 0;
+        case SAMPLER_THAT_IS_ALL:
+                session_settle(device);
+                return 0;
+        }
+        return -EPIPE;
 }
 
 static int receive(struct meter_sampler *sampler, int fd)
 {
         struct manager *manager = sampler->manager;
         struct sampler_packet packet;
-        struct device *device;
-        struct guest *guest;
         ssize_t got = recv(fd, &packet, sizeof(packet), MSG_DONTWAIT);
 
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -81,20 +138,7 @@ static int receive(struct meter_sampler *sampler, int fd)
         if (got != (ssize_t)sizeof(packet) || packet.magic != SAMPLER_WIRE_MAGIC ||
             packet.version != SAMPLER_WIRE_VERSION || packet.device >= manager->n_devices)
                 return -EPIPE;
-        device = &manager->device[packet.device];
-        device->meter.has_samples = packet.pid != 0;
-        if (packet.pid == 0) {
-                log_event(
-                        LOG_LEVEL_WARNING,
-                        "NVIDIA's library tells no use of a device by processes: GPU time there is "
-                        "known only where turns are enforced",
-                        "device=%u nvml_error=%d", device->index, packet.error);
-                return 1;
-        }
-        guest = find_guest(manager, device, (pid_t)packet.pid);
-        if (guest)
-                add_sample(guest, &packet);
-        return 1;
+        return take(&manager->device[packet.device], &packet) < 0 ? -EPIPE : 1;
 }
 
 static int on_packet(sd_event_source *source, int fd, uint32_t events, void *userdata)

@@ -85,6 +85,7 @@ void meter_source_read(struct meter_source *source, struct guest *guest)
                 return;
         add_count(guest, METER_SM, busy.kernel_ns);
         add_count(guest, METER_MEMORY, busy.memory_ns);
+        guest->meter.context_bytes = busy.context_bytes;
 }
 
 void meter_source_begin(struct meter_source *source, struct guest *guest)

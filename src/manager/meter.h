@@ -67,6 +67,7 @@ struct meter_guest {
         uint32_t percent[METER_ENGINES];    /* of the last period */
         uint32_t told_percent[METER_ENGINES]; /* by a source that tells percents, */
         uint64_t told_until_ns;               /* which hold until then */
+        uint64_t context_bytes;               /* of the device, beside what is charged */
         struct rate_area used;
         uint64_t written_ns; /* to the ledger */
         bool is_changed;     /* since then */

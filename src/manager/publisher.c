@@ -16,6 +16,7 @@
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/schedule.h"
+#include "manager/session.h"
 #include "manager/virtual.h"
 #include "scenario/scenario.h"
 
@@ -37,6 +38,8 @@ struct publisher {
         /* By slot: the last round in which it was taken; 0: it is free. */
         uint64_t instance_round[BOARD_INSTANCES_MAX];
         uint64_t process_round[BOARD_PROCESSES_MAX];
+        uint64_t encoder_round[BOARD_ENCODER_SESSIONS_MAX];
+        uint64_t capture_round[BOARD_CAPTURE_SESSIONS_MAX];
 };
 
 /* What stays as it is. Types whose table is full are left out: 512 of other devices come first. */
@@ -165,6 +168,44 @@ static void write_instance(struct publisher *publisher, struct instance *instanc
         board_write_vm(board, instance->board_slot, &vm);
 }
 
+static void write_encoder(struct publisher *publisher, const struct guest *guest,
+                          struct session *session)
+{
+        struct board_encoder_session record;
+
+        session->board_slot = take_slot(publisher, publisher->encoder_round,
+                                        BOARD_ENCODER_SESSIONS_MAX, session->board_slot);
+        if (session->board_slot == UINT32_MAX)
+                return;
+        facts_of_encoder_session(&record, guest, session);
+        board_write_encoder_session(publisher->board, session->board_slot, &record);
+}
+
+static void write_capture(struct publisher *publisher, const struct guest *guest,
+                          struct session *session)
+{
+        struct board_capture_session record;
+
+        session->board_slot = take_slot(publisher, publisher->capture_round,
+                                        BOARD_CAPTURE_SESSIONS_MAX, session->board_slot);
+        if (session->board_slot == UINT32_MAX)
+                return;
+        facts_of_capture_session(&record, guest, session);
+        board_write_capture_session(publisher->board, session->board_slot, &record);
+}
+
+static void write_sessions(struct publisher *publisher, struct guest *guest)
+{
+        struct session *session;
+
+        list_for_each(session, &guest->sessions, link) {
+                if (session->is_capture)
+                        write_capture(publisher, guest, session);
+                else
+                        write_encoder(publisher, guest, session);
+        }
+}
+
 static void write_guests(struct publisher *publisher, struct instance *instance)
 {
         struct board_process record;
@@ -173,6 +214,7 @@ static void write_guests(struct publisher *publisher, struct instance *instance)
         list_for_each(guest, &instance->guests, link) {
                 if (guest->is_dead)
                         continue;
+                write_sessions(publisher, guest);
                 guest->board_slot = take_slot(publisher, publisher->process_round,
                                               BOARD_PROCESSES_MAX, guest->board_slot);
                 if (guest->board_slot == UINT32_MAX)
@@ -196,6 +238,12 @@ static void drop_gone(struct publisher *publisher)
         for (uint32_t i = 0; i < BOARD_PROCESSES_MAX; i++)
                 if (give_back(publisher, &publisher->process_round[i]))
                         board_write_process(board, i, NULL);
+        for (uint32_t i = 0; i < BOARD_ENCODER_SESSIONS_MAX; i++)
+                if (give_back(publisher, &publisher->encoder_round[i]))
+                        board_write_encoder_session(board, i, NULL);
+        for (uint32_t i = 0; i < BOARD_CAPTURE_SESSIONS_MAX; i++)
+                if (give_back(publisher, &publisher->capture_round[i]))
+                        board_write_capture_session(board, i, NULL);
 }
 
 static void publish(struct publisher *publisher)
@@ -240,13 +288,10 @@ struct board *publisher_get_board(struct publisher *publisher)
         return publisher->board;
 }
 
-/* The first slots of the board are a scenario's. */
-static void reserve(struct publisher *publisher, size_t n_instances, size_t n_processes)
+static void reserve(uint64_t *rounds, size_t n)
 {
-        for (size_t i = 0; i < n_instances && i < BOARD_INSTANCES_MAX; i++)
-                publisher->instance_round[i] = RESERVED;
-        for (size_t i = 0; i < n_processes && i < BOARD_PROCESSES_MAX; i++)
-                publisher->process_round[i] = RESERVED;
+        for (size_t i = 0; i < n; i++)
+                rounds[i] = RESERVED;
 }
 
 void publisher_touch(struct publisher *publisher)
@@ -274,14 +319,24 @@ static void fill_board(struct publisher *publisher)
         atomic_store(&board->n_devices, (uint32_t)manager->n_devices);
 }
 
+/* The first slots of the board are a scenario's; virtual_start() has seen that there are enough. */
 static int open_stage(struct publisher *publisher)
 {
         struct manager *manager = publisher->manager;
+        struct virtual_count count;
+        int r;
 
         if (!manager->scenario)
                 return 0;
-        reserve(publisher, manager->scenario->n_vgpus, virtual_count_processes(manager->scenario));
-        return virtual_start(&manager->stage, manager, publisher->board);
+        r = virtual_start(&manager->stage, manager, publisher->board);
+        if (r < 0)
+                return r;
+        count = virtual_get_count(manager->stage);
+        reserve(publisher->instance_round, count.vgpus);
+        reserve(publisher->process_round, count.processes);
+        reserve(publisher->encoder_round, count.encoder_sessions);
+        reserve(publisher->capture_round, count.capture_sessions);
+        return 0;
 }
 
 int publisher_new(struct publisher **ret_publisher, struct manager *manager)

@@ -39,6 +39,7 @@ struct virtual_stage {
         uint64_t now_us;    /* CLOCK_REALTIME */
         uint64_t period_ns; /* since the last time */
         double at;          /* seconds since the start */
+        struct virtual_count count;
         struct virtual_vgpu *vgpus;
         struct virtual_device devices[BOARD_DEVICES_MAX];
 };

@@ -13,15 +13,6 @@
 #include "manager/virtual-process.h"
 #include "scenario/scenario.h"
 
-size_t virtual_count_processes(const struct scenario *scenario)
-{
-        size_t n = 0;
-
-        for (size_t i = 0; i < scenario->n_vgpus; i++)
-                n += scenario->vgpus[i].n_processes;
-        return n;
-}
-
 /* Sessions. */
 
 static void play_encoder_sessions(struct virtual_stage *stage, size_t index, bool is_there)
@@ -190,7 +181,7 @@ void virtual_play(struct virtual_stage *stage)
 static int make_vgpus(struct virtual_stage *stage)
 {
         const struct scenario *scenario = stage->scenario;
-        uint32_t n_processes = 0, n_encoder_sessions = 0, n_capture_sessions = 0;
+        struct virtual_count *count = &stage->count;
 
         stage->vgpus = calloc(scenario->n_vgpus + 1, sizeof(*stage->vgpus));
         if (!stage->vgpus)
@@ -200,20 +191,26 @@ static int make_vgpus(struct virtual_stage *stage)
                 struct virtual_vgpu *own = &stage->vgpus[i];
 
                 *own = (struct virtual_vgpu){ .encoder_capacity = vgpu->encoder_capacity,
-                                              .first_process = n_processes,
-                                              .first_encoder_session = n_encoder_sessions,
-                                              .first_capture_session = n_capture_sessions };
+                                              .first_process = count->processes,
+                                              .first_encoder_session = count->encoder_sessions,
+                                              .first_capture_session = count->capture_sessions };
                 own->processes = calloc(vgpu->n_processes + 1, sizeof(*own->processes));
                 if (!own->processes)
                         return -ENOMEM;
-                n_processes += (uint32_t)vgpu->n_processes;
-                n_encoder_sessions += (uint32_t)vgpu->n_encoder_sessions;
-                n_capture_sessions += (uint32_t)vgpu->n_capture_sessions;
+                count->vgpus++;
+                count->processes += (uint32_t)vgpu->n_processes;
+                count->encoder_sessions += (uint32_t)vgpu->n_encoder_sessions;
+                count->capture_sessions += (uint32_t)vgpu->n_capture_sessions;
         }
-        return n_encoder_sessions > BOARD_ENCODER_SESSIONS_MAX ||
-                               n_capture_sessions > BOARD_CAPTURE_SESSIONS_MAX
+        return count->encoder_sessions > BOARD_ENCODER_SESSIONS_MAX ||
+                               count->capture_sessions > BOARD_CAPTURE_SESSIONS_MAX
                        ? -ENOSPC
                        : 0;
+}
+
+struct virtual_count virtual_get_count(const struct virtual_stage *stage)
+{
+        return stage->count;
 }
 
 int virtual_start(struct virtual_stage **ret_stage, struct manager *manager, struct board *board)

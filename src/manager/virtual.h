@@ -20,12 +20,16 @@ struct manager;
 struct scenario;
 struct virtual_stage;
 
-/* virtual_count_processes() - of all vGPUs, for whoever has to reserve their slots. */
-size_t virtual_count_processes(const struct scenario *scenario);
-
 /* virtual_start() - put @manager's scenario on its board; the time begins now. Errors: -ENOSPC. */
 int virtual_start(struct virtual_stage **ret_stage, struct manager *manager, struct board *board);
 struct virtual_stage *virtual_free(struct virtual_stage *stage);
+
+/* virtual_get_count() - how many of the first slots of each table are the scenario's. */
+struct virtual_count {
+        uint32_t vgpus, processes, encoder_sessions, capture_sessions;
+};
+
+struct virtual_count virtual_get_count(const struct virtual_stage *stage);
 
 /* virtual_play() - how it looks now. */
 void virtual_play(struct virtual_stage *stage);

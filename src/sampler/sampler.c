@@ -8,20 +8,17 @@
  * each is for the time since its own last sample: percent times period, summed up, is the time that the
  * engine was busy. Asking since the newest sample of all lost a sixth of the time of two busy processes.
  */
-#include "wire/sampler.h"
-
-#include <dlfcn.h>
-#include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 
 #include "abi/nvml.h"
 #include "base/cleanup.h"
+#include "sampler/library.h"
+#include "sampler/present.h"
+#include "sampler/tell.h"
 
 #define INTERVAL_MS 500
 
@@ -49,44 +46,11 @@ struct device {
         nvmlReturn_t error;         /* told; 0: none */
         size_t n_seen;
         struct seen seen[PROCESSES_MAX];
+        struct present present;
 };
-
-static struct {
-        nvmlReturn_t (*init)(void);
-        nvmlReturn_t (*find)(const char *uuid, nvmlDevice_t *device);
-        nvmlReturn_t (*sample)(nvmlDevice_t device, nvmlProcessesUtilizationInfo_v1_t *info);
-        nvmlReturn_t (*sample_before_550)(nvmlDevice_t device,
-                                          nvmlProcessUtilizationSample_t *samples,
-                                          unsigned int *count, unsigned long long last_seen_us);
-} nvml;
 
 static nvmlProcessUtilizationInfo_v1_t processes[PROCESSES_MAX];
 static nvmlProcessUtilizationSample_t old_processes[PROCESSES_MAX];
-
-static void *find_function(void *library, const char *name)
-{
-        return dlsym(library, name);
-}
-
-static int load(const char *path)
-{
-        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-
-        if (!library) {
-                fprintf(stderr, "sampler: %s\n", dlerror()); /* NOLINT(concurrency-mt-unsafe) */
-                return -ENOENT;
-        }
-        *(void **)&nvml.init = find_function(library, "nvmlInit_v2");
-        *(void **)&nvml.find = find_function(library, "nvmlDeviceGetHandleByUUID");
-        *(void **)&nvml.sample = find_function(library, "nvmlDeviceGetProcessesUtilizationInfo");
-        *(void **)&nvml.sample_before_550 =
-                find_function(library, "nvmlDeviceGetProcessUtilization");
-        if (!nvml.init || !nvml.find || (!nvml.sample && !nvml.sample_before_550)) {
-                fprintf(stderr, "sampler: %s has no samples of processes\n", path);
-                return -ENOSYS;
-        }
-        return 0;
-}
 
 static unsigned long long now_us(void)
 {
@@ -96,43 +60,27 @@ static unsigned long long now_us(void)
         return (unsigned long long)now.tv_sec * 1000000u + (unsigned long long)now.tv_nsec / 1000u;
 }
 
-/* The manager reads, or has ended. */
-static int tell(const struct sampler_packet *packet)
+static int tell_error(struct device *device, uint32_t index, nvmlReturn_t error)
 {
-        ssize_t sent = send(SAMPLER_FD, packet, sizeof(*packet), MSG_NOSIGNAL);
-
-        return sent == (ssize_t)sizeof(*packet) ? 0 : -EPIPE;
-}
-
-static int tell_error(struct device *device, uint16_t index, nvmlReturn_t error)
-{
-        const struct sampler_packet packet = {
-                .magic = SAMPLER_WIRE_MAGIC,
-                .version = SAMPLER_WIRE_VERSION,
-                .device = index,
-                .error = (int32_t)error,
-        };
+        struct sampler_packet packet = { .error = (int32_t)error };
 
         if (device->error == error)
                 return 0;
         device->error = error;
-        return tell(&packet);
+        return tell(&packet, SAMPLER_ERROR, index);
 }
 
-static int tell_process(const nvmlProcessUtilizationInfo_v1_t *process, uint16_t index,
+static int tell_process(const nvmlProcessUtilizationInfo_v1_t *process, uint32_t index,
                         unsigned long long period_us)
 {
-        const struct sampler_packet packet = {
-                .magic = SAMPLER_WIRE_MAGIC,
-                .version = SAMPLER_WIRE_VERSION,
-                .device = index,
+        struct sampler_packet packet = {
                 .pid = process->pid,
-                .percent = { process->smUtil, process->memUtil, process->encUtil, process->decUtil,
-                             process->jpgUtil, process->ofaUtil },
-                .period_us = period_us < PERIOD_MAX_US ? period_us : PERIOD_MAX_US,
+                .use = { .percent = { process->smUtil, process->memUtil, process->encUtil,
+                                      process->decUtil, process->jpgUtil, process->ofaUtil },
+                         .period_us = period_us < PERIOD_MAX_US ? period_us : PERIOD_MAX_US },
         };
 
-        return tell(&packet);
+        return tell(&packet, SAMPLER_USE, index);
 }
 
 /* The old call, in the shape of the new one. */
@@ -140,7 +88,8 @@ static nvmlReturn_t sample_as_before_550(nvmlDevice_t handle,
                                          nvmlProcessesUtilizationInfo_v1_t *info)
 {
         unsigned int n = PROCESSES_MAX;
-        nvmlReturn_t r = nvml.sample_before_550(handle, old_processes, &n, info->lastSeenTimeStamp);
+        nvmlReturn_t r =
+                library.sample_before_550(handle, old_processes, &n, info->lastSeenTimeStamp);
 
         if (r != NVML_SUCCESS)
                 return r;
@@ -161,9 +110,9 @@ static nvmlReturn_t ask(nvmlDevice_t handle, nvmlProcessesUtilizationInfo_v1_t *
 {
         nvmlReturn_t r = NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
 
-        if (nvml.sample)
-                r = nvml.sample(handle, info);
-        if (r == NVML_ERROR_ARGUMENT_VERSION_MISMATCH && nvml.sample_before_550)
+        if (library.sample)
+                r = library.sample(handle, info);
+        if (r == NVML_ERROR_ARGUMENT_VERSION_MISMATCH && library.sample_before_550)
                 r = sample_as_before_550(handle, info);
         return r;
 }
@@ -197,7 +146,7 @@ static struct seen *find_seen(struct device *device, unsigned int pid, unsigned 
         return &device->seen[device->n_seen++];
 }
 
-static int take(struct device *device, uint16_t index, unsigned long long since_us,
+static int take(struct device *device, uint32_t index, unsigned long long since_us,
                 const nvmlProcessUtilizationInfo_v1_t *process)
 {
         struct seen *seen = process->pid ? find_seen(device, process->pid, since_us) : NULL;
@@ -212,7 +161,7 @@ static int take(struct device *device, uint16_t index, unsigned long long since_
         return tell_process(process, index, seen->us - before_us);
 }
 
-static int sample(struct device *device, uint16_t index)
+static int sample(struct device *device, uint32_t index)
 {
         unsigned long long since_us = get_since(device);
         nvmlProcessesUtilizationInfo_v1_t info = {
@@ -238,7 +187,7 @@ static struct device *find_devices(char **uuids, uint16_t n)
         struct device *devices = calloc(n, sizeof(*devices));
 
         for (uint16_t i = 0; devices && i < n; i++) {
-                nvmlReturn_t r = nvml.find(uuids[i], &devices[i].handle);
+                nvmlReturn_t r = library.find(uuids[i], &devices[i].handle);
 
                 devices[i].seen_us = now_us() - BEFORE_US;
                 if (r != NVML_SUCCESS && tell_error(&devices[i], i, r) < 0)
@@ -263,14 +212,16 @@ int main(int argc, char **argv)
                 fprintf(stderr, "vgpu-sampler is started by vgpud\n");
                 return 2;
         }
-        if (load(argv[1]) < 0 || nvml.init() != NVML_SUCCESS)
+        if (library_load(argv[1]) < 0 || library.init() != NVML_SUCCESS)
                 return 1;
         devices = find_devices(argv + 2, n);
         if (!devices)
                 return 1;
         while (has_manager())
                 for (uint16_t i = 0; i < n; i++)
-                        if (devices[i].handle && sample(&devices[i], i) < 0)
+                        if (devices[i].handle &&
+                            (sample(&devices[i], i) < 0 ||
+                             present_tell(&devices[i].present, devices[i].handle, i) < 0))
                                 return 0;
         return 0;
 }

@@ -76,6 +76,7 @@ static CUresult open_context(CUcontext context)
                 ledger_refund(&process.ledger, device->at, context->cost);
                 return CUDA_ERROR_OUT_OF_MEMORY;
         }
+        ledger_note_context(&process.ledger, device->at, (int64_t)context->cost);
         memcpy(context->limits, default_limits, sizeof(context->limits));
         context->id = process.next_id++;
         context->fault = CUDA_SUCCESS;
@@ -89,6 +90,8 @@ static void close_context(CUcontext context)
         memory_release_all(context);
         module_unload_all(context);
         ledger_refund(&process.ledger, process_device(context->device)->at, context->cost);
+        ledger_note_context(&process.ledger, process_device(context->device)->at,
+                            -(int64_t)context->cost);
         context->legacy = NULL;
         context->peers = 0;
 }

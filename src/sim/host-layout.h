@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define HOST_MAGIC           0x54534f48u /* "HOST" */
-#define HOST_VERSION         3u
+#define HOST_VERSION         4u
 #define HOST_DEVICES_MAX     32
 #define HOST_SLOTS           512
 #define HOST_DEVICE_NAME_MAX 96
@@ -53,7 +53,8 @@ struct host_slot {
         _Atomic int32_t last_pid; /* whose it was before it was free */
         _Atomic uint32_t is_off;  /* it gets no engine until this is 0 again */
         uint32_t reserved;
-        _Atomic uint64_t used[HOST_DEVICES_MAX]; /* bytes, without what is exported */
+        _Atomic uint64_t used[HOST_DEVICES_MAX];     /* bytes, without what is exported */
+        _Atomic uint64_t contexts[HOST_DEVICES_MAX]; /* bytes of them that its contexts take */
         /* Nanoseconds since the slot was claimed; kept when the process dies, until the next claim. */
         _Atomic uint64_t busy[HOST_DEVICES_MAX][HOST_BUSY_KINDS];
 };

@@ -31,12 +31,22 @@ static bool is_active(CUcontext context)
         return !context->is_primary || context->retained;
 }
 
+/* They are on the device, or not any more. */
+static void note_contexts(int sign)
+{
+        for (CUcontext context = process.contexts; context; context = context->next)
+                if (is_active(context))
+                        ledger_note_context(&process.ledger, process.device[context->device].at,
+                                            sign * (int64_t)context->cost);
+}
+
 static void refund_contexts(void)
 {
         for (CUcontext context = process.contexts; context; context = context->next)
                 if (is_active(context))
                         ledger_refund(&process.ledger, process.device[context->device].at,
                                       context->cost);
+        note_contexts(-1);
 }
 
 /* Devices on which there is something of this process, as they are in @to. */
@@ -162,6 +172,7 @@ static void move(const int *to)
                         file->device = to[file->device];
         for (int i = 0; i < process.n_devices; i++)
                 process.device[i].at = to[process.device[i].at];
+        note_contexts(1);
 }
 
 static CUresult map_again(void)

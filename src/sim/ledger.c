@@ -46,7 +46,7 @@ static bool is_dead(struct ledger *ledger, struct host_slot *slot)
 static void clear(struct host_slot *slot)
 {
         for (uint32_t i = 0; i < HOST_DEVICES_MAX; i++)
-                slot->used[i] = 0;
+                slot->used[i] = slot->contexts[i] = 0;
         slot->state = 0;
         slot->service_thread = 0;
         slot->last_pid = slot->pid;
@@ -161,6 +161,11 @@ int ledger_charge(struct ledger *ledger, int device, uint64_t size)
 void ledger_refund(struct ledger *ledger, int device, uint64_t size)
 {
         ledger->slot->used[device] -= size;
+}
+
+void ledger_note_context(struct ledger *ledger, int device, int64_t size)
+{
+        ledger->slot->contexts[device] += (uint64_t)size;
 }
 
 uint64_t ledger_get_free(struct ledger *ledger, int device)

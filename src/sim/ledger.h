@@ -35,6 +35,9 @@ void ledger_abandon(struct ledger *ledger);
 int ledger_charge(struct ledger *ledger, int device, uint64_t size);
 void ledger_refund(struct ledger *ledger, int device, uint64_t size);
 
+/* ledger_note_context() - of what is charged, so much more (or less) is a context's. */
+void ledger_note_context(struct ledger *ledger, int device, int64_t size);
+
 /* ledger_get_free() - exact at the moment of the call. */
 uint64_t ledger_get_free(struct ledger *ledger, int device);
 

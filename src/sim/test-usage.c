@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/size.h"
 #include "sim/test-guest.h"
 #include "sim/usage.h"
 
@@ -59,6 +60,7 @@ static void test_kernels_and_memory_are_counted(void **state)
         assert_true(sim_usage_read(usage, guest.pid, &busy));
         assert_int_equal(busy.kernel_ns, 0);
         assert_int_equal(busy.memory_ns, 0);
+        assert_int_equal(busy.context_bytes, 64 * MIB); /* a sixteenth of the device */
         assert_false(sim_usage_read(usage, getpid(), &busy));
 
         guest_tell(guest.socket, 0, -1);
@@ -72,6 +74,7 @@ static void test_kernels_and_memory_are_counted(void **state)
         assert_true(sim_usage_read(usage, guest.pid, &after));
         assert_true(after.memory_ns > 0);
         assert_int_equal(after.kernel_ns - busy.kernel_ns, after.memory_ns);
+        assert_int_equal(after.context_bytes, 64 * MIB); /* not what it has allocated */
         guest_tell(guest.socket, 0, -1);
         assert_int_equal(guest_end(&guest), 0);
 }

@@ -77,6 +77,7 @@ bool sim_usage_read(const struct sim_usage *usage, pid_t pid, struct sim_busy *r
                 for (uint32_t device = 0; device < host->n_devices; device++) {
                         busy.kernel_ns += slot->busy[device][HOST_BUSY_KERNEL];
                         busy.memory_ns += slot->busy[device][HOST_BUSY_MEMORY];
+                        busy.context_bytes += slot->contexts[device];
                 }
                 *ret_busy = busy;
                 return true;

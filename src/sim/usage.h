@@ -23,10 +23,11 @@ int sim_usage_open(struct sim_usage **ret_usage, const char *directory);
 struct sim_usage *sim_usage_close(struct sim_usage *usage);
 DEFINE_CLEANUP(struct sim_usage *, sim_usage_close);
 
-/* Nanoseconds on all devices together, since the process called cuInit(). */
+/* Of all devices together; nanoseconds since the process called cuInit(). */
 struct sim_busy {
         uint64_t kernel_ns;
-        uint64_t memory_ns; /* reading and writing device memory */
+        uint64_t memory_ns;     /* reading and writing device memory */
+        uint64_t context_bytes; /* what its contexts take now */
 };
 
 /*

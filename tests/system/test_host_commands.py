@@ -12,6 +12,7 @@ from host import Host
 from wait import until
 
 MIB = 1 << 20
+CONTEXT = 64 * MIB  # of a simulated device of 1 GiB
 
 
 def wait_shown(host, at_least):
@@ -63,6 +64,24 @@ class OneKind(case.Case):
         self.host.vgpu("resume", "train", "--device", "1")
         until(lambda: self.host.vgpu("show", "train", "--json").json["device"] == 1,
               "NVML to know where it is now")
+
+    def wait_runtime_state(self, size):
+        until(lambda: self.host.vgpu("show", "train", "--json").json["runtime_state"] == size,
+              f"NVML to know of {size} bytes of contexts")
+
+    def test_the_runtime_state_is_what_the_contexts_take(self):
+        self.host.create("train", "512M")
+        until(lambda: self.host.vgpu("show", "train", code=None).code == 0, "NVML to know train")
+        self.wait_runtime_state(0)
+        first = self.host.run("train", "guest-hold").wait_ready()
+        first.hold("device")
+        self.wait_runtime_state(CONTEXT)
+        second = self.host.run("train", "guest-hold").wait_ready()
+        self.wait_runtime_state(2 * CONTEXT)
+        self.host.vgpu("migrate", "train", "--device", "1")
+        self.wait_runtime_state(2 * CONTEXT)
+        second.end_input()
+        self.wait_runtime_state(CONTEXT)
 
     def test_what_is_set_is_refused_while_vgpus_run(self):
         self.host.create("idle", "64M")

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Real devices on which nothing is enforced: use is what NVIDIA's library tells, through the sampler."""
+"""Real devices: what NVIDIA's library tells of their processes, through the sampler."""
+import json
 import os
 import signal
+import subprocess
 import time
 import unittest
 
@@ -10,27 +12,42 @@ from harness import MIB, Host
 from wait import until
 
 
-class Samples(unittest.TestCase):
+class Case(unittest.TestCase):
+    LIBRARY = "TEST_FAKE_NVML"
+
     def setUp(self):
         self.host = self.enterContext(Host(fake=True))
         directory = self.host.root / "nvidia"
         directory.mkdir()
-        (directory / "libnvidia-ml.so.1").symlink_to(os.environ["TEST_FAKE_NVML"])
+        (directory / "libnvidia-ml.so.1").symlink_to(os.environ[self.LIBRARY])
         self.samples = self.host.root / "samples"
+        self.present = self.host.root / "present"
         self.host.variables = {"LD_LIBRARY_PATH": str(directory),
-                               "FAKE_NVML_SAMPLES": str(self.samples)}
+                               "FAKE_NVML_SAMPLES": str(self.samples),
+                               "FAKE_NVML_PRESENT": str(self.present)}
         self.host.start()
         self.uuids = [d["uuid"] for d in self.host.call("ListDevices")["devices"]]
 
-    def tell(self, *lines):
-        """What the library says from now on."""
-        new = self.samples.with_suffix(".new")
+    @staticmethod
+    def write(path, lines):
+        new = path.with_suffix(".new")
         new.write_text("".join(" ".join(map(str, line)) + "\n" for line in lines))
-        new.rename(self.samples)
+        new.rename(path)
 
-    def guest(self):
+    def tell(self, *lines):
+        """What the library says from now on of what was used, ..."""
+        self.write(self.samples, lines)
+
+    def tell_present(self, *lines):
+        """... and of what is there."""
+        self.write(self.present, lines)
+
+    def guest(self, *sizes):
         self.host.call("CreateVgpu", name="train", frame_buffer=64 * MIB, device="0")
-        return self.host.fake_guest("train")
+        return self.host.fake_guest("train", *sizes)
+
+
+class Samples(Case):
 
     def device(self, index=0):
         return self.host.call("GetUtilization")["devices"][index]
@@ -110,6 +127,130 @@ class Samples(unittest.TestCase):
         until(lambda: self.host.children("vgpu-sampler"), "the sampler")
         self.host.kill_manager()
         until(lambda: not self.host.children("vgpu-sampler"), "the sampler to end")
+
+
+class Nvml(Case):
+    """Seen through our own library and the command."""
+
+    def vgpu(self, *arguments):
+        done = subprocess.run(
+            [os.environ["TEST_VGPU"], *arguments, "--json"], capture_output=True, text=True,
+            check=False, env={**os.environ, "OPENVGPU_RUN": str(self.host.run),
+                              "OPENVGPU_NVML": os.environ["TEST_NVML"]})
+        self.assertEqual(done.returncode, 0, done)
+        return json.loads(done.stdout)
+
+    def sessions(self, name="train"):
+        return self.vgpu("sessions", name)["sessions"]
+
+    def wait_sessions(self, n):
+        def look():
+            self.told = self.sessions()
+            return len(self.told) == n
+        until(look, f"{n} sessions", context=lambda: self.told)
+        return self.told
+
+
+class Sessions(Nvml):
+    def encoder(self, pid, number, uuid=None, fps=30):
+        return uuid or self.uuids[0], "encoder", pid, number, 1, 1920, 1080, fps, 2000
+
+    def capture(self, pid, number):
+        return self.uuids[0], "capture", pid, number, 4, 1280, 720, 25, 900, 1, 9, 3840, 2160
+
+    def test_they_are_those_of_the_processes_of_a_vgpu(self):
+        self.tell_present()
+        guest = self.guest()
+        self.tell_present(self.encoder(guest.pid, 7), self.encoder(guest.pid, 8, fps=60),
+                          self.capture(guest.pid, 7),
+                          self.encoder(1, 9),                        # not ours
+                          self.encoder(guest.pid, 9, self.uuids[1]))  # it is not there
+        told = self.wait_sessions(3)
+        self.assertEqual([(one["use"], one["session"], one["average_fps"]) for one in told],
+                         [("encoder", 7, 30), ("encoder", 8, 60), ("capture", 7, 25)])
+        self.assertEqual({one["pid"] for one in told}, {guest.pid})
+        self.assertEqual([told[0][key] for key in ("kind", "width", "height", "average_latency_us")],
+                         ["hevc", 1920, 1080, 2000])
+        self.assertEqual([told[2][key] for key in ("kind", "width", "height", "average_latency_us")],
+                         ["encoder", 1280, 720, 900])
+        shown = self.vgpu("show", "train")
+        self.assertEqual([shown["encoder"][key] for key in ("sessions", "average_fps")], [2, 45])
+
+    def test_they_change_and_end(self):
+        self.tell_present()
+        guest = self.guest()
+        self.tell_present(self.encoder(guest.pid, 7), self.encoder(guest.pid, 8),
+                          self.capture(guest.pid, 9))
+        self.wait_sessions(3)
+        self.tell_present(self.encoder(guest.pid, 8, fps=12))
+        self.assertEqual([(one["session"], one["average_fps"]) for one in self.wait_sessions(1)],
+                         [(8, 12)])
+        self.tell_present()
+        self.wait_sessions(0)
+
+    def test_they_end_with_their_process_and_with_who_tells_them(self):
+        self.tell_present()
+        first = self.guest()
+        second = self.host.fake_guest("train")
+        self.tell_present(self.encoder(first.pid, 7), self.encoder(second.pid, 8))
+        self.wait_sessions(2)
+        first.kill()
+        self.assertEqual([one["session"] for one in self.wait_sessions(1)], [8])
+        os.kill(self.host.children("vgpu-sampler")[0], signal.SIGKILL)
+        self.wait_sessions(0)
+
+
+class RuntimeState(Nvml):
+    def size(self):
+        return self.vgpu("show", "train")["runtime_state"]
+
+    def wait_size(self, size):
+        until(lambda: self.size() == size, f"{size} bytes", context=self.size)
+
+    def test_it_is_what_the_gate_has_not_charged(self):
+        self.tell_present()
+        guest = self.guest(8 * MIB)
+        other = self.host.fake_guest("train")
+        self.wait_size(0)
+        self.tell_present((self.uuids[0], "memory", guest.pid, 520 * MIB),
+                          (self.uuids[0], "memory", other.pid, 500 * MIB),
+                          (self.uuids[0], "memory", 1, 999 * MIB),           # not ours
+                          (self.uuids[1], "memory", guest.pid, 900 * MIB))   # it is not there
+        self.wait_size((512 + 500) * MIB)
+        other.kill()
+        self.wait_size(512 * MIB)
+        self.tell_present((self.uuids[0], "memory", guest.pid, 4 * MIB))  # less than is charged
+        self.wait_size(0)
+
+    def test_what_is_not_known_is_not_counted(self):
+        self.tell_present()
+        guest = self.guest()
+        self.tell_present((self.uuids[0], "memory", guest.pid, 100 * MIB))
+        self.wait_size(100 * MIB)
+        self.tell_present((self.uuids[0], "memory", guest.pid, (1 << 64) - 1),
+                          (self.uuids[0], "encoder", guest.pid, 7, 0, 8, 8, 1, 1))
+        self.wait_sessions(1)
+        self.assertEqual(self.size(), 100 * MIB)
+
+
+class WithoutThem(Nvml):
+    """Devices that have no encoder, and libraries that do not know what one is."""
+
+    def check(self):
+        self.tell()
+        guest = self.guest()
+        self.tell((self.uuids[0], guest.pid, 50, 0, 0, 0, 0, 0))
+        until(lambda: self.host.call("GetUtilization")["vgpus"][0]["gpu"] == 50, "samples")
+        self.assertEqual(self.sessions(), [])
+        self.assertEqual(self.vgpu("show", "train")["runtime_state"], 0)
+        self.assertNotIn("the sampler has ended", (self.host.root / "log").read_text())
+
+    def test_not_supported(self):
+        self.check()
+
+
+class OldLibrary(WithoutThem):
+    LIBRARY = "TEST_OLD_NVML"
 
 
 if __name__ == "__main__":
