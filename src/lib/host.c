@@ -58,6 +58,17 @@ int vgpu_host_new(struct vgpu_host **ret_host, const char *library_path)
         return 0;
 }
 
+static void host_close(struct vgpu_host *host)
+{
+        if (!host->library)
+                return;
+        if (host->calls.nvmlShutdown)
+                host->calls.nvmlShutdown();
+        dlclose(host->library);
+        host->library = NULL;
+        memset(&host->calls, 0, sizeof(host->calls));
+}
+
 struct vgpu_host *vgpu_host_free(struct vgpu_host *host)
 {
         if (!host)
@@ -274,17 +285,6 @@ int host_open(struct vgpu_host *host)
                                                    sizeof(host->driver_version)) != NVML_SUCCESS)
                 host->driver_version[0] = '\0';
         return 0;
-}
-
-void host_close(struct vgpu_host *host)
-{
-        if (!host->library)
-                return;
-        if (host->calls.nvmlShutdown)
-                host->calls.nvmlShutdown();
-        dlclose(host->library);
-        host->library = NULL;
-        memset(&host->calls, 0, sizeof(host->calls));
 }
 
 int host_device(struct vgpu_host *host, uint32_t device, nvmlDevice_t *ret_handle)

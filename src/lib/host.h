@@ -60,9 +60,6 @@ struct vgpu_host {
 /* host_open() - find and load the library unless that was done. */
 int host_open(struct vgpu_host *host);
 
-/* host_close() - before host_open() again, or for ever. */
-void host_close(struct vgpu_host *host);
-
 /* host_begin() - before @call: forgets the last error; says so if the driver lacks it. */
 int host_begin(struct vgpu_host *host, struct about about, enum nvml_call call);
 

@@ -44,15 +44,8 @@ void meter_set_turns(struct device *device, bool has_turns)
         device->meter.has_turns = has_turns;
 }
 
-void meter_add_gpu_time(struct guest *guest, uint64_t ns, uint64_t at_ns)
+void meter_add_turn(struct instance *instance, uint64_t ns)
 {
-        (void)at_ns;
-        guest->meter.new_ns[METER_SM] += ns;
-}
-
-void meter_add_turn(struct instance *instance, uint64_t ns, uint64_t at_ns)
-{
-        (void)at_ns;
         instance->meter.turn_ns += ns;
 }
 

@@ -8,8 +8,7 @@
  *
  * Where they come from is said once for each device (docs/metering.md):
  *
- *     turns      the scheduler gives exclusive turns and measures them: meter_add_gpu_time(), or
- *                meter_add_turn() where only the vGPU that had the turn is known. Exact.
+ *     turns      the scheduler gives exclusive turns and measures them: meter_add_turn(). Exact.
  *     engine     nothing is enforced, the device is simulated: its engine's own count. Exact.
  *     samples    nothing is enforced, the device is real: NVIDIA's samples. Estimated.
  *
@@ -100,14 +99,11 @@ void meter_end(struct guest *guest);
  */
 void meter_set_turns(struct device *device, bool has_turns);
 
-/* meter_add_gpu_time() - @guest had the device for @ns, until @at_ns. */
-void meter_add_gpu_time(struct guest *guest, uint64_t ns, uint64_t at_ns);
-
 /*
- * meter_add_turn() - some guests of @instance, nobody else, had the device for @ns, until @at_ns.
+ * meter_add_turn() - some guests of @instance, nobody else, had the device for @ns.
  * They share it as they were busy meanwhile, or evenly where that is not known.
  */
-void meter_add_turn(struct instance *instance, uint64_t ns, uint64_t at_ns);
+void meter_add_turn(struct instance *instance, uint64_t ns);
 
 /* meter_sync() - settle everything up to now, so that what is shown is not a quarter second old. */
 void meter_sync(struct meter *meter);

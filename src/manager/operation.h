@@ -31,7 +31,6 @@
 struct control_pending;
 struct device;
 struct guest;
-struct guest_answer;
 struct instance;
 struct manager;
 struct operation;

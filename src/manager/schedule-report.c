@@ -18,7 +18,7 @@ void schedule_give_to_meter(struct schedule *schedule, struct schedule_vgpu *vgp
 
         if (received <= vgpu->given)
                 return;
-        meter_add_turn(vgpu->instance, received - vgpu->given, now);
+        meter_add_turn(vgpu->instance, received - vgpu->given);
         vgpu->given = received;
 }
 

@@ -24,7 +24,6 @@ struct board_scheduler;
 struct device;
 struct guest;
 struct instance;
-struct manager;
 struct schedule;
 
 int schedule_new(struct schedule **ret_schedule, struct device *device);

@@ -8,14 +8,7 @@
 #include "manager/schedule.h"
 #include "manager/settings-internal.h"
 #include "manager/settings.h"
-
-/*
- * The defaults of a scheduler, from NVIDIA's user guide: for at most eight vGPUs a device. More
- * get half of that; but how many there will be is not known while a policy can be set.
- */
-#define AVERAGING_DEFAULT  33
-#define FREQUENCY_DEFAULT  480     /* Hz */
-#define TIME_SLICE_DEFAULT 2000000 /* ns */
+#include "scheduler/settings.h"
 
 /* Schedulers. */
 
@@ -83,7 +76,7 @@ static int check_scheduler(const struct settings_scheduler *wanted,
 void settings_fill_scheduler(struct board_scheduler *ret_scheduler,
                              const struct settings_scheduler *wanted, bool can_arr)
 {
-        uint32_t frequency = wanted->frequency ? wanted->frequency : FREQUENCY_DEFAULT;
+        uint32_t frequency = wanted->frequency ? wanted->frequency : SCHEDULER_FREQUENCY_FEW;
         bool has_arr =
                 wanted->arr == BOARD_ARR_ENABLED || (wanted->arr == BOARD_ARR_DEFAULT && can_arr);
 
@@ -98,12 +91,12 @@ void settings_fill_scheduler(struct board_scheduler *ret_scheduler,
         }
         if (!has_arr) {
                 ret_scheduler->time_slice =
-                        wanted->time_slice ? wanted->time_slice : TIME_SLICE_DEFAULT;
+                        wanted->time_slice ? wanted->time_slice : SCHEDULER_TIME_SLICE_FEW;
                 return;
         }
         ret_scheduler->arr = BOARD_ARR_ENABLED;
         ret_scheduler->averaging_factor =
-                wanted->averaging_factor ? wanted->averaging_factor : AVERAGING_DEFAULT;
+                wanted->averaging_factor ? wanted->averaging_factor : SCHEDULER_AVERAGING_DEFAULT;
         ret_scheduler->frequency = frequency;
         ret_scheduler->time_slice = 1000000000u / frequency;
 }

@@ -178,11 +178,6 @@ bool view_open(bool has_real)
         return true;
 }
 
-bool view_is_open(void)
-{
-        return atomic_load(&view.board) != NULL;
-}
-
 bool view_is_guest(void)
 {
         return view.is_guest;

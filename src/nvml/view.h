@@ -35,9 +35,6 @@
 bool view_find_real(char *path, size_t size, bool *ret_simulated);
 bool view_open(bool has_real);
 
-/* view_is_open() - has the board been opened since the library was loaded? */
-bool view_is_open(void);
-
 /* view_is_guest() - do we show one vGPU only? */
 bool view_is_guest(void);
 

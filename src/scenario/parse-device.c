@@ -11,7 +11,7 @@
 
 /* Schedulers. */
 
-const struct choice parse_policies[] = {
+static const struct choice policies[] = {
         { "best effort", BOARD_POLICY_BEST_EFFORT },
         { "equal share", BOARD_POLICY_EQUAL_SHARE },
         { "fixed share", BOARD_POLICY_FIXED_SHARE },
@@ -20,8 +20,8 @@ const struct choice parse_policies[] = {
 
 #define SCHEDULER(member) .offset = offsetof(struct scenario_scheduler, member)
 
-int parse_scheduler(struct reader *reader, const json_t *value, struct scenario_scheduler **list,
-                    size_t *n)
+static int parse_scheduler(struct reader *reader, const json_t *value,
+                           struct scenario_scheduler **list, size_t *n)
 {
         static const struct choice engines[] = { { "graphics", BOARD_ENGINE_GRAPHICS },
                                                  { "encoder 0", BOARD_ENGINE_NVENC0 },
@@ -31,7 +31,7 @@ int parse_scheduler(struct reader *reader, const json_t *value, struct scenario_
                 { .name = "engine", .kind = FIELD_CHOICE, .choices = engines, SCHEDULER(engine) },
                 { .name = "policy",
                   .kind = FIELD_CHOICE,
-                  .choices = parse_policies,
+                  .choices = policies,
                   .is_required = true,
                   SCHEDULER(policy) },
                 { .name = "arr", SWITCH, SCHEDULER(arr) },
@@ -114,7 +114,7 @@ static int parse_uniform_place(struct reader *reader, const json_t *value, void 
         return parse_place(reader, value, placements->uniform, &placements->n_uniform);
 }
 
-int parse_type(struct reader *reader, const json_t *value, void *to)
+static int parse_type(struct reader *reader, const json_t *value, void *to)
 {
         static const struct field fields[] = {
                 { .name = "id", NUMBER, .is_required = true, .min = 1, TYPE(id) },
@@ -226,7 +226,7 @@ static int parse_capabilities(struct reader *reader, const json_t *value, void *
         return reader_fields(reader, value, fields, to);
 }
 
-int parse_sensors(struct reader *reader, const json_t *value, void *to)
+static int parse_sensors(struct reader *reader, const json_t *value, void *to)
 {
 #define SENSOR(member)         \
         { .name = #member,     \
@@ -242,7 +242,7 @@ int parse_sensors(struct reader *reader, const json_t *value, void *to)
 
 #define FEATURE(member) .offset = offsetof(struct board_feature, member)
 
-int parse_feature(struct reader *reader, const json_t *value, void *to)
+static int parse_feature(struct reader *reader, const json_t *value, void *to)
 {
         static const struct choice codes[] = { { "unknown", 0 },     { "vGPU", 1 },
                                                { "workstation", 2 }, { "gaming", 3 },

@@ -21,7 +21,7 @@ static const struct choice driver_states[] = {
         { 0 },
 };
 
-const struct choice parse_licence_states[] = {
+static const struct choice licence_states[] = {
         { "licensed", BOARD_LICENCE_LICENSED },
         { "unlicensed", BOARD_LICENCE_UNLICENSED },
         { "unlicensed restricted", BOARD_LICENCE_UNLICENSED_RESTRICTED },
@@ -69,10 +69,7 @@ int parse_expiry(struct reader *reader, const json_t *value, void *to)
 static int parse_licence(struct reader *reader, const json_t *value, void *to)
 {
         static const struct field fields[] = {
-                { .name = "state",
-                  .kind = FIELD_CHOICE,
-                  .choices = parse_licence_states,
-                  VGPU(licence) },
+                { .name = "state", .kind = FIELD_CHOICE, .choices = licence_states, VGPU(licence) },
                 { .name = "expires",
                   .kind = FIELD_OTHER,
                   .read = parse_expiry,

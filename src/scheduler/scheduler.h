@@ -92,7 +92,7 @@ struct scheduler {
 /* scheduler_init() - best effort, no members. */
 void scheduler_init(struct scheduler *scheduler);
 
-/* scheduler_configure() - settings that pass scheduler_settings_check(). */
+/* scheduler_configure() - settings within the ranges of the device. */
 void scheduler_configure(struct scheduler *scheduler, const struct scheduler_settings *settings);
 
 /* scheduler_add() - @member, with its id, share and portion set; it starts without work. */

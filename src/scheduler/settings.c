@@ -1,27 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scheduler/settings.h"
 
-#include <stddef.h>
-
-static bool is_within(uint32_t value, uint32_t low, uint32_t high)
-{
-        return value == 0 || (value >= low && value <= high);
-}
-
-const char *scheduler_settings_check(const struct scheduler_settings *settings)
-{
-        if (settings->policy < SCHEDULER_BEST_EFFORT || settings->policy > SCHEDULER_FIXED_SHARE)
-                return "policy";
-        if (!is_within(settings->frequency, SCHEDULER_FREQUENCY_MIN, SCHEDULER_FREQUENCY_MAX))
-                return "frequency";
-        if (!is_within(settings->averaging_factor, SCHEDULER_AVERAGING_MIN,
-                       SCHEDULER_AVERAGING_MAX))
-                return "averaging_factor";
-        if (!is_within(settings->time_slice, SCHEDULER_TIME_SLICE_MIN, SCHEDULER_TIME_SLICE_MAX))
-                return "time_slice";
-        return NULL;
-}
-
 void scheduler_settings_complete(struct scheduler_settings *settings, uint32_t n_vgpus)
 {
         bool are_few = n_vgpus <= SCHEDULER_FEW;

@@ -3,7 +3,7 @@
 #define SCHEDULER_SETTINGS_H
 
 /*
- * How the time of a device is divided: NVIDIA's policies, ranges and defaults.
+ * How the time of a device is divided: NVIDIA's policies and defaults.
  *
  *     best effort   the driver divides it, unless a vGPU has a share: then those that have work get
  *                   time as their shares ask for, and nobody's time is left unused
@@ -16,13 +16,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#define SCHEDULER_FREQUENCY_MIN  63u /* Hz */
-#define SCHEDULER_FREQUENCY_MAX  960u
-#define SCHEDULER_AVERAGING_MIN  1u
-#define SCHEDULER_AVERAGING_MAX  60u
-#define SCHEDULER_TIME_SLICE_MIN 1000000u /* ns */
-#define SCHEDULER_TIME_SLICE_MAX 30000000u
 
 /* Defaults; up to so many vGPUs on the device the slower ones. */
 #define SCHEDULER_FEW                  8u
@@ -47,12 +40,6 @@ struct scheduler_settings {
         uint32_t averaging_factor; /* adaptive */
         uint32_t time_slice; /* ns, not adaptive; best effort: of the turns that shares need */
 };
-
-/*
- * scheduler_settings_check() - the name of the number that is out of range, as the control protocol
- * calls it; NULL: none is
- */
-const char *scheduler_settings_check(const struct scheduler_settings *settings);
 
 /* scheduler_settings_complete() - put defaults for 0, where @n_vgpus are on the device. */
 void scheduler_settings_complete(struct scheduler_settings *settings, uint32_t n_vgpus);

@@ -32,7 +32,7 @@ static _Thread_local struct {
 /* Stack size, printf buffer, heap, as the real driver has them at first. */
 static const size_t default_limits[CONTEXT_LIMITS] = { 1024, 7 * MIB, 8 * MIB, 2, 2048, 64 };
 
-uint64_t context_get_cost(int at)
+static uint64_t get_cost(int at)
 {
         uint64_t part = process.host_device[at].memory / COST_FRACTION;
 
@@ -68,7 +68,7 @@ static CUresult open_context(CUcontext context)
 {
         struct device *device = process_device(context->device);
 
-        context->cost = context_get_cost(device->at);
+        context->cost = get_cost(device->at);
         if (ledger_charge(&process.ledger, device->at, context->cost) < 0)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         context->legacy = stream_new(context, CU_STREAM_DEFAULT, 0);

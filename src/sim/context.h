@@ -33,7 +33,4 @@ CUresult context_get(CUcontext *ret_context);
 /* context_find() - @context if it is live, else NULL. */
 CUcontext context_find(CUcontext context);
 
-/* context_get_cost() - what a context takes of host device @at. */
-uint64_t context_get_cost(int at);
-
 #endif

@@ -80,7 +80,7 @@ int device_select(const char *visible)
         return n;
 }
 
-const struct host_device *device_host(const struct device *device)
+static const struct host_device *device_host(const struct device *device)
 {
         return &process.host_device[device->at];
 }

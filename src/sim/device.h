@@ -9,7 +9,4 @@
 /* device_select() - take the host's devices that @visible (CUDA_VISIBLE_DEVICES) names. */
 int device_select(const char *visible);
 
-/* device_host() - what the host says about @device, at the place where it is now. */
-const struct host_device *device_host(const struct device *device);
-
 #endif

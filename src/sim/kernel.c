@@ -74,11 +74,3 @@ const struct kernel *kernel_get(size_t index)
 {
         return &kernels[index];
 }
-
-const struct kernel *kernel_find(const char *name)
-{
-        for (size_t i = 0; i < KERNEL_COUNT; i++)
-                if (strcmp(kernels[i].name, name) == 0)
-                        return &kernels[i];
-        return NULL;
-}

@@ -33,8 +33,7 @@ struct kernel {
 
 #define KERNEL_COUNT 3
 
-/* kernel_get() - the @index-th of KERNEL_COUNT. kernel_find() - NULL: no such kernel. */
+/* kernel_get() - the @index-th of KERNEL_COUNT. */
 const struct kernel *kernel_get(size_t index);
-const struct kernel *kernel_find(const char *name);
 
 #endif

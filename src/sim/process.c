@@ -37,20 +37,6 @@ struct device *process_device(CUdevice device)
         return device >= 0 && device < process.n_devices ? &process.device[device] : NULL;
 }
 
-void process_wait_for_locked(unsigned int milliseconds)
-{
-        struct timespec until;
-
-        (void)clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += milliseconds / 1000;
-        until.tv_nsec += (long)(milliseconds % 1000) * 1000000;
-        if (until.tv_nsec >= 1000000000) {
-                until.tv_sec++;
-                until.tv_nsec -= 1000000000;
-        }
-        (void)pthread_cond_clockwait(&process.changed, &process.lock, CLOCK_MONOTONIC, &until);
-}
-
 static void before_fork(void)
 {
         (void)pthread_mutex_lock(&process.lock);

@@ -74,9 +74,6 @@ static inline void process_wait_locked(void)
         (void)pthread_cond_wait(&process.changed, &process.lock);
 }
 
-/* process_wait_for_locked() - at most so long. */
-void process_wait_for_locked(unsigned int milliseconds);
-
 static inline void process_tell_locked(void)
 {
         (void)pthread_cond_broadcast(&process.changed);

@@ -314,7 +314,7 @@ void stream_wait(CUstream stream, uint64_t number)
         (void)stream_unref(stream);
 }
 
-bool stream_is_idle(CUstream stream)
+static bool stream_is_idle(CUstream stream)
 {
         return stream->done == stream->issued;
 }
@@ -336,13 +336,6 @@ void stream_destroy_all(CUcontext context)
                 process_wait_locked();
         while (context->streams)
                 destroy(context->streams);
-}
-
-void stream_forget_all(void)
-{
-        for (CUcontext context = process.contexts; context; context = context->next)
-                for (CUstream stream = context->streams; stream; stream = stream->next)
-                        engine_close(&stream->engine);
 }
 
 CUresult sim_cuStreamCreateWithPriority(CUstream *ret_stream, unsigned int flags, int priority)

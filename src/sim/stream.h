@@ -54,13 +54,9 @@ CUresult stream_submit_locked(CUstream stream, struct work *work);
 CUresult stream_run(struct work *work);
 
 void stream_wait(CUstream stream, uint64_t number);
-bool stream_is_idle(CUstream stream);
 void stream_wait_for_context(CUcontext context);
 
 /* stream_destroy_all() - of a context that ends; waits for their work. */
 void stream_destroy_all(CUcontext context);
-
-/* stream_forget_all() - in a forked child. */
-void stream_forget_all(void);
 
 #endif

@@ -14,7 +14,7 @@
 #include "sim/handle.h"
 #include "sim/memory.h"
 
-CUresult handle_new(CUmemGenericAllocationHandle *ret_handle, struct memory_file *file)
+static CUresult new_handle(CUmemGenericAllocationHandle *ret_handle, struct memory_file *file)
 {
         if (!file->handle.address) {
                 struct range number = { process.next_id++, 1 };
@@ -31,7 +31,7 @@ CUresult handle_new(CUmemGenericAllocationHandle *ret_handle, struct memory_file
         return CUDA_SUCCESS;
 }
 
-struct memory_file *handle_find(CUmemGenericAllocationHandle handle)
+static struct memory_file *find_handle(CUmemGenericAllocationHandle handle)
 {
         struct memory_file *file = (struct memory_file *)space_find(&process.handles, handle);
 
@@ -138,7 +138,7 @@ CUresult sim_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
         if (result != CUDA_SUCCESS)
                 return result;
         file->props = *prop;
-        return handle_new(handle, file);
+        return new_handle(handle, file);
 }
 
 CUresult sim_cuMemRelease(CUmemGenericAllocationHandle handle)
@@ -146,7 +146,7 @@ CUresult sim_cuMemRelease(CUmemGenericAllocationHandle handle)
         struct memory_file *file;
         PROCESS_LOCKED();
 
-        file = handle_find(handle);
+        file = find_handle(handle);
         if (!file)
                 return CUDA_ERROR_INVALID_VALUE;
         file->handles--;
@@ -164,7 +164,7 @@ CUresult sim_cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
         CUresult result;
         PROCESS_LOCKED();
 
-        file = handle_find(handle);
+        file = find_handle(handle);
         range = space_find(&process.reservations, pointer);
         if (!file || !range || flags || offset != 0 || size != file->size ||
             !is_multiple(pointer) || size > range->address + range->size - pointer)
@@ -308,7 +308,7 @@ CUresult sim_cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocatio
         PROCESS_LOCKED();
         int fd;
 
-        file = handle_find(handle);
+        file = find_handle(handle);
         if (!shareable || !file || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
             !(file->props.requestedHandleTypes & type))
                 return CUDA_ERROR_INVALID_VALUE;
@@ -343,7 +343,7 @@ CUresult sim_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle
         file->props.type = CU_MEM_ALLOCATION_TYPE_PINNED;
         file->props.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
         file->props.location.id = ordinal_of(file->device);
-        return handle_new(handle, file);
+        return new_handle(handle, file);
 }
 
 CUresult sim_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *pointer)
@@ -354,7 +354,7 @@ CUresult sim_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, v
         region = memory_find((uint64_t)(uintptr_t)pointer);
         if (!handle || !region || region->kind != REGION_VIRTUAL)
                 return CUDA_ERROR_INVALID_VALUE;
-        return handle_new(handle, memory_file_ref(region->mapping->file));
+        return new_handle(handle, memory_file_ref(region->mapping->file));
 }
 
 CUresult sim_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
@@ -363,7 +363,7 @@ CUresult sim_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
         struct memory_file *file;
         PROCESS_LOCKED();
 
-        file = handle_find(handle);
+        file = find_handle(handle);
         if (!prop || !file)
                 return CUDA_ERROR_INVALID_VALUE;
         *prop = file->props;

@@ -20,10 +20,9 @@
 
 #define FAKE_NVML_SYMBOL "fake_nvml"
 
-#define FAKE_TRAIN  11u
-#define FAKE_INFER  3251634327u
-#define FAKE_MIG    21u
-#define FAKE_NOBODY 99u
+#define FAKE_TRAIN 11u
+#define FAKE_INFER 3251634327u
+#define FAKE_MIG   21u
 
 #define FAKE_TYPE_BIG   500u /* on device 0 */
 #define FAKE_TYPE_SMALL 501u
