@@ -13,11 +13,8 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <linux/seccomp.h>
-#include <signal.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

@@ -23,7 +23,6 @@ int mover_main(int argc, char **argv);
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include "base/size.h"
 #include "fuzz/target.h"

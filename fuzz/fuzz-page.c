@@ -4,10 +4,8 @@
  * them back. Whatever stands there, no number is greater than the limit. The input is the page.
  */
 #include <assert.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 
 #include "base/cleanup.h"
 #include "fuzz/target.h"

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/text.h"
 #include "cli/say.h"
 
 DEFINE_CLEANUP(struct vgpu_checkpoint *, vgpu_checkpoint_free);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/host.h"
 
-#include <stdio.h>
-
 #include <openvgpu/device.h>
 
 #include "cli/say.h"

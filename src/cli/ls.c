@@ -6,7 +6,6 @@
 
 #include "base/size.h"
 #include "cli/document.h"
-#include "cli/instance.h"
 #include "cli/say.h"
 #include "cli/table.h"
 

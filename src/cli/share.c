@@ -6,7 +6,6 @@
 #include "cli/document.h"
 #include "cli/instance.h"
 #include "cli/say.h"
-#include "cli/turns.h"
 
 static int get_percent(const struct arguments *arguments, uint32_t *percent)
 {

@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
 
 #include <openvgpu/accounting.h>
 #include <openvgpu/device.h>
@@ -12,7 +11,6 @@
 #include "cli/document.h"
 #include "cli/facts.h"
 #include "cli/host.h"
-#include "cli/say.h"
 
 /* What vgpud says; it may not be there. */
 static void add_record(struct facts *facts, const struct vgpu_instance *record)

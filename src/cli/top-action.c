@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "base/text.h"
 #include "cli/usage.h"
 

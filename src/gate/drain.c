@@ -8,7 +8,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,7 +17,6 @@
 #include "gate/capture.h"
 #include "gate/context.h"
 #include "gate/entry.h"
-#include "gate/log.h"
 
 /* Between two looks at the marks: short at first, as most calls return within microseconds. */
 #define NAP_FIRST_NS 10000

@@ -2,7 +2,6 @@
 #include "gate/memory.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "gate/context.h"

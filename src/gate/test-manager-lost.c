@@ -2,7 +2,6 @@
 /* The manager vanishes, at any moment, or has gone mad: the guest goes on. */
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

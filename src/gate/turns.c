@@ -18,7 +18,6 @@
 #include "board/instance-page.h"
 #include "gate/caller.h"
 #include "gate/capture.h"
-#include "gate/drain.h"
 #include "gate/idle.h"
 #include "gate/log.h"
 #include "gate/quota.h"

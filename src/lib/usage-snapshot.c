@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
 
 #include "lib/instance.h"
 #include "lib/usage.h"

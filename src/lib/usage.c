@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/usage.h"
 
-#include <errno.h>
-
 int usage_decode_array(struct vgpu_client *client, const char *method, const char *what,
                        const json_t *array, const struct json_field *fields, size_t n_fields,
                        size_t size, void **ret_structs, size_t *ret_n)

@@ -6,7 +6,6 @@
 #include "base/size.h"
 #include "board/kind.h"
 #include "manager/copies.h"
-#include "manager/custody.h"
 #include "manager/departure.h"
 #include "manager/gates.h"
 #include "manager/guest.h"

@@ -3,9 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/size.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/log.h"

@@ -7,7 +7,6 @@
 #include "manager/facts.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "catalog/board.h"
 #include "catalog/catalog.h"

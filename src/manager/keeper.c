@@ -8,7 +8,6 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include "base/fd-table.h"
 #include "base/packet.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vgpud. */
 
-#include <errno.h>
 #include <stdio.h>
 
 #include "manager/log.h"

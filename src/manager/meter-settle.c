@@ -4,8 +4,6 @@
  * account of the process and in the usage of the minutes in between. Whatever happens, each
  * nanosecond is settled once.
  */
-#include <errno.h>
-#include <stdio.h>
 #include <time.h>
 
 #include "manager/guest.h"

@@ -2,7 +2,6 @@
 #include "manager/methods.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -9,7 +9,6 @@
  */
 
 #include <errno.h>
-#include <stdlib.h>
 
 #include "base/cleanup.h"
 #include "manager/pool-internal.h"

@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "board/board.h"
 #include "manager/custody.h"
-#include "manager/gate.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/log.h"

@@ -2,7 +2,6 @@
 #include "manager/settings.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

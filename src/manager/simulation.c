@@ -2,7 +2,6 @@
 #include "manager/simulation.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

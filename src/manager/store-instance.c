@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Instances, what is being done to them, and what was set. */
 #include <errno.h>
-#include <string.h>
 
 #include "manager/store-internal.h"
 

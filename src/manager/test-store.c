@@ -6,7 +6,6 @@
 
 #include "base/test.h"
 #include "board/board.h"
-#include "manager/log.h"
 #include "manager/store.h"
 
 struct fixture {

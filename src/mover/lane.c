@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mover/lane.h"
 
-#include <errno.h>
 #include <stddef.h>
 
 void lane_init(struct lane *lane, unsigned int n_threads_max)

@@ -4,7 +4,6 @@
  * the order of their ends, then those that run. A number of a process that was used twice means the one that
  * ended last; one that runs is hidden behind it until it ends too, as in NVIDIA's driver.
  */
-#include <string.h>
 
 #include "abi/nvml-accounting.h"
 #include "nvml/answer.h"

@@ -2,7 +2,6 @@
 #include "nvml/control.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdbool.h>

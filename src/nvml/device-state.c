@@ -2,7 +2,6 @@
 /* What state a device is in: memory and utilization from the board, and what never changes. */
 #include <stddef.h>
 
-#include "nvml/answer.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 

@@ -5,7 +5,6 @@
  * The list of features grew four times; each name of the function fills the layout that it was made
  * for, with the beginning of the same entry.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "nvml/answer.h"

@@ -6,7 +6,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "nvml/answer.h"
 #include "nvml/site.h"
 #include "nvml/slots.h"
 

@@ -6,10 +6,8 @@
  * field is taken for one only if it is one. The second generation has adaptive round robin (ARR)
  * always on, hence no field for it.
  */
-#include <stdatomic.h>
 #include <stddef.h>
 
-#include "nvml/answer.h"
 #include "nvml/site.h"
 #include "nvml/slots.h"
 

@@ -2,7 +2,6 @@
 /* What changes something: what the manager is asked, and what its answers mean. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "abi/nvml-accounting.h"

@@ -5,7 +5,6 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "abi/nvml-mig.h"
 #include "base/test.h"

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/size.h"
-#include "base/text.h"
 #include "scenario/check.h"
 
 #define SLOTS_MAX 1024

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/size.h"
 #include "scenario/parse.h"
 
 #define DEVICE(member) .offset = offsetof(struct scenario_device, member)

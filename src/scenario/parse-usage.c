@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Who uses a vGPU: processes, sessions, accounts. */
-#include <string.h>
 
 #include "scenario/parse.h"
 

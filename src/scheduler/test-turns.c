@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shares, starvation and the arithmetic of turns, in virtual time and with hundreds of vGPUs. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/test.h"

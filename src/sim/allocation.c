@@ -2,7 +2,6 @@
 /* Device memory of the ordinary kind: cuMemAlloc() and its relatives. */
 
 #include "sim/capture.h"
-#include "sim/device.h"
 #include "sim/memory.h"
 #include "sim/stream.h"
 

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "sim/context.h"
-#include "sim/device.h"
 #include "sim/mapping.h"
 
 /* A mipmapped array is one, too, with more levels. */

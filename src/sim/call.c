@@ -14,7 +14,6 @@
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"

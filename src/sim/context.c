@@ -13,7 +13,6 @@
 
 #include "base/size.h"
 #include "sim/capture.h"
-#include "sim/device.h"
 #include "sim/memory.h"
 #include "sim/module.h"
 #include "sim/stream.h"

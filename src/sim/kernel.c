@@ -3,7 +3,6 @@
 
 #include "sim/kernel.h"
 
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"

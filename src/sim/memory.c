@@ -5,10 +5,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 
-#include "sim/capture.h"
-#include "sim/device.h"
 #include "sim/stream.h"
 
 struct region *memory_find(uint64_t address)

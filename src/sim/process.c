@@ -9,11 +9,9 @@
 
 #include "sim/process.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 #include "sim/call.h"
 #include "sim/checkpoint-service.h"

@@ -7,7 +7,6 @@
  * so that a stale one is an error.
  */
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The steps one by one, and together: from every state, with every answer of the driver. */
 
-#include <time.h>
-
 #include "tests/checkpoint/fixture.h"
 
 static void test_each_step_leads_to_its_state(void **state)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of the fake NVML about scheduling, utilization and migration. */
-#include <stdio.h>
 #include <string.h>
 
 #include "abi/nvml-vgpu-calls.h"

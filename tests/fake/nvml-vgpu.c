@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The part of the fake NVML about types and vGPUs. */
-#include <stdio.h>
 #include <string.h>
 
 #include "abi/nvml-vgpu-calls.h"

@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/size.h"
