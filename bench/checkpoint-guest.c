@@ -4,8 +4,9 @@
  *
  *     checkpoint-guest KIND COUNTER [DEVICE]
  *
- * KIND: none (without CUDA) idle sync sync-thread launch threads managed pool graph, or call-NAME:
- * waits for a line on standard input, then makes one driver call, and so on
+ * KIND: none (without CUDA) idle busy (with work that never ends) sync sync-thread launch threads
+ * managed pool graph, or call-NAME: waits for a line on standard input, then makes one driver call,
+ * and so on
  *
  * COUNTER is a file: 8 bytes that count the rounds, so that others see whether it goes on. Each round
  * adds one to every word of its memory. At SIGTERM it compares all words with the number of rounds
@@ -112,6 +113,19 @@ static bool run_idle(void)
                 if (ending)
                         return worker_is_right(&worker);
         }
+}
+
+static void wait_for_ever(void *unused)
+{
+        (void)unused;
+        for (;;)
+                pause();
+}
+
+static bool run_busy(void)
+{
+        must(DRIVER(cuLaunchHostFunc)(NULL, wait_for_ever, NULL));
+        return run_none();
 }
 
 static bool run_sync(void)
@@ -328,10 +342,15 @@ static const struct {
         const char *name;
         bool (*run)(void);
 } kinds[] = {
-        { "none", run_none },       { "idle", run_idle },
-        { "sync", run_sync },       { "sync-thread", run_sync_thread },
-        { "launch", run_launch },   { "threads", run_threads },
-        { "managed", run_managed }, { "pool", run_pool },
+        { "none", run_none },
+        { "busy", run_busy },
+        { "idle", run_idle },
+        { "sync", run_sync },
+        { "sync-thread", run_sync_thread },
+        { "launch", run_launch },
+        { "threads", run_threads },
+        { "managed", run_managed },
+        { "pool", run_pool },
         { "graph", run_graph },
 };
 

@@ -30,11 +30,27 @@ static bool is_running(int pid)
         return after && after[1] && after[2] != 'Z' && after[2] != 'X';
 }
 
+/*
+ * The real driver needs the right to trace the process. Here to read from it is enough, so that a
+ * kernel that lets nobody trace but a parent (Yama) does not keep simulated GPUs from its users.
+ */
+static bool is_forbidden(int pid)
+{
+        CLEANUP(fd_closep) int fd = -1;
+        char path[32];
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/environ", pid);
+        fd = open(path, O_RDONLY | O_CLOEXEC);
+        return fd < 0 && (errno == EACCES || errno == EPERM);
+}
+
 static CUresult find_slot(struct host_slot **ret_slot, int pid)
 {
         struct host_slot *slot;
         PROCESS_LOCKED();
 
+        if (is_forbidden(pid))
+                return CUDA_ERROR_OPERATING_SYSTEM;
         slot = ledger_find(&process.ledger, pid);
         if (!slot)
                 return is_running(pid) ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_OPERATING_SYSTEM;
