@@ -96,8 +96,10 @@ static int try_version(struct criu *criu, const char *path, char output[OUTPUT_M
         if (r < 0 || r == 127)
                 return -ENOENT;
         version = strstr(output, "Version: ");
-        if (r != 0 || !version || sscanf(version, "Version: %31s", criu->version) != 1)
+        if (r != 0)
                 return -ENOEXEC;
+        if (!version || sscanf(version, "Version: %31s", criu->version) != 1)
+                return -EBADMSG;
         snprintf(criu->path, sizeof(criu->path), "%s", path);
         return 0;
 }
@@ -115,7 +117,9 @@ static int find_program(struct criu *criu, const char *wanted, struct image_erro
                                   wanted ? " at " : " here", wanted ? wanted : "");
         if (r < 0) {
                 find_reason(reason, sizeof(reason), output, "rror");
-                return image_fail(error, r, HINT_INSTALL, "%s does not start: %s",
+                return image_fail(error, r, HINT_INSTALL,
+                                  r == -EBADMSG ? "%s is not CRIU: it says \"%s\""
+                                                : "%s does not start: %s",
                                   wanted ? wanted : "criu", reason);
         }
         return 0;
@@ -203,17 +207,45 @@ static void find_cause(char *reason, size_t room, const char *text)
                 snprintf(reason, room, "%.*s", (int)(strchrnul(at, '\n') - at), at);
 }
 
+/* What we know to do about what it says. */
+static const char *hint_for(const char *reason)
+{
+        static const struct {
+                const char *words, *hint;
+        } hints[] = {
+                { "No space left on device",
+                  "make room on that file system, or choose another one" },
+                { "Can't dump ghost file",
+                  "it has deleted a large file that it still uses: write 'ghost-limit 1G' to "
+                  "/etc/criu/default.conf" },
+                { "Connected TCP socket",
+                  "write 'tcp-established' to /etc/criu/default.conf, if the other side will wait" },
+                { "External socket is used",
+                  "a socket to a program outside of the tree: end that connection first" },
+                { "Can't fork for",
+                  "a process has its number: end that one, or load it elsewhere" },
+        };
+
+        for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
+                if (strstr(reason, hints[i].words))
+                        return hints[i].hint;
+        return "see docs/checkpoint-images.md, and CRIU's web pages";
+}
+
 static int act(const struct criu *criu, const char *action, const char *folder,
                const char *const options[], struct image_error *error)
 {
+        CLEANUP(freep) char *place = realpath(folder, NULL); /* it looks from another directory */
         const char *arguments[32] = {
-                criu->path, action,       "--images-dir", folder, "--libdir",
-                folder,     "--log-file", LOG_NAME,       "-v2",  "--work-dir"
+                criu->path, action,       "--images-dir", place, "--libdir",
+                place,      "--log-file", LOG_NAME,       "-v2", "--work-dir"
         };
         char work[] = "/tmp/vgpu-criu-XXXXXX", output[OUTPUT_MAX] = "", reason[256];
         size_t n = 10;
         int r;
 
+        if (!place)
+                return image_fail_file(error, -errno, "open", folder);
         if (!mkdtemp(work))
                 return image_fail_file(error, -errno, "make a folder in", "/tmp");
         arguments[n++] = work;
@@ -227,8 +259,7 @@ static int act(const struct criu *criu, const char *action, const char *folder,
         remove_work(work);
         if (r == 0)
                 return 0;
-        return image_fail(error, -EIO, "see docs/checkpoint-images.md, and CRIU's web pages",
-                          "criu %s failed: %s", action, reason);
+        return image_fail(error, -EIO, hint_for(reason), "criu %s failed: %s", action, reason);
 }
 
 int criu_dump(const struct criu *criu, const char *folder, pid_t pid, bool is_shell_job,

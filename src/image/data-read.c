@@ -136,7 +136,8 @@ static void end_read(struct worker_slot *slot)
 static int open_old(int directory, const char *name, const struct image_data_options *options,
                     bool *ret_is_direct)
 {
-        int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW, fd = -1;
+        /* So that opening a pipe does not wait for its writer. */
+        int flags = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, fd = -1;
 
         *ret_is_direct = !options->no_direct_io;
         if (*ret_is_direct)
@@ -145,7 +146,10 @@ static int open_old(int directory, const char *name, const struct image_data_opt
                 *ret_is_direct = false;
                 fd = openat(directory, name, flags);
         }
-        return fd < 0 ? -errno : fd;
+        if (fd < 0)
+                return -errno;
+        (void)fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK);
+        return fd;
 }
 
 static int check_size(int fd, const char *path, const struct image_table *table,
@@ -194,6 +198,8 @@ int image_data_read(int directory, const char *where, const char *name,
                                   "%s is packed with %s, which this build lacks", path,
                                   compress_name(table->compression));
         workers.fd = fd = open_old(directory, name, options, &is_direct);
+        if (fd == -ENOENT)
+                return image_fail(error, fd, HINT_ALTERED, "%s is missing", path);
         if (fd < 0)
                 return image_fail_file(error, fd, "read", path);
         r = check_size(fd, path, table, error);

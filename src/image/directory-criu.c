@@ -29,7 +29,8 @@ static bool is_log(const char *name)
 
 static int measure(int folder, const char *name, bool must_sync, struct image_file *ret_file)
 {
-        CLEANUP(fd_closep) int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        CLEANUP(fd_closep)
+        int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
         struct stat status;
         void *bytes;
 
@@ -111,7 +112,9 @@ static int check_file(const struct image_directory *directory, int folder,
         if (r < 0)
                 return image_fail(error, r, hint, "%s/" IMAGE_CRIU_FOLDER "/%s: %s",
                                   directory->path, wanted->name,
-                                  r == -ENOENT ? "it is missing" : strerrordesc_np(-r));
+                                  r == -ENOENT   ? "it is missing"
+                                  : r == -EINVAL ? "it is no plain file"
+                                                 : strerrordesc_np(-r));
         if (file.size != wanted->size)
                 return image_fail(error, -EBADMSG, hint,
                                   "%s/" IMAGE_CRIU_FOLDER "/%s is %s: it has %llu bytes, the "

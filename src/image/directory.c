@@ -207,7 +207,9 @@ int image_directory_commit(struct image_directory *directory, const struct image
 static int read_manifest(const struct image_directory *directory, char **ret_text, size_t *ret_size)
 {
         CLEANUP(fd_closep)
-        int fd = openat(directory->fd, IMAGE_MANIFEST_FILE, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        int fd = openat(directory->fd, IMAGE_MANIFEST_FILE,
+                        O_RDONLY | O_CLOEXEC | O_NOFOLLOW |
+                                O_NONBLOCK); /* not for a pipe's writer */
         CLEANUP(freep) char *text = NULL;
         struct stat status;
         size_t size = 0;
@@ -215,7 +217,7 @@ static int read_manifest(const struct image_directory *directory, char **ret_tex
         if (fd < 0 || fstat(fd, &status) < 0)
                 return -errno;
         if (!S_ISREG(status.st_mode) || (size_t)status.st_size > IMAGE_MANIFEST_MAX)
-                return -EFBIG;
+                return -EBADMSG;
         text = malloc((size_t)status.st_size + 1);
         if (!text)
                 return -ENOMEM;
@@ -265,6 +267,9 @@ int image_directory_open(struct image_directory *ret_directory, const char *path
                 r = image_fail(error, r, "name the directory of an image that is whole",
                                "%s has no manifest: it is no image, or one that was never finished",
                                ret_directory->path);
+        else if (r == -EBADMSG)
+                r = image_fail(error, r, "name the directory of an image",
+                               "%s is no manifest: it is no plain file, or too large", where);
         else if (r < 0)
                 r = image_fail_file(error, r, "read", where);
         if (r == 0)

@@ -92,6 +92,42 @@ static int find_instance(struct dump *dump)
         return r == 0 && dump->instance ? check_whole(dump) : r;
 }
 
+static void read_name(pid_t pid, char *ret_name, size_t room)
+{
+        char path[32];
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+        snprintf(ret_name, room, "another program");
+        file = fopen(path, "re");
+        if (!file)
+                return;
+        if (fgets(ret_name, (int)room, file))
+                ret_name[strcspn(ret_name, "\n")] = '\0';
+        fclose(file);
+}
+
+/* CRIU has to stop and trace them all itself; its own words for why it can't are no help. */
+static int check_criu_can_stop(struct dump *dump)
+{
+        pid_t pid = 0, tracer;
+        char name[32];
+
+        if (process_tree_has(&dump->tree, getpid()))
+                return fail(dump, VGPU_ERROR_BUSY, "start this command from somewhere else",
+                            "this command itself is below it");
+        tracer = process_tree_find_tracer(&dump->tree, &pid);
+        if (tracer == 0)
+                return 0;
+        read_name(tracer, name, sizeof(name));
+        return error_set(&dump->client->error, VGPU_ERROR_BUSY,
+                         strncmp(name, "vgpu-checkpoint", 15) == 0
+                                 ? "vgpu checkpoint resume it: a dump suspends it by itself"
+                                 : "end that first",
+                         "process %d is traced by %s (process %d): CRIU could not stop it",
+                         (int)pid, name, (int)tracer);
+}
+
 static int prepare(struct dump *dump)
 {
         struct image_error error = { 0 };
@@ -104,6 +140,9 @@ static int prepare(struct dump *dump)
                                            (int)dump->pid);
         if (criu_find(&dump->criu, dump->options.criu, &error) < 0)
                 return image_set_error(dump->client, &error);
+        r = check_criu_can_stop(dump);
+        if (r < 0)
+                return r;
         return find_instance(dump);
 }
 

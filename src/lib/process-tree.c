@@ -63,6 +63,46 @@ static int add_children(struct process_tree *tree, pid_t pid)
         return r;
 }
 
+static pid_t get_tracer(pid_t pid, const char *thread)
+{
+        CLEANUP(file_closep) FILE *file = NULL;
+        char path[320], line[128];
+        int tracer = 0;
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%s/status", (int)pid, thread);
+        file = fopen(path, "re");
+        while (file && fgets(line, sizeof(line), file))
+                if (sscanf(line, "TracerPid: %d", &tracer) == 1)
+                        break;
+        return tracer;
+}
+
+static pid_t find_tracer_of(pid_t pid)
+{
+        CLEANUP(dir_closep) DIR *dir = NULL;
+        struct dirent *entry;
+        char path[64];
+        pid_t tracer = 0;
+
+        snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
+        dir = opendir(path);
+        while (dir && tracer == 0 && (entry = readdir(dir)))
+                if (entry->d_name[0] != '.')
+                        tracer = get_tracer(pid, entry->d_name);
+        return tracer;
+}
+
+pid_t process_tree_find_tracer(const struct process_tree *tree, pid_t *ret_pid)
+{
+        pid_t tracer = 0;
+
+        for (size_t i = 0; i < tree->n && tracer == 0; i++) {
+                tracer = find_tracer_of(tree->pids[i]);
+                *ret_pid = tree->pids[i];
+        }
+        return tracer;
+}
+
 int process_tree_read(struct process_tree *ret_tree, pid_t root)
 {
         int r = 0;

@@ -20,6 +20,9 @@ int process_tree_read(struct process_tree *ret_tree, pid_t root);
 
 bool process_tree_has(const struct process_tree *tree, pid_t pid);
 
+/* process_tree_find_tracer() - of any thread of any of them; 0: there is none. */
+pid_t process_tree_find_tracer(const struct process_tree *tree, pid_t *ret_pid);
+
 /* process_tree_signal() - send @number to all, from the last to the first. */
 void process_tree_signal(const struct process_tree *tree, int number);
 

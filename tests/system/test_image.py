@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The GPU memory of a suspended vGPU on disk: what is loaded is what was dumped, or nothing is."""
+import contextlib
 import json
 import mmap
 import os
@@ -72,6 +73,26 @@ for fd in slabs():
         except OSError:
             pass
 """
+
+
+# Traces the process of which it gets the number, until its input ends.
+TRACER = """
+import ctypes, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.prctl(15, b"tracer", 0, 0, 0)
+assert libc.ptrace(0x4206, int(sys.argv[1]), None, None) == 0, ctypes.get_errno()
+print("traces", flush=True)
+sys.stdin.read()
+"""
+
+
+@contextlib.contextmanager
+def traced(pid):
+    with subprocess.Popen([sys.executable, "-c", TRACER, str(pid)], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as tracer:
+        assert tracer.stdout.readline() == "traces\n"
+        yield
+        tracer.stdin.close()
 
 
 def entry_lines(host, *words, code=0, **more):
@@ -189,7 +210,17 @@ class Images(case.Case):
         os.truncate(data, size - 4096)
         self.assertIn("cut off", self.load(path, code=1).errors)
         os.unlink(data)
-        self.assertIn("memory.data", self.load(path, code=1).errors)
+        self.assertIn("memory.data is missing", self.load(path, code=1).errors)
+        self.check_goes_on()
+
+    def test_pipes_in_the_place_of_files_are_not_waited_for(self):
+        self.suspended()
+        for name, reason in (("memory.data", "is no plain file"),
+                             ("manifest.json", "is no manifest: it is no plain file")):
+            path = self.dump()
+            os.unlink(os.path.join(path, name))
+            os.mkfifo(os.path.join(path, name))
+            self.assertIn(name + " " + reason, self.load(path, code=1).errors)
         self.check_goes_on()
 
     def test_an_image_that_was_never_finished(self):
@@ -577,6 +608,41 @@ esac
         self.assertFalse(os.path.exists(path) or os.path.exists(path + ".partial"))
         self.check_runs()
 
+    def test_what_criu_says_comes_with_what_to_do(self):
+        pid = self.running().pid
+        for says, hint in (("Can't send ghost to image: No space left on device", "make room on"),
+                           ("Can't dump ghost file /x of 9 size, increase limit", "ghost-limit"),
+                           ("unix: External socket is used.", "outside of the tree"),
+                           ("something else", "CRIU's web pages")):
+            criu = self.fake_criu(f'echo "(00.1) Error (criu/x.c:1): {says}" > $work/log; exit 1')
+            errors = entry_lines(self.host, "checkpoint", "dump", pid, self.path(), "--criu", criu,
+                                 code=1)
+            self.assertRegex(errors, f"{says}\nhint: .*{hint}")
+        self.check_runs()
+
+    def test_criu_looks_from_another_directory(self):
+        pid = self.running().pid
+        here = os.getcwd()
+        self.addCleanup(os.chdir, here)
+        os.chdir(self.host.directory)
+        path = os.path.basename(self.path())
+        self.host.vgpu("checkpoint", "dump", pid, path, "--leave-running", "--criu",
+                       self.fake_criu("cd / && " + self.GOOD_DUMP))
+        self.host.vgpu("checkpoint", "check", path)
+        self.check_runs()
+
+    def test_what_criu_could_not_stop_is_refused_at_once(self):
+        pid = self.running().pid
+        criu = self.fake_criu("exit 1")
+        with traced(pid):
+            errors = entry_lines(self.host, "checkpoint", "dump", pid, self.path(), "--criu", criu,
+                                 code=7)
+            self.assertIn(f"process {pid} is traced by tracer (process ", errors)
+        errors = entry_lines(self.host, "checkpoint", "dump", os.getpid(), self.path(), "--criu",
+                             criu, code=7)
+        self.assertIn("this command itself is below it", errors)
+        self.check_runs()
+
     def test_a_process_whose_image_cannot_be_finished_goes_on(self):
         pid = self.running().pid
         path = self.path()
@@ -630,7 +696,7 @@ esac
             file.write("#!/bin/sh\necho Version: 3.17.1\n")
         os.chmod(fake, 0o755)
         for criu, reason in ((fake, "is CRIU 3.17.1"), ("/nonexistent/criu", "there is no CRIU at"),
-                             ("/bin/false", "does not start")):
+                             ("/bin/false", "does not start"), ("/bin/echo", "is not CRIU")):
             errors = entry_lines(self.host, "checkpoint", "dump", self.guest.pid, self.path(),
                                  "--criu", criu, code=1)
             self.assertIn(reason, errors)
