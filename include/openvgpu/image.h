@@ -42,10 +42,11 @@ struct vgpu_image_options {
         double timeout_seconds;  /* for the processes to come to rest; 0: 10 */
         bool leave_running;      /* dump_process: it goes on afterwards */
         const char *criu;        /* the program; NULL: "criu" on PATH, or in a usual place */
+        bool cut_pipes;          /* dump_process: also what writes to a pipe that others read */
 };
 
 /* clang-format off */
-#define VGPU_IMAGE_OPTIONS_INIT { sizeof(struct vgpu_image_options), 0, 0, 0, false, 0 }
+#define VGPU_IMAGE_OPTIONS_INIT { sizeof(struct vgpu_image_options), 0, 0, 0, false, 0, false }
 /* clang-format on */
 
 /* What an image has in it, and what the last action with it took. */

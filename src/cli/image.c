@@ -125,6 +125,7 @@ static int run_dump(const struct arguments *arguments, struct vgpu_client *clien
                 return r;
         options.criu = arguments_get(arguments, "criu");
         options.leave_running = arguments_get(arguments, "leave-running") != NULL;
+        options.cut_pipes = arguments_get(arguments, "cut-pipes") != NULL;
         r = pid > 0 ? vgpu_image_dump_process(client, pid, directory, &options, &report)
                     : vgpu_image_dump(client, what, directory, &options, &report);
         if (r < 0)
@@ -164,6 +165,7 @@ static int run_check(const struct arguments *arguments, struct vgpu_client *clie
 
 static const struct option dump_options[] = {
         { .name = "leave-running", .help = "the process goes on after its dump" },
+        { .name = "cut-pipes", .help = "nobody need read its pipes after the load" },
         { .name = "compress",
           .argument = "HOW",
           .help = "pack the GPU memory: zstd, or zstd:LEVEL (1 to 19)" },
@@ -174,8 +176,8 @@ static const struct option dump_options[] = {
 
 const struct command command_checkpoint_dump = {
         .name = "checkpoint dump",
-        .usage = "PID|NAME DIRECTORY [--leave-running] [--compress HOW] [--timeout SECONDS] "
-                 "[--criu PROGRAM]",
+        .usage = "PID|NAME DIRECTORY [--leave-running] [--cut-pipes] [--compress HOW] "
+                 "[--timeout SECONDS] [--criu PROGRAM]",
         .summary = "write a checkpoint to disk",
         .description =
                 "PID: writes a process, with all processes below it and its GPU memory, to a new\n"

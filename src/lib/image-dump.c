@@ -15,6 +15,7 @@
 
 #include "image/criu.h"
 #include "lib/image.h"
+#include "lib/process-pipes.h"
 #include "lib/process-tree.h"
 
 DEFINE_CLEANUP(struct vgpu_instance_list *, vgpu_instance_list_free);
@@ -128,6 +129,21 @@ static int check_criu_can_stop(struct dump *dump)
                          (int)pid, name, (int)tracer);
 }
 
+static int check_pipes(struct dump *dump)
+{
+        struct process_pipe pipe;
+        char name[32];
+
+        if (dump->options.cut_pipes || !process_pipes_find_cut(&dump->tree, &pipe))
+                return 0;
+        read_name(pipe.reader, name, sizeof(name));
+        return error_set(&dump->client->error, VGPU_ERROR_BUSY,
+                         "let it write to files; with --cut-pipes it is dumped as it is",
+                         "process %d writes to a pipe (its descriptor %d) that %s (process %d) "
+                         "reads: after a load nobody would, and SIGPIPE would end it",
+                         (int)pipe.writer, pipe.fd, name, (int)pipe.reader);
+}
+
 static int prepare(struct dump *dump)
 {
         struct image_error error = { 0 };
@@ -141,6 +157,8 @@ static int prepare(struct dump *dump)
         if (criu_find(&dump->criu, dump->options.criu, &error) < 0)
                 return image_set_error(dump->client, &error);
         r = check_criu_can_stop(dump);
+        if (r == 0)
+                r = check_pipes(dump);
         if (r < 0)
                 return r;
         return find_instance(dump);

@@ -603,7 +603,7 @@ esac
         pid = self.running().pid
         criu = self.fake_criu('echo "(00.1) Error (criu/x.c:1): cannot do it" > $work/log; exit 1')
         path = self.path()
-        errors = entry_lines(self.host, "checkpoint", "dump", pid, path, "--criu", criu, code=1)
+        errors = entry_lines(self.host, "checkpoint", "dump", pid, path, "--cut-pipes", "--criu", criu, code=1)
         self.assertIn("criu dump failed: Error (criu/x.c:1): cannot do it", errors)
         self.assertFalse(os.path.exists(path) or os.path.exists(path + ".partial"))
         self.check_runs()
@@ -615,7 +615,7 @@ esac
                            ("unix: External socket is used.", "outside of the tree"),
                            ("something else", "CRIU's web pages")):
             criu = self.fake_criu(f'echo "(00.1) Error (criu/x.c:1): {says}" > $work/log; exit 1')
-            errors = entry_lines(self.host, "checkpoint", "dump", pid, self.path(), "--criu", criu,
+            errors = entry_lines(self.host, "checkpoint", "dump", pid, self.path(), "--cut-pipes", "--criu", criu,
                                  code=1)
             self.assertRegex(errors, f"{says}\nhint: .*{hint}")
         self.check_runs()
@@ -626,19 +626,28 @@ esac
         self.addCleanup(os.chdir, here)
         os.chdir(self.host.directory)
         path = os.path.basename(self.path())
-        self.host.vgpu("checkpoint", "dump", pid, path, "--leave-running", "--criu",
+        self.host.vgpu("checkpoint", "dump", pid, path, "--cut-pipes", "--leave-running", "--criu",
                        self.fake_criu("cd / && " + self.GOOD_DUMP))
         self.host.vgpu("checkpoint", "check", path)
+        self.check_runs()
+
+    def test_a_pipe_that_nobody_would_read_after_the_load_is_refused(self):
+        pid = self.running().pid
+        errors = entry_lines(self.host, "checkpoint", "dump", pid, self.path(), "--criu",
+                             self.fake_criu(self.GOOD_DUMP), code=7)
+        self.assertRegex(errors, rf"process {pid} writes to a pipe \(its descriptor [12]\) that "
+                                 rf".* \(process {os.getpid()}\) reads")
+        self.assertIn("--cut-pipes", errors)
         self.check_runs()
 
     def test_what_criu_could_not_stop_is_refused_at_once(self):
         pid = self.running().pid
         criu = self.fake_criu("exit 1")
         with traced(pid):
-            errors = entry_lines(self.host, "checkpoint", "dump", pid, self.path(), "--criu", criu,
+            errors = entry_lines(self.host, "checkpoint", "dump", pid, self.path(), "--cut-pipes", "--criu", criu,
                                  code=7)
             self.assertIn(f"process {pid} is traced by tracer (process ", errors)
-        errors = entry_lines(self.host, "checkpoint", "dump", os.getpid(), self.path(), "--criu",
+        errors = entry_lines(self.host, "checkpoint", "dump", os.getpid(), self.path(), "--cut-pipes", "--criu",
                              criu, code=7)
         self.assertIn("this command itself is below it", errors)
         self.check_runs()
@@ -646,7 +655,7 @@ esac
     def test_a_process_whose_image_cannot_be_finished_goes_on(self):
         pid = self.running().pid
         path = self.path()
-        errors = entry_lines(self.host, "checkpoint", "dump", pid, path, "--criu",
+        errors = entry_lines(self.host, "checkpoint", "dump", pid, path, "--cut-pipes", "--criu",
                              self.fake_criu(self.GOOD_DUMP), code=1,
                              environment=self.host.environment(OPENVGPU_FAULT="image.commit=fail"))
         self.assertIn("Input/output error", errors)
@@ -657,7 +666,7 @@ esac
         pid = self.running().pid
         path = self.path()
         criu = self.fake_criu(self.GOOD_DUMP)
-        answer = self.host.vgpu("checkpoint", "dump", pid, path, "--criu", criu, "--json").json
+        answer = self.host.vgpu("checkpoint", "dump", pid, path, "--cut-pipes", "--criu", criu, "--json").json
         self.assertEqual((answer["pid"], answer["vgpu"]), (pid, "train"))
         self.assertGreater(answer["memory_bytes"], 0)
         self.assertEqual(self.guest.join(), -9)
@@ -671,7 +680,7 @@ esac
     def test_a_process_that_is_left_running_goes_on(self):
         pid = self.running().pid
         path = self.path()
-        self.host.vgpu("checkpoint", "dump", pid, path, "--leave-running", "--criu",
+        self.host.vgpu("checkpoint", "dump", pid, path, "--cut-pipes", "--leave-running", "--criu",
                        self.fake_criu(self.GOOD_DUMP))
         self.host.vgpu("checkpoint", "check", path)
         self.assertIn(f"there is a process {pid} already",
@@ -682,7 +691,7 @@ esac
     def test_the_whole_vgpu_or_nothing(self):
         pid = self.running().pid
         other = self.host.train("train", "--size", "4M")
-        errors = entry_lines(self.host, "checkpoint", "dump", pid, self.path(), "--criu",
+        errors = entry_lines(self.host, "checkpoint", "dump", pid, self.path(), "--cut-pipes", "--criu",
                              self.fake_criu(self.GOOD_DUMP), code=7)
         self.assertIn(f"process {other.pid} is in vGPU train as well", errors)
         other.wait_steps()
@@ -697,7 +706,7 @@ esac
         os.chmod(fake, 0o755)
         for criu, reason in ((fake, "is CRIU 3.17.1"), ("/nonexistent/criu", "there is no CRIU at"),
                              ("/bin/false", "does not start"), ("/bin/echo", "is not CRIU")):
-            errors = entry_lines(self.host, "checkpoint", "dump", self.guest.pid, self.path(),
+            errors = entry_lines(self.host, "checkpoint", "dump", self.guest.pid, self.path(), "--cut-pipes",
                                  "--criu", criu, code=1)
             self.assertIn(reason, errors)
         self.assertEqual(self.host.get("train")["state"], "running")

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LIB_PROCESS_PIPES_H
+#define LIB_PROCESS_PIPES_H
+
+/*
+ * Pipes out of a tree of processes. CRIU dumps a pipe whose reader is elsewhere without a word, and
+ * makes it again without a reader: whoever writes to it then gets SIGPIPE.
+ */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "lib/process-tree.h"
+
+struct process_pipe {
+        pid_t writer; /* in the tree */
+        int fd;       /* of the writer */
+        pid_t reader; /* not in the tree */
+};
+
+/* process_pipes_find_cut() - a pipe into which the tree writes and that only others read */
+bool process_pipes_find_cut(const struct process_tree *tree, struct process_pipe *ret_pipe);
+
+#endif
