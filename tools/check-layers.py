@@ -27,7 +27,6 @@ USES = {
     "lib": {"base", "abi", "wire", "image"},
     "nvml": {"base", "abi", "board"},
     "cli": {"base"},
-    "exporter": {"base"},
 }
 
 bad = 0
