@@ -29,7 +29,8 @@ static const char *hint_for(int code)
                 { -ENOSPC, "make room on that file system, or choose another one" },
                 { -EDQUOT, "make room in your quota, or choose another file system" },
                 { -EFBIG, "raise the limit (ulimit -f), or choose another file system" },
-                { -EACCES, "choose a directory that you may write; an image is for its owner alone" },
+                { -EACCES,
+                  "choose a directory that you may write; an image is for its owner alone" },
                 { -EROFS, "choose a file system that can be written" },
                 { -EIO, "the disk may be failing: look at the kernel's log" },
         };

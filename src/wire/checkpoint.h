@@ -69,8 +69,8 @@ static inline const char *checkpoint_storage_reason_text(uint32_t reason)
                 [CHECKPOINT_REASON_NONE] = "",
                 [CHECKPOINT_REASON_OLD_DRIVER] =
                         "the driver has no checkpoint to custom storage (CUDA 13.4)",
-                [CHECKPOINT_REASON_JOB] = "the process belongs to a launch job of the driver "
-                                          "(CUDA_CHECKPOINT_JOB_FILE)",
+                [CHECKPOINT_REASON_JOB] = ("the process belongs to a launch job of the driver "
+                                           "(CUDA_CHECKPOINT_JOB_FILE)"),
                 [CHECKPOINT_REASON_CONTEXT] = "a device has no room for a context of the helper",
                 [CHECKPOINT_REASON_ROOM] = "there is no room for all of its device memory",
                 [CHECKPOINT_REASON_REFUSED] = "the driver refused custom storage",

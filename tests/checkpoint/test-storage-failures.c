@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes wrong with stored device memory: what is undone, what is refused, and what is lost. */
 
-
 #include "tests/checkpoint/storage.h"
 
 static void set_failure(const char *fail, const char *fault)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device memory stored by ourselves, with a driver of CUDA 13.4: where it goes, and that it comes back. */
 
-
 #include "tests/checkpoint/storage.h"
 
 static void test_memory_is_stored_and_brought_back(void **state)
