@@ -384,7 +384,11 @@ static int begin(struct job *job, const int *pidfds, size_t n_pidfds)
                 return job_fail(job, -1, VGPU_CHECKPOINT_ERROR_NO_DRIVER, "", CUDA_SUCCESS,
                                 "install NVIDIA's driver, branch 570 or newer", "%s", problem);
         storage_sweep();
-        if (request->action == CHECKPOINT_UNDO)
+        /*
+         * CRIU's plugin asks for the thread of a process that it has stopped whole. That is answered;
+         * the question for the state is not (measured: an error after 15 s).
+         */
+        if (request->action == CHECKPOINT_UNDO || request->action == CHECKPOINT_THREAD)
                 return 0;
         if (request->flags & CHECKPOINT_WITH_CHILDREN)
                 return read_tree(job);

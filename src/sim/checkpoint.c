@@ -7,27 +7,57 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "sim/custom-storage.h"
 #include "sim/driver.h"
 #include "sim/process.h"
 
-/* A zombie has exited; so says the real driver, too. */
-static bool is_running(int pid)
+/*
+ * So long the real driver tries to reach the thread that answers for a process, when a tracer has
+ * stopped it (measured: 580.159).
+ */
+#define PATIENCE_MS 15000
+
+/* 'R', 'S', 't', ... of a thread; 0: there is none. */
+static char get_run_state(int thread)
 {
         char path[32], line[256], *after;
         CLEANUP(fd_closep) int fd = -1;
         ssize_t n;
 
-        (void)snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-        fd = pid > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+        (void)snprintf(path, sizeof(path), "/proc/%d/stat", thread);
+        fd = thread > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
         if (fd < 0)
-                return false;
+                return '\0';
         n = read(fd, line, sizeof(line) - 1);
         line[n > 0 ? n : 0] = '\0';
         after = strrchr(line, ')');
-        return after && after[1] && after[2] != 'Z' && after[2] != 'X';
+        return after && after[1] ? after[2] : '\0';
+}
+
+/* A zombie has exited; so says the real driver, too. */
+static bool is_running(int pid)
+{
+        char state = get_run_state(pid);
+
+        return state && state != 'Z' && state != 'X';
+}
+
+/* The state of a process is told by the thread that restores it. */
+static CUresult wait_for_service(const struct host_slot *slot)
+{
+        const struct timespec moment = { .tv_nsec = 1000000 };
+
+        for (int ms = 0; ms < PATIENCE_MS; ms++) {
+                char state = get_run_state(slot->service_thread);
+
+                if (state != 't' && state != 'T')
+                        return CUDA_SUCCESS;
+                (void)nanosleep(&moment, NULL);
+        }
+        return CUDA_ERROR_OPERATING_SYSTEM;
 }
 
 /*
@@ -114,6 +144,8 @@ CUresult sim_cuCheckpointProcessGetState(int pid, CUprocessState *state)
         if (!state)
                 return CUDA_ERROR_INVALID_VALUE;
         result = find_slot(&slot, pid);
+        if (result == CUDA_SUCCESS)
+                result = wait_for_service(slot);
         if (result == CUDA_SUCCESS)
                 *state = (CUprocessState)slot->state;
         return result;

@@ -2,6 +2,7 @@
 /* Threads that a lock does not stop: they are seen, and can be held until the unlock. */
 
 #include <dlfcn.h>
+#include <sys/ptrace.h>
 
 #include "tests/checkpoint/fixture.h"
 
@@ -167,6 +168,52 @@ static void test_a_stopped_process_is_told_of_and_not_waited_for(void **state)
         end();
 }
 
+static pid_t get_restore_thread(struct vgpu_checkpoint *checkpoint)
+{
+        pid_t thread = 0;
+
+        assert_int_equal(vgpu_checkpoint_get_restore_thread(checkpoint, &thread), 0);
+        return thread;
+}
+
+static void freeze(pid_t thread)
+{
+        assert_int_equal(ptrace(PTRACE_INTERRUPT, thread, NULL, NULL), 0);
+        assert_int_equal(waitpid(thread, NULL, __WALL), thread);
+}
+
+/* What CRIU and its CUDA plugin do: all threads are stopped, and the driver's runs only for a step. */
+static void test_a_frozen_process_is_checkpointed_through_its_restore_thread(void **state)
+{
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
+        pid_t thread;
+        (void)state;
+
+        start(synchronize_for_long);
+        checkpoint = fixture_new(target.pid);
+        thread = get_restore_thread(checkpoint);
+        assert_int_equal(vgpu_checkpoint_lock(checkpoint, NULL), 0);
+        assert_int_equal(ptrace(PTRACE_SEIZE, target.pid, NULL, NULL), 0);
+        assert_int_equal(ptrace(PTRACE_SEIZE, thread, NULL, NULL), 0);
+        freeze(target.pid);
+
+        freeze(thread);
+        assert_int_equal(get_restore_thread(checkpoint), thread);
+        assert_int_equal(ptrace(PTRACE_CONT, thread, NULL, NULL), 0);
+        assert_int_equal(vgpu_checkpoint_checkpoint(checkpoint, NULL), 0);
+
+        freeze(thread);
+        assert_int_equal(get_restore_thread(checkpoint), thread);
+        assert_int_equal(ptrace(PTRACE_CONT, thread, NULL, NULL), 0);
+        assert_int_equal(vgpu_checkpoint_restore(checkpoint, NULL), 0);
+        assert_int_equal(vgpu_checkpoint_unlock(checkpoint, NULL), 0);
+
+        freeze(thread);
+        assert_int_equal(ptrace(PTRACE_DETACH, thread, NULL, NULL), 0);
+        assert_int_equal(ptrace(PTRACE_DETACH, target.pid, NULL, NULL), 0);
+        end_well();
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -175,6 +222,7 @@ int main(void)
                 cmocka_unit_test(test_a_failed_careful_suspend_lets_the_threads_go),
                 cmocka_unit_test(test_forced_it_is_lost),
                 cmocka_unit_test(test_a_stopped_process_is_told_of_and_not_waited_for),
+                cmocka_unit_test(test_a_frozen_process_is_checkpointed_through_its_restore_thread),
         };
         int failed;
 
