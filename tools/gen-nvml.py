@@ -10,7 +10,8 @@ import json
 import sys
 
 MACROS = {"always": "NVML_ALWAYS", "own": "NVML_OWN", "stand-in": "NVML_STAND_IN",
-          "forward": "NVML_FORWARD", "refuse": "NVML_REFUSE"}
+          "private": "NVML_PRIVATE", "forward": "NVML_FORWARD", "host": "NVML_HOST",
+          "refuse": "NVML_REFUSE"}
 
 HEADERS = ["nvml-vgpu", "nvml-accounting", "nvml-mig", "nvml-sensors"]
 
@@ -48,7 +49,7 @@ def read_table(path):
             continue
         if fields[1:2] == ["refuse"] and len(fields) != 3 or fields[1:2] != ["refuse"] and \
                 len(fields) != 2 or fields[1] not in MACROS:
-            sys.exit(f"{path}:{number}: want NAME always|own|stand-in|forward|refuse CODE")
+            sys.exit(f"{path}:{number}: want NAME {'|'.join(MACROS)} [CODE]")
         rows.append(fields)
     names = [row[0] for row in rows]
     if len(set(names)) != len(names):

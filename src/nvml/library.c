@@ -35,14 +35,14 @@ bool library_is_ours(void)
 {
         enum slots_mode mode = atomic_load(&library.mode);
 
-        return mode == SLOTS_BOARD || mode == SLOTS_BOTH;
+        return mode == SLOTS_BOARD || mode == SLOTS_BOTH || mode == SLOTS_GUEST;
 }
 
 bool library_has_real(void)
 {
         enum slots_mode mode = atomic_load(&library.mode);
 
-        return mode == SLOTS_NVIDIA || mode == SLOTS_BOTH;
+        return mode == SLOTS_NVIDIA || mode == SLOTS_BOTH || mode == SLOTS_GUEST;
 }
 
 /* NVIDIA's library, initialised; or the code to answer when there is nothing else. */
@@ -75,9 +75,10 @@ static nvmlReturn_t init(unsigned int flags)
         if (has_board)
                 has_board = view_open(has_real);
 
-        atomic_store(&library.mode, !has_board ? SLOTS_NVIDIA
-                                    : has_real ? SLOTS_BOTH
-                                               : SLOTS_BOARD);
+        atomic_store(&library.mode, !has_board        ? SLOTS_NVIDIA
+                                    : !has_real       ? SLOTS_BOARD
+                                    : view_is_guest() ? SLOTS_GUEST
+                                                      : SLOTS_BOTH);
         slots_set_mode(library.mode);
         return NVML_SUCCESS;
 }

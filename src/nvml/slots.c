@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum how { ALWAYS, OWN, STAND_IN, FORWARD, REFUSE };
+enum how { ALWAYS, OWN, STAND_IN, PRIVATE, FORWARD, HOST, REFUSE };
 
 struct entry {
         const char *name;
@@ -19,7 +19,9 @@ static const struct entry entries[NVML_SLOT_COUNT] = {
 #define NVML_ALWAYS(name)       NVML_ENTRY(name, ALWAYS)
 #define NVML_OWN(name)          NVML_ENTRY(name, OWN)
 #define NVML_STAND_IN(name)     NVML_ENTRY(name, STAND_IN)
+#define NVML_PRIVATE(name)      NVML_ENTRY(name, PRIVATE)
 #define NVML_FORWARD(name)      { #name, NULL, FORWARD, NVML_SUCCESS },
+#define NVML_HOST(name)         { #name, NULL, HOST, NVML_SUCCESS },
 #define NVML_REFUSE(name, code) { #name, NULL, REFUSE, code },
 #include "nvml-slots.inc"
 };
@@ -60,12 +62,16 @@ nvml_function nvml_slot[NVML_SLOT_COUNT] = {
 #undef NVML_ALWAYS
 #undef NVML_OWN
 #undef NVML_STAND_IN
+#undef NVML_PRIVATE
 #undef NVML_FORWARD
+#undef NVML_HOST
 #undef NVML_REFUSE
 #define NVML_ALWAYS(name)       (nvml_function) our_##name,
 #define NVML_OWN(name)          (nvml_function) answer_uninitialized,
 #define NVML_STAND_IN(name)     (nvml_function) answer_uninitialized,
+#define NVML_PRIVATE(name)      (nvml_function) answer_uninitialized,
 #define NVML_FORWARD(name)      (nvml_function) answer_uninitialized,
+#define NVML_HOST(name)         (nvml_function) answer_uninitialized,
 #define NVML_REFUSE(name, code) (nvml_function) answer_uninitialized,
 #include "nvml-slots.inc"
 };
@@ -87,20 +93,27 @@ void slots_set_real(void *library)
         }
 }
 
+/* Where there is a board: are we to answer it? */
+static bool is_ours(enum how how, enum slots_mode mode)
+{
+        return how == OWN || (how == STAND_IN && mode == SLOTS_BOARD) ||
+               (how == PRIVATE && mode != SLOTS_BOTH);
+}
+
 static nvml_function answerer(size_t i, enum slots_mode mode)
 {
         const struct entry *entry = &entries[i];
-        bool has_board = mode == SLOTS_BOARD || mode == SLOTS_BOTH;
+        bool has_board = mode == SLOTS_BOARD || mode == SLOTS_BOTH || mode == SLOTS_GUEST;
 
         if (entry->how == ALWAYS)
                 return entry->ours;
         if (mode == SLOTS_UNINITIALIZED)
                 return (nvml_function)answer_uninitialized;
-        if ((entry->how == OWN && has_board) || (entry->how == STAND_IN && mode == SLOTS_BOARD))
+        if (has_board && is_ours(entry->how, mode))
                 return entry->ours;
         if (entry->how == REFUSE && has_board)
                 return refusal(entry->refusal);
-        if (mode == SLOTS_BOARD)
+        if (mode == SLOTS_BOARD || (mode == SLOTS_GUEST && entry->how == HOST))
                 return (nvml_function)answer_not_supported;
         return real_has[i] ? nvml_real[i] : (nvml_function)answer_function_not_found;
 }

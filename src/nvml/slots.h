@@ -20,7 +20,9 @@
 #define NVML_ALWAYS(name)       NVML_SLOT_##name,
 #define NVML_OWN(name)          NVML_SLOT_##name,
 #define NVML_STAND_IN(name)     NVML_SLOT_##name,
+#define NVML_PRIVATE(name)      NVML_SLOT_##name,
 #define NVML_FORWARD(name)      NVML_SLOT_##name,
+#define NVML_HOST(name)         NVML_SLOT_##name,
 #define NVML_REFUSE(name, code) NVML_SLOT_##name,
 enum nvml_slot_index {
 #include "nvml-slots.inc"
@@ -29,20 +31,26 @@ enum nvml_slot_index {
 #undef NVML_ALWAYS
 #undef NVML_OWN
 #undef NVML_STAND_IN
+#undef NVML_PRIVATE
 #undef NVML_FORWARD
+#undef NVML_HOST
 #undef NVML_REFUSE
 
 /* clang-format off */
 #define NVML_ALWAYS(name)       extern __typeof__(name) our_##name;
 #define NVML_OWN(name)          extern __typeof__(name) our_##name;
 #define NVML_STAND_IN(name)     extern __typeof__(name) our_##name;
+#define NVML_PRIVATE(name)      extern __typeof__(name) our_##name;
 #define NVML_FORWARD(name)
+#define NVML_HOST(name)
 #define NVML_REFUSE(name, code)
 #include "nvml-slots.inc"
 #undef NVML_ALWAYS
 #undef NVML_OWN
 #undef NVML_STAND_IN
+#undef NVML_PRIVATE
 #undef NVML_FORWARD
+#undef NVML_HOST
 #undef NVML_REFUSE
 /* clang-format on */
 
@@ -58,8 +66,8 @@ extern nvml_function nvml_slot[NVML_SLOT_COUNT];
 extern nvml_function nvml_real[NVML_SLOT_COUNT];
 #define NVML_REAL(name) ((__typeof__(&name))nvml_real[NVML_SLOT_##name])
 
-/* What answers: nobody yet, the board alone, NVIDIA's library alone, or both. */
-enum slots_mode { SLOTS_UNINITIALIZED, SLOTS_BOARD, SLOTS_NVIDIA, SLOTS_BOTH };
+/* What answers: nobody yet, the board alone, NVIDIA's library alone, or both; or both, to a guest. */
+enum slots_mode { SLOTS_UNINITIALIZED, SLOTS_BOARD, SLOTS_NVIDIA, SLOTS_BOTH, SLOTS_GUEST };
 
 /* slots_set_real() - take NVIDIA's functions from @library, a handle of dlopen(); NULL forgets. */
 void slots_set_real(void *library);

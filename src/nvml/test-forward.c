@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "abi/nvml-accounting.h"
 #include "base/test.h"
 #include "nvml/fixture.h"
 
@@ -117,6 +118,8 @@ extern int nvmlDeviceGetThermalSettings(struct by_value v, int i, double d, int 
 extern nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, unsigned int *t);
 extern nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode, nvmlReturn_t *r);
 extern nvmlReturn_t nvmlUnitGetLedState(void *unit, void *state);
+extern nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, unsigned int type);
+extern nvmlReturn_t nvmlDeviceSetPowerManagementLimit(nvmlDevice_t device, unsigned int limit);
 
 static void test_a_forwarded_call_has_its_arguments_and_its_result(void **state)
 {
@@ -178,6 +181,32 @@ static void test_a_guest_sees_its_vgpu_and_the_sensors_of_its_device(void **stat
         assert_int_equal(celsius, 40);
 }
 
+/* NVIDIA's library has these, and would answer 4711: the whole device, with what others do on it. */
+static void test_a_guest_sees_nobody_else_on_its_device_and_changes_nothing(void **state)
+{
+        unsigned int count = 7, fps, latency, type = 0;
+
+        (void)state;
+        assert_int_equal(nvmlDeviceGetEncoderStats(device_at(0), &count, &fps, &latency), 0);
+        assert_int_equal(count, 0);
+        assert_int_equal(nvmlDeviceGetAccountingPids(device_at(0), &count, NULL),
+                         NVML_ERROR_NOT_SUPPORTED);
+        assert_int_equal(nvmlDeviceGetSamples(device_at(0), type), NVML_ERROR_NOT_SUPPORTED);
+        assert_int_equal(nvmlDeviceSetPowerManagementLimit(device_at(0), 1000),
+                         NVML_ERROR_NOT_SUPPORTED);
+}
+
+static void test_a_host_has_nvidias_view_of_who_uses_a_device(void **state)
+{
+        unsigned int count, fps, latency, type = 0;
+
+        (void)state;
+        assert_int_equal(nvmlDeviceGetEncoderStats(device_at(0), &count, &fps, &latency), 4711);
+        assert_int_equal(nvmlDeviceGetAccountingPids(device_at(0), &count, NULL), 4711);
+        assert_int_equal(nvmlDeviceGetSamples(device_at(0), type), 4711);
+        assert_int_equal(nvmlDeviceSetPowerManagementLimit(device_at(0), 1000), 4711);
+}
+
 static void test_without_a_manager_everything_is_nvidias(void **state)
 {
         nvmlGpuVirtualizationMode_t mode;
@@ -221,6 +250,10 @@ int main(void)
                 cmocka_unit_test_setup_teardown(
                         test_a_guest_sees_its_vgpu_and_the_sensors_of_its_device, guest_setup,
                         guest_teardown),
+                cmocka_unit_test_setup_teardown(
+                        test_a_guest_sees_nobody_else_on_its_device_and_changes_nothing,
+                        guest_setup, guest_teardown),
+                with_real(test_a_host_has_nvidias_view_of_who_uses_a_device),
                 with_real(test_without_a_manager_everything_is_nvidias),
         };
 
