@@ -161,6 +161,9 @@ int device_check_room(const struct device *device, uint64_t bytes, const struct 
         uint64_t left = promised < device->memory_total ? device->memory_total - promised : 0;
         char left_text[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX];
 
+        if (device->meter.is_lost)
+                return failure_set(failure, -ENODEV, "NoRoom", "choose another device",
+                                   "device %u fell off the bus", device->index);
         if (bytes <= left)
                 return settings_check_size(device, bytes, except, failure);
         size_format(left_text, left);

@@ -203,6 +203,8 @@ static struct device *roomiest_device(struct manager *manager)
                 uint64_t left =
                         promised < device->memory_total ? device->memory_total - promised : 0;
 
+                if (device->meter.is_lost)
+                        left = 0;
                 if (!best || left > most) {
                         best = device;
                         most = left;

@@ -105,11 +105,18 @@ static int take(struct device *device, const struct sampler_packet *packet)
         switch (packet->message) {
         case SAMPLER_USE:
                 device->meter.has_samples = true;
+                device->meter.is_lost = false;
                 if (guest)
                         add_sample(guest, packet);
                 return 0;
         case SAMPLER_ERROR:
                 take_error(device, packet->error);
+                return 0;
+        case SAMPLER_LOST:
+                device->meter.has_samples = false;
+                device->meter.is_lost = true;
+                log_event(LOG_LEVEL_ERROR, "a device fell off the bus; its programs are lost",
+                          "device=%u uuid=%s", device->index, device->uuid);
                 return 0;
         case SAMPLER_MEMORY:
                 if (guest)

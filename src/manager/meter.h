@@ -40,6 +40,7 @@ enum meter_source_kind { METER_SOURCE_NONE, METER_SOURCE_ENGINE, METER_SOURCE_SA
 struct meter_device {
         bool has_turns;                  /* its GPU time is what the scheduler measures */
         bool has_samples;                /* NVIDIA's library tells who uses it */
+        bool is_lost;                    /* it says that the device fell off the bus */
         uint32_t percent[METER_ENGINES]; /* of the last period */
 };
 

@@ -74,6 +74,8 @@ static void write_device(struct publisher *publisher, const struct device *devic
                 return;
         record.memory_used = device_get_used(device);
         facts_of_usage(&record, device);
+        if (!publisher->manager->stage) /* else it says */
+                record.is_lost = device->meter.is_lost;
         record.n_instances = device->n_virtual;
         list_for_each(instance, &publisher->manager->instances, link)
                 record.n_instances += instance->device == device;

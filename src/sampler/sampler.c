@@ -67,7 +67,7 @@ static int tell_error(struct device *device, uint32_t index, nvmlReturn_t error)
         if (device->error == error)
                 return 0;
         device->error = error;
-        return tell(&packet, SAMPLER_ERROR, index);
+        return tell(&packet, error == NVML_ERROR_GPU_IS_LOST ? SAMPLER_LOST : SAMPLER_ERROR, index);
 }
 
 static int tell_process(const nvmlProcessUtilizationInfo_v1_t *process, uint32_t index,
@@ -177,6 +177,7 @@ static int sample(struct device *device, uint32_t index)
                 return 0;
         if (error != NVML_SUCCESS)
                 return tell_error(device, index, error);
+        device->error = NVML_SUCCESS;
         for (unsigned int i = 0; r == 0 && i < info.processSamplesCount; i++)
                 r = take(device, index, since_us, &processes[i]);
         return r;

@@ -8,6 +8,7 @@
  *
  *     USE              of each process that the device had something to do for
  *     ERROR            instead, once: there are no samples of this device
+ *     LOST             likewise: it fell off the bus
  *     MEMORY           of each process that has memory there
  *     ENCODER, CAPTURE of each session that is there
  *     THAT_IS_ALL      a session that was not told since the last one has ended
@@ -23,6 +24,7 @@
 enum sampler_message {
         SAMPLER_USE = 1,
         SAMPLER_ERROR,
+        SAMPLER_LOST,
         SAMPLER_MEMORY,
         SAMPLER_ENCODER,
         SAMPLER_CAPTURE,
@@ -45,7 +47,7 @@ struct sampler_packet {
         uint16_t version;
         uint16_t message; /* enum sampler_message */
         uint32_t device;  /* which of the UUIDs that it was started with */
-        uint32_t pid;     /* 0 in ERROR and THAT_IS_ALL */
+        uint32_t pid;     /* 0 where it is not about one */
         union {
                 struct {
                         uint32_t percent[SAMPLER_ENGINES];

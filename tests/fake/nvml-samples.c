@@ -4,7 +4,7 @@
  *
  *   FAKE_NVML_SAMPLES   who has used what, lines of "UUID PID SM MEMORY ENCODER DECODER JPEG OFA". The
  *                       samples of each process but the first of a device lag by LAG_US behind those of the one
- *                       before it.
+ *                       before it. With PID 0 the device has fallen off the bus.
  *   FAKE_NVML_PRESENT   what is there now, lines of
  *                       "UUID memory PID BYTES",
  *                       "UUID encoder PID ID CODEC WIDTH HEIGHT FPS LATENCY" and
@@ -75,6 +75,10 @@ nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device,
                fscanf(file, "%63s %u %u %u %u %u %u %u", uuid, &process.pid, &process.smUtil,
                       &process.memUtil, &process.encUtil, &process.decUtil, &process.jpgUtil,
                       &process.ofaUtil) == 8) {
+                if (strcmp(uuid, device->uuid) == 0 && process.pid == 0) {
+                        fclose(file);
+                        return NVML_ERROR_GPU_IS_LOST;
+                }
                 process.timeStamp = clock_now(CLOCK_REALTIME) / 1000 - n * LAG_US;
                 if (strcmp(uuid, device->uuid) == 0 && process.timeStamp > info->lastSeenTimeStamp)
                         info->procUtilArray[n++] = process;
