@@ -4,6 +4,7 @@
 import os
 import subprocess
 import sys
+import time
 
 import case
 import stage
@@ -132,6 +133,33 @@ class Nvml(case.Case):
             client.kill()
         until(lambda: self.n_descriptors() <= before, "the manager to forget its clients")
         self.assertEqual(self.client().code("nvmlVgpuInstanceSetEncoderCapacity", vgpu, 8), SUCCESS)
+
+    def manager_seconds(self):
+        """Of the processors, that the manager has used."""
+        with open(f"/proc/{self.host.manager.pid}/stat", encoding="ascii") as file:
+            ticks = file.read().rsplit(")", 1)[1].split()[11:13]
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
+    def test_thousands_of_clients_do_not_slow_the_manager_and_leave_nothing(self):
+        vgpu, n = self.create(), 2000
+        self.wait_shown(self.client(), vgpu)
+        before = self.n_descriptors(), sorted(os.listdir(self.host.run_directory))
+        seconds, begin = self.manager_seconds(), time.monotonic()
+        crowd = subprocess.Popen(
+            [os.environ["TEST_NVML_CROWD"], os.path.join(stage.PRIVATE, "nvml", "libnvidia-ml.so.1"),
+             str(n), str(vgpu)], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env=self.host.environment())
+        self.addCleanup(crowd.kill)
+        self.assertEqual(crowd.stdout.readline(), f"ready {n}\n")
+        self.assertEqual((self.n_descriptors(), sorted(os.listdir(self.host.run_directory))), before)
+        used, passed = self.manager_seconds() - seconds, time.monotonic() - begin
+        self.assertLess(used, 0.1 + 0.1 * passed, "as without them: it does not know of them")
+        self.assertEqual(self.client().code("nvmlVgpuInstanceSetEncoderCapacity", vgpu, 9), SUCCESS)
+        crowd.stdin.close()  # they are killed
+        self.assertEqual((crowd.stdout.read(), crowd.wait(PATIENCE)), ("gone\n", 0))
+        crowd.stdout.close()
+        until(lambda: (self.n_descriptors(), sorted(os.listdir(self.host.run_directory))) == before,
+              "nothing to be left of them")
 
     def test_a_guest_sees_its_own_and_changes_nothing(self):
         other = self.create("other")
