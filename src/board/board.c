@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/paths.h"
@@ -69,6 +70,28 @@ static inline void record_write(struct board_head *head, const uint64_t *number,
         atomic_store_explicit(&head->sequence, before + 2, memory_order_release);
 }
 
+/*
+ * The file is sparse, and its disk may be full when a record is used first: a plain store would end
+ * us by SIGBUS. So its pages are asked for before; a kernel before 5.14 does not know how, and dies.
+ */
+static bool populate(const void *from, const void *behind)
+{
+        uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+        uintptr_t begin = (uintptr_t)from & ~(page - 1);
+
+        return madvise((void *)begin, (uintptr_t)behind - begin, MADV_POPULATE_WRITE) == 0 ||
+               errno == EINVAL;
+}
+
+/* False: there is no room for @from up to @behind, which were never used. */
+static bool make_room(struct board *board, const void *from, const void *behind)
+{
+        if (populate(from, behind))
+                return true;
+        atomic_fetch_add_explicit(&board->n_dropped, 1, memory_order_relaxed);
+        return false;
+}
+
 static void grow(_Atomic uint32_t *end, uint32_t slot)
 {
         if (slot >= atomic_load_explicit(end, memory_order_relaxed))
@@ -97,6 +120,10 @@ static void bump(struct board *board)
         }                                                                                        \
         void board_write_##noun(struct board *board, uint32_t slot, const struct type *value)    \
         {                                                                                        \
+                uint32_t end = atomic_load_explicit(&board->end.noun, memory_order_relaxed);     \
+                                                                                                 \
+                if (slot >= end && !make_room(board, &board->noun[end], &board->noun[slot + 1])) \
+                        return;                                                                  \
                 record_write(&board->noun[slot].head, NULL, value, WORDS(type));                 \
                 grow(&board->end.noun, slot);                                                    \
                 bump(board);                                                                     \
@@ -131,6 +158,9 @@ static void bump(struct board *board)
                 uint64_t number =                                                                  \
                         atomic_load_explicit(&board->count.noun[slot], memory_order_relaxed);      \
                                                                                                    \
+                if (number < (length) &&                                                           \
+                    !make_room(board, &board->noun[slot][number], &board->noun[slot][number + 1])) \
+                        return BOARD_NO_NUMBER;                                                    \
                 record_write(&board->noun[slot][number % (length)].head, &number, value,           \
                              WORDS(type));                                                         \
                 atomic_store_explicit(&board->count.noun[slot], number + 1, memory_order_release); \
@@ -163,9 +193,12 @@ static bool probe(const struct board *board, uint32_t id, uint32_t *ret_slot, bo
         for (uint32_t i = 0; i < BOARD_TYPES_MAX; i++) {
                 uint32_t slot = (hash_type(id) + i) % BOARD_TYPES_MAX;
                 const struct board_type_record *record = &board->type[slot];
+                bool is_behind =
+                        slot >= atomic_load_explicit(&board->end.type, memory_order_acquire);
 
                 *ret_slot = slot;
-                *ret_is_free = !atomic_load_explicit(&record->head.in_use, memory_order_acquire);
+                *ret_is_free = is_behind ||
+                               !atomic_load_explicit(&record->head.in_use, memory_order_acquire);
                 if (*ret_is_free || __atomic_load_n(&record->value.id, __ATOMIC_RELAXED) == id)
                         return true;
         }
@@ -187,7 +220,7 @@ int board_add_type(struct board *board, const struct board_type *type)
         if (!probe(board, type->id, &slot, &is_free))
                 return -ENOSPC;
         board_write_type(board, slot, type);
-        return (int)slot;
+        return slot < atomic_load(&board->end.type) ? (int)slot : -ENOSPC;
 }
 
 int board_create(struct board **ret_board, const char *path)
@@ -209,6 +242,11 @@ int board_create(struct board **ret_board, const char *path)
         board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (board == MAP_FAILED)
                 return -errno;
+        if (!populate(board, &board->host)) {
+                munmap(board, sizeof(*board));
+                (void)unlink(temporary);
+                return -ENOSPC;
+        }
 
         board->version = BOARD_VERSION;
         board->size = sizeof(*board);

@@ -30,6 +30,9 @@
 
 #define BOARD_STALE_NS 3000000000ull
 
+/* Of a record that could not be appended. */
+#define BOARD_NO_NUMBER UINT64_MAX
+
 /*
  * The tables: T(noun, struct, slots). The slots of a table, and how to find one:
  *
@@ -94,7 +97,8 @@ struct board {
         char driver_name[BOARD_NAME_MAX]; /* "580.159.04"; on the simulator ours */
         char real_nvml[256];              /* NVIDIA's library to forward to, or "" */
         _Atomic uint32_t n_devices;       /* records in use are not contiguous, except devices */
-        uint32_t reserved[15];
+        _Atomic uint32_t n_dropped;       /* records that the file's disk had no room for */
+        uint32_t reserved[14];
 
         struct { /* no slot from here on was ever in use */
 #define BOARD_TABLE(noun, type, slots) _Atomic uint32_t noun;
@@ -153,7 +157,8 @@ static inline uint32_t board_slot_of_profile(uint32_t device, uint32_t profile)
  *     void board_write_NOUN(board, slot, value)      NULL takes the record out of use
  *
  * Readers never block for longer than a write of one record takes. There is one writer: one
- * thread of the manager.
+ * thread of the manager. A record that is used for the first time needs room on the disk of the file
+ * (the run directory); without it nothing is written, and n_dropped counts it.
  */
 #define BOARD_TABLE(noun, type, slots)                                                            \
         bool board_read_##noun(const struct board *board, uint32_t slot, struct type *ret_value); \
@@ -167,7 +172,7 @@ BOARD_TABLES(BOARD_TABLE)
  *     uint64_t board_count_NOUN(board, slot)                   the next number to be written
  *     uint64_t board_first_NOUN(board, slot)                   the oldest that can be read
  *     bool board_read_NOUN(board, slot, number, ret_value)     false: overwritten or taken out
- *     uint64_t board_append_NOUN(board, slot, value)           returns its number
+ *     uint64_t board_append_NOUN(board, slot, value)           returns its number; BOARD_NO_NUMBER
  *     void board_write_NOUN(board, slot, number, value)        anew; NULL takes it out. Nothing
  *                                                              happens when it was overwritten.
  */
@@ -194,6 +199,7 @@ int board_add_type(struct board *board, const struct board_type *type);
 /*
  * board_create() - make a new board at @path (written beside it, renamed over it) and map it.
  * Readable by everyone, writable by the manager's user. board_close() marks it closed and unmaps.
+ * Errors: -ENOSPC; those of open() and rename().
  */
 int board_create(struct board **ret_board, const char *path);
 void board_close(struct board *board);

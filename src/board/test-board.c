@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/test.h"
@@ -295,6 +298,92 @@ static void test_a_board_of_another_version_is_refused(void **state)
         assert_null(board);
 }
 
+/* A file that takes all of the disk of @directory. */
+static void fill_disk(const char *directory)
+{
+        char path[64];
+        struct statvfs disk;
+        int fd;
+
+        snprintf(path, sizeof(path), "%s/filler", directory);
+        fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+        assert_true(fd >= 0);
+        assert_int_equal(statvfs(directory, &disk), 0);
+        assert_int_equal(posix_fallocate(fd, 0, (off_t)(disk.f_bavail * disk.f_bsize)), 0);
+        close(fd);
+}
+
+static void make_room_on_disk(const char *directory)
+{
+        char path[64];
+
+        snprintf(path, sizeof(path), "%s/filler", directory);
+        assert_int_equal(unlink(path), 0);
+}
+
+/* A board on a disk of its own, which is full. */
+static int set_up_on_full_disk(void **state)
+{
+        struct fixture *fixture = calloc(1, sizeof(*fixture));
+
+        assert_non_null(fixture);
+        *state = fixture;
+        strcpy(fixture->directory, "/tmp/vg-board-XXXXXX");
+        assert_non_null(mkdtemp(fixture->directory));
+        snprintf(fixture->path, sizeof(fixture->path), "%s/board", fixture->directory);
+        if (mount("test", fixture->directory, "tmpfs", 0, "size=4m") < 0)
+                return 0; /* the test is skipped */
+        fill_disk(fixture->directory);
+        assert_int_equal(board_create(&fixture->board, fixture->path), -ENOSPC);
+        make_room_on_disk(fixture->directory);
+        assert_int_equal(board_create(&fixture->board, fixture->path), 0);
+        fill_disk(fixture->directory);
+        return 0;
+}
+
+static int tear_down_disk(void **state)
+{
+        struct fixture *fixture = *state;
+
+        board_close(fixture->board);
+        (void)umount(fixture->directory);
+        rmdir(fixture->directory);
+        free(fixture);
+        return 0;
+}
+
+/* Whoever writes or reads what has no room would die by SIGBUS. */
+static void test_a_full_disk_costs_records_and_nobodys_life(void **state)
+{
+        const struct fixture *fixture = *state;
+        const struct board_type type = { .id = 600 };
+        struct board_account account = { .pid = 7 };
+        struct board_process process = { .pid = 7 };
+        struct board *board = fixture->board;
+        uint32_t slot;
+
+        if (!board) {
+                print_message("SKIPPED: needs root\n");
+                skip();
+        }
+        board_write_process(board, 1000, &process);
+        assert_false(board_read_process(board, 1000, &process));
+        assert_int_equal(board_append_account(board, 5, &account), BOARD_NO_NUMBER);
+        assert_int_equal(board_count_account(board, 5), 0);
+        board_write_account(board, 5, BOARD_NO_NUMBER, &account);
+        assert_int_equal(board_add_type(board, &type), -ENOSPC);
+        assert_false(board_find_type(board, type.id, &slot));
+        assert_int_equal(atomic_load(&board->n_dropped), 3);
+
+        make_room_on_disk(fixture->directory);
+        board_write_process(board, 1000, &process);
+        assert_true(board_read_process(board, 1000, &process));
+        assert_int_equal(board_append_account(board, 5, &account), 0);
+        assert_true(board_add_type(board, &type) >= 0);
+        assert_true(board_find_type(board, type.id, &slot));
+        assert_int_equal(atomic_load(&board->n_dropped), 3);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -311,6 +400,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_the_file_takes_little_room, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_board_of_another_version_is_refused, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(test_a_full_disk_costs_records_and_nobodys_life,
+                                                set_up_on_full_disk, tear_down_disk),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

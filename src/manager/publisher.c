@@ -35,6 +35,8 @@ struct publisher {
         sd_event_source *timer;
         uint64_t round;       /* of publishing, from 1 on */
         uint32_t n_processes; /* that were published in the last one */
+        uint32_t n_dropped;   /* records, up to the last one */
+        bool is_short;        /* of room for them */
         /* By slot: the last round in which it was taken; 0: it is free. */
         uint64_t instance_round[BOARD_INSTANCES_MAX];
         uint64_t process_round[BOARD_PROCESSES_MAX];
@@ -248,6 +250,24 @@ static void drop_gone(struct publisher *publisher)
                         board_write_capture_session(board, i, NULL);
 }
 
+/* Said once, until all has room again. */
+static void tell_dropped(struct publisher *publisher)
+{
+        uint32_t n = atomic_load(&publisher->board->n_dropped);
+        bool is_short = n != publisher->n_dropped;
+
+        if (is_short && !publisher->is_short)
+                log_event(LOG_LEVEL_WARNING,
+                          "the run directory is full: NVML's clients do not see everything",
+                          "directory=%s hint=\"make room there\"",
+                          publisher->manager->options->run_directory);
+        else if (!is_short && publisher->is_short)
+                log_event(LOG_LEVEL_INFO, "the run directory has room again", "directory=%s",
+                          publisher->manager->options->run_directory);
+        publisher->is_short = is_short;
+        publisher->n_dropped = n;
+}
+
 static void publish(struct publisher *publisher)
 {
         struct manager *manager = publisher->manager;
@@ -266,6 +286,7 @@ static void publish(struct publisher *publisher)
         for (size_t i = 0; i < manager->n_devices; i++)
                 write_device(publisher, &manager->device[i]);
         atomic_store(&publisher->board->heartbeat_ns, clock_now(CLOCK_MONOTONIC));
+        tell_dropped(publisher);
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
