@@ -11,20 +11,28 @@
 
 DEFINE_CLEANUP(struct vgpu_client *, vgpu_client_free);
 
-static int say_unknown(const char *name)
+/* What is said before it is known which command it is about. */
+static struct arguments no_command(int argc, char **argv)
 {
-        const struct command *similar = command_find_similar(name);
-        char clean[128];
+        struct arguments arguments = { .command = NULL };
 
-        fprintf(stderr, "vgpu: unknown command '%s'\n", text_clean(clean, sizeof(clean), name));
-        if (similar)
-                fprintf(stderr, "hint: did you mean 'vgpu %s'?\n", similar->name);
-        else
-                fprintf(stderr, "hint: 'vgpu --help' lists the commands\n");
-        return EXIT_CODE_USAGE;
+        for (int i = 1; i < argc; i++)
+                arguments.is_json |= strcmp(argv[i], "--json") == 0;
+        return arguments;
 }
 
-static int help(const char *name, const char *second)
+static int say_unknown(const struct arguments *arguments, const char *name)
+{
+        const struct command *similar = command_find_similar(name);
+        char clean[128], hint[128] = "'vgpu --help' lists the commands";
+
+        if (similar)
+                snprintf(hint, sizeof(hint), "did you mean 'vgpu %s'?", similar->name);
+        return say_usage(arguments, hint, "unknown command '%s'",
+                         text_clean(clean, sizeof(clean), name));
+}
+
+static int help(const struct arguments *arguments, const char *name, const char *second)
 {
         const struct command *command = name ? command_find(name) : NULL;
 
@@ -35,7 +43,7 @@ static int help(const char *name, const char *second)
         else if (command)
                 command_print_help(command);
         else
-                return say_unknown(name);
+                return say_unknown(arguments, name);
         return 0;
 }
 
@@ -63,6 +71,7 @@ static int run(const struct command *command, int argc, char **argv)
 
 static int dispatch(int argc, char **argv)
 {
+        const struct arguments arguments = no_command(argc, argv);
         const struct command *command;
 
         if (argc < 2) {
@@ -70,25 +79,21 @@ static int dispatch(int argc, char **argv)
                 return EXIT_CODE_USAGE;
         }
         if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
-                return help(NULL, NULL);
+                return help(&arguments, NULL, NULL);
         if (strcmp(argv[1], "help") == 0)
-                return help(argv[2], argc > 3 ? argv[3] : NULL);
+                return help(&arguments, argv[2], argc > 3 ? argv[3] : NULL);
         if (strcmp(argv[1], "--version") == 0) {
                 printf("vgpu %s\n", vgpu_get_version());
                 return 0;
         }
-        if (argv[1][0] == '-') {
-                fprintf(stderr,
-                        "vgpu: the command comes first, then '%s'\n"
-                        "hint: vgpu ls --json\n",
-                        argv[1]);
-                return EXIT_CODE_USAGE;
-        }
+        if (argv[1][0] == '-')
+                return say_usage(&arguments, "vgpu ls --json", "the command comes first, then '%s'",
+                                 argv[1]);
         command = command_find_pair(argv[1], argv[2]);
         if (command)
                 return run(command, argc - 3, argv + 3);
         command = command_find(argv[1]);
-        return command ? run(command, argc - 2, argv + 2) : say_unknown(argv[1]);
+        return command ? run(command, argc - 2, argv + 2) : say_unknown(&arguments, argv[1]);
 }
 
 int main(int argc, char **argv)

@@ -52,9 +52,11 @@ static int write_to(const struct arguments *arguments, FILE *file, const char *p
                           fwrite(metadata->bytes, 1, metadata->size, file) == metadata->size &&
                           fflush(file) == 0;
 
-        return is_written ? 0
-                          : say_failure(arguments, EXIT_CODE_FAILED, "Failed", "",
-                                        "cannot write %s: %s", path, strerrordesc_np(errno));
+        if (is_written)
+                return 0;
+        clearerr(file); /* of standard output it would be said again at the end */
+        return say_failure(arguments, EXIT_CODE_FAILED, "Failed", "", "cannot write %s: %s", path,
+                           strerrordesc_np(errno));
 }
 
 static int write_file(const struct arguments *arguments, const char *path,

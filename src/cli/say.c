@@ -41,7 +41,10 @@ static enum exit_code exit_code_from(enum vgpu_error_kind kind)
 
 static void print(const struct arguments *arguments, const char *message, const char *hint)
 {
-        fprintf(stderr, "vgpu: %s: %s\n", arguments->command->name, message);
+        if (arguments->command)
+                fprintf(stderr, "vgpu: %s: %s\n", arguments->command->name, message);
+        else
+                fprintf(stderr, "vgpu: %s\n", message);
         if (*hint)
                 fprintf(stderr, "hint: %s\n", hint);
 }

@@ -26,7 +26,7 @@ enum exit_code {
         EXIT_CODE_NOT_FOUND = 127,
 };
 
-/* All return the exit code. @hint may be "". */
+/* All return the exit code. @hint may be "". @arguments->command is NULL while it is not known. */
 
 /* say_usage() - the command line is wrong. */
 __attribute__((format(printf, 3, 4))) int say_usage(const struct arguments *arguments,

@@ -22,6 +22,12 @@ static void print_time(uint64_t ns)
         printf("%s.%06u", text, (unsigned int)(ns / 1000 % 1000000));
 }
 
+static void print_header(void)
+{
+        printf("%-15s  %-16s %8s %8s %10s %9s %6s\n", "END", "VGPU", "RUN ms", "TARGET", "TOTAL s",
+               "OVER s", "WEIGHT");
+}
+
 static void print_entries(const struct vgpu_turns_log *log)
 {
         char name[64];
@@ -38,7 +44,8 @@ static void print_entries(const struct vgpu_turns_log *log)
 }
 
 /* With --json, each look at the log is a document on a line of its own. */
-static int show(const struct arguments *arguments, struct vgpu_client *client, uint64_t *from)
+static int show(const struct arguments *arguments, struct vgpu_client *client, uint64_t *from,
+                bool is_first)
 {
         CLEANUP(vgpu_turns_log_freep) struct vgpu_turns_log *log = NULL;
 
@@ -52,6 +59,8 @@ static int show(const struct arguments *arguments, struct vgpu_client *client, u
                 return log->n_entries || !arguments_get(arguments, "follow")
                                ? document_print(arguments, document_from_turns_log(log))
                                : 0;
+        if (is_first)
+                print_header();
         print_entries(log);
         return 0;
 }
@@ -61,15 +70,12 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
         uint64_t from = 0;
         int r;
 
-        if (!arguments->is_json)
-                printf("%-15s  %-16s %8s %8s %10s %9s %6s\n", "END", "VGPU", "RUN ms", "TARGET",
-                       "TOTAL s", "OVER s", "WEIGHT");
-        r = show(arguments, client, &from);
+        r = show(arguments, client, &from, true);
         while (r == 0 && arguments_get(arguments, "follow")) {
                 if (fflush(stdout) != 0)
                         return EXIT_CODE_FAILED;
                 usleep(FOLLOW_US);
-                r = show(arguments, client, &from);
+                r = show(arguments, client, &from, false);
         }
         return r;
 }

@@ -70,6 +70,11 @@ static void test_errors_are_json_when_json_is_asked_for(void **state)
                        "{\n  \"error\": {\n    \"name\": \"Usage\",\n"
                        "    \"message\": \"unknown option '--wrong'\",\n"
                        "    \"hint\": \"see 'vgpu help rm'\",\n    \"exit_code\": 2\n  }\n}\n");
+        command_expect(
+                vgpu(NULL, 0, WORDS("list", "--json")), 2, "",
+                "{\n  \"error\": {\n    \"name\": \"Usage\",\n"
+                "    \"message\": \"unknown command 'list'\",\n"
+                "    \"hint\": \"did you mean 'vgpu ls'?\",\n    \"exit_code\": 2\n  }\n}\n");
 }
 
 static void test_without_vgpud_the_exit_code_is_5(void **state)
@@ -98,8 +103,8 @@ static void test_a_wrong_command_line_exits_with_2_and_names_the_word(void **sta
                 { { "list" }, "vgpu: unknown command 'list'\nhint: did you mean 'vgpu ls'?\n" },
                 { { "susp", "a" },
                   "vgpu: unknown command 'susp'\nhint: 'vgpu --help' lists the commands\n" },
-                { { "--json", "ls" },
-                  "vgpu: the command comes first, then '--json'\nhint: vgpu ls --json\n" },
+                { { "--all", "ls" },
+                  "vgpu: the command comes first, then '--all'\nhint: vgpu ls --json\n" },
                 { { "help", "flurb" },
                   "vgpu: unknown command 'flurb'\nhint: 'vgpu --help' lists the commands\n" },
                 { { "create", "a", "--fb", "40X" },

@@ -49,6 +49,22 @@ static int parse(const struct arguments *arguments, const char *text, uint32_t *
                          text);
 }
 
+/* The library knows that it was wrong, and not what would be right. */
+static int say_refused(const struct arguments *arguments, struct vgpu_host *host)
+{
+        const struct vgpu_error *error = vgpu_host_get_error(host);
+        char minimum[VERSION_TEXT_MAX], maximum[VERSION_TEXT_MAX];
+        struct vgpu_version_range supported;
+
+        if (error->kind != VGPU_ERROR_INVALID_PARAMETER ||
+            vgpu_host_get_version_range(host, &supported, NULL) < 0)
+                return host_say_error(arguments, host);
+        return say_usage(arguments, "the lower version comes first",
+                         "%s to %s is no part of what this host supports: %s to %s",
+                         arguments->words[1], arguments->words[2],
+                         format(minimum, supported.minimum), format(maximum, supported.maximum));
+}
+
 static int set(const struct arguments *arguments, struct vgpu_host *host)
 {
         uint32_t minimum = 0, maximum = 0;
@@ -62,9 +78,9 @@ static int set(const struct arguments *arguments, struct vgpu_host *host)
                 code = parse(arguments, arguments->words[2], &maximum);
         if (code != 0)
                 return code;
-        if (vgpu_host_set_version_range(host, minimum, maximum) < 0)
-                return host_say_error(arguments, host);
-        return 0;
+        return vgpu_host_set_version_range(host, minimum, maximum) < 0
+                       ? say_refused(arguments, host)
+                       : 0;
 }
 
 static void add(struct facts *facts, const char *key, const struct vgpu_version_range *range)

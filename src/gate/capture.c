@@ -29,28 +29,36 @@ static const void *identity(CUstream stream, bool is_per_thread)
         return stream;
 }
 
-static void remove_stream(const void *stream)
+/* Was it there? */
+static bool remove_stream(const void *stream)
 {
+        bool is_found = false;
+
         pthread_mutex_lock(&captures.lock);
-        for (size_t i = 0; i < captures.n; i++)
+        for (size_t i = 0; i < captures.n && !is_found; i++)
                 if (captures.stream[i] == stream) {
                         captures.stream[i] = captures.stream[captures.n - 1];
                         atomic_fetch_sub(&captures.n, 1);
-                        break;
+                        is_found = true;
                 }
+        pthread_mutex_unlock(&captures.lock);
+        return is_found;
+}
+
+static void add_stream(const void *stream)
+{
+        pthread_mutex_lock(&captures.lock);
+        if (captures.n < CAPTURES_MAX) {
+                captures.stream[captures.n] = stream;
+                atomic_fetch_add(&captures.n, 1);
+        }
         pthread_mutex_unlock(&captures.lock);
 }
 
 static CUresult begun(CUresult result, CUstream stream, bool is_per_thread)
 {
-        if (result != CUDA_SUCCESS)
-                return result;
-        pthread_mutex_lock(&captures.lock);
-        if (captures.n < CAPTURES_MAX) {
-                captures.stream[captures.n] = identity(stream, is_per_thread);
-                atomic_fetch_add(&captures.n, 1);
-        }
-        pthread_mutex_unlock(&captures.lock);
+        if (result == CUDA_SUCCESS)
+                add_stream(identity(stream, is_per_thread));
         return result;
 }
 
@@ -59,7 +67,7 @@ static CUresult ended(CUresult result, CUstream stream, bool is_per_thread)
 {
         if (result != CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD &&
             result != CUDA_ERROR_STREAM_CAPTURE_UNMATCHED && result != CUDA_ERROR_INVALID_VALUE)
-                remove_stream(identity(stream, is_per_thread));
+                (void)remove_stream(identity(stream, is_per_thread));
         return result;
 }
 
@@ -111,19 +119,28 @@ CUresult our_cuStreamEndCapture_ptsz(CUstream stream, CUgraph *graph)
         return ended(DRIVER(cuStreamEndCapture_ptsz)(stream, graph), stream, true);
 }
 
-/* Destroying a stream ends its capture. */
+/*
+ * Destroying a stream ends its capture. It is forgotten before the call: after it, another thread's new
+ * stream may have the same handle.
+ */
+static CUresult destroy(CUresult (*call)(CUstream stream), CUstream stream)
+{
+        bool was_capturing = remove_stream(identity(stream, false));
+        CUresult result = call(stream);
+
+        if (was_capturing && result != CUDA_SUCCESS)
+                add_stream(identity(stream, false));
+        return result;
+}
+
 CUresult our_cuStreamDestroy(CUstream stream)
 {
-        CUresult result = DRIVER(cuStreamDestroy)(stream);
-
-        return ended(result, stream, false);
+        return destroy(DRIVER(cuStreamDestroy), stream);
 }
 
 CUresult our_cuStreamDestroy_v2(CUstream stream)
 {
-        CUresult result = DRIVER(cuStreamDestroy_v2)(stream);
-
-        return ended(result, stream, false);
+        return destroy(DRIVER(cuStreamDestroy_v2), stream);
 }
 
 void capture_forget(void)

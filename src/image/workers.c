@@ -70,7 +70,7 @@ char *worker_scratch(struct worker *worker)
         return worker->scratch;
 }
 
-/* Starts the next chunk in @slot. False: there is none, or the slot is free again already. */
+/* Starts the next chunk in @slot. False: there is none, or none is wanted after a failure. */
 static bool start_next(struct worker_slot *slot)
 {
         struct workers *workers = slot->worker->workers;
