@@ -112,10 +112,11 @@ SIM_OWN = """
 CUDA_API CUresult {name}({parameters});
 CUresult {name}({parameters})
 {{
-        CLEANUP(call_leave) struct call call = {{ CALL_{name}, CALL_{kind}, {per_thread}, false }};
+        CLEANUP(call_leave) struct call call = {{ CALL_{name}, CALL_{kind}, {per_thread}, false,
+                                                     CUDA_SUCCESS }};
         CUresult result = call_enter(&call);
 
-        return result ? result : sim_{target}({arguments});
+        return result ? result : call_finish(&call, sim_{target}({arguments}));
 }}"""
 
 SIM_REFUSE = """

@@ -24,6 +24,7 @@ struct operation {
         CUcheckpointCustomStorageInfo *info;
         struct transfer_range range[CHECKPOINT_PAIRS_MAX];
         size_t n_ranges;
+        bool is_rescued; /* stored, but not where it should be: the action fails */
         char problem[PROBLEM_MAX];
 };
 
@@ -36,6 +37,13 @@ static int refuse(struct operation *operation, const char *problem)
 {
         snprintf(operation->problem, sizeof(operation->problem), "%s", problem);
         return -EIO;
+}
+
+static int refuse_note(struct operation *operation, int r)
+{
+        snprintf(operation->problem, sizeof(operation->problem), "%.200s: %s",
+                 store_of(operation)->note, strerrordesc_np(-r));
+        return r;
 }
 
 /* The part of the store for what is on our device @device: that of the device from which it comes. */
@@ -84,7 +92,9 @@ static int read_ranges(struct operation *operation, bool can_add)
 
 static int reserve_the_rest(struct operation *operation)
 {
+        struct checkpoint_wire_process *process = &operation->job->answer.process[operation->i];
         struct store *store = store_of(operation);
+        uint64_t sum = 0;
 
         for (size_t i = 0; i < operation->n_ranges; i++) {
                 const struct transfer_range *range = &operation->range[i];
@@ -98,28 +108,84 @@ static int reserve_the_rest(struct operation *operation)
                         return r;
                 }
                 store->part[range->part].size = range->size;
+                sum += range->size;
         }
+        if (process->bytes == 0) /* NVML did not say */
+                process->bytes = sum;
+        return 0;
+}
+
+static int copy_out(struct operation *operation)
+{
+        struct store *store = store_of(operation);
+        int r = reserve_the_rest(operation);
+
+        if (r == 0)
+                r = transfer_run(TRANSFER_TO_STORE, store, operation->range, operation->n_ranges,
+                                 operation->problem, sizeof(operation->problem));
+        if (r < 0)
+                return r;
+        r = store_commit(store);
+        return r < 0 ? refuse_note(operation, r) : 0;
+}
+
+/* The same parts in memory of the host, instead of what could not be stored in a directory. */
+static int make_spare(struct operation *operation)
+{
+        const struct job *job = operation->job;
+        struct store *store = store_of(operation);
+        uint64_t sum = 0;
+        int r;
+
+        for (size_t i = 0; i < operation->n_ranges; i++)
+                sum += operation->range[i].size;
+        store_remove(store);
+        r = store_make(store, job->answer.process[operation->i].pid, NULL, sum);
+        for (size_t i = 0; i < operation->n_ranges && r == 0; i++) {
+                struct transfer_range *range = &operation->range[i];
+                char uuid[DEVICE_UUID_MAX];
+
+                range->part = (unsigned int)store_add_part(
+                        store, device_format_uuid(uuid, &job->devices.device[range->device].uuid));
+        }
+        return r;
+}
+
+/*
+ * A directory that fails after the mapping need not cost the process its life: with its memory in the
+ * host's, the checkpoint can be completed, and then be undone as any other failure.
+ */
+static int rescue(struct operation *operation)
+{
+        struct job *job = operation->job;
+        int pid = job->answer.process[operation->i].pid;
+        char problem[PROBLEM_MAX];
+
+        if (store_of(operation)->place != VGPU_CHECKPOINT_STORAGE_DIRECTORY)
+                return -EIO;
+        memcpy(problem, operation->problem, sizeof(problem));
+        if (make_spare(operation) < 0 || copy_out(operation) < 0) {
+                memcpy(operation->problem, problem, sizeof(problem));
+                return -EIO;
+        }
+        operation->is_rescued = true;
+        (void)job_fail(job, operation->i, VGPU_CHECKPOINT_ERROR_FAILED, "", CUDA_SUCCESS,
+                       "look after the directory, or store it elsewhere",
+                       "the device memory of process %d could not be stored: %s", pid, problem);
         return 0;
 }
 
 static int save(struct operation *operation)
 {
-        struct store *store = store_of(operation);
         int r = read_ranges(operation, true);
 
-        if (r == 0)
-                r = reserve_the_rest(operation);
         if (r == 0 && fault_point("checkpointer.storing"))
                 r = refuse(operation, "fault point");
-        if (r == 0)
-                r = transfer_run(TRANSFER_TO_STORE, store, operation->range, operation->n_ranges,
-                                 operation->problem, sizeof(operation->problem));
-        if (r == 0) {
-                r = store_commit(store);
-                if (r < 0)
-                        snprintf(operation->problem, sizeof(operation->problem), "%.200s: %s",
-                                 store->note, strerrordesc_np(-r));
-        }
+        if (r < 0)
+                return r;
+        r = copy_out(operation);
+        if (r < 0)
+                r = rescue(operation);
         if (r == 0 && fault_point("checkpointer.stored"))
                 r = refuse(operation, "fault point");
         return r;
@@ -157,8 +223,10 @@ static int load(struct operation *operation)
         if (r == 0)
                 r = transfer_run(TRANSFER_TO_DEVICE, store, operation->range, operation->n_ranges,
                                  operation->problem, sizeof(operation->problem));
-        if (r == 0 && store_spend(store) < 0)
-                r = refuse(operation, "the note on what was stored cannot be changed");
+        if (r == 0)
+                r = store_spend(store);
+        if (r < 0 && !*operation->problem)
+                r = refuse_note(operation, r);
         if (r == 0 && fault_point("checkpointer.loaded"))
                 r = refuse(operation, "fault point");
         return r;
@@ -181,16 +249,49 @@ static CUresult lose(struct operation *operation, const char *what, CUresult cod
         return code == CUDA_SUCCESS ? CUDA_ERROR_UNKNOWN : code;
 }
 
-/* Always, and only once: whatever it answers, the driver has let go of the operation. */
-static CUresult finish(struct operation *operation, int r, const char *what)
+static int read_state(const struct operation *operation)
 {
-        CUresult code = driver.cuCheckpointOperationComplete(operation->info->handle);
+        CUprocessState state;
+        int pid = operation->job->answer.process[operation->i].pid;
+
+        return driver.cuCheckpointProcessGetState(pid, &state) == CUDA_SUCCESS
+                       ? (int)state
+                       : CHECKPOINT_NO_STATE;
+}
+
+/* Always, and only once: whatever it answers, the block that it was given is gone. */
+static CUresult complete(const struct operation *operation)
+{
+        return driver.cuCheckpointOperationComplete(operation->info->handle);
+}
+
+/* When the driver answers an error, the state tells what it has done. */
+static CUresult finish_checkpoint(struct operation *operation, int r)
+{
+        CUresult code = complete(operation);
+        int state = code == CUDA_SUCCESS ? CU_PROCESS_STATE_CHECKPOINTED : read_state(operation);
+
+        if (r == 0 && state == CU_PROCESS_STATE_CHECKPOINTED)
+                return operation->is_rescued ? CUDA_ERROR_UNKNOWN : code;
+        if (state != CU_PROCESS_STATE_LOCKED)
+                return lose(operation, "stored", r < 0 ? CUDA_SUCCESS : code);
+        store_remove(store_of(operation)); /* the process has never lost it */
+        return code;
+}
+
+static CUresult finish_restore(struct operation *operation, int r)
+{
+        struct store *store = store_of(operation);
+        CUresult code = complete(operation);
 
         if (r < 0)
-                return lose(operation, what, CUDA_SUCCESS);
-        if (code != CUDA_SUCCESS)
-                return lose(operation, what, code);
-        return CUDA_SUCCESS;
+                return lose(operation, "brought back", CUDA_SUCCESS);
+        if (code == CUDA_SUCCESS)
+                return CUDA_SUCCESS;
+        /* What is in the store is still what the process needs, if the driver has gone back. */
+        if (read_state(operation) == CU_PROCESS_STATE_CHECKPOINTED && store_commit(store) == 0)
+                return code;
+        return lose(operation, "brought back", code);
 }
 
 static bool retain_all(const struct job *job)
@@ -208,21 +309,15 @@ static CUresult begin_checkpoint(int pid, CUcheckpointCustomStorageInfo **ret_in
         return driver.cuCheckpointProcessCheckpoint(pid, &args);
 }
 
-static bool is_still(int pid, CUprocessState expected)
-{
-        CUprocessState state;
-
-        return driver.cuCheckpointProcessGetState(pid, &state) == CUDA_SUCCESS && state == expected;
-}
-
 /* The driver does not want to, and nothing has happened yet. */
-static CUresult fall_back(struct job *job, int i, CUresult code)
+static CUresult fall_back(const struct operation *operation, CUresult code)
 {
-        struct checkpoint_wire_process *process = &job->answer.process[i];
+        struct job *job = operation->job;
+        struct checkpoint_wire_process *process = &job->answer.process[operation->i];
 
-        store_remove(&job->store[i]);
+        store_remove(store_of(operation));
         if ((!job->is_undoing && job->request->storage >= CHECKPOINT_STORAGE_MEMORY) ||
-            !is_still(process->pid, CU_PROCESS_STATE_LOCKED))
+            read_state(operation) != CU_PROCESS_STATE_LOCKED)
                 return code;
         process->storage = VGPU_CHECKPOINT_STORAGE_DRIVER;
         process->storage_reason = code == CUDA_ERROR_INVALID_CONTEXT ? CHECKPOINT_REASON_CONTEXT
@@ -244,14 +339,14 @@ CUresult storage_checkpoint(struct job *job, int i)
         if (code == CUDA_ERROR_INVALID_CONTEXT && retain_all(job))
                 code = begin_checkpoint(process->pid, &operation.info);
         if (code != CUDA_SUCCESS)
-                return fall_back(job, i, code);
+                return fall_back(&operation, code);
         if (!operation.info) { /* it knows no such field, and has kept the memory itself */
                 store_remove(&job->store[i]);
                 process->storage = VGPU_CHECKPOINT_STORAGE_DRIVER;
                 process->storage_reason = CHECKPOINT_REASON_REFUSED;
                 return CUDA_SUCCESS;
         }
-        return finish(&operation, save(&operation), "stored");
+        return finish_checkpoint(&operation, save(&operation));
 }
 
 static CUresult begin_restore(int pid, CUcheckpointGpuPair *pairs, unsigned int n_pairs,
@@ -299,7 +394,7 @@ CUresult storage_restore(struct job *job, int i, CUcheckpointGpuPair *pairs, uns
                 return code;
         if (!operation.info)
                 return lose(&operation, "brought back", CUDA_ERROR_INVALID_VALUE);
-        code = finish(&operation, load(&operation), "brought back");
+        code = finish_restore(&operation, load(&operation));
         if (code == CUDA_SUCCESS)
                 forget(&job->store[i]);
         return code;

@@ -226,6 +226,8 @@ static int fail_state(struct job *job, int i)
 {
         const struct checkpoint_wire_process *process = &job->answer.process[i];
 
+        if (storage_check_lost(job, i) < 0)
+                return -1;
         if (process->state == CU_PROCESS_STATE_FAILED)
                 return job_fail(job, i, VGPU_CHECKPOINT_ERROR_LOST, "", CUDA_SUCCESS,
                                 "nothing but to kill it is left",

@@ -85,7 +85,7 @@ int storage_check_lost(struct job *job, int i)
  */
 static CUresult find_bound(struct job *job, int i, struct bound *bound)
 {
-        CUresult code = CUDA_SUCCESS;
+        CUresult code = job_read_devices(job) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
         size_t left, total;
 
         bound->sum = memory_get_used(job, i, bound->bytes);

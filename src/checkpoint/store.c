@@ -24,7 +24,8 @@
 #include "checkpoint/note.h"
 #include "checkpoint/store-note.h"
 
-#define GENERATION_FILE "generation"
+#define GENERATION_FILE  "generation"
+#define SEGMENT_NAME_MAX (DEVICE_UUID_MAX + 24)
 
 DEFINE_CLEANUP(DIR *, closedir);
 
@@ -70,19 +71,55 @@ static int find_memory(char *base, uint64_t bytes)
 
 /* Making one. Who has locked the directory may write the note. */
 
+/* The files of a directory that are ours. */
+struct files {
+        int directory;
+        char (*name)[SEGMENT_NAME_MAX];
+        size_t n;
+};
+
+static bool is_ours(const char *name)
+{
+        return (strncmp(name, "GPU-", 4) == 0 && strlen(name) < SEGMENT_NAME_MAX) ||
+               strcmp(name, GENERATION_FILE) == 0;
+}
+
+static int add_file(struct files *files, const char *name)
+{
+        void *more = reallocarray(files->name, files->n + 1, sizeof(*files->name));
+
+        if (!more)
+                return -ENOMEM;
+        files->name = more;
+        strcpy(files->name[files->n++], name);
+        return 0;
+}
+
+static void remove_file(void *data, size_t i, unsigned int member)
+{
+        const struct files *files = data;
+
+        (void)member;
+        (void)unlinkat(files->directory, files->name[i], 0);
+}
+
+/* Several at a time: to give back many pages takes long, and somebody waits for his process. */
 static void remove_files(int directory)
 {
         CLEANUP(fd_closep) int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        CLEANUP(closedirp) DIR *files = fd < 0 ? NULL : fdopendir(fd);
+        CLEANUP(closedirp) DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+        struct files files = { .directory = directory };
         const struct dirent *entry;
+        int r = 0;
 
-        if (!files)
+        if (!entries)
                 return;
         (void)TAKE_FD(fd);
-        while ((entry = readdir(files)))
-                if (strncmp(entry->d_name, "GPU-", 4) == 0 ||
-                    strcmp(entry->d_name, GENERATION_FILE) == 0)
-                        (void)unlinkat(directory, entry->d_name, 0);
+        while (r == 0 && (entry = readdir(entries)))
+                if (is_ours(entry->d_name))
+                        r = add_file(&files, entry->d_name);
+        crew_run(files.n, remove_file, &files);
+        free(files.name);
 }
 
 static int write_generation(struct store *store)
@@ -191,8 +228,6 @@ static void name_segment(const struct store *store, unsigned int part, uint64_t 
 {
         snprintf(name, room, "%s.%06" PRIu64, store->part[part].uuid, segment);
 }
-
-#define SEGMENT_NAME_MAX (DEVICE_UUID_MAX + 24)
 
 int store_open_segment(const struct store *store, unsigned int part, uint64_t segment,
                        bool is_writing, bool is_direct)

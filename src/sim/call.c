@@ -110,7 +110,7 @@ CUresult call_enter(struct call *call)
         if (call->kind == CALL_OWN)
                 get_inside(call);
         is_per_thread = call->is_per_thread;
-        return failure_next(call->name);
+        return failure_next(call->name, &call->late);
 }
 
 void call_leave(struct call *call)
@@ -121,7 +121,7 @@ void call_leave(struct call *call)
 
 CUresult call_refuse(enum call_name name)
 {
-        CUresult result = failure_next(name);
+        CUresult late, result = failure_next(name, &late);
 
         return result ? result : CUDA_ERROR_NOT_SUPPORTED;
 }

@@ -27,6 +27,7 @@ struct call {
         enum call_kind kind;
         bool is_per_thread; /* stream 0 is the thread's own stream: _ptsz and _ptds names */
         bool is_inside;
+        CUresult late; /* what it answers although it is done */
 };
 
 struct call_entry {
@@ -42,6 +43,12 @@ extern const struct call_entry call_entries[CALL_COUNT];
 /* call_enter() - anything but CUDA_SUCCESS is the answer of the call. */
 CUresult call_enter(struct call *call);
 void call_leave(struct call *call);
+
+/* call_finish() - what the call answers whose work has come to @result. */
+static inline CUresult call_finish(const struct call *call, CUresult result)
+{
+        return call->late ? call->late : result;
+}
 
 /* call_refuse() - the answer of an entry point that is not simulated. */
 CUresult call_refuse(enum call_name name);

@@ -22,6 +22,7 @@ struct failure {
         enum call_name name;
         unsigned int at; /* 1: the first call */
         CUresult result;
+        bool is_late; /* it does what it should, and answers that all the same */
 };
 
 static struct {
@@ -62,6 +63,7 @@ static bool parse_entry(struct failure *failure, char *entry)
                 return false;
         *at++ = '\0';
         *is++ = '\0';
+        failure->is_late = *is == '+';
         number = strtoul(at, &end, 10);
         result = strtoul(is, &result_end, 10);
         if (end == at || *end || result_end == is || *result_end)
@@ -111,36 +113,49 @@ static bool read_file(void)
 }
 
 /* Whoever removes the file fails: of several processes that come to it, one does. */
-static CUresult armed_next(enum call_name name)
+static bool armed_next(enum call_name name, struct failure *ret_failure)
 {
-        CUresult result = CUDA_SUCCESS;
+        bool is_due = false;
         struct stat status;
 
         (void)pthread_mutex_lock(&armed.lock);
         if (stat(armed.path, &status) == 0 && (is_same(&status, &armed.seen) || read_file()) &&
             armed.failure.name == name && ++armed.calls == armed.failure.at &&
-            unlink(armed.path) == 0)
-                result = armed.failure.result;
+            unlink(armed.path) == 0) {
+                *ret_failure = armed.failure;
+                is_due = true;
+        }
         (void)pthread_mutex_unlock(&armed.lock);
-        return result;
+        return is_due;
 }
 
-CUresult failure_next(enum call_name name)
+static bool find_next(enum call_name name, struct failure *ret_failure)
 {
         unsigned int at;
 
         (void)pthread_once(&failures.once, read_variables);
-        if (armed.path && *armed.path) {
-                CUresult result = armed_next(name);
-
-                if (result != CUDA_SUCCESS)
-                        return result;
-        }
+        if (armed.path && *armed.path && armed_next(name, ret_failure))
+                return true;
         if (failures.n == 0)
-                return CUDA_SUCCESS;
+                return false;
         at = atomic_fetch_add(&failures.calls[name], 1) + 1;
         for (size_t i = 0; i < failures.n; i++)
-                if (failures.failure[i].name == name && failures.failure[i].at == at)
-                        return failures.failure[i].result;
+                if (failures.failure[i].name == name && failures.failure[i].at == at) {
+                        *ret_failure = failures.failure[i];
+                        return true;
+                }
+        return false;
+}
+
+CUresult failure_next(enum call_name name, CUresult *ret_late)
+{
+        struct failure failure;
+
+        *ret_late = CUDA_SUCCESS;
+        if (!find_next(name, &failure))
+                return CUDA_SUCCESS;
+        if (!failure.is_late)
+                return failure.result;
+        *ret_late = failure.result;
         return CUDA_SUCCESS;
 }

@@ -5,7 +5,8 @@
 /*
  * Failures on demand: OPENVGPU_SIM_FAIL="cuMemCreate@3=2,cuMemMap@1=999" makes the third call of
  * cuMemCreate in this process answer 2 and the first of cuMemMap 999, without doing anything.
- * Names are those of the exports: cuMemAlloc_v2.
+ * Names are those of the exports: cuMemAlloc_v2. With cuMemMap@1=+999 the call does what it should, and
+ * answers 999 all the same.
  *
  * OPENVGPU_SIM_FAIL_FILE names a file that need not be there yet. Once it is, with one such entry in
  * it (written elsewhere and moved there), each process counts from then on, and the first that comes
@@ -18,7 +19,10 @@
 #define FAILURE_VARIABLE      "OPENVGPU_SIM_FAIL"
 #define FAILURE_FILE_VARIABLE "OPENVGPU_SIM_FAIL_FILE"
 
-/* failure_next() - the code that this call of @name shall answer, or CUDA_SUCCESS. */
-CUresult failure_next(enum call_name name);
+/*
+ * failure_next() - the code that this call of @name shall answer, or CUDA_SUCCESS
+ * @ret_late:  the same, for after it has done what it should
+ */
+CUresult failure_next(enum call_name name, CUresult *ret_late);
 
 #endif

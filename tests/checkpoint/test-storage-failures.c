@@ -162,6 +162,64 @@ static void test_a_resume_that_fails_in_time_is_undone(void **state)
         end();
 }
 
+/* The driver says no, and has done it: the state counts, and what was stored is still good. */
+static void test_a_completion_that_was_done_all_the_same_is_undone(void **state)
+{
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *failing = NULL;
+        (void)state;
+
+        start(work);
+        checkpoint = fixture_new(target.pid);
+        failing = fixture_new(target.pid);
+        set_failure("cuCheckpointOperationComplete@1=+999", "");
+        assert_true(assert_failed(failing, vgpu_checkpoint_suspend(failing, NULL),
+                                  VGPU_CHECKPOINT_ERROR_DRIVER_FAILED)
+                            ->is_undone);
+        unset_failure();
+        assert_state(checkpoint, VGPU_CHECKPOINT_STATE_RUNNING);
+        assert_nothing_stored(target.pid);
+        (void)let_work();
+        end();
+}
+
+/* A disk that fails in the middle: the process goes on, with the help of the host's memory. */
+static void test_a_directory_that_fails_costs_no_process(void **state)
+{
+        static const char *const faults[] = { "checkpointer.write=fail",
+                                              "checkpointer.write=fail@3",
+                                              "checkpointer.grow=fail" };
+        char folder[128], path[128], pid[16];
+        (void)state;
+
+        storage_get_folder(folder, sizeof(folder));
+        start(work);
+        (void)snprintf(path, sizeof(path), "%s/nvml", test_directory);
+        (void)snprintf(pid, sizeof(pid), "%d", target.pid);
+        fixture_write(path, "1099511627776 1048576");
+        (void)setenv("FAKE_NVML", path, 1);
+        (void)setenv("FAKE_NVML_PID", pid, 1);
+        for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+                CLEANUP(vgpu_checkpoint_freep)
+                struct vgpu_checkpoint *failing = fixture_new(target.pid);
+                const struct vgpu_checkpoint_error *error;
+
+                print_message("%s\n", faults[i]);
+                set_failure("", faults[i]);
+                error = assert_failed(failing, storage_suspend(failing, folder),
+                                      VGPU_CHECKPOINT_ERROR_FAILED);
+                unset_failure();
+                assert_non_null(strstr(error->message, folder));
+                assert_true(error->is_undone);
+                assert_state(failing, VGPU_CHECKPOINT_STATE_RUNNING);
+                assert_nothing_stored(target.pid);
+                (void)let_work();
+        }
+        (void)unsetenv("FAKE_NVML");
+        (void)unsetenv("FAKE_NVML_PID");
+        end();
+}
+
 static void assert_refused(struct vgpu_checkpoint *checkpoint, const char *problem)
 {
         const struct vgpu_checkpoint_error *error =
@@ -290,6 +348,8 @@ int main(void)
                 cmocka_unit_test(test_after_the_mapping_a_failure_costs_the_process),
                 cmocka_unit_test(test_no_room_for_the_rest_costs_the_process),
                 cmocka_unit_test(test_a_resume_that_fails_in_time_is_undone),
+                cmocka_unit_test(test_a_completion_that_was_done_all_the_same_is_undone),
+                cmocka_unit_test(test_a_directory_that_fails_costs_no_process),
                 cmocka_unit_test(
                         test_a_store_that_is_not_whole_is_refused_before_the_driver_is_asked),
                 cmocka_unit_test(test_a_note_on_a_process_that_runs_is_stale),

@@ -16,6 +16,8 @@ static void test_memory_is_stored_and_brought_back(void **state)
         for (int i = 0; i < 2; i++) {
                 assert_done(checkpoint, vgpu_checkpoint_suspend(checkpoint, NULL));
                 assert_stored(checkpoint, VGPU_CHECKPOINT_STORAGE_MEMORY, "");
+                processes = vgpu_checkpoint_get_processes(checkpoint, &n);
+                assert_true(processes[0].bytes >= 64 * MIB); /* NVML says nothing of it here */
                 assert_int_equal(storage_count(MEMORY_FOLDER, target.pid, path, sizeof(path)), 1);
                 assert_state(checkpoint, VGPU_CHECKPOINT_STATE_CHECKPOINTED);
                 processes = vgpu_checkpoint_get_processes(checkpoint, &n);
@@ -134,6 +136,28 @@ static void test_memory_of_two_devices_changes_places(void **state)
         checkpoint = fixture_new(target.pid);
         assert_done(checkpoint, storage_suspend(checkpoint, folder));
         assert_done(checkpoint, vgpu_checkpoint_resume(checkpoint, &options));
+        assert_nothing_stored(target.pid);
+        end();
+}
+
+static void hold_nothing(int socket)
+{
+        (void)guest_init(0);
+        guest_tell(socket, 0, -1);
+        (void)guest_hear(socket, NULL);
+        must(cuCtxSynchronize());
+}
+
+static void test_a_process_without_memory_of_its_own(void **state)
+{
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
+        (void)state;
+
+        start(hold_nothing);
+        checkpoint = fixture_new(target.pid);
+        assert_done(checkpoint, vgpu_checkpoint_suspend(checkpoint, NULL));
+        assert_stored(checkpoint, VGPU_CHECKPOINT_STORAGE_MEMORY, "");
+        assert_done(checkpoint, vgpu_checkpoint_resume(checkpoint, NULL));
         assert_nothing_stored(target.pid);
         end();
 }
@@ -373,6 +397,7 @@ int main(void)
                 cmocka_unit_test(test_what_cannot_be_storage_is_refused),
                 cmocka_unit_test(test_it_goes_to_another_device),
                 cmocka_unit_test(test_memory_of_two_devices_changes_places),
+                cmocka_unit_test(test_a_process_without_memory_of_its_own),
                 cmocka_unit_test(test_before_the_mapping_there_is_the_drivers_way),
                 cmocka_unit_test(test_an_old_driver_takes_its_own_way),
                 cmocka_unit_test(test_the_contexts_of_all_devices_are_tried),
