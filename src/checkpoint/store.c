@@ -45,14 +45,19 @@ static uint64_t get_available_memory(void)
         return kib << 10;
 }
 
+static bool has_room(const char *path, uint64_t bytes)
+{
+        struct statvfs room;
+
+        return statvfs(path, &room) == 0 && (uint64_t)room.f_bavail * room.f_frsize >= bytes;
+}
+
 /* Is it memory, with room for so much? */
 static bool can_hold(const char *path, uint64_t bytes)
 {
-        struct statvfs room;
         struct statfs kind;
 
-        return statfs(path, &kind) == 0 && kind.f_type == TMPFS_MAGIC &&
-               statvfs(path, &room) == 0 && (uint64_t)room.f_bavail * room.f_frsize >= bytes;
+        return statfs(path, &kind) == 0 && kind.f_type == TMPFS_MAGIC && has_room(path, bytes);
 }
 
 /* Often half of the host's memory; the other one is small, but always there. */
@@ -171,6 +176,8 @@ static int choose_path(struct store *store, int pid, const char *base, uint64_t 
 
         if (r == 0 && !base)
                 r = find_memory(memory, bytes);
+        else if (r == 0 && !has_room(base, bytes)) /* or it would be filled up to find that out */
+                r = -ENOSPC;
         if (r < 0)
                 return r;
         snprintf(full, sizeof(full), "openvgpu-%s", name);

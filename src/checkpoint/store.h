@@ -49,8 +49,8 @@ struct store {
 #define STORE_INIT ((struct store){ .directory = -1 })
 
 /*
- * store_make() - for process @pid, in a directory below @base, or for NULL in memory that can hold
- * @bytes. Errors: -ENOSPC, no memory or not enough of it; those of making a directory.
+ * store_make() - for process @pid, in a directory below @base, or for NULL in memory; there must be room
+ * for @bytes. Errors: -ENOSPC; those of making a directory.
  */
 int store_make(struct store *store, int pid, const char *base, uint64_t bytes);
 
