@@ -449,6 +449,8 @@ void instance_settle(struct instance *instance)
                 wanted = BOARD_RUNNING;
         if (wanted != instance->state) {
                 (void)instance_set_state(instance, wanted);
+                instance->state =
+                        wanted; /* also where the store fails: it follows from the processes */
                 (void)store_remove_operation(instance->manager->store, instance->id);
         }
         if (instance_is_usable(instance))

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guests of all kinds survive suspend, resume and migrate with their memory intact."""
 import os
+import resource
 import signal
 import unittest
 
@@ -33,6 +34,18 @@ class Processes(case.Case):
         self.host.vgpu("suspend", "theirs")
         self.host.vgpu("resume", "theirs", "--device", "1", user="nobody")
         guest.finish()
+
+    def test_a_vgpu_whose_last_process_ends_while_the_disk_is_full_can_be_used_again(self):
+        """A limit on the size of vgpud's files stands for the disk: the writes fail in the same place."""
+        guest = self.host.train(self.host.create("train"), "--size", "4M")
+        old = resource.prlimit(self.host.manager.pid, resource.RLIMIT_FSIZE,
+                               (0, resource.RLIM_INFINITY))
+        guest.kill()
+        self.host.wait_state("train", "idle")
+        resource.prlimit(self.host.manager.pid, resource.RLIMIT_FSIZE, old)
+        self.host.restart()
+        self.host.wait_state("train", "idle")
+        self.host.train("train", "--size", "4M").finish()
 
     def test_a_guest_that_ends_just_before_the_manager_leaves_nothing_in_the_keeper(self):
         guest = self.host.train(self.host.create("train"), "--size", "4M")
