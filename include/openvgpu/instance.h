@@ -195,7 +195,10 @@ int vgpu_instance_get_pci_bus_id(struct vgpu_host *host, uint32_t instance, char
 int vgpu_instance_get_frame_buffer_used(struct vgpu_host *host, uint32_t instance,
                                         uint64_t *ret_bytes);
 
-/** vgpu_instance_get_runtime_state_size() - bytes that a move carries besides the frame buffer. */
+/**
+ * vgpu_instance_get_runtime_state_size() - bytes that a move carries besides the frame buffer that is
+ * used: what the contexts of its programs take. 0 where that is not known.
+ */
 int vgpu_instance_get_runtime_state_size(struct vgpu_host *host, uint32_t instance,
                                          uint64_t *ret_bytes);
 

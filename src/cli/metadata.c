@@ -235,7 +235,8 @@ const struct command command_metadata = {
                 "export writes what a vGPU, or a GPU that it may move to, says of itself. The\n"
                 "file can be carried to any host. check tells from two such files whether the\n"
                 "vGPU can move to the GPU: while it runs (live), asleep, hibernated or\n"
-                "switched off (cold). How full the GPU is does not matter to it.\n"
+                "switched off (cold). How full the GPU is does not matter to it. Limited by\n"
+                "other: a program in it holds managed memory, or memory of another process.\n"
                 "\n"
                 "Exit status of check: 0, it can move live; 7, it cannot.\n",
         .options = options,
