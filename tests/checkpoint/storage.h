@@ -43,6 +43,32 @@ static inline void storage_setup(void)
         assert_int_equal(mkdir(path, 0700), 0);
 }
 
+static inline void storage_remove_folder(const char *name)
+{
+        char path[400];
+        const struct dirent *entry;
+        DIR *directory;
+
+        (void)snprintf(path, sizeof(path), "%s/%s", test_directory, name);
+        directory = opendir(path);
+        while (directory && (entry = readdir(directory)))
+                (void)unlinkat(dirfd(directory), entry->d_name, 0);
+        if (directory)
+                (void)closedir(directory);
+        (void)rmdir(path);
+}
+
+static inline void storage_teardown(void)
+{
+        char path[128];
+
+        (void)snprintf(path, sizeof(path), "%s/nvml", test_directory);
+        (void)unlink(path);
+        storage_remove_folder("storage");
+        storage_remove_folder("checkpoint");
+        test_host_remove();
+}
+
 /* Directories of stores of process @pid (0: of any) in @folder; the path of the last goes to @path. */
 static inline int storage_count(const char *folder, pid_t pid, char *path, size_t room)
 {

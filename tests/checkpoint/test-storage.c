@@ -409,6 +409,6 @@ int main(void)
 
         storage_setup();
         failed = cmocka_run_group_tests(tests, NULL, NULL);
-        test_host_remove();
+        storage_teardown();
         return failed;
 }
