@@ -103,7 +103,7 @@ struct vgpu_instance_options {
         const char *device;    /* index, UUID or beginning of a UUID; NULL: where most is left */
         uint64_t frame_buffer; /* bytes, the quota; must be set */
         bool is_transient;     /* remove it when the calling process and all its guests are gone */
-        uint32_t share;        /* percent of the device's time; 0: none (turns.h) */
+        uint32_t share;        /* percent of the device's time; 0: none (turns.h); for root */
 };
 
 /* clang-format off */
@@ -115,7 +115,7 @@ struct vgpu_instance_options {
  * @ret_instance:  the caller owns it (the answer, not the vGPU); vgpu_instance_free()
  *
  * Errors: VGPU_ERROR_VGPU_EXISTS. VGPU_ERROR_NO_SUCH_DEVICE. VGPU_ERROR_NO_ROOM.
- * VGPU_ERROR_INVALID_PARAMETER.
+ * VGPU_ERROR_INVALID_PARAMETER. VGPU_ERROR_PERMISSION_DENIED: a share is for root to give.
  */
 int vgpu_instance_create(struct vgpu_client *client, const struct vgpu_instance_options *options,
                          struct vgpu_instance **ret_instance);

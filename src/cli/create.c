@@ -44,7 +44,7 @@ static const struct option options[] = {
           .help = "index, UUID or beginning of a UUID; else where most is left" },
         { .name = "share",
           .argument = "PERCENT",
-          .help = "of the GPU's time, when others want it too: 1 to 100" },
+          .help = "of the GPU's time, when others want it too: 1 to 100; for root" },
         { .name = NULL },
 };
 

@@ -14,6 +14,7 @@
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/methods.h"
+#include "manager/policy.h"
 
 #define CLIENTS_MAX      512
 #define CLIENTS_USER_MAX 64 /* of one user, other than our own */
@@ -308,7 +309,7 @@ static bool is_welcome(const struct control *control, uid_t uid)
         const struct control_client *client;
         size_t n = 0;
 
-        if (uid == 0 || uid == geteuid())
+        if (policy_is_operator(uid))
                 return true;
         list_for_each(client, &control->clients, link)
                 n += client->peer.uid == uid;

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/size.h"
@@ -18,6 +17,7 @@
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
+#include "manager/policy.h"
 #include "manager/publisher.h"
 #include "manager/schedule.h"
 #include "manager/settings.h"
@@ -96,7 +96,7 @@ int instance_check_name(const char *name, struct failure *failure)
 
 int instance_check_owner(const struct instance *instance, uid_t uid, struct failure *failure)
 {
-        if (uid == 0 || uid == instance->owner || uid == geteuid())
+        if (uid == instance->owner || policy_is_operator(uid))
                 return 0;
         return failure_set(failure, -EPERM, "PermissionDenied", "ask its owner, or do it as root",
                            "vGPU %s belongs to user %u, you are user %u", instance->name,

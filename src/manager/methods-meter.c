@@ -5,13 +5,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/ledger-thread.h"
 #include "manager/manager.h"
 #include "manager/meter.h"
+#include "manager/policy.h"
 
 /* So many entries are in one answer; a client that wants more asks for what comes after. */
 #define PAGE_MAX 1000
@@ -253,11 +253,11 @@ static int get_usage(struct control_pending *pending, struct failure *failure)
         struct ledger_thread *ledger = meter_get_ledger(pending->manager->meter);
         double since = control_call_seconds(&pending->call, "since", 0);
         double until = control_call_seconds(&pending->call, "until", CONTROL_TIME_MAX);
-        bool is_root = pending->uid == 0 || pending->uid == geteuid();
+        bool is_operator = policy_is_operator(pending->uid);
         struct ledger_query query = {
                 .since = to_minute(since, false),
                 .until = to_minute(until, true),
-                .tenant = is_root ? LEDGER_ANY_TENANT : (int64_t)pending->uid,
+                .tenant = is_operator ? LEDGER_ANY_TENANT : (int64_t)pending->uid,
                 .offset = control_call_size(&pending->call, "offset"),
                 .limit = PAGE_MAX + 1,
         };

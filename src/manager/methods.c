@@ -15,6 +15,7 @@
 #include "manager/methods-scheduler.h"
 #include "manager/methods-setting.h"
 #include "manager/operation.h"
+#include "manager/policy.h"
 #include "manager/uuid.h"
 
 /* What a gate gets to drain when the client does not say. */
@@ -79,7 +80,7 @@ static int check_uuid(const struct control_pending *pending, const char *uuid,
 
         if (!uuid)
                 return 0;
-        if (pending->uid != 0 && pending->uid != geteuid())
+        if (!policy_is_operator(pending->uid))
                 return failure_set(failure, -EPERM, "PermissionDenied", "do it as root",
                                    "only root chooses the UUID of a vGPU");
         if (strlen(uuid) != UUID_TEXT_MAX - 1 || uuid_parse(bytes, uuid) < 0)
@@ -105,6 +106,8 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
         struct instance *instance;
         int r = check_uuid(pending, request.uuid, failure);
 
+        if (r == 0 && request.share)
+                r = policy_check_share(pending->uid, failure);
         if (r < 0)
                 return r;
         if (device) {
@@ -289,7 +292,7 @@ static const struct control_method *find(const struct control_method *table, siz
 
 static int check_root(const struct control_pending *pending, struct failure *failure)
 {
-        if (pending->uid == 0 || pending->uid == geteuid())
+        if (policy_is_operator(pending->uid))
                 return 0;
         return failure_set(failure, -EACCES, "PermissionDenied", "try it as root", "%s is for root",
                            pending->call.method);

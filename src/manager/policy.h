@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_POLICY_H
+#define MANAGER_POLICY_H
+
+/* What a user may ask of the manager. Whose a vGPU is: instance_check_owner(). */
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include "manager/failure.h"
+
+/* policy_is_operator() - root and the user of vgpud: they may do everything. */
+bool policy_is_operator(uid_t uid);
+
+/* policy_check_share() - may @uid promise a share of a device's time? PermissionDenied. */
+int policy_check_share(uid_t uid, struct failure *failure);
+
+#endif
