@@ -138,7 +138,8 @@ static int set_connect_error(struct vgpu_client *client, int error)
         case -EACCES:
         case -EPERM:
                 return error_set(&client->error, VGPU_ERROR_PERMISSION_DENIED,
-                                 "run it as root or as the user of vgpud",
+                                 "run it as root or as the user of vgpud, or join the group "
+                                 "that vgpud was given (--group)",
                                  "no permission to talk to vgpud at %s", client->socket_path);
         case -ENOENT:
         case -ECONNREFUSED:

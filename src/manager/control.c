@@ -338,7 +338,21 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
         return r;
 }
 
-int control_new(struct control **ret_control, struct manager *manager)
+static int listen_to(struct control *control, struct failure *failure)
+{
+        const struct options *options = control->manager->options;
+        int r = listener_init(&control->listener, control->manager, PATHS_CONTROL_SOCKET,
+                              SOCK_STREAM, options->has_group ? &options->group : NULL,
+                              on_connection, control);
+
+        if (r == -EPERM && options->has_group)
+                return failure_set(
+                        failure, r, "Failed", "run vgpud as root, or name a group of its user",
+                        "the control socket cannot be given to group %u", options->group);
+        return r;
+}
+
+int control_new(struct control **ret_control, struct manager *manager, struct failure *failure)
 {
         struct control *control = calloc(1, sizeof(*control));
         int r;
@@ -347,8 +361,7 @@ int control_new(struct control **ret_control, struct manager *manager)
                 return -ENOMEM;
         control->manager = manager;
         list_init(&control->clients);
-        r = listener_init(&control->listener, manager, PATHS_CONTROL_SOCKET, SOCK_STREAM,
-                          on_connection, control);
+        r = listen_to(control, failure);
         if (r < 0) {
                 free(control);
                 return r;

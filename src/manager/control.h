@@ -35,7 +35,7 @@ struct control_method {
         const struct control_parameter *parameters;
 };
 
-int control_new(struct control **ret_control, struct manager *manager);
+int control_new(struct control **ret_control, struct manager *manager, struct failure *failure);
 struct control *control_free(struct control *control);
 
 /* control_start() - begin to answer. */

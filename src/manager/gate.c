@@ -365,7 +365,7 @@ int gate_new(struct gate **ret_gate, struct manager *manager)
                 return -ENOMEM;
         gate->manager = manager;
         list_init(&gate->links);
-        r = listener_init(&gate->listener, manager, PATHS_GATE_SOCKET, SOCK_SEQPACKET,
+        r = listener_init(&gate->listener, manager, PATHS_GATE_SOCKET, SOCK_SEQPACKET, NULL,
                           on_connection, gate);
         if (r < 0) {
                 free(gate);

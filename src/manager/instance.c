@@ -257,6 +257,8 @@ static int check_request(struct manager *manager, const struct instance_request 
                 r = failure_set(failure, -EMFILE, "NoRoom", "remove one that is not needed",
                                 "there are %d vGPUs already", BOARD_INSTANCES_MAX);
         if (r == 0)
+                r = policy_check_limits(manager, request->owner, request->frame_buffer, failure);
+        if (r == 0)
                 r = check_size(device, request->frame_buffer, failure);
         if (r == 0)
                 r = device_check_room(device, request->frame_buffer, NULL, failure);

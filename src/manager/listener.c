@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "manager/manager.h"
@@ -30,7 +31,12 @@ static int on_connection(sd_event_source *source, int fd, uint32_t events, void 
         return 0;
 }
 
-static int bind_socket(int fd, const char *path)
+static int give_to(const char *path, gid_t group)
+{
+        return chown(path, (uid_t)-1, group) < 0 || chmod(path, 0660) < 0 ? -errno : 0;
+}
+
+static int bind_socket(int fd, const char *path, const gid_t *group)
 {
         struct sockaddr_un address = { .sun_family = AF_UNIX };
         mode_t mask;
@@ -40,14 +46,15 @@ static int bind_socket(int fd, const char *path)
                 return -ENAMETOOLONG;
         strcpy(address.sun_path, path);
         (void)unlink(path); /* we hold the lock of the directory: nobody listens there */
-        mask = umask(0111); /* 0666: who may do what is decided by user, request for request */
+        /* 0666: who may do what is decided by user, request for request */
+        mask = umask(group ? 0177 : 0111);
         r = bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
         umask(mask);
-        return r;
+        return r == 0 && group ? give_to(path, *group) : r;
 }
 
 int listener_init(struct listener *listener, struct manager *manager, const char *name, int type,
-                  listener_fn accepted, void *userdata)
+                  const gid_t *group, listener_fn accepted, void *userdata)
 {
         CLEANUP(fd_closep) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
         char path[PATHS_MAX];
@@ -57,7 +64,7 @@ int listener_init(struct listener *listener, struct manager *manager, const char
                 return -errno;
         r = paths_join(path, manager->options->run_directory, name);
         if (r == 0)
-                r = bind_socket(fd, path);
+                r = bind_socket(fd, path, group);
         if (r < 0)
                 return r;
         if (listen(fd, BACKLOG) < 0)

@@ -269,14 +269,14 @@ static int set_up_event(struct manager *manager)
         return r < 0 ? r : 0;
 }
 
-static int open_sockets(struct manager *manager)
+static int open_sockets(struct manager *manager, struct failure *failure)
 {
         int r = publisher_new(&manager->publisher, manager);
 
         if (r == 0)
                 r = manager->scenario ? 0 : settings_restore(manager); /* it says what is */
         if (r == 0)
-                r = control_new(&manager->control, manager);
+                r = control_new(&manager->control, manager, failure);
         if (r == 0)
                 r = gate_new(&manager->gate, manager);
         return r;
@@ -345,7 +345,7 @@ int manager_new(struct manager **ret_manager, const struct options *options,
         if (r == 0)
                 r = load(manager, failure);
         if (r == 0)
-                r = open_sockets(manager);
+                r = open_sockets(manager, failure);
         if (r == 0)
                 r = recover(manager);
         if (r < 0)

@@ -7,17 +7,22 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/size.h"
+#include "board/board.h"
 
 /* A year, and the time to argue about its bill. */
 #define KEEP_USAGE_DAYS 400
 
 #define DAYS_MAX 36500
+
+/* The host has so many vGPUs; one user shall not have them all. */
+#define USER_VGPUS (BOARD_INSTANCES_MAX / 4)
 
 enum {
         OPTION_SIMULATE = 256,
@@ -29,6 +34,9 @@ enum {
         OPTION_SLAB_SIZE,
         OPTION_KEEP_USAGE,
         OPTION_TURNS,
+        OPTION_GROUP,
+        OPTION_USER_VGPUS,
+        OPTION_USER_FRAME_BUFFER,
         OPTION_LOG_LEVEL,
         OPTION_HELP,
         OPTION_VERSION
@@ -56,6 +64,12 @@ static const struct {
           OPTION_KEEP_USAGE },
         { "turns", "HOW", "how vGPUs take turns: hardware (default) or gate, the fallback",
           OPTION_TURNS },
+        { "group", "GROUP", "only its members may use vgpud, besides root (default: everybody)",
+          OPTION_GROUP },
+        { "user-vgpus", "N", "as many vGPUs one user may have, but root (default: 64; 0: no limit)",
+          OPTION_USER_VGPUS },
+        { "user-frame-buffer", "SIZE", "and of frame buffer, all together (default: no limit)",
+          OPTION_USER_FRAME_BUFFER },
         { "log-level", "LEVEL", "error, warning, notice, info (default) or debug",
           OPTION_LOG_LEVEL },
         { "help", NULL, "show this and exit", OPTION_HELP },
@@ -117,14 +131,26 @@ static enum options_verdict set_slab_size(struct options *options, const char *v
         return OPTIONS_RUN;
 }
 
-static enum options_verdict set_days(struct options *options, const char *value)
+static enum options_verdict set_number(uint32_t *number, const char *option, const char *value,
+                                       unsigned long max, const char *wanted)
 {
         char *end;
-        unsigned long days = strtoul(value, &end, 10);
+        unsigned long given = strtoul(value, &end, 10);
 
-        if (*value < '0' || *value > '9' || *end || days > DAYS_MAX)
-                return bad("keep-usage", value, "a number of days, 0 to 36500");
-        options->keep_usage_days = (uint32_t)days;
+        if (*value < '0' || *value > '9' || *end || given > max)
+                return bad(option, value, wanted);
+        *number = (uint32_t)given;
+        return OPTIONS_RUN;
+}
+
+static enum options_verdict set_group(struct options *options, const char *value)
+{
+        const struct group *group = getgrnam(value);
+
+        if (!group)
+                return bad("group", value, "a group of this machine");
+        options->has_group = true;
+        options->group = group->gr_gid;
         return OPTIONS_RUN;
 }
 
@@ -162,9 +188,17 @@ static enum options_verdict set_option(struct options *options, int value, const
         case OPTION_SLAB_SIZE:
                 return set_slab_size(options, argument);
         case OPTION_KEEP_USAGE:
-                return set_days(options, argument);
+                return set_number(&options->keep_usage_days, "keep-usage", argument, DAYS_MAX,
+                                  "a number of days, 0 to 36500");
         case OPTION_TURNS:
                 return set_turns(options, argument);
+        case OPTION_GROUP:
+                return set_group(options, argument);
+        case OPTION_USER_VGPUS:
+                return set_number(&options->user_vgpus, "user-vgpus", argument, BOARD_INSTANCES_MAX,
+                                  "a number of vGPUs, 0 to 256");
+        case OPTION_USER_FRAME_BUFFER:
+                return set_size(&options->user_frame_buffer, "user-frame-buffer", argument);
         case OPTION_LOG_LEVEL:
                 return set_log_level(options, argument);
         case OPTION_HELP:
@@ -182,8 +216,9 @@ static enum options_verdict set_defaults(struct options *options)
 {
         char run[PATHS_MAX], state[PATHS_MAX], private[PATHS_MAX];
 
-        *options =
-                (struct options){ .log_level = LOG_LEVEL_INFO, .keep_usage_days = KEEP_USAGE_DAYS };
+        *options = (struct options){ .log_level = LOG_LEVEL_INFO,
+                                     .keep_usage_days = KEEP_USAGE_DAYS,
+                                     .user_vgpus = USER_VGPUS };
         if (paths_run(run) < 0 || make_absolute(options->run_directory, run) < 0 ||
             paths_state(state) < 0 || make_absolute(options->state_directory, state) < 0 ||
             paths_private(private) < 0 || make_absolute(options->private_directory, private) < 0) {

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/paths.h"
 #include "manager/log.h"
@@ -20,7 +21,11 @@ struct options {
         uint64_t pool_limit;               /* bytes, 0: a quarter of RAM */
         uint64_t slab_size;                /* bytes, 0: the pool's default */
         uint32_t keep_usage_days;          /* 0: for ever */
-        bool has_gate_turns;               /* turns are taken at the gate, not in hardware */
+        bool has_group;                    /* only @group, root and ourselves may ask us */
+        gid_t group;
+        uint32_t user_vgpus;        /* of one user; 0: no limit */
+        uint64_t user_frame_buffer; /* bytes, of all vGPUs of one user; 0: no limit */
+        bool has_gate_turns;        /* turns are taken at the gate, not in hardware */
         enum log_level log_level;
 };
 

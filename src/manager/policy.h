@@ -5,14 +5,24 @@
 /* What a user may ask of the manager. Whose a vGPU is: instance_check_owner(). */
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "manager/failure.h"
+
+struct manager;
 
 /* policy_is_operator() - root and the user of vgpud: they may do everything. */
 bool policy_is_operator(uid_t uid);
 
 /* policy_check_share() - may @uid promise a share of a device's time? PermissionDenied. */
 int policy_check_share(uid_t uid, struct failure *failure);
+
+/*
+ * policy_check_limits() - may @uid have one more vGPU, of @frame_buffer bytes? NoRoom. Suspended ones
+ * count: their memory is in the pool, which is for all.
+ */
+int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame_buffer,
+                        struct failure *failure);
 
 #endif

@@ -8,6 +8,7 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
+#include "manager/policy.h"
 #include "manager/uuid.h"
 
 static struct manager *make_manager(void)
@@ -162,6 +163,26 @@ static void test_the_owner_root_and_ourselves_may_change_it(void **state)
         free(manager);
 }
 
+static void test_suspended_vgpus_count_for_their_user(void **state)
+{
+        const struct options options = { .user_frame_buffer = 4 * GIB, .user_vgpus = 2 };
+        struct manager *manager = make_manager();
+        struct instance one = add(manager, 0, 3 * GIB);
+        struct failure failure = { 0 }, more = { 0 };
+        (void)state;
+
+        manager->options = &options;
+        one.state = BOARD_SUSPENDED;
+        link_in(manager, &one);
+        assert_int_equal(policy_check_limits(manager, 1000, GIB, &failure), 0);
+        assert_int_equal(policy_check_limits(manager, 1000, GIB + 1, &failure), -EDQUOT);
+        assert_string_equal(failure.name, "NoRoom");
+        assert_int_equal(policy_check_limits(manager, 1000, UINT64_MAX, &more), -EDQUOT);
+        assert_int_equal(policy_check_limits(manager, 1001, 4 * GIB, &failure), 0);
+        assert_int_equal(policy_check_limits(manager, 0, 40 * GIB, &failure), 0);
+        free(manager);
+}
+
 static void test_uuids_are_made_and_read(void **state)
 {
         static const char *const bad[] = { "",
@@ -193,6 +214,7 @@ int main(void)
                 cmocka_unit_test(test_promises_are_of_those_on_the_device),
                 cmocka_unit_test(test_a_move_promises_at_its_target_as_well),
                 cmocka_unit_test(test_the_owner_root_and_ourselves_may_change_it),
+                cmocka_unit_test(test_suspended_vgpus_count_for_their_user),
                 cmocka_unit_test(test_uuids_are_made_and_read),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,6 +49,9 @@ class Start(unittest.TestCase):
     def test_bad_options_are_named(self):
         for options, word in ((["--slab-size", "3M"], "3M"), (["--pool-limit", "much"], "much"),
                               (["--log-level", "loud"], "loud"), (["--frobnicate"], "frobnicate"),
+                              (["--user-vgpus", "257"], "257"), (["--user-vgpus", "-1"], "-1"),
+                              (["--user-frame-buffer", "lots"], "lots"),
+                              (["--group", "no-such-group"], "no-such-group"),
                               (["extra"], "extra"), (["--simulate", "x", "--driver", "y"], "exclude")):
             result = subprocess.run([os.environ["TEST_VGPUD"], *options], capture_output=True,
                                     text=True, timeout=PATIENCE)
