@@ -13,6 +13,7 @@
 #include "manager/manager.h"
 #include "manager/operation.h"
 #include "manager/publisher.h"
+#include "manager/schedule.h"
 
 /*
  * Of a device that shall take a process there must be this much free besides the process' memory,
@@ -34,12 +35,14 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 int arrival_check_promise(const struct operation *operation, struct failure *failure)
 {
         const struct instance *instance = operation->instance;
+        int r;
 
         if (instance->frame_buffer > operation->target->memory_total)
                 return failure_set(failure, -ENOSPC, "NoRoom", "choose another device",
                                    "device %u is smaller than vGPU %s", operation->target->index,
                                    instance->name);
-        return device_check_room(operation->target, instance->frame_buffer, instance, failure);
+        r = device_check_room(operation->target, instance->frame_buffer, instance, failure);
+        return r < 0 ? r : schedule_check_move(instance, operation->target, failure);
 }
 
 /* By what the board says of both, and so as NVML's library answers for their metadata. */

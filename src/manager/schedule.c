@@ -13,6 +13,7 @@
 #include "manager/instance.h"
 #include "manager/log.h"
 #include "manager/manager.h"
+#include "manager/operation.h"
 #include "manager/publisher.h"
 #include "manager/schedule-internal.h"
 
@@ -363,23 +364,51 @@ void schedule_configure(struct device *device, const struct board_scheduler *set
         publisher_touch(device->manager->publisher);
 }
 
+/* A share goes with its vGPU: where one is on its way to, it is promised already. */
+static uint32_t sum_shares(const struct device *device, const struct instance *except)
+{
+        const struct instance *instance;
+        uint32_t sum = 0;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance != except &&
+                    (instance->device == device || operation_needs(instance->operation, device)))
+                        sum += instance->share;
+        return sum;
+}
+
+static uint32_t get_left(uint32_t sum)
+{
+        return sum < 100 ? 100 - sum : 0;
+}
+
 int schedule_check_share(const struct device *device, const struct instance *instance,
                          uint32_t share, struct failure *failure)
 {
-        const struct manager *manager = device->manager;
-        const struct instance *other;
-        uint32_t sum = 0;
+        uint32_t sum = sum_shares(device, instance);
 
         if (share > 100)
                 return failure_parameter(failure, "share", "0 means no share",
                                          "a share is a percentage of the device: 1 to 100, not %u",
                                          share);
-        list_for_each(other, &manager->instances, link)
-                if (other->device == device && other != instance)
-                        sum += other->share;
-        if (sum + share <= 100 || share == 0)
-                return 0;
+        if (sum + share <= 100 || share == 0 || (instance && share <= instance->share))
+                return 0; /* less is right even where there is too much */
         return failure_parameter(failure, "share", "vgpu scheduler show says who has how much",
                                  "the shares of device %u would add up to %u %%: %u %% are left",
-                                 device->index, sum + share, sum < 100 ? 100 - sum : 0);
+                                 device->index, sum + share, get_left(sum));
+}
+
+int schedule_check_move(const struct instance *instance, const struct device *target,
+                        struct failure *failure)
+{
+        uint32_t sum = sum_shares(target, instance);
+
+        if (target == instance->device || instance->share == 0 || sum + instance->share <= 100)
+                return 0;
+        return failure_set(
+                failure, -ENOSPC, "NoRoom",
+                "choose another device, or have root make a share smaller (vgpu share)",
+                "device %u has %u %% of its time left to promise, and vGPU %s has a share "
+                "of %u %%",
+                target->index, get_left(sum), instance->name, instance->share);
 }

@@ -85,4 +85,8 @@ bool schedule_get_share(const struct instance *instance, struct schedule_share *
 int schedule_check_share(const struct device *device, const struct instance *instance,
                          uint32_t share, struct failure *failure);
 
+/* schedule_check_move() - is what @instance has as a share left on @target? NoRoom. */
+int schedule_check_move(const struct instance *instance, const struct device *target,
+                        struct failure *failure);
+
 #endif

@@ -9,6 +9,7 @@
 #include "manager/instance.h"
 #include "manager/log.h"
 #include "manager/manager.h"
+#include "manager/operation.h"
 #include "manager/publisher.h"
 #include "manager/schedule.h"
 #include "manager/settings-internal.h"
@@ -282,6 +283,8 @@ int settings_set_share(struct instance *instance, uint32_t share, struct failure
 {
         int r = schedule_check_share(instance->device, instance, share, failure);
 
+        if (r == 0 && instance->operation) /* which may take it elsewhere */
+                r = schedule_check_share(instance->operation->target, instance, share, failure);
         if (r == 0)
                 r = remember_number(instance, "share", share, failure);
         if (r < 0)

@@ -9,6 +9,7 @@
 #include "manager/manager.h"
 #include "manager/operation.h"
 #include "manager/policy.h"
+#include "manager/schedule.h"
 #include "manager/uuid.h"
 
 static struct manager *make_manager(void)
@@ -163,6 +164,46 @@ static void test_the_owner_root_and_ourselves_may_change_it(void **state)
         free(manager);
 }
 
+static void test_a_share_on_its_way_is_promised_at_both_ends(void **state)
+{
+        struct manager *manager = make_manager();
+        struct instance moving = add(manager, 0, GIB), other = add(manager, 1, GIB);
+        struct operation operation = { .instance = &moving, .target = &manager->device[1] };
+        struct failure failure = { 0 };
+        (void)state;
+
+        moving.share = 60;
+        other.share = 20;
+        link_in(manager, &moving);
+        link_in(manager, &other);
+        assert_int_equal(schedule_check_move(&moving, &manager->device[1], &failure), 0);
+        moving.operation = &operation;
+        assert_int_equal(schedule_check_share(&manager->device[1], &other, 40, &failure), 0);
+        assert_int_equal(schedule_check_share(&manager->device[1], &other, 41, &failure), -EINVAL);
+        assert_int_equal(schedule_check_share(&manager->device[0], NULL, 41, &failure), -EINVAL);
+        free(manager);
+}
+
+/* They may, on a host that has lost a device: its vGPUs are on another one then. */
+static void test_where_shares_are_too_many_each_can_stay_or_become_less(void **state)
+{
+        struct manager *manager = make_manager();
+        struct instance one = add(manager, 0, GIB), two = add(manager, 0, GIB);
+        struct device *device = &manager->device[0];
+        struct failure failure = { 0 };
+        (void)state;
+
+        one.share = two.share = 70;
+        link_in(manager, &one);
+        link_in(manager, &two);
+        assert_int_equal(schedule_check_share(device, &two, 70, &failure), 0);
+        assert_int_equal(schedule_check_share(device, &two, 69, &failure), 0);
+        assert_int_equal(schedule_check_move(&two, device, &failure), 0);
+        assert_int_equal(schedule_check_share(device, &two, 71, &failure), -EINVAL);
+        assert_non_null(strstr(failure.message, "30 % are left"));
+        free(manager);
+}
+
 static void test_suspended_vgpus_count_for_their_user(void **state)
 {
         const struct options options = { .user_frame_buffer = 4 * GIB, .user_vgpus = 2 };
@@ -214,6 +255,8 @@ int main(void)
                 cmocka_unit_test(test_promises_are_of_those_on_the_device),
                 cmocka_unit_test(test_a_move_promises_at_its_target_as_well),
                 cmocka_unit_test(test_the_owner_root_and_ourselves_may_change_it),
+                cmocka_unit_test(test_a_share_on_its_way_is_promised_at_both_ends),
+                cmocka_unit_test(test_where_shares_are_too_many_each_can_stay_or_become_less),
                 cmocka_unit_test(test_suspended_vgpus_count_for_their_user),
                 cmocka_unit_test(test_uuids_are_made_and_read),
         };

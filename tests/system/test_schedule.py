@@ -139,6 +139,24 @@ class Turns(unittest.TestCase):
         self.host.start()
         self.assertEqual(self.host.vgpu("a")["share"], 10, "it outlives the manager")
 
+    def test_a_share_must_fit_where_its_vgpu_moves_to(self):
+        self.create("here", share=60)
+        self.host.call("CreateVgpu", name="there", frame_buffer=64 * MIB, device="1", share=70)
+        guest = self.busy("here", 1000)
+        for method in ("MigrateVgpu", "ResumeVgpu"):
+            if method == "ResumeVgpu":
+                self.host.call("SuspendVgpu", name="here")
+            error = expect_error("NoRoom", self.host.call, method, name="here", device="1")
+            self.assertIn("30 % of its time left", error.parameters["message"])
+            self.assertIn("60 %", error.parameters["message"])
+        self.assertEqual(self.host.vgpu("here")["state"], "suspended")
+        self.host.call("ResumeVgpu", name="here")  # where it was, it has its share still
+        self.host.call("SetVgpuShare", vgpu="there", percent=40)
+        self.host.call("MigrateVgpu", name="here", device="1")
+        expect_error("InvalidParameter", self.host.call, "SetVgpuShare", vgpu="there", percent=41)
+        self.create("new", share=100)  # what has left keeps nothing
+        self.finish(guest)
+
     # One percent of the time: it is off the device nearly always.
 
     def rarely_on(self):
@@ -186,6 +204,7 @@ class AtTheGate(Turns):
     TOLERANCE = 15
     MICROSECONDS = 4000
     test_shares_must_fit = test_the_log_is_on_the_board = None  # has nothing to do with the gate
+    test_a_share_must_fit_where_its_vgpu_moves_to = None
     test_a_policy_is_not_changed_under_running_processes = None
     test_the_manager_and_the_keeper_die = None
 
