@@ -294,8 +294,9 @@ static int make_stored(struct manager *manager, const struct instance_request *r
         return r;
 }
 
-static int add_instance(struct manager *manager, struct store_instance *stored,
-                        struct instance **ret_instance)
+/* All of it or nothing: the share is in the same transaction. */
+static int add_instance(struct manager *manager, struct store_instance *stored, uint32_t share,
+                        struct instance **ret_instance, struct failure *failure)
 {
         CLEANUP(instance_freep) struct instance *instance = NULL;
         int r = store_begin(manager->store);
@@ -311,6 +312,10 @@ static int add_instance(struct manager *manager, struct store_instance *stored,
                 r = custody_put_page(instance);
         if (r == 0)
                 r = watch_creator(instance);
+        if (r == 0 && instance->is_creator_gone)
+                r = -ESRCH;
+        if (r == 0 && share)
+                r = settings_set_share(instance, share, failure);
         if (r == 0)
                 r = store_commit(manager->store);
         if (r < 0) {
@@ -336,9 +341,7 @@ int instance_create(struct manager *manager, const struct instance_request *requ
         if (r == 0)
                 r = make_stored(manager, request, device, &stored);
         if (r == 0)
-                r = add_instance(manager, &stored, &instance);
-        if (r == 0 && request->share)
-                r = settings_set_share(instance, request->share, failure);
+                r = add_instance(manager, &stored, request->share, &instance, failure);
         if (r < 0)
                 return failure_from_errno(failure, r, "creating the vGPU");
 
@@ -347,8 +350,6 @@ int instance_create(struct manager *manager, const struct instance_request *requ
                   instance->name, instance->uuid, device->index, instance->frame_buffer,
                   instance->owner, instance->is_transient);
         publisher_touch(manager->publisher);
-        if (instance->is_creator_gone)
-                instance_settle(instance);
         *ret_instance = instance;
         return 0;
 }

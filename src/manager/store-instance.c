@@ -115,17 +115,27 @@ int store_get_operation(struct store *store, uint32_t instance,
 
 /* Settings. Those of no instance have the instance NULL, which is distinct from itself. */
 
-int store_put_setting(struct store *store, const char *name, uint32_t instance, const char *value)
+static int put_setting(struct store *store, const char *name, uint32_t instance, const char *value)
 {
-        int r = store_begin(store);
+        int r = STORE_RUN(store, "DELETE FROM setting WHERE name = ? AND ifnull(instance, 0) = ?",
+                          "si", name, (int64_t)instance);
 
-        if (r < 0)
-                return r;
-        r = STORE_RUN(store, "DELETE FROM setting WHERE name = ? AND ifnull(instance, 0) = ?", "si",
-                      name, (int64_t)instance);
         if (r == 0)
                 r = STORE_RUN(store, "INSERT INTO setting VALUES (?, nullif(?, 0), ?)", "sis", name,
                               (int64_t)instance, value);
+        return r;
+}
+
+int store_put_setting(struct store *store, const char *name, uint32_t instance, const char *value)
+{
+        int r;
+
+        if (!sqlite3_get_autocommit(store->database)) /* whoever began will end it */
+                return put_setting(store, name, instance, value);
+        r = store_begin(store);
+        if (r < 0)
+                return r;
+        r = put_setting(store, name, instance, value);
         if (r < 0) {
                 store_rollback(store);
                 return r;

@@ -131,7 +131,7 @@ int store_get_operation(struct store *store, uint32_t instance,
 
 /*
  * Settings, by name. With @instance they belong to that instance and go with it; without (0) they last
- * until the machine starts anew.
+ * until the machine starts anew. In a transaction they are part of it.
  */
 int store_put_setting(struct store *store, const char *name, uint32_t instance, const char *value);
 

@@ -3,6 +3,7 @@
 """What NVML's Set functions change: who may, when it is refused, and that it is seen and lasts."""
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import unittest
@@ -127,6 +128,26 @@ class Settings(unittest.TestCase):
         self.call("RemoveVgpu", name="train")
         self.create("train")
         until(lambda: self.seen("instance train")["encoder_capacity"] == 100, "the new one")
+
+    def in_database(self, statement):
+        """Between two managers: while one runs, the database is its own."""
+        self.host.stop_manager()
+        database = sqlite3.connect(self.host.state / "state.db")
+        database.execute(statement)
+        database.commit()
+        database.close()
+        self.host.start()
+
+    def test_a_share_that_cannot_be_stored_leaves_no_vgpu(self):
+        self.in_database("CREATE TRIGGER full BEFORE INSERT ON setting"
+                         " BEGIN SELECT RAISE(FAIL, 'the disk is full'); END")
+        self.refused("Failed", "CreateVgpu", name="train", frame_buffer=64 * MIB, share=40)
+        self.assertEqual(self.call("ListVgpus"), {"vgpus": []})
+        self.in_database("DROP TRIGGER full")
+        self.assertEqual(self.call("ListVgpus"), {"vgpus": []}, "nor does the next manager know one")
+        self.assertEqual(self.create("train", share=40)["share"], 40)
+        self.restart()
+        self.assertEqual(self.host.vgpu("train")["share"], 40)
 
     def test_capabilities_that_can_be_set(self):
         self.call("SetVgpuCapability", device="0", capability=6, enabled=True)
