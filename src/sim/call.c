@@ -36,7 +36,7 @@ static struct {
 /* How long a thread of a loop may take from one call to the next. */
 #define LOOP_MS 1000
 
-static _Thread_local bool is_per_thread;
+static _Thread_local bool is_per_thread, has_passed;
 static _Thread_local unsigned int synchronize_calls;
 
 static uint64_t now_ms(void)
@@ -81,11 +81,13 @@ static bool passes_the_lock(enum call_name name)
         if (process.ledger.slot->state == CU_PROCESS_STATE_CHECKPOINTED)
                 checkpoint_service_die();
         atomic_fetch_add(&calls.passes, 1);
+        has_passed = true;
         return true;
 }
 
 static void get_inside(struct call *call)
 {
+        has_passed = false;
         note_loop(call->name);
         if (passes_the_lock(call->name))
                 return;
@@ -129,6 +131,11 @@ CUresult call_refuse(enum call_name name)
 bool call_is_per_thread(void)
 {
         return is_per_thread;
+}
+
+bool call_has_passed(void)
+{
+        return has_passed;
 }
 
 void call_close(void)

@@ -57,6 +57,12 @@ CUresult call_refuse(enum call_name name);
 bool call_is_per_thread(void);
 
 /*
+ * call_has_passed() - has this call begun although the process is locked? Then there is no work to wait
+ * for, and it takes no lock: the thread may be stopped anywhere, and the checkpoint goes on.
+ */
+bool call_has_passed(void);
+
+/*
  * Locking, for the checkpoint service. call_close() lets no call begin any more; call_is_drained()
  * is true when none is in flight and no work is left; call_drain_fd() becomes readable when that
  * may have changed. call_open() lets them go on.

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/size.h"
+#include "sim/call.h"
 #include "sim/capture.h"
 #include "sim/memory.h"
 #include "sim/module.h"
@@ -330,7 +331,7 @@ static CUresult synchronize_locked(CUcontext context)
         return context->fault;
 }
 
-CUresult sim_cuCtxSynchronize(void)
+static CUresult synchronize(void)
 {
         CUcontext context;
         CUresult result;
@@ -340,12 +341,22 @@ CUresult sim_cuCtxSynchronize(void)
         return result ? result : synchronize_locked(context);
 }
 
-CUresult sim_cuCtxSynchronize_v2(CUcontext context)
+CUresult sim_cuCtxSynchronize(void)
+{
+        return call_has_passed() ? CUDA_SUCCESS : synchronize();
+}
+
+static CUresult synchronize_context(CUcontext context)
 {
         PROCESS_LOCKED();
 
         context = context_find(context ? context : top());
         return context ? synchronize_locked(context) : CUDA_ERROR_INVALID_CONTEXT;
+}
+
+CUresult sim_cuCtxSynchronize_v2(CUcontext context)
+{
+        return call_has_passed() ? CUDA_SUCCESS : synchronize_context(context);
 }
 
 CUresult sim_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
