@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,13 +35,21 @@ static int read_start_time(int pid, uint64_t *ret_start)
                        : -ESRCH;
 }
 
+/* The PID namespace in which our numbers mean something. 0: nobody knows. */
+static unsigned int get_namespace(void)
+{
+        struct stat status;
+
+        return stat("/proc/self/ns/pid", &status) == 0 ? (unsigned int)status.st_ino : 0;
+}
+
 int note_name(char *name, int pid)
 {
         uint64_t start;
 
         if (read_start_time(pid, &start) < 0)
                 return -ESRCH;
-        snprintf(name, NOTE_NAME_MAX, "%d-%" PRIu64, pid, start);
+        snprintf(name, NOTE_NAME_MAX, "%d-%" PRIu64 "-%u", pid, start, get_namespace());
         return 0;
 }
 
@@ -73,14 +80,16 @@ int note_path(char *path, int pid, const char *suffix, bool can_make)
         return paths_join(path, folder, file);
 }
 
-/* Has the process ended that the note @name is on? */
+/* Has the process ended that the note @name is on? Of another namespace, we cannot see that. */
 static bool is_over(const char *name)
 {
+        unsigned int namespace, ours = get_namespace();
         char now[NOTE_NAME_MAX];
-        int pid = atoi(name);
         size_t length;
+        int pid;
 
-        if (pid <= 0 || !strchr(name, '-'))
+        if (sscanf(name, "%d-%*u-%u", &pid, &namespace) != 2 || pid <= 0 || ours == 0 ||
+            namespace != ours)
                 return false;
         if (note_name(now, pid) < 0)
                 return true;
@@ -106,7 +115,8 @@ static void sweep(const char *folder, const char *suffix, void (*remove)(const c
                         continue;
                 if (ends_with(entry->d_name, suffix))
                         remove(path);
-                (void)unlink(path);
+                else
+                        (void)unlink(path);
         }
 }
 

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/environment.h"
+#include "base/fault.h"
 #include "base/size.h"
 #include "checkpoint/contexts.h"
 #include "checkpoint/driver.h"
@@ -35,16 +36,29 @@ static bool is_stale(const struct store *store, int state)
         return state == CU_PROCESS_STATE_RUNNING || state == CU_PROCESS_STATE_LOCKED;
 }
 
+/* Under the lock: others may have checkpointed it since its state was read, and this is what they stored. */
+static void forget(struct store *store, int pid)
+{
+        CUprocessState state;
+
+        if (store_take(store) == 0 &&
+            driver.cuCheckpointProcessGetState(pid, &state) == CUDA_SUCCESS &&
+            is_stale(store, (int)state))
+                store_remove(store);
+        store_deinit(store);
+}
+
 void storage_look(struct job *job, int i)
 {
         struct checkpoint_wire_process *process = &job->answer.process[i];
         struct store store;
 
+        (void)fault_point("checkpointer.looked");
         store_find(&store, process->pid);
         if (store.state == STORE_NONE)
                 return;
         if (is_stale(&store, process->state))
-                store_forget_unlocked(&store);
+                forget(&store, process->pid);
         else if (store.state == STORE_SAVED && process->state == CU_PROCESS_STATE_CHECKPOINTED)
                 process->storage = store.place;
 }

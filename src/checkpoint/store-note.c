@@ -12,9 +12,10 @@ static const char *const states[] = {
         [STORE_RESERVED] = "reserved", [STORE_SAVED] = "saved", [STORE_LOST] = "lost"
 };
 
-static int print(const struct store *store, enum store_state state, const char *path)
+static int print(const struct store *store, enum store_state state, const char *path,
+                 const char *mode)
 {
-        FILE *file = fopen(path, "we");
+        FILE *file = fopen(path, mode);
 
         if (!file)
                 return -errno;
@@ -30,20 +31,26 @@ static int print(const struct store *store, enum store_state state, const char *
         return fclose(file) == 0 ? 0 : -errno;
 }
 
+/*
+ * Where there is no room for a second one beside it, the note is written over: a full disk in the middle
+ * of an operation must not cost a process its life. What follows "end" is of no account.
+ */
 int store_note_write(struct store *store, enum store_state state)
 {
         char beside[PATHS_MAX + 8];
         int r;
 
         snprintf(beside, sizeof(beside), "%s.new", store->note);
-        r = print(store, state, beside);
+        r = print(store, state, beside, "we");
         if (r == 0 && rename(beside, store->note) < 0)
                 r = -errno;
-        if (r < 0)
+        if (r < 0) {
                 (void)unlink(beside);
-        else
-                store->state = state;
-        return r;
+                if (print(store, state, store->note, "r+e") < 0)
+                        return r;
+        }
+        store->state = state;
+        return 0;
 }
 
 static void take_state(struct store *store, const char *word)

@@ -8,7 +8,7 @@
 
 #define STORE_NOTE_SUFFIX ".storage"
 
-/* store_note_write() - at store->note, in one step; store->state is @state then. */
+/* store_note_write() - at store->note, in one step if there is room; store->state is @state then. */
 int store_note_write(struct store *store, enum store_state state);
 
 /* store_note_read() - all of @store but its lock. Errors: -ENOENT; -EBADMSG. */

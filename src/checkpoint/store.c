@@ -149,7 +149,8 @@ static int open_directory(struct store *store)
         store->directory = open(store->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         if (store->directory < 0)
                 return -errno;
-        if (fstat(store->directory, &status) < 0 || status.st_uid != geteuid())
+        if (fstat(store->directory, &status) < 0 || status.st_uid != geteuid() ||
+            (status.st_mode & 077))
                 return -EPERM;
         return flock(store->directory, LOCK_EX | LOCK_NB) < 0 ? -EBUSY : 0;
 }
@@ -409,11 +410,18 @@ void store_remove(struct store *store)
         *store = STORE_INIT;
 }
 
-void store_forget_unlocked(struct store *store)
+int store_take(struct store *store)
 {
         int r = *store->path ? open_directory(store) : -ENOENT;
 
-        if (r != -EBUSY)
+        if (r < 0)
+                store->directory = fd_close(store->directory);
+        return r == -EBUSY ? r : 0; /* what is not there, or not ours, we cannot remove */
+}
+
+void store_forget_unlocked(struct store *store)
+{
+        if (store_take(store) == 0)
                 store_remove(store);
         store_deinit(store);
 }
@@ -445,7 +453,9 @@ static void sweep_one(const char *path)
         struct store store = STORE_INIT;
 
         if (store_note_read(&store, path) == 0)
-                store_forget_unlocked(&store);
+                store_forget_unlocked(&store); /* or whoever is at work on it does */
+        else
+                (void)unlink(path);
 }
 
 void store_sweep(void)

@@ -86,6 +86,9 @@ void store_lose(struct store *store, int pid);
 /* store_deinit() - let go of it; what is in it stays. */
 void store_deinit(struct store *store);
 
+/* store_take() - lock what store_find() has found, if there is anything. Errors: -EBUSY: somebody has. */
+int store_take(struct store *store);
+
 /* store_forget_unlocked() - remove it, unless somebody is at work on it. */
 void store_forget_unlocked(struct store *store);
 

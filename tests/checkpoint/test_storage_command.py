@@ -7,6 +7,7 @@ The programs are named as for test_command.py, whose class makes the guests.
 import json
 import os
 import shutil
+import subprocess
 import unittest
 
 from test_command import Command
@@ -67,6 +68,56 @@ class Storage(unittest.TestCase):
         self.assertIn("CUDA_CHECKPOINT_JOB_FILE", done["storage_reason"])
         self.assertEqual(self.vgpu("resume", pid)["storage"], "driver")
         self.assertEqual(self.command.vgpu("suspend", pid, "--storage", "memory")[0], 1)
+
+    def test_nobody_sweeps_what_belongs_to_another_pid_namespace(self):
+        elsewhere = ["unshare", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+        if subprocess.run(elsewhere + ["true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("no namespaces here")
+        pid = self.command.guest("idle").pid
+        self.vgpu("suspend", pid)
+        looked = subprocess.run(elsewhere + [os.environ["TEST_VGPU"], "checkpoint", "state", "1"],
+                                env=self.command.environment, capture_output=True, check=False)
+        self.assertEqual(looked.returncode, 3, looked.stderr)  # it has looked: no CUDA there
+        self.assertEqual(self.vgpu("resume", pid)["storage"], "memory")
+
+    def test_who_looks_at_a_process_removes_nothing_that_is_stored_meanwhile(self):
+        pid = self.command.guest("idle").pid
+        point = self.command.root / "checkpointer.looked"
+        with subprocess.Popen([os.environ["TEST_VGPU"], "checkpoint", "state", str(pid)],
+                              env=self.command.environment |
+                              {"OPENVGPU_FAULT": "checkpointer.looked=pause"},
+                              stdout=subprocess.PIPE, text=True) as looking:
+            self.command.wait(looking, point.exists, "the fault point")
+            self.vgpu("suspend", pid)
+            point.unlink()
+            self.assertEqual(looking.communicate()[0], "running\n")
+        self.assertEqual(self.vgpu("resume", pid)["storage"], "memory")
+
+    def block_the_note(self):
+        """No second note can be written beside the first one: so it is where a disk is full."""
+        note, = (self.command.root / "run" / "checkpoint").glob("*.storage")
+        note.with_name(note.name + ".new").mkdir()
+
+    def test_a_note_that_cannot_be_replaced_costs_no_process(self):
+        pid = self.command.guest("idle").pid
+        point = self.command.root / "checkpointer.storing"
+        with subprocess.Popen([os.environ["TEST_VGPU"], "checkpoint", "suspend", str(pid)],
+                              env=self.command.environment |
+                              {"OPENVGPU_FAULT": "checkpointer.storing=pause"}) as suspending:
+            self.command.wait(suspending, point.exists, "the fault point")
+            self.block_the_note()
+            point.unlink()
+            self.assertEqual(suspending.wait(), 0)
+        self.assertEqual(self.vgpu("state", pid)["storage"], "memory")
+        self.assertEqual(self.vgpu("resume", pid)["storage"], "memory")
+
+    def test_a_loss_is_noted_where_the_note_cannot_be_replaced(self):
+        pid = self.command.guest("idle").pid
+        self.vgpu("suspend", pid)
+        self.block_the_note()
+        self.assertEqual(self.command.vgpu("resume", pid,
+                                           OPENVGPU_FAULT="checkpointer.read=fail")[0], 5)
+        self.assertEqual(self.command.vgpu("unlock", pid)[0], 5)
 
     def test_a_lost_process_is_told_by_the_exit_status(self):
         pid = self.command.guest("idle").pid
