@@ -203,15 +203,6 @@ static bool is_in_shared_memory(const char *memory)
         return strncmp(memory, MEMORY_FOLDER, length) == 0 && !strchr(memory + length, '/');
 }
 
-static bool is_in_directory(const char *memory, const char *directory)
-{
-        CLEANUP(freep) char *home = realpath(directory, NULL);
-        size_t length = home ? strlen(home) : 0;
-
-        return home && strncmp(memory, home, length) == 0 &&
-               strcmp(memory + length, "/memory") == 0;
-}
-
 /*
  * Folders in /dev/shm whose host is gone, because somebody removed its directory: the link .host
  * in each says which it was.
@@ -420,7 +411,7 @@ static int remove_locked(const char *directory)
 {
         CLEANUP(freep) struct host *host = malloc(sizeof(*host));
         CLEANUP(fd_closep) int fd = -1;
-        char path[PATHS_MAX];
+        char path[PATHS_MAX], memory[PATHS_MAX];
         int r;
 
         if (!host)
@@ -434,9 +425,10 @@ static int remove_locked(const char *directory)
         if (has_live_process(fd))
                 return -EBUSY;
         if (pread(fd, host, sizeof(*host), 0) == (ssize_t)sizeof(*host) &&
-            host->magic == HOST_MAGIC &&
-            (is_in_shared_memory(host->memory) || is_in_directory(host->memory, directory)))
+            host->magic == HOST_MAGIC && is_in_shared_memory(host->memory))
                 remove_folder(host->memory);
+        if (paths_join(memory, directory, "memory") == 0)
+                remove_folder(memory); /* there, if the directory is in a tmpfs itself */
         remove_folder(directory);
         return 0;
 }
