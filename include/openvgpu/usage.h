@@ -118,7 +118,7 @@ struct vgpu_usage_account_list {
  * vgpu_usage_lookup_accounts() - of the processes that run and ran in vGPU @name
  * @ret_list:  the caller owns it and frees it with vgpu_usage_account_list_free()
  *
- * Errors: VGPU_ERROR_NO_SUCH_VGPU.
+ * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_PERMISSION_DENIED: it is another user's.
  */
 int vgpu_usage_lookup_accounts(struct vgpu_client *client, const char *name,
                                struct vgpu_usage_account_list **ret_list);

@@ -70,8 +70,8 @@ const struct command command_accounting = {
         .usage = "NAME [--clear]",
         .summary = "what each program in a vGPU has used, also those that ended",
         .description =
-                "Lists the programs that run and ran in a vGPU: those that ended in the order of\n"
-                "their ends, at most 4000, then those that run.\n"
+                "Lists the programs that run and ran in a vGPU of yours, for root in any: those that ended\n"
+                "in the order of their ends, at most 4000, then those that run.\n"
                 "\n"
                 "  TIME          since it began, or from begin to end\n"
                 "  GPU TIME      in which its kernels ran\n"

@@ -103,6 +103,14 @@ int instance_check_owner(const struct instance *instance, uid_t uid, struct fail
                            instance->owner, uid);
 }
 
+struct instance *instance_find_own(struct manager *manager, const char *name, uid_t uid,
+                                   struct failure *failure)
+{
+        struct instance *instance = instance_find(manager, name, failure);
+
+        return instance && instance_check_owner(instance, uid, failure) == 0 ? instance : NULL;
+}
+
 /* In memory. */
 
 static int on_creator_gone(sd_event_source *source, int fd, uint32_t events, void *userdata)

@@ -10,14 +10,10 @@ static int call(struct control_pending *pending, struct failure *failure,
                 int (*function)(struct control_pending *pending, struct instance *instance,
                                 struct failure *failure))
 {
-        struct instance *instance =
-                instance_find(pending->manager, control_call_text(&pending->call, "name"), failure);
+        struct instance *instance = instance_find_own(
+                pending->manager, control_call_text(&pending->call, "name"), pending->uid, failure);
 
-        if (!instance)
-                return -ENOENT;
-        if (instance_check_owner(instance, pending->uid, failure) < 0)
-                return -EPERM;
-        return function(pending, instance, failure);
+        return instance ? function(pending, instance, failure) : -ENOENT;
 }
 
 static int open_memory(struct control_pending *pending, struct failure *failure)

@@ -133,10 +133,11 @@ static json_t *describe_record(const struct accounting_record *record)
         return object;
 }
 
+/* As with usage, users see what is theirs. NVML's answer, which all see, is on the board. */
 static int get_accounting(struct control_pending *pending, struct failure *failure)
 {
-        struct instance *instance =
-                instance_find(pending->manager, control_call_text(&pending->call, "name"), failure);
+        struct instance *instance = instance_find_own(
+                pending->manager, control_call_text(&pending->call, "name"), pending->uid, failure);
         size_t first = (size_t)control_call_size(&pending->call, "offset"), end;
         const struct accounting *accounting;
         json_t *records;

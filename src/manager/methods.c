@@ -23,12 +23,8 @@
 
 static struct instance *find_own(struct control_pending *pending, struct failure *failure)
 {
-        struct instance *instance =
-                instance_find(pending->manager, control_call_text(&pending->call, "name"), failure);
-
-        if (instance && instance_check_owner(instance, pending->uid, failure) < 0)
-                return NULL;
-        return instance;
+        return instance_find_own(pending->manager, control_call_text(&pending->call, "name"),
+                                 pending->uid, failure);
 }
 
 static int get_info(struct control_pending *pending, struct failure *failure)

@@ -66,6 +66,18 @@ class Policy(unittest.TestCase):
         self.host.call("CreateVgpu", name="ours", frame_buffer=64 * MIB, share=40)
 
 
+    def test_what_others_ran_is_seen_by_root_only(self):
+        self.start()
+        self.host.call("CreateVgpu", name="ours", frame_buffer=64 * MIB)
+        answers = self.ask(["CreateVgpu", {"name": "theirs", "frame_buffer": 64 * MIB}],
+                           ["GetAccounting", {"name": "theirs"}],
+                           ["GetAccounting", {"name": "ours"}],
+                           ["GetAccounting", {"name": "nobody"}])
+        self.assertEqual([answer.get("error") for answer in answers],
+                         [None, None, "PermissionDenied", "NoSuchVgpu"])
+        self.assertEqual(answers[1]["records"], [])
+        self.assertEqual(self.host.call("GetAccounting", name="theirs")["records"], [])
+
     def test_one_user_cannot_have_all_vgpus(self):
         self.start("--user-vgpus", "2")
         create = ["CreateVgpu", {"frame_buffer": 2 * MIB}]
