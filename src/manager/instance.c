@@ -84,6 +84,9 @@ int instance_check_name(const char *name, struct failure *failure)
         if (length == UUID_TEXT_MAX - 1 && uuid_parse(uuid, name) == 0)
                 return failure_parameter(failure, "name", "choose another name",
                                          "'%.64s' would be taken for a UUID", name);
+        if (length > 0 && strspn(name, "0123456789") == length)
+                return failure_parameter(failure, "name", "put a letter into it",
+                                         "'%.64s' would be taken for the id of a vGPU", name);
         if (length > 0 && length < STORE_NAME_MAX && strspn(name, LETTERS_AND_DIGITS) > 0 &&
             strspn(name, LETTERS_AND_DIGITS "._-") == length)
                 return 0;

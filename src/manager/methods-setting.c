@@ -138,7 +138,7 @@ static struct instance *find_by_id(struct manager *manager, uint32_t id)
         return NULL;
 }
 
-/* A live one, or the id of a scenario's. */
+/* A live one, or the id of a scenario's. No name is a number: an id cannot be mistaken for one. */
 static int find_vgpu(const struct control_pending *pending, struct instance **ret_instance,
                      uint32_t *ret_virtual, struct failure *failure)
 {

@@ -47,20 +47,12 @@ static void link_in(struct manager *manager, struct instance *instance)
 
 static void test_names_are_of_letters_digits_and_three_signs(void **state)
 {
-        static const char *const good[] = { "a", "9", "Train-1", "a.b_c-d" };
-        static const char *const bad[] = { "",
-                                           "-a",
-                                           ".a",
-                                           "_a",
-                                           "a b",
-                                           "a/b",
-                                           "a\n",
-                                           "../",
-                                           "a\xc3\xa4",
-                                           "a\"",
-                                           "a%s",
-                                           "a'",
-                                           "6368faf8-f65e-4293-bd82-d89b0913e237" };
+        static const char *const good[] = { "a", "9a", "Train-1", "a.b_c-d", "1.5" };
+        static const char *const bad[] = { "",    "-a",   ".a",
+                                           "_a",  "a b",  "a/b",
+                                           "a\n", "../",  "a\xc3\xa4",
+                                           "a\"", "a%s",  "a'",
+                                           "9",   "4711", "6368faf8-f65e-4293-bd82-d89b0913e237" };
         char name[80];
         (void)state;
 

@@ -121,6 +121,7 @@ class Settings(unittest.TestCase):
         self.call("SetVgpuEncoderCapacity", vgpu=str(vgpu["id"]), percent=40)
         self.restart()
         until(lambda: self.seen("instance train")["encoder_capacity"] == 40, "the capacity")
+        self.refused("InvalidParameter", "CreateVgpu", name=str(vgpu["id"]), frame_buffer=64 * MIB)
         self.call("SetVgpuEncoderCapacity", vgpu="train", percent=0)
         until(lambda: self.seen("instance train")["encoder_capacity"] == 0, "the capacity")
         self.refused("InvalidParameter", "SetVgpuEncoderCapacity", vgpu="train", percent=101)
