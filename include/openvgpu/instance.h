@@ -101,7 +101,7 @@ struct vgpu_instance_options {
         size_t size;           /* of this struct, as the caller was compiled */
         const char *name;      /* NULL: the manager makes one up */
         const char *device;    /* index, UUID or beginning of a UUID; NULL: where most is left */
-        uint64_t frame_buffer; /* bytes, the quota; must be set */
+        uint64_t frame_buffer; /* bytes, the quota, 2 MiB or more; must be set */
         bool is_transient;     /* remove it when the calling process and all its guests are gone */
         uint32_t share;        /* percent of the device's time; 0: none (turns.h); for root */
 };

@@ -243,10 +243,17 @@ static size_t count_instances(const struct manager *manager)
         return n;
 }
 
+/* What the gate takes from the device at once: less is of no use, but is "40" without its G. */
+#define FRAME_BUFFER_MIN (2 * MIB)
+
 static int check_size(const struct device *device, uint64_t frame_buffer, struct failure *failure)
 {
         char wanted[SIZE_TEXT_MAX], total[SIZE_TEXT_MAX];
 
+        if (frame_buffer < FRAME_BUFFER_MIN)
+                return failure_parameter(failure, "frame_buffer", "sizes have a unit: 40G, 512M",
+                                         "a vGPU has at least 2 MiB, not %s",
+                                         size_format(wanted, frame_buffer));
         if (frame_buffer <= device->memory_total)
                 return 0;
         size_format(total, device->memory_total);

@@ -25,12 +25,13 @@ REFUSED = [
     (["create"], USAGE, ""),
     (["create", "new"], USAGE, "fb"),
     (["create", "new", "--fb"], USAGE, "fb"),
-    (["create", "new", "--fb", "1M", "extra"], USAGE, "extra"),
-    (["create", "new", "--fb", "1M", "--colour", "red"], USAGE, "colour"),
-    (["create", "new", "--fb", "1M", "--device", "7"], NOT_FOUND, "7"),
-    (["create", "new", "--fb", "1M", "--device", "GPU-ffffffff"], NOT_FOUND, "GPU-ffffffff"),
-    (["create", "new", "--fb", "1M", "--device", "-1"], NOT_FOUND, "-1"),
-    (["create", "idle", "--fb", "1M"], FAILED, "idle"),
+    (["create", "new", "--fb", "2M", "extra"], USAGE, "extra"),
+    (["create", "new", "--fb", "2M", "--colour", "red"], USAGE, "colour"),
+    (["create", "new", "--fb", "2M", "--device", "7"], NOT_FOUND, "7"),
+    (["create", "new", "--fb", "2M", "--device", "GPU-ffffffff"], NOT_FOUND, "GPU-ffffffff"),
+    (["create", "new", "--fb", "2M", "--device", "-1"], NOT_FOUND, "-1"),
+    (["create", "idle", "--fb", "2M"], FAILED, "idle"),
+    (["create", "new", "--fb", "20"], USAGE, "20 B"),
     (["create", "new", "--fb", "2G"], FAILED, "2 GiB"),
     (["create", "new", "--fb", "1000M", "--device", "0"], FAILED, "1000 MiB"),
     (["suspend"], USAGE, ""),
@@ -56,10 +57,11 @@ REFUSED = [
     (["run"], USAGE, ""),
     (["run", "--vgpu", "nobody", "--", "true"], NOT_FOUND, "nobody"),
     (["run", "--vgpu", "off", "--", "true"], WRONG_STATE, "off"),
-    (["run", "--vgpu", "idle", "--fb", "1M", "--", "true"], USAGE, ""),
+    (["run", "--vgpu", "idle", "--fb", "2M", "--", "true"], USAGE, ""),
     (["run", "--vgpu", "idle"], USAGE, ""),
     (["run", "--vgpu", "idle", "--", "/nonexistent/program"], None, "/nonexistent/program"),
     (["run", "--fb", "much", "--", "true"], USAGE, "much"),
+    (["run", "--fb", "20", "--", "true"], USAGE, "20 B"),
     (["run", "--fb", "2G", "--", "true"], FAILED, "2 GiB"),
 ]
 
@@ -117,7 +119,7 @@ class BadInput(case.Case):
 
     def test_what_cannot_be_a_name_is_refused(self):
         for name in BAD_NAMES:
-            self.refuse(["create", "--fb", "1M", "--", name], USAGE, "")
+            self.refuse(["create", "--fb", "2M", "--", name], USAGE, "")
 
     @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
     def test_who_is_not_the_owner_is_refused(self):
@@ -132,7 +134,7 @@ class BadInput(case.Case):
     @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
     def test_somebody_else_may_look_and_have_vgpus_of_their_own(self):
         self.host.vgpu("ls", user="nobody")
-        self.host.vgpu("create", "theirs", "--fb", "1M", user="nobody")
+        self.host.vgpu("create", "theirs", "--fb", "2M", user="nobody")
         self.host.vgpu("rm", "theirs", user="nobody")
 
 
@@ -175,7 +177,7 @@ class NoManager(unittest.TestCase):
     def test_without_vgpud_every_command_says_so(self):
         host = Host()
         self.addCleanup(host.close)
-        for arguments in (["ls"], ["devices"], ["info"], ["create", "new", "--fb", "1M"],
+        for arguments in (["ls"], ["devices"], ["info"], ["create", "new", "--fb", "2M"],
                           ["suspend", "x"], ["resume", "x"], ["migrate", "x", "--device", "0"],
                           ["rm", "x"], ["run", "--vgpu", "x", "--", "true"]):
             with self.subTest(vgpu=arguments):

@@ -64,9 +64,9 @@ class Calls(unittest.TestCase):
     def test_bad_names_are_refused(self):
         for name in ("", "-a", ".a", "_a", "a b", "a/b", "ä", "a" * 64, "a\n", "../x", "1", "0123456789"):
             expect_error("InvalidParameter", self.host.call, "CreateVgpu", name=name,
-                         frame_buffer=MIB)
+                         frame_buffer=2 * MIB)
         for name in ("a", "9a", "A.b_c-d", "a" * 63):
-            self.assertEqual(self.create(name, MIB)["name"], name)
+            self.assertEqual(self.create(name, 2 * MIB)["name"], name)
 
     def test_bad_requests_change_nothing(self):
         self.create("train")
@@ -94,6 +94,14 @@ class Calls(unittest.TestCase):
                          timeout=timeout)
         self.assertEqual(before, (self.host.call("ListDevices"), self.host.call("ListVgpus")))
 
+    def test_a_forgotten_unit_is_noticed(self):
+        for size in (20, 2 * MIB - 1):
+            error = expect_error("InvalidParameter", self.create, "small", size)
+            self.assertEqual(error.parameters["parameter"], "frame_buffer")
+            self.assertIn("2 MiB", error.parameters["message"])
+            self.assertIn("unit", error.parameters["hint"])
+        self.create("small", 2 * MIB)
+
     def test_states_are_checked(self):
         self.create("train")
         expect_error("WrongState", self.host.call, "SuspendVgpu", name="train")
@@ -119,7 +127,7 @@ class Calls(unittest.TestCase):
 
     def test_a_transient_vgpu_goes_with_its_creator(self):
         script = ("import sys; sys.path.insert(0, sys.argv[2]); from wire import Control;"
-                  "Control(sys.argv[1]).call('CreateVgpu', name='brief', frame_buffer=4096,"
+                  "Control(sys.argv[1]).call('CreateVgpu', name='brief', frame_buffer=2 << 20,"
                   " transient=True); print('made', flush=True); sys.stdin.read()")
         creator = subprocess.Popen([sys.executable, "-c", script, self.host.run / "control.sock",
                                     os.path.dirname(os.path.abspath(__file__))],
@@ -159,7 +167,7 @@ class Board(unittest.TestCase):
     def test_the_board_says_that_vgpud_lives_and_when_it_ends(self):
         with Host(fake=True) as host:
             host.start()
-            host.call("CreateVgpu", name="train", frame_buffer=MIB)
+            host.call("CreateVgpu", name="train", frame_buffer=2 * MIB)
             closed = struct.Struct("=I").unpack_from
             self.assertEqual(closed(self.read_board(host), 20)[0], 0)
             until(lambda: b"train" in self.read_board(host), "the vGPU on the board")

@@ -52,7 +52,7 @@ def slabs():
 
 refused("OpenMemory", name="train")
 refused("ReplaceMemory", name="train")
-refused("CreateVgpu", frame_buffer=1 << 20, uuid="0d5c4b1e-8c4f-4e55-9d0a-0123456789ab")
+refused("CreateVgpu", frame_buffer=2 << 20, uuid="0d5c4b1e-8c4f-4e55-9d0a-0123456789ab")
 control.call("CreateVgpu", name="mine", frame_buffer=8 << 20)
 memory = [[0x7f0000000000, 4 << 20]]
 refused("ReplaceMemory", name="mine", processes=[{"pid": os.getppid(), "allocations": memory}])
@@ -545,12 +545,12 @@ class Images(case.Case):
 
     def test_only_root_chooses_a_uuid(self):
         uuid = "0d5c4b1e-8c4f-4e55-9d0a-0123456789ab"
-        vgpu = self.host.call("CreateVgpu", frame_buffer=1 << 20, uuid=uuid)["vgpu"]
+        vgpu = self.host.call("CreateVgpu", frame_buffer=2 << 20, uuid=uuid)["vgpu"]
         self.assertEqual(vgpu["uuid"], uuid)
         for wrong, error in ((uuid, "VgpuExists"), ("GPU-" + uuid[4:], "InvalidParameter"),
                              ("x", "InvalidParameter")):
             with self.assertRaises(Refused) as refused:
-                self.host.call("CreateVgpu", frame_buffer=1 << 20, uuid=wrong)
+                self.host.call("CreateVgpu", frame_buffer=2 << 20, uuid=wrong)
             self.assertEqual(refused.exception.name, error)
 
     # The command line.

@@ -100,7 +100,7 @@ class Quota(case.Case):
     def test_a_crowded_device_keeps_its_promises(self):
         for i in range(4):
             self.host.create(f"quarter-{i}", "256M", device=1)
-        self.host.vgpu("create", "more", "--fb", "1M", "--device", "1", code=1)
+        self.host.vgpu("create", "more", "--fb", "2M", "--device", "1", code=1)
         guests = [self.alloc(f"quarter-{i}", threads=2, rounds=100, largest="32M", seed=i)
                   for i in range(4)]
         for guest in guests:

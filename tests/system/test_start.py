@@ -60,7 +60,7 @@ class Start(unittest.TestCase):
 
     def test_a_damaged_database_stays_where_it_is(self):
         self.host.start()
-        self.host.call("CreateVgpu", name="train", frame_buffer=MIB)
+        self.host.call("CreateVgpu", name="train", frame_buffer=2 * MIB)
         self.host.stop_manager()
         database = self.host.state / "state.db"
         data = bytearray(database.read_bytes())
@@ -96,8 +96,8 @@ class Start(unittest.TestCase):
 
     def test_vgpus_last_over_a_restart_and_over_a_boot(self):
         self.host.start()
-        kept = self.host.call("CreateVgpu", name="kept", frame_buffer=MIB, device="1")["vgpu"]
-        self.host.call("CreateVgpu", name="brief", frame_buffer=MIB, transient=True)
+        kept = self.host.call("CreateVgpu", name="kept", frame_buffer=2 * MIB, device="1")["vgpu"]
+        self.host.call("CreateVgpu", name="brief", frame_buffer=2 * MIB, transient=True)
         self.host.stop_manager()
         self.host.start()
         after = self.host.vgpu("kept")
@@ -112,7 +112,7 @@ class Start(unittest.TestCase):
         self.host.start()
         self.assertEqual([(v["name"], v["state"]) for v in self.host.call("ListVgpus")["vgpus"]],
                          [("kept", "idle")])
-        new = self.host.call("CreateVgpu", frame_buffer=MIB)["vgpu"]
+        new = self.host.call("CreateVgpu", frame_buffer=2 * MIB)["vgpu"]
         self.assertGreater(new["id"], kept["id"] + 1, "an id is never used again")
 
     def test_readiness_is_told(self):
