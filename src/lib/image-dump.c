@@ -207,6 +207,19 @@ static int set_checkpoint_error(struct vgpu_client *client,
         return error_set(&client->error, kind, error->hint, "%s", error->message);
 }
 
+/* What somebody else had suspended stays so, also when the dump fails. */
+static bool was_running(const struct vgpu_checkpoint *checkpoint)
+{
+        size_t n;
+        const struct vgpu_checkpoint_process *processes =
+                vgpu_checkpoint_get_processes(checkpoint, &n);
+
+        for (size_t i = 0; i < n; i++)
+                if (processes[i].state_before != VGPU_CHECKPOINT_STATE_CHECKPOINTED)
+                        return true;
+        return false;
+}
+
 static int suspend_processes(struct dump *dump)
 {
         struct vgpu_checkpoint_options options = VGPU_CHECKPOINT_OPTIONS_INIT;
@@ -221,7 +234,7 @@ static int suspend_processes(struct dump *dump)
         r = vgpu_checkpoint_suspend(dump->checkpoint, &options);
         if (r < 0)
                 return set_checkpoint_error(dump->client, dump->checkpoint);
-        dump->has_suspended = true;
+        dump->has_suspended = was_running(dump->checkpoint);
         return 0;
 }
 
