@@ -24,6 +24,7 @@ enum statement {
         LIST_RUNNING,
         PRUNE_USAGE,
         PRUNE_PROCESSES,
+        PRUNE_VGPUS,
         SUM,
         STATEMENTS = SUM + LEDGER_BY_DEVICE + 1,
 };

@@ -51,6 +51,7 @@ static const char *const texts[STATEMENTS] = {
                         " minute, vgpu, process, device FROM usage WHERE minute < ?"
                         " LIMIT " PRUNE_ROWS ")",
         [PRUNE_PROCESSES] = "DELETE FROM process WHERE ended_ms > 0 AND ended_ms < ?",
+        [PRUNE_VGPUS] = "DELETE FROM vgpu WHERE serial NOT IN (SELECT vgpu FROM usage)",
         [SUM + LEDGER_BY_TENANT] =
                 "SELECT " SUMS "vgpu.owner" FROM_USAGE WHERE_USAGE ORDER("vgpu.owner"),
         [SUM + LEDGER_BY_VGPU] =

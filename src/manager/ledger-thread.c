@@ -15,6 +15,10 @@
 
 #define RETRY_SECONDS 1
 #define PRUNE_SECONDS 3600
+
+/* All usage is looked at then, which may be a gigabyte. */
+#define PRUNE_VGPUS_SECONDS 86400
+
 #define MS_PER_MINUTE 60000u
 #define MINUTES_A_DAY 1440u
 
@@ -41,10 +45,10 @@ struct ledger_thread {
         /* The thread's own. */
         struct ledger *ledger;
         struct ledger_batch batch;
-        struct ledger_vgpu *vgpus; /* all that were ever told: a new ledger needs them too */
+        struct ledger_vgpu *vgpus; /* that are there and written: a new ledger needs them too */
         size_t n_vgpus;
         int error; /* of the last try; 0: it is written */
-        time_t prune_at;
+        time_t prune_at, prune_vgpus_at;
 
         char path[PATHS_MAX], boot_id[64];
         const struct ledger_device *devices;
@@ -113,15 +117,22 @@ static void report(struct ledger_thread *thread, int error)
         thread->error = error;
 }
 
+static struct ledger_vgpu *find_vgpu(struct ledger_vgpu *vgpus, size_t n, uint64_t serial)
+{
+        for (size_t i = 0; i < n; i++)
+                if (vgpus[i].serial == serial)
+                        return &vgpus[i];
+        return NULL;
+}
+
 static int remember_vgpu(struct ledger_thread *thread, const struct ledger_vgpu *vgpu)
 {
-        struct ledger_vgpu *vgpus;
+        struct ledger_vgpu *vgpus, *known = find_vgpu(thread->vgpus, thread->n_vgpus, vgpu->serial);
 
-        for (size_t i = 0; i < thread->n_vgpus; i++)
-                if (thread->vgpus[i].serial == vgpu->serial) {
-                        thread->vgpus[i] = *vgpu;
-                        return 0;
-                }
+        if (known) {
+                *known = *vgpu;
+                return 0;
+        }
         vgpus = reallocarray(thread->vgpus, thread->n_vgpus + 1, sizeof(*vgpus));
         if (!vgpus)
                 return -ENOMEM;
@@ -130,53 +141,38 @@ static int remember_vgpu(struct ledger_thread *thread, const struct ledger_vgpu 
         return 0;
 }
 
-/* With the lock held; what does not fit into memory stays where it is. */
-static void take_batch(struct ledger_thread *thread)
+static void forget_vgpu(struct ledger_thread *thread, uint64_t serial)
 {
-        struct ledger_batch *next = &thread->next, *batch = &thread->batch;
+        struct ledger_vgpu *known = find_vgpu(thread->vgpus, thread->n_vgpus, serial);
 
-        for (; next->n_vgpus > 0; next->n_vgpus--)
-                if (remember_vgpu(thread, &next->vgpus[next->n_vgpus - 1]) < 0 ||
-                    ledger_batch_add_vgpu(batch, &next->vgpus[next->n_vgpus - 1]) < 0)
-                        return;
-        for (; next->n_clearings > 0; next->n_clearings--)
-                if (ledger_batch_add_clearing(batch, &next->clearings[next->n_clearings - 1]) < 0)
-                        return;
-        batch->wall = next->wall;
-        if (batch->minutes.n == 0 && batch->n_processes == 0) {
-                struct minutes minutes = batch->minutes;
-                struct ledger_process *processes = batch->processes;
-                size_t room = batch->room_processes;
+        if (known)
+                *known = thread->vgpus[--thread->n_vgpus];
+}
 
-                batch->minutes = next->minutes;
-                next->minutes = minutes;
-                batch->processes = next->processes;
-                batch->n_processes = next->n_processes;
-                batch->room_processes = next->room_processes;
-                next->processes = processes;
-                next->n_processes = 0;
-                next->room_processes = room;
-                return;
-        }
-        for (size_t i = 0; i < next->n_processes; i++)
-                (void)ledger_batch_add_process(batch, &next->processes[i]);
-        next->n_processes = 0;
-        for (size_t i = 0; i < next->minutes.n; i++) {
-                struct minutes_row *row = &next->minutes.rows[i];
-                uint64_t at_ms = row->minute * MS_PER_MINUTE;
+/* Those that are gone need no row in a ledger that is begun later. */
+static int note_written_vgpus(struct ledger_thread *thread)
+{
+        const struct ledger_batch *batch = &thread->batch;
+        int r = 0;
 
-                (void)minutes_add(&batch->minutes, &row->key, &row->amount, at_ms, at_ms);
-        }
-        minutes_clear(&next->minutes);
+        for (size_t i = 0; r == 0 && i < batch->n_vgpus; i++)
+                if (!batch->vgpus[i].is_gone)
+                        r = remember_vgpu(thread, &batch->vgpus[i]);
+        for (size_t i = 0; r == 0 && i < batch->n_vgpus; i++)
+                if (batch->vgpus[i].is_gone)
+                        forget_vgpu(thread, batch->vgpus[i].serial);
+        return r;
 }
 
 static int open_ledger(struct ledger_thread *thread)
 {
+        struct ledger_batch *batch = &thread->batch;
         int r = ledger_open(&thread->ledger, thread->path, thread->boot_id, thread->devices,
                             thread->n_devices);
 
         for (size_t i = 0; r == 0 && i < thread->n_vgpus; i++)
-                r = ledger_batch_add_vgpu(&thread->batch, &thread->vgpus[i]);
+                if (!find_vgpu(batch->vgpus, batch->n_vgpus, thread->vgpus[i].serial))
+                        r = ledger_batch_add_vgpu(batch, &thread->vgpus[i]);
         return r;
 }
 
@@ -213,6 +209,7 @@ static bool has_batch(const struct ledger_thread *thread)
 
 static void write_batch(struct ledger_thread *thread)
 {
+        size_t n_vgpus;
         int r = try_to_write(thread);
 
         if (r == -EUCLEAN) {
@@ -222,14 +219,14 @@ static void write_batch(struct ledger_thread *thread)
         report(thread, r);
         if (r < 0)
                 return;
-        minutes_clear(&thread->batch.minutes);
-        thread->batch.n_processes = 0;
-        thread->batch.n_vgpus = 0;
-        thread->batch.n_clearings = 0;
+        r = note_written_vgpus(thread);
+        n_vgpus = r < 0 ? thread->batch.n_vgpus : 0; /* again: that does no harm */
+        ledger_batch_clear(&thread->batch);
+        thread->batch.n_vgpus = n_vgpus;
 }
 
 /* A part at a time; the next part is due at once if there is one. */
-static void prune(struct ledger_thread *thread)
+static void prune_usage(struct ledger_thread *thread)
 {
         uint64_t now = wall_ms() / MS_PER_MINUTE;
         uint64_t kept = (uint64_t)thread->keep_days * MINUTES_A_DAY;
@@ -240,6 +237,18 @@ static void prune(struct ledger_thread *thread)
                 return;
         r = ledger_prune(thread->ledger, now - kept);
         thread->prune_at = seconds + (r > 0 ? 0 : r < 0 ? RETRY_SECONDS : PRUNE_SECONDS);
+}
+
+static void prune(struct ledger_thread *thread)
+{
+        time_t seconds = steady_seconds();
+        int r;
+
+        prune_usage(thread);
+        if (!thread->ledger || seconds < thread->prune_vgpus_at)
+                return;
+        r = ledger_prune_vgpus(thread->ledger, thread->vgpus, thread->n_vgpus);
+        thread->prune_vgpus_at = seconds + (r < 0 ? RETRY_SECONDS : PRUNE_VGPUS_SECONDS);
 }
 
 static int add_row(const struct ledger_row *row, void *userdata)
@@ -304,7 +313,7 @@ static void *run(void *userdata)
                 wait_for_work(thread);
                 is_last = thread->must_end;
                 if (thread->is_to_be_written || is_last)
-                        take_batch(thread);
+                        (void)ledger_batch_move(&thread->batch, &thread->next);
                 thread->is_to_be_written = false;
                 (void)pthread_mutex_unlock(&thread->lock);
                 if (has_batch(thread))

@@ -40,56 +40,6 @@ static const char schema[] =
         "CREATE TABLE wall (id INTEGER PRIMARY KEY, boot TEXT NOT NULL,"
         "  steady_ms INTEGER NOT NULL, wall_ms INTEGER NOT NULL);";
 
-/* Batches. */
-
-void ledger_batch_deinit(struct ledger_batch *batch)
-{
-        minutes_deinit(&batch->minutes);
-        free(batch->vgpus);
-        free(batch->processes);
-        free(batch->clearings);
-        *batch = (struct ledger_batch){ 0 };
-}
-
-int ledger_batch_add_vgpu(struct ledger_batch *batch, const struct ledger_vgpu *vgpu)
-{
-        struct ledger_vgpu *vgpus = reallocarray(batch->vgpus, batch->n_vgpus + 1, sizeof(*vgpus));
-
-        if (!vgpus)
-                return -ENOMEM;
-        batch->vgpus = vgpus;
-        batch->vgpus[batch->n_vgpus++] = *vgpu;
-        return 0;
-}
-
-int ledger_batch_add_clearing(struct ledger_batch *batch, const struct ledger_clearing *clearing)
-{
-        struct ledger_clearing *clearings =
-                reallocarray(batch->clearings, batch->n_clearings + 1, sizeof(*clearings));
-
-        if (!clearings)
-                return -ENOMEM;
-        batch->clearings = clearings;
-        batch->clearings[batch->n_clearings++] = *clearing;
-        return 0;
-}
-
-int ledger_batch_add_process(struct ledger_batch *batch, const struct ledger_process *process)
-{
-        size_t room = batch->room_processes ? 2 * batch->room_processes : 32;
-        struct ledger_process *processes;
-
-        if (batch->n_processes == batch->room_processes) {
-                processes = reallocarray(batch->processes, room, sizeof(*processes));
-                if (!processes)
-                        return -ENOMEM;
-                batch->processes = processes;
-                batch->room_processes = room;
-        }
-        batch->processes[batch->n_processes++] = *process;
-        return 0;
-}
-
 /* Opening. */
 
 static int execute(struct ledger *ledger, const char *text)
@@ -337,23 +287,26 @@ static int write_all(struct ledger *ledger, const struct ledger_batch *batch)
         return r;
 }
 
+/* @r: what has come of it so far. */
+static int end_transaction(struct ledger *ledger, int r)
+{
+        if (r == 0)
+                r = statement_run(ledger, COMMIT);
+        if (r < 0 && !sqlite3_get_autocommit(ledger->database)) /* some errors have done it */
+                (void)execute(ledger, "ROLLBACK");
+        return r;
+}
+
 int ledger_write(struct ledger *ledger, const struct ledger_batch *batch)
 {
         int r = statement_run(ledger, BEGIN);
 
         if (r < 0)
                 return r;
-        r = write_all(ledger, batch);
+        r = end_transaction(ledger, write_all(ledger, batch));
         if (r == 0)
-                r = statement_run(ledger, COMMIT);
-        if (r < 0) {
-                /* Some errors have rolled back already. */
-                if (!sqlite3_get_autocommit(ledger->database))
-                        (void)execute(ledger, "ROLLBACK");
-                return r;
-        }
-        (void)fault_point("ledger.committed");
-        return 0;
+                (void)fault_point("ledger.committed");
+        return r;
 }
 
 static int prune(struct ledger *ledger, enum statement which, uint64_t before)
@@ -365,6 +318,22 @@ static int prune(struct ledger *ledger, enum statement which, uint64_t before)
                 return r;
         statement_bind_integers(statement, 1, &before, 1);
         return statement_step(statement);
+}
+
+static int keep_vgpus(struct ledger *ledger, const struct ledger_vgpu *vgpus, size_t n)
+{
+        int r = statement_run(ledger, PRUNE_VGPUS);
+
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = put_vgpu(ledger, &vgpus[i]);
+        return r;
+}
+
+int ledger_prune_vgpus(struct ledger *ledger, const struct ledger_vgpu *vgpus, size_t n)
+{
+        int r = statement_run(ledger, BEGIN);
+
+        return r < 0 ? r : end_transaction(ledger, keep_vgpus(ledger, vgpus, n));
 }
 
 int ledger_prune(struct ledger *ledger, uint64_t minute)

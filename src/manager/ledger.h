@@ -39,6 +39,7 @@ struct ledger_vgpu {
         uint64_t serial;
         char uuid[LEDGER_UUID_MAX], name[LEDGER_NAME_MAX];
         uid_t owner;
+        bool is_gone; /* this is the last that is heard of it; not written */
 };
 
 struct ledger_process {
@@ -63,10 +64,10 @@ struct ledger_clearing {
 
 /* What goes in at once. A zeroed struct is an empty one. */
 struct ledger_batch {
-        struct minutes minutes; /* the device of a key is an index */
-        struct ledger_vgpu *vgpus;
-        size_t n_vgpus;
-        struct ledger_process *processes; /* the later of two of a serial number counts */
+        struct minutes minutes;    /* the device of a key is an index */
+        struct ledger_vgpu *vgpus; /* the later of two of a serial number counts, */
+        size_t n_vgpus, room_vgpus;
+        struct ledger_process *processes; /* and here; but the earlier is forgotten some time */
         size_t n_processes, room_processes;
         struct ledger_clearing *clearings; /* after the processes */
         size_t n_clearings;
@@ -77,6 +78,17 @@ void ledger_batch_deinit(struct ledger_batch *batch);
 int ledger_batch_add_vgpu(struct ledger_batch *batch, const struct ledger_vgpu *vgpu);
 int ledger_batch_add_process(struct ledger_batch *batch, const struct ledger_process *process);
 int ledger_batch_add_clearing(struct ledger_batch *batch, const struct ledger_clearing *clearing);
+
+/*
+ * ledger_batch_move() - add all of @from to @to
+ *
+ * What does not fit into memory stays in @from, and so do the records of vGPUs then: that a vGPU is gone is
+ * never in @to before all its usage is. Errors: -ENOMEM.
+ */
+int ledger_batch_move(struct ledger_batch *to, struct ledger_batch *from);
+
+/* ledger_batch_clear() - it is empty; its room stays. */
+void ledger_batch_clear(struct ledger_batch *batch);
 
 /*
  * ledger_open() - open or make the ledger at @path; @devices by index, borrowed until it is closed
@@ -109,6 +121,13 @@ int ledger_each_process(struct ledger *ledger, uint64_t vgpu, size_t max, ledger
 
 /* ledger_prune() - forget what is older than @minute, some of it; 1: call again, there is more. */
 int ledger_prune(struct ledger *ledger, uint64_t minute);
+
+/*
+ * ledger_prune_vgpus() - forget the vGPUs of which there is no usage (any more)
+ *
+ * But not @vgpus, those that are there. It reads all usage once: not to be done often.
+ */
+int ledger_prune_vgpus(struct ledger *ledger, const struct ledger_vgpu *vgpus, size_t n);
 
 enum ledger_group { LEDGER_BY_TENANT, LEDGER_BY_VGPU, LEDGER_BY_PROCESS, LEDGER_BY_DEVICE };
 

@@ -202,9 +202,11 @@ static void say_lost(int error)
                   strerror(-error));
 }
 
-void meter_books_add_vgpu(struct meter *meter, const struct instance *instance)
+static void add_vgpu(struct meter *meter, const struct instance *instance, bool is_gone)
 {
-        struct ledger_vgpu vgpu = { .serial = instance->created_ns, .owner = instance->owner };
+        struct ledger_vgpu vgpu = { .serial = instance->created_ns,
+                                    .owner = instance->owner,
+                                    .is_gone = is_gone };
         int r;
 
         if (!meter->ledger)
@@ -215,6 +217,16 @@ void meter_books_add_vgpu(struct meter *meter, const struct instance *instance)
         ledger_thread_end(meter->ledger, false);
         if (r < 0)
                 say_lost(r);
+}
+
+void meter_books_add_vgpu(struct meter *meter, const struct instance *instance)
+{
+        add_vgpu(meter, instance, false);
+}
+
+void meter_books_remove_vgpu(struct meter *meter, const struct instance *instance)
+{
+        add_vgpu(meter, instance, true);
 }
 
 static void fill_process(struct ledger_process *process, const struct guest *guest)

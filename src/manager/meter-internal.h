@@ -79,6 +79,9 @@ bool meter_books_take(struct meter *meter, const struct guest *guest,
                       struct ledger_process *ret_process);
 int meter_books_start(struct meter *meter);
 void meter_books_add_vgpu(struct meter *meter, const struct instance *instance);
+
+/* meter_books_remove_vgpu() - after all its usage was added. */
+void meter_books_remove_vgpu(struct meter *meter, const struct instance *instance);
 void meter_books_add_process(struct meter *meter, struct guest *guest, uint64_t ended_ms);
 void meter_books_add_usage(struct meter *meter, const struct usage_key *key,
                            const struct usage_amount *amount, uint64_t from_ns, uint64_t to_ns);

@@ -53,6 +53,7 @@ void meter_remove_instance(struct instance *instance)
         if (meter && instance->meter.since_ns) {
                 meter_read_wall(meter, now_ns);
                 meter_settle(meter, instance, now_ns);
+                meter_books_remove_vgpu(meter, instance);
                 meter_books_write(meter);
         }
 }

@@ -2,6 +2,7 @@
 /* The thread that has the ledger: what is handed to it gets there, sooner or later. */
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <time.h>
@@ -181,6 +182,88 @@ static void test_old_rows_go_and_new_ones_stay(void **state)
                 ;
 }
 
+static void tell_vgpu(struct fixture *fixture, uint64_t serial, const char *name, bool is_gone)
+{
+        struct ledger_vgpu vgpu = { .serial = serial, .is_gone = is_gone };
+
+        snprintf(vgpu.name, sizeof(vgpu.name), "%s", name);
+        assert_int_equal(ledger_batch_add_vgpu(ledger_thread_begin(fixture->thread), &vgpu), 0);
+        ledger_thread_end(fixture->thread, false);
+}
+
+static int append_name(void *userdata, int n, char **columns, char **names)
+{
+        char *list = userdata;
+
+        (void)n, (void)names;
+        strcat(strcat(list, columns[0]), " ");
+        return 0;
+}
+
+static void assert_vgpus(const struct fixture *fixture, const char *expected)
+{
+        char names[256] = "";
+        sqlite3 *other;
+
+        assert_int_equal(sqlite3_open(fixture->path, &other), SQLITE_OK);
+        assert_int_equal(sqlite3_exec(other, "SELECT name FROM vgpu ORDER BY serial", append_name,
+                                      names, NULL),
+                         SQLITE_OK);
+        sqlite3_close(other);
+        assert_string_equal(names, expected);
+}
+
+static void test_a_vgpu_without_usage_has_a_row_while_it_is_there(void **state)
+{
+        struct fixture *fixture = *state;
+
+        tell_vgpu(fixture, 1, "used", false);
+        tell_vgpu(fixture, 2, "there", false);
+        tell_vgpu(fixture, 3, "gone", false);
+        tell_vgpu(fixture, 3, "gone", true);
+        add(fixture, 100, 7); /* of number 1, and it is written with all before */
+        tell_vgpu(fixture, 1, "used", true);
+        assert_int_equal(ask(fixture), 7);
+        assert_vgpus(fixture, "used there ");
+}
+
+static void test_the_later_of_two_records_of_a_vgpu_counts(void **state)
+{
+        struct fixture *fixture = *state;
+
+        tell_vgpu(fixture, 2, "old", false);
+        tell_vgpu(fixture, 2, "new", false);
+        assert_int_equal(ask(fixture), 0);
+        assert_vgpus(fixture, "new ");
+        tell_vgpu(fixture, 2, "newer", false);
+        assert_int_equal(ask(fixture), 0);
+        assert_vgpus(fixture, "newer ");
+}
+
+static size_t get_allocated(void)
+{
+        struct mallinfo2 info = mallinfo2();
+
+        return info.uordblks + info.hblkhd;
+}
+
+/* 160 bytes each would be 10 MB; SQLite's cache grows to 2 MB. */
+static void test_vgpus_that_are_gone_take_no_memory(void **state)
+{
+        struct fixture *fixture = *state;
+        size_t before;
+
+        assert_int_equal(ask(fixture), 0);
+        before = get_allocated();
+        for (uint64_t i = 1; i <= 60000; i++) {
+                tell_vgpu(fixture, i, "short", false);
+                tell_vgpu(fixture, i, "short", true);
+                if (i % 1000 == 0)
+                        assert_int_equal(ask(fixture), 0);
+        }
+        assert_true(get_allocated() < before + 5000000);
+}
+
 static void test_an_end_answers_who_waits(void **state)
 {
         struct fixture *fixture = *state;
@@ -202,6 +285,12 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_a_damaged_ledger_is_replaced_while_it_runs,
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_old_rows_go_and_new_ones_stay, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_a_vgpu_without_usage_has_a_row_while_it_is_there, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_the_later_of_two_records_of_a_vgpu_counts,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_vgpus_that_are_gone_take_no_memory, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_an_end_answers_who_waits, set_up, tear_down),
         };

@@ -413,6 +413,47 @@ static void test_old_usage_is_forgotten(void **state)
         assert_int_equal(fixture->processes[fixture->n - 1].serial, 11);
 }
 
+static int read_number(void *userdata, int n, char **columns, char **names)
+{
+        (void)n, (void)names;
+        *(int *)userdata = atoi(columns[0]);
+        return 0;
+}
+
+static int count_vgpus(struct fixture *fixture)
+{
+        int n = -1;
+
+        assert_int_equal(sqlite3_exec(fixture->ledger->database, "SELECT count(*) FROM vgpu",
+                                      read_number, &n, NULL),
+                         SQLITE_OK);
+        return n;
+}
+
+static void test_vgpus_that_are_gone_go_with_the_last_of_their_usage(void **state)
+{
+        const struct ledger_vgpu there = { .serial = 1, .owner = TENANT_A, .name = "there" };
+        struct fixture *fixture = *state;
+        int all;
+
+        fill(fixture);
+        all = count_vgpus(fixture);
+        assert_true(all > 1);
+        assert_int_equal(ledger_prune_vgpus(fixture->ledger, NULL, 0), 0);
+        assert_int_equal(count_vgpus(fixture), all);
+        assert_int_equal(ledger_prune(fixture->ledger, 1000), 1);
+        assert_int_equal(ledger_prune_vgpus(fixture->ledger, &there, 1), 0);
+        assert_int_equal(count_vgpus(fixture), 1);
+
+        add_usage(fixture, 2000, 1, 0, 0, 5);
+        assert_int_equal(write_batch(fixture), 0);
+        assert_int_equal(ask(fixture, LEDGER_BY_VGPU, 0, 3000, TENANT_A), 1);
+        assert_string_equal(fixture->rows[0].vgpu.name, "there");
+        assert_int_equal(ledger_prune_vgpus(fixture->ledger, NULL, 0), 0);
+        assert_int_equal(count_vgpus(fixture), 1);
+        assert_int_equal(fixture->rows[0].amount.quota_mib_ms, 5);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -435,6 +476,9 @@ int main(void)
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_what_is_not_ours_is_left_alone, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_vgpus_that_are_gone_go_with_the_last_of_their_usage, set_up,
+                        tear_down),
                 cmocka_unit_test_setup_teardown(test_old_usage_is_forgotten, set_up, tear_down),
         };
 

@@ -66,6 +66,16 @@ static struct minutes_row *find_latest(const struct minutes *minutes, const stru
         return latest;
 }
 
+/* They are empty. */
+static void fill_buckets(struct minutes *minutes)
+{
+        for (size_t i = 0; i < minutes->n; i++) {
+                const struct minutes_row *row = &minutes->rows[i];
+
+                *find_bucket(minutes, &row->key, row->minute) = (uint32_t)i + 1;
+        }
+}
+
 static int grow(struct minutes *minutes)
 {
         size_t room = minutes->room ? 2 * minutes->room : 64;
@@ -82,8 +92,7 @@ static int grow(struct minutes *minutes)
         minutes->buckets = buckets;
         minutes->n_buckets = 2 * room;
         minutes->room = room;
-        for (size_t i = 0; i < minutes->n; i++)
-                *find_bucket(minutes, &rows[i].key, rows[i].minute) = (uint32_t)i + 1;
+        fill_buckets(minutes);
         return 0;
 }
 
@@ -160,4 +169,40 @@ int minutes_add(struct minutes *minutes, const struct usage_key *key, struct usa
         usage_add(&row->amount, amount);
         *amount = (struct usage_amount){ 0 };
         return 0;
+}
+
+static void remove_first(struct minutes *minutes, size_t n)
+{
+        size_t left = minutes->n - n;
+
+        if (n == 0)
+                return;
+        memmove(minutes->rows, minutes->rows + n, left * sizeof(*minutes->rows));
+        minutes_clear(minutes);
+        minutes->n = left;
+        fill_buckets(minutes);
+}
+
+int minutes_move(struct minutes *to, struct minutes *from)
+{
+        size_t n = 0;
+        int r = 0;
+
+        if (to->n == 0) {
+                struct minutes empty = *to;
+
+                *to = *from;
+                *from = empty;
+                return 0;
+        }
+        for (; n < from->n; n++) {
+                struct minutes_row *row = &from->rows[n];
+                uint64_t at_ms = row->minute * MS_PER_MINUTE;
+
+                r = minutes_add(to, &row->key, &row->amount, at_ms, at_ms);
+                if (r < 0)
+                        break;
+        }
+        remove_first(from, n);
+        return r;
 }

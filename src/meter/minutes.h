@@ -45,6 +45,9 @@ void minutes_deinit(struct minutes *minutes);
 int minutes_add(struct minutes *minutes, const struct usage_key *key, struct usage_amount *amount,
                 uint64_t from_ms, uint64_t to_ms);
 
+/* minutes_move() - add all of @from to @to. Errors: -ENOMEM; what does not fit stays in @from. */
+int minutes_move(struct minutes *to, struct minutes *from);
+
 /* minutes_clear() - the ledger has them all. */
 void minutes_clear(struct minutes *minutes);
 
