@@ -3,7 +3,7 @@
  * What is said to the keeper. Its source is included: it is a program, and all that is not its loop
  * takes a struct, which this target has one of, with a client that it plays itself.
  *
- * The input is a series of packets: one byte of how many descriptors, one of how many bytes.
+ * The input is a series of packets: one byte of how many descriptors, two of how many bytes.
  */
 int keeper_main(void);
 #define main keeper_main
@@ -19,12 +19,15 @@ int keeper_main(void);
 
 static void drain(int client)
 {
-        char bytes[PACKET_SIZE_MAX];
+        union {
+                struct keeper_packet packet;
+                char space[PACKET_SIZE_MAX];
+        } answer;
         int fds[PACKET_FDS_MAX];
         size_t size, n_fds;
 
-        while (packet_receive(client, bytes, &size, fds, &n_fds) == 0) {
-                assert(size == sizeof(struct keeper_packet));
+        while (packet_receive(client, &answer, &size, fds, &n_fds) == 0) {
+                assert(keeper_packet_is_whole(&answer.packet, size));
                 packet_close_fds(fds, n_fds);
         }
 }
@@ -53,12 +56,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (memory < 0)
                 memory = memfd_create("fuzz", MFD_CLOEXEC);
 
-        while (size >= 2 && connect_pair(&keeper, &client)) {
-                size_t n_fds = data[0] % 4, length = data[1];
+        while (size >= 3 && connect_pair(&keeper, &client)) {
+                size_t n_fds = data[0] % 4, length = data[1] | (size_t)data[2] << 8;
                 const int fds[] = { memory, memory, memory };
 
-                data += 2;
-                size -= 2;
+                data += 3;
+                size -= 3;
                 if (length > size)
                         length = size;
                 if (packet_send(client, data, length, fds, n_fds) == 0)

@@ -5,11 +5,13 @@
 /*
  * File descriptors under labels, owned by the table.
  *
- * An array that is searched from end to end: some thousand labels at most, a few
- * looked up a second. The order is not kept.
+ * An array, so that it can be walked, with a hash over it: a guest may have tens of thousands of pieces
+ * of memory, each with a label. The hash is keyed by chance, since guests have a say in the labels. The order
+ * is not kept.
  */
 
 #include <stddef.h>
+#include <stdint.h>
 
 /* With its NUL. */
 #define FD_TABLE_LABEL_MAX 120
@@ -17,19 +19,25 @@
 struct fd_table_entry {
         char label[FD_TABLE_LABEL_MAX];
         int fd;
+        uint32_t next; /* of its chain: an index + 1 */
 };
 
 struct fd_table {
         struct fd_table_entry *entries;
         size_t n;
-        size_t capacity;
+        size_t capacity;  /* a power of two, or 0 */
+        uint32_t *chains; /* as many; each the index + 1 of its first entry */
+        uint64_t key;
 };
 
 /* fd_table_deinit() - close everything; the table is then empty and may be used again. */
 void fd_table_deinit(struct fd_table *table);
 
-/* fd_table_reserve() - make room, so that the next fd_table_put() cannot fail. Errors: -ENOMEM. */
-int fd_table_reserve(struct fd_table *table);
+/*
+ * fd_table_reserve() - make room, so that the next @n fd_table_put() do not lack memory
+ * Errors: -ENOMEM.
+ */
+int fd_table_reserve(struct fd_table *table, size_t n);
 
 /*
  * fd_table_put() - @fd, which is taken, as @label; what had the label is closed

@@ -98,6 +98,51 @@ static void test_many_labels_survive_growth(void **state)
         fd_table_deinit(&table);
 }
 
+/* Every label is found again, whichever of its chain were dropped and moved meanwhile. */
+static void test_what_is_left_is_found_while_others_go_and_come(void **state)
+{
+        CLEANUP(fd_table_deinit) struct fd_table table = { 0 };
+        char label[16];
+        int n = 0;
+        (void)state;
+
+        for (int i = 0; i < 5000; i++) {
+                snprintf(label, sizeof(label), "%d", i % 1000);
+                if (i % 7 < 3)
+                        n -= fd_table_drop(&table, label) == 0;
+                else {
+                        n += fd_table_find(&table, label) < 0;
+                        assert_int_equal(fd_table_put(&table, label, new_fd()), 0);
+                        assert_true(fd_table_find(&table, label) >= 0);
+                }
+                assert_int_equal(table.n, n);
+                for (size_t at = 0; i % 50 == 0 && at < table.n; at++)
+                        assert_int_equal(fd_table_find(&table, table.entries[at].label),
+                                         table.entries[at].fd);
+        }
+        while (table.n > 0)
+                assert_int_equal(fd_table_drop(&table, table.entries[table.n / 2].label), 0);
+}
+
+/* As a guest with many pieces of memory has them; each with a search from end to end: minutes. */
+static void test_the_labels_of_a_large_guest_are_found_at_once(void **state)
+{
+        CLEANUP(fd_table_deinit) struct fd_table table = { 0 };
+        char label[FD_TABLE_LABEL_MAX];
+        (void)state;
+
+        assert_int_equal(fd_table_reserve(&table, 100000), 0);
+        for (int i = 0; i < 100000; i++) {
+                snprintf(label, sizeof(label), "memory/%d/7f%07x00000/200000", 123, i * 2);
+                assert_int_equal(fd_table_put(&table, label, -1), 0);
+        }
+        for (int i = 0; i < 100000; i++) {
+                snprintf(label, sizeof(label), "memory/%d/7f%07x00000/200000", 123, i * 2);
+                assert_int_equal(fd_table_drop(&table, label), 0);
+        }
+        assert_int_equal(table.n, 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -107,6 +152,8 @@ int main(void)
                 cmocka_unit_test(
                         test_a_label_that_is_too_long_leaves_the_descriptor_with_the_caller),
                 cmocka_unit_test(test_many_labels_survive_growth),
+                cmocka_unit_test(test_what_is_left_is_found_while_others_go_and_come),
+                cmocka_unit_test(test_the_labels_of_a_large_guest_are_found_at_once),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,9 +44,9 @@ struct keeper {
         size_t capacity; /* of descriptors, from RLIMIT_NOFILE */
         int client;      /* or -1 */
         bool is_answering;
+        int error; /* the answer, when is_answering */
         bool is_listing;
         size_t n_listed;
-        struct keeper_packet answer; /* when is_answering */
 };
 
 /* Whom the manager held off its device goes on: nobody else would let it. */
@@ -95,51 +95,68 @@ static void hang_up(struct keeper *keeper)
         keeper->is_listing = false;
 }
 
-static struct keeper_packet packet(enum keeper_message message)
+static void answer(struct keeper *keeper, int error)
 {
-        return (struct keeper_packet){ .magic = KEEPER_WIRE_MAGIC,
-                                       .version = KEEPER_WIRE_VERSION,
-                                       .message = (uint16_t)message };
-}
-
-static void answer(struct keeper *keeper, int error, size_t count)
-{
-        keeper->answer = packet(KEEPER_DONE);
-        keeper->answer.error = error;
-        keeper->answer.count = (uint32_t)count;
+        keeper->error = error;
         keeper->is_answering = true;
 }
 
 static bool is_valid(const struct keeper_packet *request, size_t size, size_t n_fds)
 {
-        return size == sizeof(*request) && request->magic == KEEPER_WIRE_MAGIC &&
-               request->version == KEEPER_WIRE_VERSION &&
-               memchr(request->label, '\0', sizeof(request->label)) &&
-               n_fds == (request->message == KEEPER_PUT);
+        return keeper_packet_is_whole(request, size) &&
+               (request->count > 0) == (request->message != KEEPER_LIST) &&
+               n_fds == (request->message == KEEPER_PUT ? request->count : 0);
 }
 
-static int put(struct keeper *keeper, const char *label, int *fd)
+/* Those that do not take the place of another. */
+static size_t count_new(const struct keeper *keeper, const struct keeper_packet *request)
+{
+        size_t n = 0;
+
+        for (uint32_t i = 0; i < request->count; i++)
+                n += fd_table_find(&keeper->table, request->label[i]) < 0;
+        return n;
+}
+
+/* All or none: what may fail comes first. */
+static int put(struct keeper *keeper, const struct keeper_packet *request, int *fds)
 {
         int r;
 
-        if (keeper->table.n >= keeper->capacity)
+        if (keeper->table.n + count_new(keeper, request) > keeper->capacity)
                 return -EMFILE;
 
-        r = fd_table_put(&keeper->table, label, *fd);
-        if (r == 0)
-                *fd = -1; /* the table's now */
+        r = fd_table_reserve(&keeper->table, request->count);
+        for (uint32_t i = 0; r == 0 && i < request->count; i++) {
+                r = fd_table_put(&keeper->table, request->label[i], fds[i]);
+                if (r == 0)
+                        fds[i] = -1; /* the table's now */
+        }
         return r;
 }
 
+static int drop(struct keeper *keeper, const struct keeper_packet *request)
+{
+        int error = 0;
+
+        for (uint32_t i = 0; i < request->count; i++) {
+                int r = fd_table_drop(&keeper->table, request->label[i]);
+
+                if (r < 0)
+                        error = r;
+        }
+        return error;
+}
+
 /* False: not something that a client of ours says. */
-static bool serve(struct keeper *keeper, const struct keeper_packet *request, int *fd)
+static bool serve(struct keeper *keeper, const struct keeper_packet *request, int *fds)
 {
         switch (request->message) {
         case KEEPER_PUT:
-                answer(keeper, put(keeper, request->label, fd), 0);
+                answer(keeper, put(keeper, request, fds));
                 return true;
         case KEEPER_DROP:
-                answer(keeper, fd_table_drop(&keeper->table, request->label), 0);
+                answer(keeper, drop(keeper, request));
                 return true;
         case KEEPER_LIST:
                 keeper->is_listing = true;
@@ -172,32 +189,38 @@ static void receive(struct keeper *keeper)
         packet_close_fds(fds, n_fds);
 }
 
-static int send_item(struct keeper *keeper)
+static int send_items(struct keeper *keeper)
 {
-        const struct fd_table_entry *entry = &keeper->table.entries[keeper->n_listed];
-        struct keeper_packet item = packet(KEEPER_ITEM);
+        const struct fd_table *table = &keeper->table;
+        struct keeper_packet items;
+        int fds[KEEPER_BATCH_MAX], r;
 
-        memcpy(item.label, entry->label, sizeof(item.label));
-        return packet_send(keeper->client, &item, sizeof(item), &entry->fd, 1);
+        keeper_packet_begin(&items, KEEPER_ITEMS, 0);
+        for (size_t i = keeper->n_listed; i < table->n && items.count < KEEPER_BATCH_MAX; i++) {
+                memcpy(items.label[items.count], table->entries[i].label, KEEPER_LABEL_MAX);
+                fds[items.count++] = table->entries[i].fd;
+        }
+        r = packet_send(keeper->client, &items, keeper_packet_size(items.count), fds, items.count);
+        if (r == 0)
+                keeper->n_listed += items.count;
+        return r;
 }
 
 /* Sends the next packet of what we owe the client: an item, or the answer. */
 static int send_next(struct keeper *keeper)
 {
+        struct keeper_packet done;
         int r;
 
-        if (keeper->is_listing && keeper->n_listed < keeper->table.n) {
-                r = send_item(keeper);
-                if (r == 0)
-                        keeper->n_listed++;
-                return r;
-        }
+        if (keeper->is_listing && keeper->n_listed < keeper->table.n)
+                return send_items(keeper);
         if (keeper->is_listing) {
                 keeper->is_listing = false;
-                answer(keeper, 0, keeper->n_listed);
+                answer(keeper, 0);
         }
 
-        r = packet_send(keeper->client, &keeper->answer, sizeof(keeper->answer), NULL, 0);
+        keeper_packet_begin(&done, KEEPER_DONE, keeper->error);
+        r = packet_send(keeper->client, &done, keeper_packet_size(0), NULL, 0);
         if (r == 0)
                 keeper->is_answering = false;
         return r;

@@ -114,29 +114,39 @@ int custody_store_memory(const struct guest *guest)
                 &(struct store_memory){ allocations, guest->n_memory, extents, n_extents });
 }
 
-int custody_put_memory(struct guest *guest)
+/* Shows all that the guest has exported to @tell, as many at once as the keeper takes. */
+static int tell_memory(struct guest *guest,
+                       int (*tell)(struct keeper *, const struct keeper_item *, size_t))
 {
-        struct keeper *keeper = guest->instance->manager->keeper;
-        char label[KEEPER_LABEL_MAX];
+        struct keeper_item items[KEEPER_BATCH_MAX];
+        char labels[KEEPER_BATCH_MAX][KEEPER_LABEL_MAX];
+        size_t n = 0;
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < guest->n_memory; i++) {
-                memory_label(label, guest, &guest->memory[i]);
-                r = keeper_put(keeper, label, guest->memory[i].source);
+                if (guest->memory[i].source >= 0) {
+                        memory_label(labels[n], guest, &guest->memory[i]);
+                        items[n] = (struct keeper_item){ labels[n], guest->memory[i].source };
+                        n++;
+                }
+                if (n < KEEPER_BATCH_MAX && i + 1 < guest->n_memory)
+                        continue;
+                r = tell(guest->instance->manager->keeper, items, n);
+                n = 0;
         }
+        return r;
+}
+
+int custody_put_memory(struct guest *guest)
+{
+        int r = tell_memory(guest, keeper_put_batch);
+
         return r < 0 ? r : custody_store_memory(guest);
 }
 
 void custody_drop_memory(struct guest *guest)
 {
-        char label[KEEPER_LABEL_MAX];
-
-        for (size_t i = 0; i < guest->n_memory; i++) {
-                if (guest->memory[i].source < 0)
-                        continue;
-                memory_label(label, guest, &guest->memory[i]);
-                (void)keeper_drop(guest->instance->manager->keeper, label);
-        }
+        (void)tell_memory(guest, keeper_drop_batch);
 }
 
 static void plan_label(char label[KEEPER_LABEL_MAX], const char *prefix, const struct guest *guest)
@@ -145,27 +155,32 @@ static void plan_label(char label[KEEPER_LABEL_MAX], const char *prefix, const s
                  (int)guest->pid);
 }
 
+struct plan_labels {
+        char process[KEEPER_LABEL_MAX], plan[KEEPER_LABEL_MAX];
+};
+
+static void make_plan_labels(struct plan_labels *labels, const struct guest *guest)
+{
+        plan_label(labels->process, KEEPER_PROCESS, guest);
+        plan_label(labels->plan, KEEPER_PLAN, guest);
+}
+
 int custody_put_plan(const struct guest *guest, int plan, int process)
 {
-        struct keeper *keeper = guest->instance->manager->keeper;
-        char label[KEEPER_LABEL_MAX];
-        int r;
+        struct plan_labels labels;
+        const struct keeper_item items[] = { { labels.process, process }, { labels.plan, plan } };
 
-        plan_label(label, KEEPER_PROCESS, guest);
-        r = keeper_put(keeper, label, process);
-        plan_label(label, KEEPER_PLAN, guest);
-        return r < 0 ? r : keeper_put(keeper, label, plan);
+        make_plan_labels(&labels, guest);
+        return keeper_put_batch(guest->instance->manager->keeper, items, 2);
 }
 
 void custody_drop_plan(const struct guest *guest)
 {
-        struct keeper *keeper = guest->instance->manager->keeper;
-        char label[KEEPER_LABEL_MAX];
+        struct plan_labels labels;
+        const struct keeper_item items[] = { { labels.process, -1 }, { labels.plan, -1 } };
 
-        plan_label(label, KEEPER_PLAN, guest);
-        (void)keeper_drop(keeper, label);
-        plan_label(label, KEEPER_PROCESS, guest);
-        (void)keeper_drop(keeper, label);
+        make_plan_labels(&labels, guest);
+        (void)keeper_drop_batch(guest->instance->manager->keeper, items, 2);
 }
 
 int custody_put_slabs(struct guest *guest)
@@ -242,21 +257,21 @@ static int drop_ownerless_page(const char *label, int fd, void *userdata)
 
 static bool is_memory_known(struct manager *manager, const char *label)
 {
-        char uuid[STORE_UUID_MAX], own[KEEPER_LABEL_MAX];
+        char uuid[STORE_UUID_MAX];
         struct failure failure = { 0 };
         struct instance *instance;
+        uint64_t address, size;
         struct guest *guest;
         int pid;
 
-        if (sscanf(label, MEMORY_PREFIX "%47[^/]/%d/", uuid, &pid) != 2)
+        if (sscanf(label, MEMORY_PREFIX "%47[^/]/%d/%" SCNx64 "/%" SCNx64, uuid, &pid, &address,
+                   &size) != 4)
                 return false;
         instance = instance_find(manager, uuid, &failure);
         guest = instance ? guest_find(instance, pid) : NULL;
-        for (size_t i = 0; guest && i < guest->n_memory; i++) {
-                memory_label(own, guest, &guest->memory[i]);
-                if (strcmp(own, label) == 0)
+        for (size_t i = 0; guest && i < guest->n_memory; i++)
+                if (guest->memory[i].address == address && guest->memory[i].size == size)
                         return true;
-        }
         return false;
 }
 

@@ -54,82 +54,79 @@ static int connect_once(struct keeper *keeper)
         return 0;
 }
 
-static int make_request(struct keeper_packet *ret_request, enum keeper_message message,
-                        const char *label)
+static int add_label(struct keeper_packet *request, const char *label)
 {
+        char *to = request->label[request->count];
         size_t length = strlen(label);
 
-        if (length >= sizeof(ret_request->label))
+        if (length >= KEEPER_LABEL_MAX)
                 return -ENAMETOOLONG;
 
-        *ret_request = (struct keeper_packet){ .magic = KEEPER_WIRE_MAGIC,
-                                               .version = KEEPER_WIRE_VERSION,
-                                               .message = (uint16_t)message };
-        memcpy(ret_request->label, label, length);
+        memset(to, 0, KEEPER_LABEL_MAX); /* it is sent as a whole */
+        memcpy(to, label, length);
+        request->count++;
         return 0;
 }
 
 static bool is_valid(const struct keeper_packet *answer, size_t size, size_t n_fds)
 {
-        return size == sizeof(*answer) && answer->magic == KEEPER_WIRE_MAGIC &&
-               answer->version == KEEPER_WIRE_VERSION &&
-               memchr(answer->label, '\0', sizeof(answer->label)) &&
-               (answer->message == KEEPER_ITEM ? n_fds == 1 : n_fds == 0) &&
-               (answer->message == KEEPER_ITEM || answer->message == KEEPER_DONE);
+        return keeper_packet_is_whole(answer, size) && n_fds == answer->count &&
+               answer->message == (n_fds > 0 ? KEEPER_ITEMS : KEEPER_DONE);
 }
 
-/* One packet from the keeper; @ret_fd is -1 but for an item. */
-static int receive(struct keeper *keeper, struct keeper_packet *ret_answer, int *ret_fd)
+union answer {
+        struct keeper_packet packet;
+        char space[PACKET_SIZE_MAX];
+};
+
+/* One packet from the keeper; @ret_fds has room for PACKET_FDS_MAX. */
+static int receive(struct keeper *keeper, union answer *ret_answer, int *ret_fds)
 {
-        union {
-                struct keeper_packet answer;
-                char space[PACKET_SIZE_MAX];
-        } buffer;
-        int fds[PACKET_FDS_MAX] = { -1 };
         size_t size, n_fds;
         int r;
 
-        r = packet_receive(keeper->socket, &buffer, &size, fds, &n_fds);
+        r = packet_receive(keeper->socket, ret_answer, &size, ret_fds, &n_fds);
         if (r < 0)
                 return r == -EAGAIN ? -ETIMEDOUT : r;
-        if (!is_valid(&buffer.answer, size, n_fds)) {
-                packet_close_fds(fds, n_fds);
+        if (!is_valid(&ret_answer->packet, size, n_fds)) {
+                packet_close_fds(ret_fds, n_fds);
                 return -EPROTO;
         }
-        *ret_answer = buffer.answer;
-        *ret_fd = fds[0];
         return 0;
 }
 
-static int send_request(struct keeper *keeper, const struct keeper_packet *request, int fd)
+static int send_request(struct keeper *keeper, const struct keeper_packet *request, const int *fds)
 {
         int r = keeper->socket < 0
                         ? -ENOTCONN
-                        : packet_send(keeper->socket, request, sizeof(*request), &fd, fd >= 0);
+                        : packet_send(keeper->socket, request, keeper_packet_size(request->count),
+                                      fds, fds ? request->count : 0);
 
         return r == -EAGAIN ? -ETIMEDOUT : r;
 }
 
 static int await_done(struct keeper *keeper, int *ret_error)
 {
-        struct keeper_packet answer;
-        CLEANUP(fd_closep) int fd = -1;
+        int fds[PACKET_FDS_MAX];
+        union answer answer;
         int r;
 
-        r = receive(keeper, &answer, &fd);
+        r = receive(keeper, &answer, fds);
         if (r < 0)
                 return r;
-        if (answer.message != KEEPER_DONE || answer.error > 0)
+        if (answer.packet.message != KEEPER_DONE || answer.packet.error > 0) {
+                packet_close_fds(fds, answer.packet.count);
                 return -EPROTO;
-        *ret_error = answer.error;
+        }
+        *ret_error = answer.packet.error;
         return 0;
 }
 
 /* Request and answer. After a failure we are not connected: a late answer would be the next one's. */
-static int exchange(struct keeper *keeper, const struct keeper_packet *request, int fd,
+static int exchange(struct keeper *keeper, const struct keeper_packet *request, const int *fds,
                     int *ret_error)
 {
-        int r = send_request(keeper, request, fd);
+        int r = send_request(keeper, request, fds);
 
         if (r == 0)
                 r = await_done(keeper, ret_error);
@@ -138,22 +135,34 @@ static int exchange(struct keeper *keeper, const struct keeper_packet *request, 
         return r;
 }
 
-static int learn_item(struct keeper *keeper, bool *ret_done)
+/* Takes those that fit; those that are taken are -1. */
+static int learn_items(struct keeper *keeper, const struct keeper_packet *items, int *fds)
 {
-        struct keeper_packet answer;
-        CLEANUP(fd_closep) int fd = -1;
+        int r = fd_table_reserve(&keeper->table, items->count);
+
+        for (uint32_t i = 0; r == 0 && i < items->count; i++) {
+                r = fd_table_put(&keeper->table, items->label[i], fds[i]);
+                if (r == 0)
+                        fds[i] = -1;
+        }
+        return r;
+}
+
+static int learn_next(struct keeper *keeper, bool *ret_done)
+{
+        int fds[PACKET_FDS_MAX];
+        union answer answer;
         int r;
 
-        r = receive(keeper, &answer, &fd);
+        r = receive(keeper, &answer, fds);
         if (r < 0)
                 return r;
-        if (answer.message == KEEPER_DONE) {
+        if (answer.packet.message == KEEPER_DONE) {
                 *ret_done = true;
-                return answer.error;
+                return answer.packet.error;
         }
-        r = fd_table_put(&keeper->table, answer.label, fd);
-        if (r == 0)
-                TAKE_FD(fd);
+        r = learn_items(keeper, &answer.packet, fds);
+        packet_close_fds(fds, answer.packet.count);
         return r;
 }
 
@@ -163,27 +172,39 @@ static int learn(struct keeper *keeper)
         bool done = false;
         int r;
 
-        r = make_request(&request, KEEPER_LIST, "");
-        if (r == 0)
-                r = send_request(keeper, &request, -1);
+        keeper_packet_begin(&request, KEEPER_LIST, 0);
+        r = send_request(keeper, &request, NULL);
         while (r == 0 && !done)
-                r = learn_item(keeper, &done);
+                r = learn_next(keeper, &done);
         return r;
+}
+
+/* As many of the table's entries from @first on as one packet has room for. */
+static int put_some(struct keeper *keeper, size_t first, size_t *ret_n)
+{
+        struct keeper_packet request;
+        int fds[KEEPER_BATCH_MAX];
+        int error = 0, r = 0;
+
+        keeper_packet_begin(&request, KEEPER_PUT, 0);
+        for (size_t i = first; r == 0 && i < keeper->table.n && request.count < KEEPER_BATCH_MAX;
+             i++) {
+                fds[request.count] = keeper->table.entries[i].fd;
+                r = add_label(&request, keeper->table.entries[i].label);
+        }
+        if (r == 0)
+                r = exchange(keeper, &request, fds, &error);
+        *ret_n = request.count;
+        return r < 0 ? r : error;
 }
 
 static int put_all(struct keeper *keeper)
 {
-        struct keeper_packet request;
-        int error = 0, r = 0;
+        int r = 0;
 
-        for (size_t i = 0; i < keeper->table.n && r == 0 && error == 0; i++) {
-                const struct fd_table_entry *entry = &keeper->table.entries[i];
-
-                r = make_request(&request, KEEPER_PUT, entry->label);
-                if (r == 0)
-                        r = exchange(keeper, &request, entry->fd, &error);
-        }
-        return r < 0 ? r : error;
+        for (size_t i = 0, n; r == 0 && i < keeper->table.n; i += n)
+                r = put_some(keeper, i, &n);
+        return r;
 }
 
 /* The loop sees nothing of an exchange; what it sees is a hang-up, or a keeper gone mad. */
@@ -250,15 +271,16 @@ int keeper_restore(struct keeper *keeper)
 }
 
 /* An exchange that is tried once more with a new keeper when the old one is gone. */
-static int exchange_surely(struct keeper *keeper, const struct keeper_packet *request, int fd)
+static int exchange_surely(struct keeper *keeper, const struct keeper_packet *request,
+                           const int *fds)
 {
         int error = 0, r;
 
-        r = exchange(keeper, request, fd, &error);
+        r = exchange(keeper, request, fds, &error);
         if (r < 0) {
                 r = keeper_restore(keeper);
                 if (r == 0)
-                        r = exchange(keeper, request, fd, &error);
+                        r = exchange(keeper, request, fds, &error);
         }
         return r < 0 ? r : error;
 }
@@ -311,43 +333,80 @@ struct keeper *keeper_free(struct keeper *keeper)
         return NULL;
 }
 
-int keeper_put(struct keeper *keeper, const char *label, int fd)
+/* Duplicates of @items in @fds, which has a -1 for each that could not be made. */
+static int duplicate(const struct keeper_item *items, size_t n, int *fds)
 {
-        CLEANUP(fd_closep) int copy = -1;
-        struct keeper_packet request;
-        int r;
+        int r = 0;
 
-        r = make_request(&request, KEEPER_PUT, label);
-        if (r < 0)
+        for (size_t i = 0; i < n; i++) {
+                fds[i] = r < 0 ? -1 : fcntl(items[i].fd, F_DUPFD_CLOEXEC, 3);
+                if (fds[i] < 0 && r == 0)
+                        r = -errno;
+        }
+        return r;
+}
+
+/* The table has room for them, and their labels are no longer than it takes: this cannot fail. */
+static void enter(struct keeper *keeper, const struct keeper_packet *request, int *fds)
+{
+        for (uint32_t i = 0; i < request->count; i++)
+                if (fd_table_put(&keeper->table, request->label[i], fds[i]) == 0)
+                        fds[i] = -1;
+}
+
+int keeper_put_batch(struct keeper *keeper, const struct keeper_item *items, size_t n)
+{
+        struct keeper_packet request;
+        int fds[KEEPER_BATCH_MAX];
+        int r = n <= KEEPER_BATCH_MAX ? 0 : -E2BIG;
+
+        keeper_packet_begin(&request, KEEPER_PUT, 0);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = add_label(&request, items[i].label);
+        if (r < 0 || n == 0)
                 return r;
 
-        copy = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-        if (copy < 0)
-                return -errno;
-        r = fd_table_reserve(&keeper->table);
+        r = duplicate(items, n, fds);
         if (r == 0)
-                r = exchange_surely(keeper, &request, copy);
+                r = fd_table_reserve(&keeper->table, n);
         if (r == 0)
-                r = fd_table_put(&keeper->table, label, copy);
+                r = exchange_surely(keeper, &request, fds);
         if (r == 0)
-                TAKE_FD(copy);
+                enter(keeper, &request, fds);
+        packet_close_fds(fds, n);
         return r;
+}
+
+int keeper_put(struct keeper *keeper, const char *label, int fd)
+{
+        return keeper_put_batch(keeper, &(struct keeper_item){ label, fd }, 1);
+}
+
+int keeper_drop_batch(struct keeper *keeper, const struct keeper_item *items, size_t n)
+{
+        struct keeper_packet request;
+        int r = n <= KEEPER_BATCH_MAX ? 0 : -E2BIG;
+
+        keeper_packet_begin(&request, KEEPER_DROP, 0);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                if (fd_table_find(&keeper->table, items[i].label) >= 0)
+                        r = add_label(&request, items[i].label);
+        if (r < 0 || request.count == 0)
+                return r;
+
+        r = exchange_surely(keeper, &request, NULL);
+        if (r < 0 && r != -ENOENT) /* -ENOENT: an answer was lost, and we asked again */
+                return r;
+        for (uint32_t i = 0; i < request.count; i++)
+                (void)fd_table_drop(&keeper->table, request.label[i]);
+        return 0;
 }
 
 int keeper_drop(struct keeper *keeper, const char *label)
 {
-        struct keeper_packet request;
-        int r;
-
         if (fd_table_find(&keeper->table, label) < 0)
                 return -ENOENT;
-
-        r = make_request(&request, KEEPER_DROP, label);
-        if (r == 0)
-                r = exchange_surely(keeper, &request, -1);
-        if (r == 0 || r == -ENOENT) /* -ENOENT: an answer was lost, and we asked again */
-                r = fd_table_drop(&keeper->table, label);
-        return r;
+        return keeper_drop_batch(keeper, &(struct keeper_item){ label, -1 }, 1);
 }
 
 int keeper_find(const struct keeper *keeper, const char *label)

@@ -59,6 +59,20 @@ int keeper_put(struct keeper *keeper, const char *label, int fd);
 /* keeper_drop() - forget @label. Errors: -ENOENT. */
 int keeper_drop(struct keeper *keeper, const char *label);
 
+/*
+ * keeper_put_batch(), keeper_drop_batch() - the same for up to KEEPER_BATCH_MAX at once, with one answer
+ *
+ * They are put all or none. Labels that are not there are not dropped, and that is no error; nor are the
+ * descriptors of @items looked at then. Errors: -E2BIG.
+ */
+struct keeper_item {
+        const char *label;
+        int fd;
+};
+
+int keeper_put_batch(struct keeper *keeper, const struct keeper_item *items, size_t n);
+int keeper_drop_batch(struct keeper *keeper, const struct keeper_item *items, size_t n);
+
 /* keeper_find() - the descriptor of @label, borrowed until the label is dropped; -1 for none. */
 int keeper_find(const struct keeper *keeper, const char *label);
 

@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/packet.h"
@@ -288,6 +290,140 @@ static void test_thousands_of_labels_come_back(void **state)
         finish(*state, keeper);
 }
 
+/* Batches. */
+
+struct batch {
+        char labels[KEEPER_BATCH_MAX + 1][32];
+        struct keeper_item items[KEEPER_BATCH_MAX + 1];
+};
+
+/* One more than fits, all of the same descriptor. */
+static void make_batch(struct batch *batch, const char *name, int fd)
+{
+        for (int i = 0; i <= KEEPER_BATCH_MAX; i++) {
+                snprintf(batch->labels[i], sizeof(batch->labels[i]), "%s/%d", name, i);
+                batch->items[i] = (struct keeper_item){ batch->labels[i], fd };
+        }
+}
+
+static void test_a_batch_is_kept_and_dropped_as_single_ones_are(void **state)
+{
+        CLEANUP(fd_closep) int fd = new_memfd("data");
+        struct keeper *keeper = new_client(*state);
+        struct batch batch;
+
+        make_batch(&batch, "memory", fd);
+        assert_int_equal(keeper_put_batch(keeper, batch.items, KEEPER_BATCH_MAX + 1), -E2BIG);
+        assert_int_equal(keeper_put_batch(keeper, batch.items, 0), 0);
+        assert_int_equal(keeper_count(keeper), 0);
+        assert_int_equal(keeper_put_batch(keeper, batch.items, KEEPER_BATCH_MAX), 0);
+        keeper_free(keeper);
+
+        keeper = new_client(*state);
+        assert_int_equal(keeper_count(keeper), KEEPER_BATCH_MAX);
+        assert_holds(keeper, "memory/0", "data");
+        assert_holds(keeper, "memory/63", "data");
+        put(keeper, "other", "other");
+        assert_int_equal(keeper_drop(keeper, "memory/7"), 0);
+        assert_int_equal(keeper_drop_batch(keeper, batch.items, KEEPER_BATCH_MAX + 1), -E2BIG);
+        assert_int_equal(keeper_drop_batch(keeper, batch.items, KEEPER_BATCH_MAX), 0);
+        assert_int_equal(keeper_drop_batch(keeper, batch.items, KEEPER_BATCH_MAX), 0);
+        keeper_free(keeper);
+
+        keeper = new_client(*state);
+        assert_int_equal(keeper_count(keeper), 1);
+        assert_holds(keeper, "other", "other");
+        finish(*state, keeper);
+}
+
+static void test_a_batch_that_cannot_be_kept_whole_is_not_kept(void **state)
+{
+        CLEANUP(fd_closep) int fd = new_memfd("data");
+        struct keeper *keeper = new_client(*state);
+        char label[KEEPER_LABEL_MAX + 1];
+        struct batch batch;
+
+        memset(label, 'x', sizeof(label) - 1);
+        label[sizeof(label) - 1] = '\0';
+        make_batch(&batch, "memory", fd);
+        batch.items[40].label = label;
+        assert_int_equal(keeper_put_batch(keeper, batch.items, KEEPER_BATCH_MAX), -ENAMETOOLONG);
+        batch.items[40] = (struct keeper_item){ "bad", -1 };
+        assert_int_equal(keeper_put_batch(keeper, batch.items, KEEPER_BATCH_MAX), -EBADF);
+        assert_int_equal(keeper_count(keeper), 0);
+        finish(*state, keeper); /* which ends only if the keeper has none either */
+}
+
+/*
+ * In a process of its own: nobody may raise that limit again, and a keeper has its client's. Returns the
+ * line of what went wrong, or 0.
+ */
+static int fill_keeper(const char *socket)
+{
+        const rlim_t n = PACKET_FDS_MAX + 16 + 100; /* the keeper's spare ones, and 100 labels */
+        struct batch first, second;
+        struct keeper *keeper;
+
+        make_batch(&first, "first", STDERR_FILENO);
+        make_batch(&second, "second", STDERR_FILENO);
+        if (setrlimit(RLIMIT_NOFILE, &(struct rlimit){ n, n }) < 0 ||
+            keeper_new(&keeper, NULL, socket, getenv("TEST_KEEPER"), NULL, NULL) < 0)
+                return __LINE__;
+        if (keeper_put_batch(keeper, first.items, KEEPER_BATCH_MAX) != 0)
+                return __LINE__;
+        if (keeper_put_batch(keeper, second.items, KEEPER_BATCH_MAX) != -EMFILE ||
+            keeper_count(keeper) != KEEPER_BATCH_MAX)
+                return __LINE__;
+        if (keeper_put_batch(keeper, second.items, 36) != 0 ||
+            keeper_drop_batch(keeper, second.items, 36) != 0)
+                return __LINE__;
+        keeper_free(keeper);
+        return 0;
+}
+
+static void test_a_full_keeper_takes_nothing_of_a_batch(void **state)
+{
+        struct fixture *fixture = *state;
+        struct keeper *keeper;
+        int status = -1;
+        pid_t child = fork();
+
+        if (child == 0) {
+                int line = fill_keeper(fixture->socket);
+
+                if (line)
+                        fprintf(stderr, "line %d\n", line);
+                _exit(line ? 1 : 0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+        keeper = new_client(fixture);
+        assert_int_equal(keeper_count(keeper), KEEPER_BATCH_MAX);
+        assert_true(keeper_find(keeper, "first/63") >= 0);
+        finish(fixture, keeper);
+}
+
+static void test_a_batch_whose_keeper_was_killed_goes_to_the_next_one_with_all_before(void **state)
+{
+        CLEANUP(fd_closep) int fd = new_memfd("data");
+        struct keeper *keeper = new_client(*state);
+        struct batch batches[3];
+
+        for (int i = 0; i < 3; i++) {
+                make_batch(&batches[i], i == 0 ? "a" : i == 1 ? "b" : "c", fd);
+                assert_int_equal(keeper_put_batch(keeper, batches[i].items, KEEPER_BATCH_MAX), 0);
+                kill_keeper(keeper);
+        }
+        assert_int_equal(keeper_drop_batch(keeper, batches[1].items, KEEPER_BATCH_MAX), 0);
+        keeper_free(keeper);
+
+        keeper = new_client(*state);
+        assert_int_equal(keeper_count(keeper), 2 * KEEPER_BATCH_MAX);
+        assert_holds(keeper, "a/63", "data");
+        assert_holds(keeper, "c/0", "data");
+        finish(*state, keeper);
+}
+
 /* A client that does not keep to the protocol. */
 static int new_raw_client(const struct fixture *fixture, int flags)
 {
@@ -308,38 +444,57 @@ static void assert_hung_up(int fd)
         assert_true(read(fd, &byte, 1) <= 0);
 }
 
+static struct keeper_packet make_packet(enum keeper_message message, const char *label,
+                                        uint32_t count)
+{
+        struct keeper_packet packet = { 0 };
+
+        keeper_packet_begin(&packet, message, 0);
+        packet.count = count;
+        for (uint32_t i = 0; i < count && i < KEEPER_BATCH_MAX; i++)
+                strcpy(packet.label[i], label);
+        return packet;
+}
+
 static void test_garbage_ends_the_connection_and_nothing_else(void **state)
 {
-        static const struct keeper_packet good = { .magic = KEEPER_WIRE_MAGIC,
-                                                   .version = KEEPER_WIRE_VERSION,
-                                                   .message = KEEPER_DROP,
-                                                   .label = "a" };
-        struct keeper_packet bad[8];
-        int n_fds[8] = { 0, 0, 0, 0, 1, 0, 2, 0 };
+        static const int some_fds[2] = { STDERR_FILENO, STDERR_FILENO };
+        struct {
+                struct keeper_packet packet;
+                size_t n_fds;
+                size_t more; /* bytes than its labels need */
+        } bad[] = {
+                { make_packet(KEEPER_DROP, "a", 1), 0, 0 }, /* its magic is spoilt below, */
+                { make_packet(KEEPER_DROP, "a", 1), 0, 0 }, /* its version, */
+                { make_packet(KEEPER_DROP, "a", 1), 0, 0 }, /* and the end of its label */
+                { make_packet(77, "a", 1), 0, 0 },
+                { make_packet(KEEPER_DONE, "a", 1), 0, 0 },
+                { make_packet(KEEPER_PUT, "a", 1), 0, 0 }, /* without a descriptor */
+                { make_packet(KEEPER_PUT, "a", 1), 2, 0 },
+                { make_packet(KEEPER_PUT, "a", 3), 2, 0 },
+                { make_packet(KEEPER_PUT, "a", 0), 0, 0 },
+                { make_packet(KEEPER_DROP, "a", 1), 1, 0 },
+                { make_packet(KEEPER_DROP, "a", 0), 0, 0 },
+                { make_packet(KEEPER_LIST, "", 0), 1, 0 },
+                { make_packet(KEEPER_LIST, "", 1), 0, 0 },
+                { make_packet(KEEPER_DROP, "a", 1), 0, 1 },
+                { make_packet(KEEPER_DROP, "a", 1), 0, (size_t)-1 },
+                { make_packet(KEEPER_DROP, "a", KEEPER_BATCH_MAX + 1), 0,
+                  (size_t)-KEEPER_LABEL_MAX },
+        };
         struct fixture *fixture = *state;
         struct keeper *keeper = new_client(fixture);
 
-        for (size_t i = 0; i < 8; i++)
-                bad[i] = good;
-        bad[0].magic++;
-        bad[1].version++;
-        bad[2].message = 77;
-        bad[3].message = KEEPER_PUT; /* without a descriptor */
-        bad[4].message = KEEPER_LIST;
-        memset(bad[5].label, 'a', sizeof(bad[5].label)); /* without an end */
-        bad[6].message = KEEPER_PUT;
-        bad[7].message = KEEPER_DONE;
-
+        bad[0].packet.magic++;
+        bad[1].packet.version++;
+        memset(bad[2].packet.label[0], 'a', KEEPER_LABEL_MAX);
         put(keeper, "a", "one");
         keeper_free(keeper);
-        for (size_t i = 0; i < 9; i++) {
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
                 CLEANUP(fd_closep) int fd = new_raw_client(fixture, 0);
-                static const int some_fds[2] = { STDERR_FILENO, STDERR_FILENO };
+                size_t size = keeper_packet_size(bad[i].packet.count) + bad[i].more;
 
-                if (i < 8)
-                        packet_send(fd, &bad[i], sizeof(bad[i]), some_fds, (size_t)n_fds[i]);
-                else
-                        packet_send(fd, &good, sizeof(good) - 1, NULL, 0);
+                assert_int_equal(packet_send(fd, &bad[i].packet, size, some_fds, bad[i].n_fds), 0);
                 assert_hung_up(fd);
         }
 
@@ -351,9 +506,7 @@ static void test_garbage_ends_the_connection_and_nothing_else(void **state)
 
 static void test_a_client_that_never_reads_cannot_hold_up_the_next_one(void **state)
 {
-        static const struct keeper_packet list = { .magic = KEEPER_WIRE_MAGIC,
-                                                   .version = KEEPER_WIRE_VERSION,
-                                                   .message = KEEPER_LIST };
+        const struct keeper_packet list = make_packet(KEEPER_LIST, "", 0);
         struct fixture *fixture = *state;
         struct keeper *keeper = new_client(fixture);
         CLEANUP(fd_closep) int flood = -1;
@@ -367,7 +520,7 @@ static void test_a_client_that_never_reads_cannot_hold_up_the_next_one(void **st
         keeper_free(keeper);
 
         flood = new_raw_client(fixture, SOCK_NONBLOCK);
-        while (packet_send(flood, &list, sizeof(list), NULL, 0) == 0)
+        while (packet_send(flood, &list, keeper_packet_size(0), NULL, 0) == 0)
                 ;
         keeper = new_client(fixture);
         assert_int_equal(keeper_count(keeper), 500);
@@ -386,6 +539,10 @@ int main(void)
                 TEST(test_a_killed_keeper_is_replaced_and_gets_everything_again),
                 TEST(test_put_and_drop_after_a_kill_need_nobody_to_restore_first),
                 TEST(test_thousands_of_labels_come_back),
+                TEST(test_a_batch_is_kept_and_dropped_as_single_ones_are),
+                TEST(test_a_batch_that_cannot_be_kept_whole_is_not_kept),
+                TEST(test_a_full_keeper_takes_nothing_of_a_batch),
+                TEST(test_a_batch_whose_keeper_was_killed_goes_to_the_next_one_with_all_before),
                 TEST(test_garbage_ends_the_connection_and_nothing_else),
                 TEST(test_a_client_that_never_reads_cannot_hold_up_the_next_one),
         };

@@ -168,21 +168,24 @@ class Gate(Packets):
 class Keeper(Packets):
     """What a manager says to the keeper."""
 
-    MAGIC, VERSION = 0x5045454B, 1
-    PUT, DROP, LIST, DONE, ITEM = range(1, 6)
-    FORMAT = "<IHHiI120s"
+    MAGIC, VERSION = 0x5045454B, 2
+    PUT, DROP, LIST, DONE, ITEMS = range(1, 6)
+    HEADER = struct.Struct("<IHHiI")
+    LABEL = 120
 
     def labels(self):
         """The labels of all that it holds."""
         found = []
-        self.send(struct.pack(self.FORMAT, self.MAGIC, self.VERSION, self.LIST, 0, 0, b""))
+        self.send(self.HEADER.pack(self.MAGIC, self.VERSION, self.LIST, 0, 0))
         while True:
             data, fds = self.receive()
             for fd in fds:
                 os.close(fd)
             if not data:
                 raise ConnectionError("the keeper hung up")
-            _, _, message, _, _, label = struct.unpack(self.FORMAT, data)
+            _, _, message, _, count = self.HEADER.unpack_from(data)
             if message == self.DONE:
                 return sorted(found)
-            found.append(label.split(b"\0")[0].decode())
+            for i in range(count):
+                label = data[self.HEADER.size + i * self.LABEL:][:self.LABEL]
+                found.append(label.split(b"\0")[0].decode())
