@@ -8,13 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "base/descriptors.h"
 #include "manager/control.h"
 #include "manager/custody.h"
 #include "manager/driver-path.h"
@@ -70,17 +70,6 @@ static int make_directory(const char *path, mode_t mode, struct failure *failure
                 return check_directory(path, failure);
         return failure_set(failure, -errno, "Failed", "make it, or choose another directory",
                            "cannot make %.200s: %s", path, strerror(errno));
-}
-
-/* Every exported piece of device memory is a descriptor. */
-static void raise_descriptor_limit(void)
-{
-        struct rlimit limit;
-
-        if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
-                return;
-        limit.rlim_cur = limit.rlim_max;
-        (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
 static int find_driver(struct manager *manager, struct failure *failure)
@@ -142,7 +131,7 @@ static int set_up_surroundings(struct manager *manager, struct failure *failure)
                 r = run_lock_take(manager->options->run_directory, &manager->lock, failure);
         if (r < 0)
                 return r;
-        raise_descriptor_limit();
+        descriptors_make_room(); /* every exported piece of device memory is one */
         return set_paths(manager, failure);
 }
 

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/descriptors.h"
 #include "base/fault.h"
 #include "base/packet.h"
 #include "mover/answer.h"
@@ -418,6 +419,7 @@ int main(int argc, char **argv)
         if (argc != 2)
                 return usage();
 
+        descriptors_make_room();
         r = driver_load();
         if (strcmp(argv[1], "--probe") == 0) {
                 if (r == 0)

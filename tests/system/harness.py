@@ -200,6 +200,11 @@ class Host:
     def movers(self):
         return self.children("vgpu-mover")
 
+    @staticmethod
+    def room_for_descriptors(pid):
+        """How many the kernel has made room for."""
+        return int(pathlib.Path(f"/proc/{pid}/status").read_text().split("FDSize:")[1].split()[0])
+
     # paused fault points
 
     def wait_paused(self, point):

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Suspend, resume and migrate: real guests, gates and movers on the simulated GPUs."""
 import os
+import resource
 import signal
 import unittest
 
@@ -43,6 +44,14 @@ class Operations(unittest.TestCase):
         host.wait_state("train", "idle")
         self.assertEqual(self.used(), [0, 0])
         until(lambda: host.call("GetInfo")["pool"]["used"] == 0, "the pool to be empty")
+
+    def test_a_mover_has_room_for_the_descriptors_of_large_guests(self):
+        self.host.guest("train", "--size", "16M")
+        self.host.call("SuspendVgpu", name="train")
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        self.assertTrue(self.host.movers())
+        for pid in self.host.movers():
+            self.assertGreaterEqual(self.host.room_for_descriptors(pid), min(limit, 65536))
 
     def test_several_processes_and_threads(self):
         guests = [self.host.guest("train", "--size", "16M", "--threads", "3") for _ in range(3)]

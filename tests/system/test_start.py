@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starting vgpud: what it needs, what it finds, and what it says when something is in the way."""
 import os
+import resource
 import socket
 import sqlite3
 import subprocess
@@ -57,6 +58,13 @@ class Start(unittest.TestCase):
                                     text=True, timeout=PATIENCE)
             self.assertEqual(result.returncode, 2)
             self.assertIn(word, result.stderr)
+
+    def test_there_is_room_for_the_descriptors_of_large_guests(self):
+        """Where the kernel makes it later, all of vgpud waits for that."""
+        self.host.start()
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        self.assertGreaterEqual(self.host.room_for_descriptors(self.host.manager.pid),
+                                min(limit, 65536))
 
     def test_a_damaged_database_stays_where_it_is(self):
         self.host.start()
