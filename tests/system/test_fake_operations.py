@@ -29,7 +29,7 @@ class Operations(unittest.TestCase):
             guest.wait_for("opened")
             self.assertTrue(guest.is_intact())
         self.assertEqual(host.vgpu("train")["device"], 1)
-        self.assertEqual(host.call("GetInfo")["pool"]["used"], 0)
+        until(lambda: host.call("GetInfo")["pool"]["used"] == 0, "the pool to be empty")
 
         report = host.call("MigrateVgpu", name="train", device="0")
         self.assertEqual(report["from_device"], 1)
