@@ -22,9 +22,14 @@ struct member {
 
 unsigned int crew_get_size(void)
 {
-        long n = sysconf(_SC_NPROCESSORS_ONLN);
+        static unsigned int size; /* processors come and go; buffers of members are made once */
+        long n;
 
-        return n < 1 ? 1 : n > CREW_MAX ? CREW_MAX : (unsigned int)n;
+        if (size > 0)
+                return size;
+        n = sysconf(_SC_NPROCESSORS_ONLN);
+        size = n < 1 ? 1 : n > CREW_MAX ? CREW_MAX : (unsigned int)n;
+        return size;
 }
 
 static void *work(void *data)

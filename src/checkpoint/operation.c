@@ -81,6 +81,9 @@ static int read_ranges(struct operation *operation, bool can_add)
                 part = find_part(operation, (unsigned int)device, can_add);
                 if (part < 0)
                         return refuse(operation, "there is memory on a device that has no part");
+                for (size_t k = 0; k < operation->n_ranges; k++)
+                        if (operation->range[k].part == (unsigned int)part)
+                                return refuse(operation, "the driver maps a device in two pieces");
                 operation->range[operation->n_ranges++] =
                         (struct transfer_range){ data->devPtr, data->size, (unsigned int)device,
                                                  (unsigned int)part };
@@ -273,6 +276,8 @@ static CUresult finish_checkpoint(struct operation *operation, int r)
 
         if (r == 0 && state == CU_PROCESS_STATE_CHECKPOINTED)
                 return operation->is_rescued ? CUDA_ERROR_UNKNOWN : code;
+        if (r == 0 && state != CU_PROCESS_STATE_LOCKED && state != CU_PROCESS_STATE_FAILED)
+                return code; /* who knows what it has done: what is stored may yet be needed */
         if (state != CU_PROCESS_STATE_LOCKED)
                 return lose(operation, "stored", r < 0 ? CUDA_SUCCESS : code);
         store_remove(store_of(operation)); /* the process has never lost it */
@@ -320,8 +325,7 @@ static CUresult fall_back(const struct operation *operation, CUresult code)
             read_state(operation) != CU_PROCESS_STATE_LOCKED)
                 return code;
         process->storage = VGPU_CHECKPOINT_STORAGE_DRIVER;
-        process->storage_reason = code == CUDA_ERROR_INVALID_CONTEXT ? CHECKPOINT_REASON_CONTEXT
-                                                                     : CHECKPOINT_REASON_REFUSED;
+        process->storage_reason = CHECKPOINT_REASON_REFUSED;
         return begin_checkpoint(process->pid, NULL);
 }
 

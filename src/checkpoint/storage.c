@@ -3,6 +3,7 @@
 
 #include "checkpoint/storage.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +34,8 @@ static bool is_stale(const struct store *store, int state)
 {
         if (store->state == STORE_LOST)
                 return state == CU_PROCESS_STATE_RUNNING;
-        return state == CU_PROCESS_STATE_RUNNING || state == CU_PROCESS_STATE_LOCKED;
+        return state == CU_PROCESS_STATE_RUNNING || state == CU_PROCESS_STATE_LOCKED ||
+               state == CU_PROCESS_STATE_FAILED;
 }
 
 /* Under the lock: others may have checkpointed it since its state was read, and this is what they stored. */
@@ -63,19 +65,43 @@ void storage_look(struct job *job, int i)
                 process->storage = store.place;
 }
 
+static bool is_where_it_shall_be(const struct checkpoint_wire_request *request,
+                                 const struct store *store)
+{
+        size_t length = strlen(request->directory);
+
+        switch (request->storage) {
+        case CHECKPOINT_STORAGE_AUTO:
+                return true;
+        case CHECKPOINT_STORAGE_DRIVER:
+                return store->state != STORE_SAVED;
+        case CHECKPOINT_STORAGE_MEMORY:
+                return store->state == STORE_SAVED &&
+                       store->place == VGPU_CHECKPOINT_STORAGE_MEMORY;
+        default:
+                return store->state == STORE_SAVED &&
+                       store->place == VGPU_CHECKPOINT_STORAGE_DIRECTORY &&
+                       strncmp(store->path, request->directory, length) == 0 &&
+                       strchr(store->path + length, '/') == strrchr(store->path, '/');
+        }
+}
+
 int storage_check_kept(struct job *job, int i)
 {
         const struct checkpoint_wire_process *process = &job->answer.process[i];
+        struct store store;
 
-        if (process->state != CU_PROCESS_STATE_CHECKPOINTED ||
-            process->storage < VGPU_CHECKPOINT_STORAGE_MEMORY ||
-            job->request->storage != CHECKPOINT_STORAGE_DRIVER)
+        if (process->state != CU_PROCESS_STATE_CHECKPOINTED)
+                return 0;
+        store_find(&store, process->pid);
+        if (is_where_it_shall_be(job->request, &store))
                 return 0;
         return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
                         "resume it first",
-                        "process %d is checkpointed already, and its device memory is not in the "
-                        "process but stored elsewhere",
-                        process->pid);
+                        "process %d is checkpointed already, and its device memory is not where it "
+                        "shall be, but %s%.300s",
+                        process->pid, store.state == STORE_SAVED ? "in " : "with the driver",
+                        store.state == STORE_SAVED ? store.path : "");
 }
 
 int storage_check_lost(struct job *job, int i)
@@ -173,6 +199,7 @@ static int do_without(struct job *job, int i, enum checkpoint_storage_reason rea
                 [CHECKPOINT_REASON_CONTEXT] = VGPU_CHECKPOINT_ERROR_NO_ROOM,
                 [CHECKPOINT_REASON_ROOM] = VGPU_CHECKPOINT_ERROR_NO_ROOM,
                 [CHECKPOINT_REASON_REFUSED] = VGPU_CHECKPOINT_ERROR_DRIVER_FAILED,
+                [CHECKPOINT_REASON_PLACE] = VGPU_CHECKPOINT_ERROR_FAILED,
         };
         struct checkpoint_wire_process *process = &job->answer.process[i];
 
@@ -195,6 +222,11 @@ static bool is_in_job(int pid)
 
         free(environment);
         return answer;
+}
+
+static bool is_lack_of_room(int error)
+{
+        return error == -ENOSPC || error == -EDQUOT || error == -EFBIG || error == -ENOMEM;
 }
 
 /* What is undone goes back the way it came. */
@@ -227,12 +259,23 @@ int storage_prepare(struct job *job, int i)
         if (code == CUDA_SUCCESS)
                 code = transfer_prepare();
         if (code != CUDA_SUCCESS)
-                return do_without(job, i, CHECKPOINT_REASON_CONTEXT, driver_error_name(code));
+                return do_without(job, i,
+                                  code == CUDA_ERROR_OUT_OF_MEMORY ? CHECKPOINT_REASON_CONTEXT
+                                                                   : CHECKPOINT_REASON_REFUSED,
+                                  driver_error_name(code));
         r = make_store(job, i, &bound);
+        if (r == -EBUSY)
+                return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
+                                "try again when that has ended",
+                                "somebody else stores the device memory of process %d just now",
+                                process->pid);
         if (r < 0) {
                 snprintf(detail, sizeof(detail), "%s, %s", size_format(size, bound.sum),
                          strerrordesc_np(-r));
-                return do_without(job, i, CHECKPOINT_REASON_ROOM, detail);
+                return do_without(job, i,
+                                  is_lack_of_room(r) ? CHECKPOINT_REASON_ROOM
+                                                     : CHECKPOINT_REASON_PLACE,
+                                  detail);
         }
         process->storage = job->store[i].place;
         process->storage_reason = CHECKPOINT_REASON_NONE;
@@ -279,6 +322,14 @@ int storage_prepare_restore(struct job *job, int i)
         if (store->directory < 0)
                 store_find(store, process->pid);
         process->storage = VGPU_CHECKPOINT_STORAGE_DRIVER;
+        if (store->state == STORE_NONE && !(job->request->flags & CHECKPOINT_FORCED) &&
+            store_is_unknown(process->pid, problem))
+                return job_fail(job, i, VGPU_CHECKPOINT_ERROR_STORAGE, "", CUDA_SUCCESS,
+                                "be the user who did that, with the same OPENVGPU_RUN or "
+                                "XDG_RUNTIME_DIR; --force leaves it to the driver",
+                                "the device memory of process %d was stored in %.200s by somebody "
+                                "with another run directory",
+                                process->pid, problem);
         if (store->state != STORE_SAVED)
                 return 0;
         process->storage = store->place;

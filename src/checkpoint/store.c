@@ -25,6 +25,8 @@
 #include "checkpoint/store-note.h"
 
 #define GENERATION_FILE  "generation"
+#define DIRECTORY_PREFIX "openvgpu-"
+#define MEMORY_FOLDER    "/dev/shm"
 #define SEGMENT_NAME_MAX (DEVICE_UUID_MAX + 24)
 
 DEFINE_CLEANUP(DIR *, closedir);
@@ -67,8 +69,10 @@ static int find_memory(char *base, uint64_t bytes)
 
         if (get_available_memory() < bytes)
                 return -ENOSPC;
-        if (can_hold("/dev/shm", bytes))
-                return paths_join(base, "/dev", "shm");
+        if (can_hold(MEMORY_FOLDER, bytes)) {
+                strcpy(base, MEMORY_FOLDER);
+                return 0;
+        }
         if (paths_run(run) == 0 && can_hold(run, bytes))
                 return paths_join(base, run, "checkpoint");
         return -ENOSPC;
@@ -158,15 +162,19 @@ static int open_directory(struct store *store)
 /* A name that is taken belongs to a former try of the same process, or to another one of now: -EBUSY. */
 static int make_directory(struct store *store)
 {
+        bool is_new = mkdir(store->path, 0700) == 0;
         int r;
 
-        if (mkdir(store->path, 0700) < 0 && errno != EEXIST)
+        if (!is_new && errno != EEXIST)
                 return -errno;
         r = open_directory(store);
-        if (r < 0)
-                store->directory = fd_close(store->directory);
-        else
+        if (r == 0) {
                 remove_files(store->directory);
+                return 0;
+        }
+        store->directory = fd_close(store->directory);
+        if (is_new)
+                (void)rmdir(store->path);
         return r;
 }
 
@@ -181,7 +189,7 @@ static int choose_path(struct store *store, int pid, const char *base, uint64_t 
                 r = -ENOSPC;
         if (r < 0)
                 return r;
-        snprintf(full, sizeof(full), "openvgpu-%s", name);
+        snprintf(full, sizeof(full), DIRECTORY_PREFIX "%s", name);
         return paths_join(store->path, base ? base : memory, full);
 }
 
@@ -275,8 +283,11 @@ static void reserve_segment(void *data, size_t segment, unsigned int member)
         if (atomic_load(&reservation->error))
                 return;
         fd = store_open_segment(reservation->store, reservation->part, segment, true, false);
-        r = fd < 0 ? fd
-                   : -posix_fallocate(fd, 0, (off_t)min(STORE_SEGMENT, reservation->bytes - begin));
+        do /* a freezer interrupts it, too */
+                r = fd < 0 ? fd
+                           : -posix_fallocate(
+                                     fd, 0, (off_t)min(STORE_SEGMENT, reservation->bytes - begin));
+        while (r == -EINTR);
         if (r < 0)
                 atomic_store(&reservation->error, r);
 }
@@ -446,6 +457,19 @@ void store_find(struct store *store, int pid)
         *store = STORE_INIT;
         if (note_path(path, pid, STORE_NOTE_SUFFIX, false) == 0)
                 (void)store_note_read(store, path);
+}
+
+bool store_is_unknown(int pid, char *ret_path)
+{
+        char name[NOTE_NAME_MAX], process[32];
+        struct stat status, owner;
+
+        snprintf(process, sizeof(process), "/proc/%d", pid);
+        if (note_name(name, pid) < 0 || stat(process, &owner) < 0)
+                return false;
+        snprintf(ret_path, PATHS_MAX, MEMORY_FOLDER "/" DIRECTORY_PREFIX "%s", name);
+        return lstat(ret_path, &status) == 0 && S_ISDIR(status.st_mode) &&
+               (status.st_uid == owner.st_uid || status.st_uid == 0 || status.st_uid == geteuid());
 }
 
 static void sweep_one(const char *path)

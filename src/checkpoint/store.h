@@ -86,6 +86,12 @@ void store_lose(struct store *store, int pid);
 /* store_deinit() - let go of it; what is in it stays. */
 void store_deinit(struct store *store);
 
+/*
+ * store_is_unknown() - is there one of process @pid in memory, by its owner, root or ourselves, of which
+ * no note of ours tells? Then its path goes to @ret_path, of PATHS_MAX bytes.
+ */
+bool store_is_unknown(int pid, char *ret_path);
+
 /* store_take() - lock what store_find() has found, if there is anything. Errors: -EBUSY: somebody has. */
 int store_take(struct store *store);
 

@@ -256,6 +256,10 @@ static void run_task(void *data, size_t task, unsigned int member)
                 return;
         }
         copy_segment(&segment);
+        /* What waits in the page cache may still fail: now it can be told, at a restore it is too late. */
+        if (is_out && transfer->store->place == VGPU_CHECKPOINT_STORAGE_DIRECTORY &&
+            !has_failed(transfer) && fdatasync(segment.fd) < 0)
+                (void)fail_segment(&segment, -errno);
         fd_close(segment.fd);
 }
 

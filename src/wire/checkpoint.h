@@ -61,6 +61,7 @@ enum checkpoint_storage_reason {
         CHECKPOINT_REASON_CONTEXT,
         CHECKPOINT_REASON_ROOM,
         CHECKPOINT_REASON_REFUSED,
+        CHECKPOINT_REASON_PLACE,
 };
 
 static inline const char *checkpoint_storage_reason_text(uint32_t reason)
@@ -74,6 +75,7 @@ static inline const char *checkpoint_storage_reason_text(uint32_t reason)
                 [CHECKPOINT_REASON_CONTEXT] = "a device has no room for a context of the helper",
                 [CHECKPOINT_REASON_ROOM] = "there is no room for all of its device memory",
                 [CHECKPOINT_REASON_REFUSED] = "the driver refused custom storage",
+                [CHECKPOINT_REASON_PLACE] = "nothing can be written where it would go",
         };
 
         return reason < sizeof(texts) / sizeof(texts[0]) ? texts[reason] : "";

@@ -62,6 +62,12 @@ static void assert_stays_lost(void)
                                     VGPU_CHECKPOINT_ERROR_LOST);
 }
 
+/* Nobody knows what the driver has done: then what is stored is kept, until it says that it has failed. */
+static bool is_unknown(size_t i)
+{
+        return !losses[i].is_resume && strstr(losses[i].fail, "cuCheckpointOperationComplete");
+}
+
 static void test_after_the_mapping_a_failure_costs_the_process(void **state)
 {
         (void)state;
@@ -88,7 +94,8 @@ static void test_after_the_mapping_a_failure_costs_the_process(void **state)
                 assert_false(error->is_undone);
                 assert_int_equal(error->pid, target.pid);
                 failing = vgpu_checkpoint_free(failing);
-                assert_int_equal(storage_count(MEMORY_FOLDER, target.pid, NULL, 0), 0);
+                if (!is_unknown(i))
+                        assert_int_equal(storage_count(MEMORY_FOLDER, target.pid, NULL, 0), 0);
                 assert_stays_lost();
                 assert_int_equal(guest_kill(&target), 128 + SIGKILL);
         }
@@ -274,6 +281,10 @@ static void test_a_store_that_is_not_whole_is_refused_before_the_driver_is_asked
         assert_int_equal(rename(path, away), 0);
         assert_refused(checkpoint, "No such file or directory");
         assert_int_equal(rename(away, path), 0);
+
+        assert_int_equal(chmod(path, 0750), 0);
+        assert_refused(checkpoint, "not permitted");
+        assert_int_equal(chmod(path, 0700), 0);
 
         find_segment(path, segment, sizeof(segment));
         rename_file(path, segment, "elsewhere");

@@ -57,8 +57,10 @@ static void test_what_cannot_be_storage_is_refused(void **state)
 {
         static const char *const wrong[] = { "disk", "", "/nonexistent/", "/dev/null" };
         CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
+        char folder[128];
         (void)state;
 
+        storage_get_folder(folder, sizeof(folder));
         start(work);
         checkpoint = fixture_new(target.pid);
         for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
@@ -67,11 +69,21 @@ static void test_what_cannot_be_storage_is_refused(void **state)
         assert_done(checkpoint, storage_suspend(checkpoint, "memory"));
         (void)assert_failed(checkpoint, storage_suspend(checkpoint, "driver"),
                             VGPU_CHECKPOINT_ERROR_WRONG_STATE);
+        (void)assert_failed(checkpoint, storage_suspend(checkpoint, folder),
+                            VGPU_CHECKPOINT_ERROR_WRONG_STATE);
         assert_done(checkpoint, storage_suspend(checkpoint, "auto")); /* it is already */
+        assert_done(checkpoint, storage_suspend(checkpoint, "memory"));
         assert_done(checkpoint, vgpu_checkpoint_resume(checkpoint, NULL));
         assert_done(checkpoint, storage_suspend(checkpoint, "driver"));
         assert_stored(checkpoint, VGPU_CHECKPOINT_STORAGE_DRIVER, "");
         assert_nothing_stored(target.pid);
+        (void)assert_failed(checkpoint, storage_suspend(checkpoint, "memory"),
+                            VGPU_CHECKPOINT_ERROR_WRONG_STATE);
+        assert_done(checkpoint, vgpu_checkpoint_resume(checkpoint, NULL));
+        assert_done(checkpoint, storage_suspend(checkpoint, folder));
+        assert_done(checkpoint, storage_suspend(checkpoint, folder));
+        (void)assert_failed(checkpoint, storage_suspend(checkpoint, test_directory),
+                            VGPU_CHECKPOINT_ERROR_WRONG_STATE);
         assert_done(checkpoint, vgpu_checkpoint_resume(checkpoint, NULL));
         (void)let_work();
         end();
@@ -178,7 +190,9 @@ static const struct {
         { "cuCheckpointProcessCheckpoint@1=801", "", "the driver refused",
           VGPU_CHECKPOINT_ERROR_NOT_SUPPORTED },
         { "cuCheckpointProcessCheckpoint@1=201,cuCheckpointProcessCheckpoint@2=201", "",
-          "a device has no room", VGPU_CHECKPOINT_ERROR_DRIVER_FAILED },
+          "the driver refused", VGPU_CHECKPOINT_ERROR_DRIVER_FAILED },
+        { "cuDevicePrimaryCtxRetain@1=46", "", "the driver refused",
+          VGPU_CHECKPOINT_ERROR_DRIVER_FAILED },
 };
 
 static void test_before_the_mapping_there_is_the_drivers_way(void **state)
@@ -389,6 +403,45 @@ static void test_what_a_dead_process_has_left_is_swept(void **state)
         end();
 }
 
+/* The note is with another run directory, or another user's: the driver is not asked to do without. */
+static void test_what_nobody_here_has_noted_is_left_alone(void **state)
+{
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *other = NULL;
+        char folder[128], path[320], away[400];
+        (void)state;
+
+        start(work);
+        checkpoint = fixture_new(target.pid);
+        other = fixture_new(target.pid);
+        assert_done(checkpoint, vgpu_checkpoint_suspend(checkpoint, NULL));
+        storage_get_folder(folder, sizeof(folder));
+        (void)setenv("OPENVGPU_RUN", folder, 1); /* of @other's helper */
+        assert_non_null(strstr(assert_failed(other, vgpu_checkpoint_resume(other, NULL),
+                                             VGPU_CHECKPOINT_ERROR_STORAGE)
+                                       ->message,
+                               "another run directory"));
+        (void)setenv("OPENVGPU_RUN", test_directory, 1);
+        assert_state(checkpoint, VGPU_CHECKPOINT_STATE_CHECKPOINTED);
+        assert_int_equal(storage_count(MEMORY_FOLDER, target.pid, path, sizeof(path)), 1);
+
+        /* What belongs to a stranger says nothing. */
+        if (geteuid() == 0) {
+                assert_int_equal(chown(path, 65534, 65534), 0);
+                (void)assert_failed(other, vgpu_checkpoint_resume(other, NULL),
+                                    VGPU_CHECKPOINT_ERROR_INVALID);
+                assert_int_equal(chown(path, 0, 0), 0);
+        }
+        (void)snprintf(away, sizeof(away), "%s-away", path);
+        assert_int_equal(rename(path, away), 0);
+        (void)assert_failed(other, vgpu_checkpoint_resume(other, NULL),
+                            VGPU_CHECKPOINT_ERROR_INVALID);
+        assert_int_equal(rename(away, path), 0);
+        assert_done(checkpoint, vgpu_checkpoint_resume(checkpoint, NULL));
+        (void)let_work();
+        end();
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -404,6 +457,7 @@ int main(void)
                 cmocka_unit_test(test_room_is_found_out_before_and_grows),
                 cmocka_unit_test(test_all_of_a_group_or_none),
                 cmocka_unit_test(test_what_a_dead_process_has_left_is_swept),
+                cmocka_unit_test(test_what_nobody_here_has_noted_is_left_alone),
         };
         int failed;
 
