@@ -233,16 +233,6 @@ static void make_up_name(struct manager *manager, char name[STORE_NAME_MAX])
         while (has_name(manager, name));
 }
 
-static size_t count_instances(const struct manager *manager)
-{
-        const struct instance *instance;
-        size_t n = 0;
-
-        list_for_each(instance, &manager->instances, link)
-                n++;
-        return n;
-}
-
 /* What the gate takes from the device at once: less is of no use, but is "40" without its G. */
 #define FRAME_BUFFER_MIN (2 * MIB)
 
@@ -271,9 +261,6 @@ static int check_request(struct manager *manager, const struct instance_request 
                 r = failure_set(failure, -EEXIST, "VgpuExists",
                                 "choose another name, or vgpu rm that one",
                                 "there is a vGPU '%s' already", request->name);
-        if (r == 0 && count_instances(manager) == BOARD_INSTANCES_MAX)
-                r = failure_set(failure, -EMFILE, "NoRoom", "remove one that is not needed",
-                                "there are %d vGPUs already", BOARD_INSTANCES_MAX);
         if (r == 0)
                 r = policy_check_limits(manager, request->owner, request->frame_buffer, failure);
         if (r == 0)

@@ -44,16 +44,21 @@ int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame
 {
         const struct options *options = manager->options;
         const struct instance *instance;
+        uint32_t n_all = 0, n = 0;
         uint64_t bytes = 0;
-        uint32_t n = 0;
 
-        if (policy_is_operator(uid))
-                return 0;
-        list_for_each(instance, &manager->instances, link)
+        list_for_each(instance, &manager->instances, link) {
+                n_all++;
                 if (instance->owner == uid) {
                         n++;
                         bytes += instance->frame_buffer;
                 }
+        }
+        if (n_all >= BOARD_INSTANCES_MAX)
+                return failure_set(failure, -EMFILE, "NoRoom", "remove one that is not needed",
+                                   "there are %d vGPUs already", BOARD_INSTANCES_MAX);
+        if (policy_is_operator(uid))
+                return 0;
         if (options->user_vgpus && n >= options->user_vgpus)
                 return failure_set(
                         failure, -EDQUOT, "NoRoom",

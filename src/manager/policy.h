@@ -19,8 +19,8 @@ bool policy_is_operator(uid_t uid);
 int policy_check_share(uid_t uid, struct failure *failure);
 
 /*
- * policy_check_limits() - may @uid have one more vGPU, of @frame_buffer bytes? NoRoom. Suspended ones
- * count: their memory is in the pool, which is for all.
+ * policy_check_limits() - may there be one more vGPU, and @uid have it, of @frame_buffer bytes? NoRoom.
+ * Suspended ones count: their memory is in the pool, which is for all.
  */
 int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame_buffer,
                         struct failure *failure);

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import unittest
 
-from harness import MIB, Host
+from harness import MIB, Host, expect_error
 from wait import PATIENCE
 
 NOBODY = 65534
@@ -99,6 +99,15 @@ class Policy(unittest.TestCase):
         self.host.kill_manager()
         self.host.start(options=["--user-vgpus", "0"])
         self.assertNotIn("error", self.ask(create)[0])
+
+    def test_nobody_has_more_vgpus_than_the_board(self):
+        self.start()
+        for _ in range(256):
+            self.host.call("CreateVgpu", frame_buffer=2 * MIB)
+        error = expect_error("NoRoom", self.host.call, "CreateVgpu", frame_buffer=2 * MIB)
+        self.assertIn("256", error.parameters["message"])
+        self.host.call("RemoveVgpu", name="vgpu-7")
+        self.host.call("CreateVgpu", frame_buffer=2 * MIB)
 
     def test_one_user_cannot_have_all_memory(self):
         self.start("--user-frame-buffer", "100M")
