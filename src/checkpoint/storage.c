@@ -237,6 +237,15 @@ static bool wants_driver(const struct job *job, const struct checkpoint_wire_pro
         return job->request->storage == CHECKPOINT_STORAGE_DRIVER;
 }
 
+/* What he does we must not undo, and what he has locked we must not touch. */
+static int fail_busy(struct job *job, int i)
+{
+        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
+                        "try again when that has ended",
+                        "somebody else checkpoints or restores process %d just now",
+                        job->answer.process[i].pid);
+}
+
 int storage_prepare(struct job *job, int i)
 {
         struct checkpoint_wire_process *process = &job->answer.process[i];
@@ -265,10 +274,7 @@ int storage_prepare(struct job *job, int i)
                                   driver_error_name(code));
         r = make_store(job, i, &bound);
         if (r == -EBUSY)
-                return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
-                                "try again when that has ended",
-                                "somebody else stores the device memory of process %d just now",
-                                process->pid);
+                return fail_busy(job, i);
         if (r < 0) {
                 snprintf(detail, sizeof(detail), "%s, %s", size_format(size, bound.sum),
                          strerrordesc_np(-r));
@@ -316,6 +322,7 @@ int storage_prepare_restore(struct job *job, int i)
         struct store *store = &job->store[i];
         char problem[PATHS_MAX + 128];
         CUresult code;
+        int r;
 
         if (storage_check_lost(job, i) < 0)
                 return -1;
@@ -338,7 +345,10 @@ int storage_prepare_restore(struct job *job, int i)
                                 "the device memory of process %d was stored with a driver of CUDA "
                                 "13.4, and this one cannot bring it back",
                                 process->pid);
-        if (store_check(store, problem, sizeof(problem)) < 0)
+        r = store_check(store, problem, sizeof(problem));
+        if (r == -EBUSY)
+                return fail_busy(job, i);
+        if (r < 0)
                 return job_fail(job, i, VGPU_CHECKPOINT_ERROR_STORAGE, "", CUDA_SUCCESS,
                                 "the process waits for it: put it back; else it can only be killed",
                                 "the device memory of process %d is not there: %.400s",

@@ -382,9 +382,9 @@ int store_check(struct store *store, char *problem, size_t room)
         if (store->directory >= 0)
                 return 0; /* checked before, and locked since */
         r = open_directory(store);
-        if (r == -EBUSY) {
-                snprintf(problem, room, "somebody else is just reading %s", store->path);
-        } else if (r < 0) {
+        if (r == -EBUSY)
+                *problem = '\0'; /* is for the caller to tell */
+        else if (r < 0) {
                 snprintf(problem, room, "%s: %s", store->path, strerrordesc_np(-r));
         } else if (!has_generation(store)) {
                 snprintf(problem, room, "%s is of another checkpoint", store->path);

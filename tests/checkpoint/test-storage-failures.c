@@ -282,6 +282,12 @@ static void test_a_store_that_is_not_whole_is_refused_before_the_driver_is_asked
         assert_refused(checkpoint, "No such file or directory");
         assert_int_equal(rename(away, path), 0);
 
+        assert_int_equal(rename(path, away), 0);
+        assert_int_equal(symlink(away, path), 0);
+        assert_refused(checkpoint, "Not a directory");
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(rename(away, path), 0);
+
         assert_int_equal(chmod(path, 0750), 0);
         assert_refused(checkpoint, "not permitted");
         assert_int_equal(chmod(path, 0700), 0);

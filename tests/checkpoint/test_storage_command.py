@@ -6,7 +6,10 @@ The programs are named as for test_command.py, whose class makes the guests.
 """
 import json
 import os
+import pathlib
+import select
 import shutil
+import signal
 import subprocess
 import unittest
 
@@ -118,6 +121,63 @@ class Storage(unittest.TestCase):
         self.assertEqual(self.command.vgpu("resume", pid,
                                            OPENVGPU_FAULT="checkpointer.read=fail")[0], 5)
         self.assertEqual(self.command.vgpu("unlock", pid)[0], 5)
+
+    def start(self, point, *words):
+        """A command that waits at a fault point, and the file that says so."""
+        file = self.command.root / point
+        command = subprocess.Popen(
+            [os.environ["TEST_VGPU"], "checkpoint", *map(str, words)], stderr=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            env=self.command.environment | {"OPENVGPU_FAULT": f"{point}=pause"})
+        self.addCleanup(lambda: (command.kill(), command.wait()))
+        self.command.wait(command, lambda: file.exists() and file.read_text(), "the fault point")
+        return command, file
+
+    def test_two_at_once(self):
+        pid = self.command.guest("idle").pid
+        for point, action in (("checkpointer.checkpoint", "suspend"),
+                              ("checkpointer.storing", "suspend"),
+                              ("checkpointer.restore", "resume"),
+                              ("checkpointer.loading", "resume")):
+            with self.subTest(point):
+                if action == "resume":
+                    self.vgpu("suspend", pid)
+                first, file = self.start(point, action, pid)
+                code, _, err = self.command.vgpu(action, pid)
+                self.assertEqual(code, 1, err)
+                self.assertIn("somebody else checkpoints or restores", err)
+                file.unlink()
+                self.assertEqual(first.wait(), 0)
+                self.command.vgpu("resume", pid)
+
+    def test_only_the_owner_can_read_it(self):
+        pid = self.command.guest("idle").pid
+        before = os.umask(0)
+        self.addCleanup(os.umask, before)
+        for storage, base in (("memory", pathlib.Path("/dev/shm")), (self.folder, self.folder)):
+            self.vgpu("suspend", pid, "--storage", storage)
+            store, = base.glob(f"openvgpu-{pid}-*")
+            self.assertGreater(len(list(store.glob("GPU-*"))), 0)
+            for path in [store, *store.iterdir()]:
+                self.assertEqual(path.stat().st_mode & 0o077, 0, path)
+            self.vgpu("resume", pid)
+
+    def test_nothing_is_left_when_all_have_died_in_the_end(self):
+        target = self.command.guest("idle")
+        other = self.command.guest("idle").pid
+        command, file = self.start("checkpointer.stored", "suspend", target.pid)
+        target.kill()
+        target.wait()
+        self.command.vgpu("state", other)  # sweeps, but not what somebody is at work on
+        helper = int(file.read_text())
+        command.kill()
+        command.wait()
+        pidfd = os.pidfd_open(helper)
+        self.addCleanup(os.close, pidfd)
+        os.kill(helper, signal.SIGKILL)
+        select.select([pidfd], [], [])
+        self.command.vgpu("state", other)
+        self.assertEqual(list(pathlib.Path("/dev/shm").glob(f"openvgpu-{target.pid}-*")), [])
 
     def test_a_lost_process_is_told_by_the_exit_status(self):
         pid = self.command.guest("idle").pid
