@@ -99,14 +99,15 @@ class Quota(case.Case):
 
     def test_a_crowded_device_keeps_its_promises(self):
         for i in range(4):
-            self.host.create(f"quarter-{i}", "256M", device=1)
+            self.host.create(f"part-{i}", "192M", device=1)
+        self.host.create("contexts", "256M", device=1)  # which are promised to nobody
         self.host.vgpu("create", "more", "--fb", "2M", "--device", "1", code=1)
-        guests = [self.alloc(f"quarter-{i}", threads=2, rounds=100, largest="32M", seed=i)
+        guests = [self.alloc(f"part-{i}", threads=2, rounds=100, largest="32M", seed=i)
                   for i in range(4)]
         for guest in guests:
             guest.wait_ready()
         for i, guest in enumerate(guests):
-            self.assertEqual(self.used(f"quarter-{i}"), self.held(guest))
+            self.assertEqual(self.used(f"part-{i}"), self.held(guest))
             self.assertEqual(guest.end_input(), 0)
         until(lambda: self.host.device(1)["memory_used"] == 0, "the device to be empty")
 
