@@ -13,6 +13,23 @@ static int get_state(int pid, CUprocessState *ret_state, struct mover_done *done
         return DRIVER_CALL(done, cuCheckpointProcessGetState, pid, ret_state);
 }
 
+/*
+ * The driver's own thread in the process ends a step that was begun by a mover that has died since: then
+ * the step is not allowed any more, and is done.
+ */
+static int settle(int r, int pid, CUprocessState goal, struct mover_done *done)
+{
+        struct mover_done ignored = { 0 };
+        CUprocessState state;
+
+        if (r == 0 || done->driver_code != CUDA_ERROR_ILLEGAL_STATE ||
+            get_state(pid, &state, &ignored) < 0 || state != goal)
+                return r;
+        done->driver_code = 0;
+        done->call[0] = '\0';
+        return 0;
+}
+
 static int lock(const struct mover_checkpoint *request, struct mover_done *done)
 {
         CUcheckpointLockArgs args = { .timeoutMs = request->timeout_ms };
@@ -35,7 +52,7 @@ static int unlock(int pid, struct mover_done *done)
 
         r = DRIVER_CALL(done, cuCheckpointProcessUnlock, pid, &args);
         done->lock_ns = clock_now(CLOCK_MONOTONIC) - start;
-        return r;
+        return settle(r, pid, CU_PROCESS_STATE_RUNNING, done);
 }
 
 static int checkpoint(int pid, struct mover_done *done)
@@ -46,7 +63,7 @@ static int checkpoint(int pid, struct mover_done *done)
 
         r = DRIVER_CALL(done, cuCheckpointProcessCheckpoint, pid, &args);
         done->checkpoint_ns = clock_now(CLOCK_MONOTONIC) - start;
-        return r;
+        return settle(r, pid, CU_PROCESS_STATE_CHECKPOINTED, done);
 }
 
 /* The wire's pairs are the driver's: two UUIDs of 16 bytes. NULL with a count would kill us. */
@@ -66,7 +83,7 @@ static int restore(const struct mover_checkpoint *request, struct mover_done *do
         }
         r = DRIVER_CALL(done, cuCheckpointProcessRestore, request->pid, &args);
         done->checkpoint_ns = clock_now(CLOCK_MONOTONIC) - start;
-        return r;
+        return settle(r, request->pid, CU_PROCESS_STATE_LOCKED, done);
 }
 
 /* Back to a running process, as far as the driver lets us; what failed first is what is told. */

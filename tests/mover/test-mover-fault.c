@@ -461,6 +461,37 @@ static void test_a_checkpoint_that_fails_leaves_a_process_that_runs(void **state
         end_process(&process);
 }
 
+/* What a mover meets that comes after one that was killed in the middle of the call. */
+static void test_a_step_that_is_done_meanwhile_is_no_failure(void **state)
+{
+        static const struct {
+                const char *fail;
+                uint32_t action;
+                CUprocessState state;
+        } steps[] = {
+                { "cuCheckpointProcessCheckpoint@1=+401", MOVER_CHECKPOINT_SUSPEND,
+                  CU_PROCESS_STATE_CHECKPOINTED },
+                { "cuCheckpointProcessRestore@1=+401", MOVER_CHECKPOINT_RESUME,
+                  CU_PROCESS_STATE_RUNNING },
+                { "", MOVER_CHECKPOINT_SUSPEND, CU_PROCESS_STATE_CHECKPOINTED },
+                { "cuCheckpointProcessUnlock@1=+401", MOVER_CHECKPOINT_RESUME,
+                  CU_PROCESS_STATE_RUNNING },
+        };
+        struct fixture *fixture = *state;
+        struct process process;
+        CUuuid uuid = start_process(&process);
+
+        for (size_t i = 0; i < COUNT(steps); i++) {
+                start_mover_with(fixture, 0, "OPENVGPU_SIM_FAIL", steps[i].fail);
+                assert_int_equal(checkpoint(fixture, process.pid, steps[i].action), 0);
+                assert_string_equal(fixture->done.call, "");
+                assert_int_equal(fixture->done.process_state, steps[i].state);
+                stop_mover(fixture);
+        }
+        assert_runs(&process, &uuid);
+        end_process(&process);
+}
+
 static void test_a_resume_that_fails_can_be_tried_again(void **state)
 {
         static const struct {
@@ -681,6 +712,7 @@ int main(int argc, char **argv)
                 TEST(test_a_process_is_suspended_and_resumed),
                 TEST(test_a_process_is_resumed_on_another_device),
                 TEST(test_a_checkpoint_that_fails_leaves_a_process_that_runs),
+                TEST(test_a_step_that_is_done_meanwhile_is_no_failure),
                 TEST(test_a_resume_that_fails_can_be_tried_again),
                 TEST(test_killed_during_a_checkpoint_another_mover_goes_on_from_there),
                 TEST(test_a_suspend_that_fails_at_a_fault_point_is_undone),
