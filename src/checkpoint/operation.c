@@ -147,9 +147,12 @@ static int make_spare(struct operation *operation)
         for (size_t i = 0; i < operation->n_ranges && r == 0; i++) {
                 struct transfer_range *range = &operation->range[i];
                 char uuid[DEVICE_UUID_MAX];
+                int part;
 
-                range->part = (unsigned int)store_add_part(
-                        store, device_format_uuid(uuid, &job->devices.device[range->device].uuid));
+                device_format_uuid(uuid, &job->devices.device[range->device].uuid);
+                part = store_add_part(store, uuid);
+                range->part = (unsigned int)part;
+                r = part < 0 ? part : 0;
         }
         return r;
 }
