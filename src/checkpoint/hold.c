@@ -23,6 +23,7 @@
 
 #include "base/cleanup.h"
 #include "base/paths.h"
+#include "base/process-stat.h"
 #include "checkpoint/whereabouts.h"
 
 #define THREADS_MAX 4096
@@ -153,21 +154,11 @@ static bool is_drivers_own(pid_t pid, pid_t thread)
         return strncmp(name, "cuda", 4) == 0;
 }
 
-/* 'R', 'S', ...; 0 when it has ended. */
-static char get_run_state(pid_t pid, pid_t thread)
+static bool is_in_state(pid_t thread, char state)
 {
-        char path[64], text[256] = "";
-        const char *after;
-        FILE *file;
+        struct process_stat stat;
 
-        snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)thread);
-        file = fopen(path, "re");
-        if (!file)
-                return '\0';
-        (void)!fgets(text, sizeof(text), file);
-        fclose(file);
-        after = strrchr(text, ')');
-        return after && after[1] ? after[2] : '\0';
+        return process_stat_read(&stat, thread) == 0 && stat.state == state;
 }
 
 /* 1: it is stopped by us; 0: it has ended, sleeps in the driver until the unlock, or is held. */
@@ -177,7 +168,7 @@ static int hold_one(const struct whereabouts *where, pid_t pid, pid_t thread,
         uint64_t deadline = now_ms() + timeout_ms;
         int r;
 
-        if (get_run_state(pid, thread) == 'S' && whereabouts_is_asleep_inside(where, thread))
+        if (is_in_state(thread, 'S') && whereabouts_is_asleep_inside(where, thread))
                 return 0;
         r = seize(pid, thread);
         if (r != 0)
@@ -188,8 +179,7 @@ static int hold_one(const struct whereabouts *where, pid_t pid, pid_t thread,
                 if (!whereabouts_is_inside(where, thread) || now_ms() >= deadline)
                         return 1;
                 run_for(thread, RUN_NS);
-                if (get_run_state(pid, thread) == 'S' &&
-                    whereabouts_is_asleep_inside(where, thread)) {
+                if (is_in_state(thread, 'S') && whereabouts_is_asleep_inside(where, thread)) {
                         if (stop(thread) == 0)
                                 (void)ptrace(PTRACE_DETACH, thread, NULL, NULL);
                         return 0;
@@ -307,7 +297,7 @@ static bool runs_inside(const struct whereabouts *where, pid_t thread)
                 if (is_asleep || time - begin >= RUN_ENOUGH_NS || now_ms() >= deadline)
                         return false;
                 run_for(thread, LOOK_NS);
-                is_asleep = get_run_state(where->pid, thread) == 'S';
+                is_asleep = is_in_state(thread, 'S');
         }
         return false;
 }
@@ -333,7 +323,7 @@ bool hold_look(pid_t pid)
                 return false;
         pause_ns(1000000); /* those that will wait in a call have come to it by then, mostly */
         for (size_t i = 0; i < n; i++)
-                if (get_run_state(pid, threads[i]) == 'R' && is_seen_inside(&where, threads[i]))
+                if (is_in_state(threads[i], 'R') && is_seen_inside(&where, threads[i]))
                         return true;
         return false;
 }

@@ -11,29 +11,9 @@
 
 #include "base/cleanup.h"
 #include "base/paths.h"
+#include "base/process-stat.h"
 
 DEFINE_CLEANUP(DIR *, closedir);
-
-static int read_start_time(int pid, uint64_t *ret_start)
-{
-        char path[32], text[1024] = "";
-        const char *after;
-        FILE *file;
-
-        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-        file = fopen(path, "re");
-        if (!file)
-                return -ESRCH;
-        (void)!fgets(text, sizeof(text), file);
-        fclose(file);
-        after = strrchr(text, ')'); /* the name before it may hold anything */
-        return after && sscanf(after,
-                               ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s"
-                               " %*s %*s %*s %" SCNu64,
-                               ret_start) == 1
-                       ? 0
-                       : -ESRCH;
-}
 
 /* The PID namespace in which our numbers mean something. 0: nobody knows. */
 static unsigned int get_namespace(void)
@@ -45,11 +25,11 @@ static unsigned int get_namespace(void)
 
 int note_name(char *name, int pid)
 {
-        uint64_t start;
+        struct process_stat stat;
 
-        if (read_start_time(pid, &start) < 0)
+        if (process_stat_read(&stat, pid) < 0)
                 return -ESRCH;
-        snprintf(name, NOTE_NAME_MAX, "%d-%" PRIu64 "-%u", pid, start, get_namespace());
+        snprintf(name, NOTE_NAME_MAX, "%d-%" PRIu64 "-%u", pid, stat.start, get_namespace());
         return 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include "base/fault.h"
 #include "base/packet.h"
+#include "base/process-stat.h"
 #include "checkpoint/driver.h"
 #include "checkpoint/meaning.h"
 #include "checkpoint/memory.h"
@@ -121,18 +122,9 @@ static int check_caller(struct job *job, enum step step)
 static int check_stopped(struct job *job, int i)
 {
         int pid = job->answer.process[i].pid;
-        char path[32], text[512] = "";
-        const char *after;
-        FILE *file;
+        struct process_stat stat;
 
-        snprintf(path, sizeof(path), "/proc/%d/stat", pid);
-        file = fopen(path, "re");
-        if (!file)
-                return 0;
-        (void)!fgets(text, sizeof(text), file);
-        fclose(file);
-        after = strrchr(text, ')');
-        if (!after || strncmp(after, ") T", 3) != 0 || !whereabouts_has_driver(pid))
+        if (process_stat_read(&stat, pid) < 0 || stat.state != 'T' || !whereabouts_has_driver(pid))
                 return 0;
         return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
                         "let it run first: kill -CONT",

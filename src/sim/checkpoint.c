@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/process-stat.h"
 #include "sim/custom-storage.h"
 #include "sim/driver.h"
 #include "sim/process.h"
@@ -20,29 +21,12 @@
  */
 #define PATIENCE_MS 15000
 
-/* 'R', 'S', 't', ... of a thread; 0: there is none. */
-static char get_run_state(int thread)
-{
-        char path[32], line[256], *after;
-        CLEANUP(fd_closep) int fd = -1;
-        ssize_t n;
-
-        (void)snprintf(path, sizeof(path), "/proc/%d/stat", thread);
-        fd = thread > 0 ? open(path, O_RDONLY | O_CLOEXEC) : -1;
-        if (fd < 0)
-                return '\0';
-        n = read(fd, line, sizeof(line) - 1);
-        line[n > 0 ? n : 0] = '\0';
-        after = strrchr(line, ')');
-        return after && after[1] ? after[2] : '\0';
-}
-
 /* A zombie has exited; so says the real driver, too. */
 static bool is_running(int pid)
 {
-        char state = get_run_state(pid);
+        struct process_stat stat;
 
-        return state && state != 'Z' && state != 'X';
+        return process_stat_read(&stat, pid) == 0 && stat.state != 'Z' && stat.state != 'X';
 }
 
 /* The state of a process is told by the thread that restores it. */
@@ -50,10 +34,11 @@ static CUresult wait_for_service(const struct host_slot *slot)
 {
         const struct timespec moment = { .tv_nsec = 1000000 };
 
-        for (int ms = 0; ms < PATIENCE_MS; ms++) {
-                char state = get_run_state(slot->service_thread);
+        struct process_stat stat;
 
-                if (state != 't' && state != 'T')
+        for (int ms = 0; ms < PATIENCE_MS; ms++) {
+                if (process_stat_read(&stat, slot->service_thread) < 0 ||
+                    (stat.state != 't' && stat.state != 'T'))
                         return CUDA_SUCCESS;
                 (void)nanosleep(&moment, NULL);
         }
