@@ -3,13 +3,9 @@
 
 #include <pthread.h>
 
-#include "tests/checkpoint/fixture.h"
+#include "tests/checkpoint/deaths.h"
 
-static const struct point {
-        const char *name;
-        bool is_resume;
-        enum vgpu_checkpoint_state after; /* of the target, when the helper has died there */
-} points[] = {
+static const struct point points[] = {
         { "checkpointer.lock", false, VGPU_CHECKPOINT_STATE_RUNNING },
         { "checkpointer.locked", false, VGPU_CHECKPOINT_STATE_RUNNING },
         { "checkpointer.checkpoint", false, VGPU_CHECKPOINT_STATE_RUNNING },
@@ -21,39 +17,6 @@ static const struct point {
 };
 
 #define N_POINTS (sizeof(points) / sizeof(points[0]))
-
-static int act(struct vgpu_checkpoint *checkpoint, const struct point *point)
-{
-        return point->is_resume ? vgpu_checkpoint_resume(checkpoint, NULL)
-                                : vgpu_checkpoint_suspend(checkpoint, NULL);
-}
-
-static void set_fault(const struct point *point, const char *action)
-{
-        char text[96];
-
-        (void)snprintf(text, sizeof(text), "%s=%s", point->name, action);
-        (void)setenv("OPENVGPU_FAULT", text, 1);
-        (void)setenv("OPENVGPU_FAULT_DIR", test_directory, 1);
-}
-
-static void prepare(struct vgpu_checkpoint *checkpoint, const struct point *point)
-{
-        print_message("%s\n", point->name);
-        if (point->is_resume)
-                assert_int_equal(vgpu_checkpoint_suspend(checkpoint, NULL), 0);
-}
-
-static void get_path(char *path, size_t room, const struct point *point)
-{
-        (void)snprintf(path, room, "%s/%s", test_directory, point->name);
-}
-
-static void wait_paused(const char *path)
-{
-        while (access(path, F_OK) < 0)
-                (void)usleep(1000);
-}
 
 static void helper_dies(const struct point *point)
 {
@@ -102,13 +65,12 @@ static void caller_dies(const struct point *point)
         char path[128];
 
         prepare(other, point);
-        get_path(path, sizeof(path), point);
         set_fault(point, "pause");
         point_of_caller = point;
         target_of_caller = target.pid;
         caller = guest_start(be_caller);
         (void)unsetenv("OPENVGPU_FAULT");
-        wait_paused(path);
+        wait_paused(path, sizeof(path), point);
         assert_int_equal(guest_kill(&caller), 128 + SIGKILL);
         assert_int_equal(unlink(path), 0);
 
@@ -155,11 +117,10 @@ static void target_dies(const struct point *point)
 
                 prepare(other, point);
         }
-        get_path(path, sizeof(path), point);
         set_fault(point, "pause");
         caller.checkpoint = checkpoint;
         assert_int_equal(pthread_create(&thread, NULL, call, &caller), 0);
-        wait_paused(path);
+        wait_paused(path, sizeof(path), point);
         (void)unsetenv("OPENVGPU_FAULT");
         assert_int_equal(guest_kill(&target), 128 + SIGKILL);
         assert_int_equal(unlink(path), 0);

@@ -3,15 +3,14 @@
 
 #include <pthread.h>
 
+#include "tests/checkpoint/deaths.h"
 #include "tests/checkpoint/storage.h"
 
-enum end { RUNS, WAITS, LOST };
+#define RUNS  VGPU_CHECKPOINT_STATE_RUNNING
+#define WAITS VGPU_CHECKPOINT_STATE_CHECKPOINTED
+#define LOST  VGPU_CHECKPOINT_STATE_FAILED
 
-static const struct point {
-        const char *name;
-        bool is_resume;
-        enum end end; /* of the target, when the helper has died there */
-} points[] = {
+static const struct point points[] = {
         { "checkpointer.checkpoint", false, RUNS }, { "checkpointer.reserve", false, RUNS },
         { "checkpointer.storing", false, LOST },    { "checkpointer.write", false, LOST },
         { "checkpointer.stored", false, LOST },     { "checkpointer.checkpointed", false, RUNS },
@@ -22,34 +21,6 @@ static const struct point {
 };
 
 #define N_POINTS (sizeof(points) / sizeof(points[0]))
-
-static int act(struct vgpu_checkpoint *checkpoint, const struct point *point)
-{
-        return point->is_resume ? vgpu_checkpoint_resume(checkpoint, NULL)
-                                : vgpu_checkpoint_suspend(checkpoint, NULL);
-}
-
-static void set_fault(const struct point *point, const char *action)
-{
-        char text[96];
-
-        (void)snprintf(text, sizeof(text), "%s=%s", point->name, action);
-        (void)setenv("OPENVGPU_FAULT", text, 1);
-}
-
-static void prepare(struct vgpu_checkpoint *checkpoint, const struct point *point)
-{
-        print_message("%s\n", point->name);
-        if (point->is_resume)
-                assert_done(checkpoint, vgpu_checkpoint_suspend(checkpoint, NULL));
-}
-
-static void wait_paused(char *path, size_t room, const struct point *point)
-{
-        (void)snprintf(path, room, "%s/%s", test_directory, point->name);
-        while (access(path, F_OK) < 0)
-                (void)usleep(1000);
-}
 
 /* Nobody completes the operation any more; the driver is asked until it has noticed. */
 static void assert_lost(struct vgpu_checkpoint *other)
@@ -73,15 +44,14 @@ static void helper_dies(const struct point *point)
         prepare(other, point);
         set_fault(point, "kill");
         (void)assert_failed(checkpoint, act(checkpoint, point),
-                            point->end == LOST ? VGPU_CHECKPOINT_ERROR_LOST
-                                               : VGPU_CHECKPOINT_ERROR_DRIVER_FAILED);
+                            point->after == LOST ? VGPU_CHECKPOINT_ERROR_LOST
+                                                 : VGPU_CHECKPOINT_ERROR_DRIVER_FAILED);
         (void)unsetenv("OPENVGPU_FAULT");
-        if (point->end == LOST) {
+        if (point->after == LOST) {
                 assert_false(vgpu_checkpoint_get_error(checkpoint)->is_undone);
                 assert_lost(other);
         } else {
-                assert_state(other, point->end == RUNS ? VGPU_CHECKPOINT_STATE_RUNNING
-                                                       : VGPU_CHECKPOINT_STATE_CHECKPOINTED);
+                assert_state(other, point->after);
                 assert_done(other, vgpu_checkpoint_resume(other, NULL));
                 (void)let_work();
                 end();
