@@ -13,7 +13,8 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "system"))
+SYSTEM = pathlib.Path(__file__).parents[1] / "system"
+sys.path.insert(0, str(SYSTEM))
 
 import case  # noqa: E402
 import packages  # noqa: E402
@@ -203,13 +204,15 @@ class OtherClients(Simulated):
         self.assertIn("4242", seen)
 
     def test_pynvml_reads_a_device_that_falls_off(self):
-        script = ("import pynvml as n, time\n"
+        script = ("import sys; sys.path.insert(0, sys.argv[1])\n"
+                  "import pynvml as n\n"
+                  "from wait import until\n"
                   "n.nvmlInit()\n"
-                  "for i in range(300):\n"
+                  "def error():\n"
                   "  try: n.nvmlDeviceGetMemoryInfo(n.nvmlDeviceGetHandleByIndex(0))\n"
-                  "  except n.NVMLError as e: print(e.value); break\n"
-                  "  time.sleep(0.05)\n")
-        self.assertEqual(self.run_in("lost", sys.executable, "-c", script), "15\n")
+                  "  except n.NVMLError as e: return e.value\n"
+                  "print(until(error, 'the device to fall off'))\n")
+        self.assertEqual(self.run_in("lost", sys.executable, "-c", script, str(SYSTEM)), "15\n")
 
     @unittest.skipIf(os.getuid() != 0, "needs root to set something")
     def test_nvidia_smi_sets_a_scheduler(self):
