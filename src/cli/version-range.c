@@ -59,7 +59,7 @@ static int say_refused(const struct arguments *arguments, struct vgpu_host *host
         if (error->kind != VGPU_ERROR_INVALID_PARAMETER ||
             vgpu_host_get_version_range(host, &supported, NULL) < 0)
                 return host_say_error(arguments, host);
-        return say_usage(arguments, "the lower version comes first",
+        return say_usage(arguments, "give two versions within it, the lower one first",
                          "%s to %s is no part of what this host supports: %s to %s",
                          arguments->words[1], arguments->words[2],
                          format(minimum, supported.minimum), format(maximum, supported.maximum));
