@@ -8,7 +8,7 @@
  * Nothing but its environment makes a program a guest. So a launcher asks for that environment and
  * executes the program with it, as `vgpu run` does:
  *
- *     r = vgpu_guest_prepare(client, "train", environ, &environment);
+ *     r = vgpu_guest_become(client, "train", 0, environ, &environment);
  *     if (r == 0)
  *             execvpe(argv[0], argv, environment);
  *
@@ -31,10 +31,25 @@ VGPU_BEGIN_DECLS
  *                    it has in LD_PRELOAD and LD_LIBRARY_PATH stays, behind what the vGPU needs
  * @ret_environment:  the same with the vGPU; the caller frees it with vgpu_guest_environment_free()
  *
+ * In a suspended vGPU the program waits in its first CUDA call until the vGPU is resumed.
+ *
  * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_PERMISSION_DENIED.
  */
 int vgpu_guest_prepare(struct vgpu_client *client, const char *name, char *const *environment,
                        char ***ret_environment);
+
+/** A suspended vGPU is refused: VGPU_ERROR_WRONG_STATE. */
+#define VGPU_GUEST_NO_WAIT 1u
+
+/**
+ * vgpu_guest_become() - the same for the calling process, which executes the program next
+ * @flags:  0 or VGPU_GUEST_NO_WAIT
+ *
+ * From now on the process is counted as one of the vGPU, before it comes to CUDA, and the vGPU is not
+ * removed while it lives; but it can still remove the vGPU itself.
+ */
+int vgpu_guest_become(struct vgpu_client *client, const char *name, unsigned int flags,
+                      char *const *environment, char ***ret_environment);
 
 /** vgpu_guest_environment_free() - NULL is fine. Returns NULL. */
 char **vgpu_guest_environment_free(char **environment);

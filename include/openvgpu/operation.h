@@ -65,6 +65,8 @@ struct vgpu_operation_report {
         uint32_t n_processes;
         uint32_t from_device; /* indices; equal for a suspend */
         uint32_t to_device;
+        const char *
+                lost; /* a line on processes that the driver could not restore; "": none; part of it */
 };
 
 /**

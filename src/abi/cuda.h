@@ -30,6 +30,7 @@ typedef struct CUmemPoolHandle_st *CUmemoryPool;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUgraphNode_st *CUgraphNode;
+typedef unsigned long long CUtexObject;
 typedef unsigned long long CUmemGenericAllocationHandle;
 
 typedef enum {
@@ -44,6 +45,10 @@ typedef enum {
         CUDA_ERROR_INVALID_CONTEXT = 201,
         CUDA_ERROR_MAP_FAILED = 205,
         CUDA_ERROR_UNMAP_FAILED = 206,
+        CUDA_ERROR_ECC_UNCORRECTABLE = 214,
+        CUDA_ERROR_PEER_ACCESS_UNSUPPORTED = 217,
+        CUDA_ERROR_NVLINK_UNCORRECTABLE = 220,
+        CUDA_ERROR_CONTAINED = 226,
         CUDA_ERROR_INVALID_SOURCE = 300,
         CUDA_ERROR_FILE_NOT_FOUND = 301,
         CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND = 302,
@@ -53,10 +58,18 @@ typedef enum {
         CUDA_ERROR_NOT_FOUND = 500,
         CUDA_ERROR_NOT_READY = 600,
         CUDA_ERROR_ILLEGAL_ADDRESS = 700,
+        CUDA_ERROR_LAUNCH_TIMEOUT = 702,
+        CUDA_ERROR_ASSERT = 710,
+        CUDA_ERROR_HARDWARE_STACK_ERROR = 714,
+        CUDA_ERROR_ILLEGAL_INSTRUCTION = 715,
+        CUDA_ERROR_MISALIGNED_ADDRESS = 716,
+        CUDA_ERROR_INVALID_ADDRESS_SPACE = 717,
+        CUDA_ERROR_INVALID_PC = 718,
         CUDA_ERROR_LAUNCH_FAILED = 719,
         CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED = 704,
         CUDA_ERROR_PEER_ACCESS_NOT_ENABLED = 705,
         CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE = 708,
+        CUDA_ERROR_CONTEXT_IS_DESTROYED = 709,
         CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
         CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
         CUDA_ERROR_NOT_PERMITTED = 800,
@@ -82,6 +95,7 @@ typedef enum {
         CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1,
         CU_DEVICE_ATTRIBUTE_WARP_SIZE = 10,
         CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13,
+        CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT = 14,
         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16,
         CU_DEVICE_ATTRIBUTE_INTEGRATED = 18,
         CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY = 19,
@@ -90,11 +104,14 @@ typedef enum {
         CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID = 34,
         CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING = 41,
         CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID = 50,
+        CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT = 51,
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
         CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
         CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY = 83,
         CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102,
         CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED = 103,
+        CU_DEVICE_ATTRIBUTE_MAX_PERSISTING_L2_CACHE_SIZE = 108,
+        CU_DEVICE_ATTRIBUTE_MAX_ACCESS_POLICY_WINDOW_SIZE = 109,
         CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED = 110,
         CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
 } CUdevice_attribute;
@@ -166,30 +183,69 @@ typedef struct {
 
 /* Streams, events, launches. */
 
-#define CU_STREAM_DEFAULT              0u
-#define CU_STREAM_NON_BLOCKING         1u
-#define CU_STREAM_LEGACY               ((CUstream)0x1)
-#define CU_STREAM_PER_THREAD           ((CUstream)0x2)
-#define CU_EVENT_DEFAULT               0u
-#define CU_EVENT_BLOCKING_SYNC         1u
-#define CU_EVENT_DISABLE_TIMING        2u
-#define CU_STREAM_CAPTURE_MODE_GLOBAL  0
-#define CU_STREAM_CAPTURE_MODE_RELAXED 2
-#define CU_MEMHOSTALLOC_PORTABLE       1u
-#define CU_MEMHOSTALLOC_DEVICEMAP      2u
-#define CU_MEMHOSTREGISTER_PORTABLE    1u
-#define CU_MEMHOSTREGISTER_DEVICEMAP   2u
-#define CU_MEM_ATTACH_GLOBAL           1u
+#define CU_STREAM_DEFAULT               0u
+#define CU_STREAM_NON_BLOCKING          1u
+#define CU_STREAM_LEGACY                ((CUstream)0x1)
+#define CU_STREAM_PER_THREAD            ((CUstream)0x2)
+#define CU_EVENT_DEFAULT                0u
+#define CU_EVENT_BLOCKING_SYNC          1u
+#define CU_EVENT_DISABLE_TIMING         2u
+#define CU_STREAM_CAPTURE_MODE_GLOBAL   0
+#define CU_STREAM_CAPTURE_MODE_RELAXED  2
+#define CU_STREAM_CAPTURE_STATUS_ACTIVE 1
+#define CU_STREAM_CAPTURE_STATUS_NONE   0
+#define CU_MEMHOSTALLOC_PORTABLE        1u
+#define CU_MEMHOSTALLOC_DEVICEMAP       2u
+#define CU_MEMHOSTREGISTER_PORTABLE     1u
+#define CU_MEMHOSTREGISTER_DEVICEMAP    2u
+#define CU_MEM_ATTACH_GLOBAL            1u
 
 typedef void (*CUhostFn)(void *data);
 typedef void (*CUstreamCallback)(CUstream stream, CUresult status, void *data);
+
+#define CU_LIMIT_STACK_SIZE               0x00
+#define CU_LIMIT_PRINTF_FIFO_SIZE         0x01
+#define CU_LIMIT_MALLOC_HEAP_SIZE         0x02
+#define CU_LIMIT_MAX_L2_FETCH_GRANULARITY 0x05
+#define CU_LIMIT_PERSISTING_L2_CACHE_SIZE 0x06
+
+/* Attributes of launches; some are also those of streams and of kernel nodes. */
+#define CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW   1
+#define CU_LAUNCH_ATTRIBUTE_SYNCHRONIZATION_POLICY 3
+#define CU_LAUNCH_ATTRIBUTE_PRIORITY               8
+#define CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN        10
+
+#define CU_ACCESS_PROPERTY_NORMAL     0
+#define CU_ACCESS_PROPERTY_STREAMING  1
+#define CU_ACCESS_PROPERTY_PERSISTING 2
+
+typedef struct {
+        void *base_ptr;
+        size_t num_bytes; /* 0: no window */
+        float hitRatio;
+        int hitProp, missProp; /* CU_ACCESS_PROPERTY_* */
+} CUaccessPolicyWindow;
+
+typedef union {
+        char pad[64];
+        CUaccessPolicyWindow accessPolicyWindow;
+        int syncPolicy;
+        int priority;
+        int memSyncDomain;
+} CUlaunchAttributeValue;
+
+typedef struct {
+        int id; /* CU_LAUNCH_ATTRIBUTE_* */
+        char pad[4];
+        CUlaunchAttributeValue value;
+} CUlaunchAttribute;
 
 typedef struct {
         unsigned int gridDimX, gridDimY, gridDimZ;
         unsigned int blockDimX, blockDimY, blockDimZ;
         unsigned int sharedMemBytes;
         CUstream hStream;
-        void *attrs; /* CUlaunchAttribute[] */
+        CUlaunchAttribute *attrs;
         unsigned int numAttrs;
 } CUlaunchConfig;
 
@@ -239,6 +295,42 @@ typedef struct {
         unsigned int Flags;
 } CUDA_ARRAY3D_DESCRIPTOR;
 
+/* Textures. */
+
+#define CU_RESOURCE_TYPE_LINEAR  2
+#define CU_RESOURCE_TYPE_PITCH2D 3
+
+typedef struct {
+        int resType; /* CU_RESOURCE_TYPE_* */
+        union {
+                struct {
+                        CUdeviceptr devPtr;
+                        CUarray_format format;
+                        unsigned int numChannels;
+                        size_t sizeInBytes;
+                } linear;
+                struct {
+                        CUdeviceptr devPtr;
+                        CUarray_format format;
+                        unsigned int numChannels;
+                        size_t width, height, pitchInBytes;
+                } pitch2D;
+                int reserved[32];
+        } res;
+        unsigned int flags;
+} CUDA_RESOURCE_DESC;
+
+typedef struct {
+        int addressMode[3];
+        int filterMode;
+        unsigned int flags;
+        unsigned int maxAnisotropy;
+        int mipmapFilterMode;
+        float mipmapLevelBias, minMipmapLevelClamp, maxMipmapLevelClamp;
+        float borderColor[4];
+        int reserved[12];
+} CUDA_TEXTURE_DESC;
+
 /* Memory in graphs. */
 
 typedef struct {
@@ -260,6 +352,7 @@ typedef struct {
 } CUDA_MEM_ALLOC_NODE_PARAMS;
 
 #define CU_GRAPH_NODE_TYPE_MEM_ALLOC 10
+#define CU_GRAPH_NODE_TYPE_MEM_FREE  11
 
 typedef struct {
         int type; /* CU_GRAPH_NODE_TYPE_* */
@@ -267,6 +360,7 @@ typedef struct {
         union {
                 long long reserved1[29];
                 CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+                CUdeviceptr free;
         };
         long long reserved2;
 } CUgraphNodeParams;
@@ -276,6 +370,12 @@ typedef struct {
 typedef struct {
         char reserved[64];
 } CUipcMemHandle;
+
+typedef struct {
+        unsigned char reserved[64];
+} CUmemPoolPtrExportData;
+
+#define CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD 1
 
 /*
  * Process checkpoint. All arguments are 64 zeroed bytes in every version: spec section 1.2.
@@ -342,8 +442,13 @@ typedef struct {
 _Static_assert(sizeof(CUmemAllocationProp) == 32, "CUDA ABI");
 _Static_assert(sizeof(CUmemAccessDesc) == 12, "CUDA ABI");
 _Static_assert(sizeof(CUlaunchConfig) == 56, "CUDA ABI");
+_Static_assert(sizeof(CUaccessPolicyWindow) == 32, "CUDA ABI");
+_Static_assert(sizeof(CUlaunchAttributeValue) == 64, "CUDA ABI");
+_Static_assert(sizeof(CUlaunchAttribute) == 72, "CUDA ABI");
 _Static_assert(sizeof(CUDA_MEMCPY2D) == 128, "CUDA ABI");
 _Static_assert(sizeof(CUDA_ARRAY3D_DESCRIPTOR) == 40, "CUDA ABI");
+_Static_assert(sizeof(CUDA_RESOURCE_DESC) == 144, "CUDA ABI");
+_Static_assert(sizeof(CUDA_TEXTURE_DESC) == 104, "CUDA ABI");
 _Static_assert(sizeof(CUDA_MEM_ALLOC_NODE_PARAMS) == 120, "CUDA ABI");
 _Static_assert(sizeof(CUgraphNodeParams) == 256, "CUDA ABI");
 _Static_assert(sizeof(CUcheckpointLockArgs) == 64, "CUDA ABI");
@@ -393,6 +498,8 @@ CUDA_API CUresult cuDevicePrimaryCtxReset_v2(CUdevice device);
 CUDA_API CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *active);
 CUDA_API CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device);
 CUDA_API CUresult cuCtxDestroy_v2(CUcontext context);
+CUDA_API CUresult cuCtxAttach(CUcontext *context, unsigned int flags);
+CUDA_API CUresult cuCtxDetach(CUcontext context);
 CUDA_API CUresult cuCtxGetCurrent(CUcontext *context);
 CUDA_API CUresult cuCtxSetCurrent(CUcontext context);
 CUDA_API CUresult cuCtxPushCurrent_v2(CUcontext context);
@@ -496,6 +603,11 @@ CUDA_API CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t size
 CUDA_API CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream);
 CUDA_API CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, int type,
                                                      unsigned long long flags);
+CUDA_API CUresult cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, int type,
+                                                   unsigned long long flags);
+CUDA_API CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointer);
+CUDA_API CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool,
+                                         CUmemPoolPtrExportData *data);
 CUDA_API CUresult cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer, size_t size,
                                                 int type, unsigned long long flags);
 CUDA_API CUresult cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer);
@@ -517,6 +629,9 @@ CUDA_API CUresult cuGraphDestroy(CUgraph graph);
 CUDA_API CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
                                          const CUgraphNode *dependencies, size_t n,
                                          CUDA_MEM_ALLOC_NODE_PARAMS *params);
+CUDA_API CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph,
+                                        const CUgraphNode *dependencies, size_t n,
+                                        CUdeviceptr pointer);
 CUDA_API CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
                                  size_t n, CUgraphNodeParams *params);
 CUDA_API CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph,
@@ -566,6 +681,7 @@ CUDA_API CUresult cuCtxGetId(CUcontext context, unsigned long long *id);
 CUDA_API CUresult cuCtxGetApiVersion(CUcontext context, unsigned int *version);
 CUDA_API CUresult cuCtxGetLimit(size_t *value, int limit);
 CUDA_API CUresult cuCtxSetLimit(int limit, size_t value);
+CUDA_API CUresult cuCtxResetPersistingL2Cache(void);
 CUDA_API CUresult cuCtxGetCacheConfig(int *config);
 CUDA_API CUresult cuCtxSetCacheConfig(int config);
 CUDA_API CUresult cuCtxGetSharedMemConfig(int *config);
@@ -601,6 +717,11 @@ CUDA_API CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned int gr
                                             CUstream stream, void **parameters);
 
 CUDA_API CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned int flags, int priority);
+CUDA_API CUresult cuStreamGetAttribute(CUstream stream, int attribute,
+                                       CUlaunchAttributeValue *value);
+CUDA_API CUresult cuStreamSetAttribute(CUstream stream, int attribute,
+                                       const CUlaunchAttributeValue *value);
+CUDA_API CUresult cuStreamCopyAttributes(CUstream to, CUstream from);
 CUDA_API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int flags);
 CUDA_API CUresult cuStreamAddCallback(CUstream stream, CUstreamCallback function, void *data,
                                       unsigned int flags);
@@ -627,6 +748,14 @@ CUDA_API CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgrap
                                         char *log, size_t log_size);
 CUDA_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph,
                                               unsigned long long flags);
+CUDA_API CUresult cuGraphKernelNodeGetAttribute(CUgraphNode node, int attribute,
+                                                CUlaunchAttributeValue *value);
+CUDA_API CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, int attribute,
+                                                const CUlaunchAttributeValue *value);
+CUDA_API CUresult cuGraphExecUpdate(CUgraphExec exec, CUgraph graph, CUgraphNode *error_node,
+                                    int *update_result);
+CUDA_API CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, void *params);
+CUDA_API CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph, void *params);
 CUDA_API CUresult cuGraphUpload(CUgraphExec exec, CUstream stream);
 CUDA_API CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream);
 CUDA_API CUresult cuGraphExecDestroy(CUgraphExec exec);
@@ -651,6 +780,10 @@ CUDA_API CUresult cuArrayGetDescriptor_v2(CUDA_ARRAY_DESCRIPTOR *descriptor, CUa
 CUDA_API CUresult cuArray3DGetDescriptor_v2(CUDA_ARRAY3D_DESCRIPTOR *descriptor, CUarray array);
 CUDA_API CUresult cuMipmappedArrayGetLevel(CUarray *array, CUmipmappedArray mipmapped,
                                            unsigned int level);
+
+CUDA_API CUresult cuTexObjectCreate(CUtexObject *object, const CUDA_RESOURCE_DESC *resource,
+                                    const CUDA_TEXTURE_DESC *texture, const void *view);
+CUDA_API CUresult cuTexObjectDestroy(CUtexObject object);
 
 CUDA_API CUresult cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size);
 CUDA_API CUresult cuMemcpyAsync(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream);

@@ -76,6 +76,14 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsigned 
                                                   nvmlGpuInstanceProfileInfo_v2_t *info);
 nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsigned int profile_id,
                                                        unsigned int *count);
+nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements(nvmlDevice_t device,
+                                                        unsigned int profile_id,
+                                                        nvmlGpuInstancePlacement_t *placements,
+                                                        unsigned int *count);
+nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t device,
+                                                           unsigned int profile_id,
+                                                           nvmlGpuInstancePlacement_t *placements,
+                                                           unsigned int *count);
 nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int profile_id,
                                        nvmlGpuInstance_t *list, unsigned int *count);
 nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned int id,

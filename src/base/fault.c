@@ -81,6 +81,29 @@ static int path_of(char *path, size_t size, const char *name, const char *suffix
         return n >= 0 && (size_t)n < size ? 0 : -1;
 }
 
+/*
+ * What is in the file: nothing, or the number of passes until the action, and a '+' if it is to happen
+ * at every pass from then on.
+ */
+static bool is_due(const char *path)
+{
+        CLEANUP(fd_closep) int fd = open(path, O_RDWR | O_CLOEXEC);
+        char text[16] = "", more = '\0';
+        unsigned int n = 1;
+
+        if (fd < 0 || read(fd, text, sizeof(text) - 1) < 0)
+                return false;
+        (void)sscanf(text, "%u%c", &n, &more);
+        if (n > 1) {
+                int length = snprintf(text, sizeof(text), "%u%s", n - 1, more == '+' ? "+" : "");
+
+                if (ftruncate(fd, 0) == 0)
+                        (void)!pwrite(fd, text, (size_t)length, 0);
+                return false;
+        }
+        return more == '+' || unlink(path) == 0;
+}
+
 /* Whoever can remove the file does what it says. */
 static enum action take_armed(const char *name)
 {
@@ -88,7 +111,7 @@ static enum action take_armed(const char *name)
 
         for (enum action i = ACTION_KILL; faults.directory && i <= ACTION_PAUSE; i++) {
                 snprintf(suffix, sizeof(suffix), "=%s", action_names[i]);
-                if (path_of(path, sizeof(path), name, suffix) == 0 && unlink(path) == 0)
+                if (path_of(path, sizeof(path), name, suffix) == 0 && is_due(path))
                         return i;
         }
         return ACTION_NONE;

@@ -17,7 +17,8 @@ static uint64_t make_key(void)
 {
         uint64_t key = 0;
 
-        (void)getrandom(&key, sizeof(key), GRND_NONBLOCK);
+        if (getrandom(&key, sizeof(key), GRND_NONBLOCK) < 0)
+                key = 0; /* who knows the key can make the table slow, and no more */
         return key % (MODULUS - 1) + 1;
 }
 
@@ -129,7 +130,7 @@ int fd_table_put(struct fd_table *table, const char *label, int fd)
         return 0;
 }
 
-int fd_table_drop(struct fd_table *table, const char *label)
+int fd_table_take(struct fd_table *table, const char *label, int *ret_fd)
 {
         struct fd_table_entry *entry = find(table, label), *last;
 
@@ -137,13 +138,21 @@ int fd_table_drop(struct fd_table *table, const char *label)
                 return -ENOENT;
 
         *find_link(table, label) = entry->next;
-        fd_close(entry->fd);
+        *ret_fd = entry->fd;
         last = &table->entries[--table->n];
         if (entry != last) {
                 *find_link(table, last->label) = (uint32_t)(entry - table->entries) + 1;
                 *entry = *last;
         }
         return 0;
+}
+
+int fd_table_drop(struct fd_table *table, const char *label)
+{
+        int fd = -1, r = fd_table_take(table, label, &fd);
+
+        fd_close(fd);
+        return r;
 }
 
 int fd_table_find(const struct fd_table *table, const char *label)

@@ -48,6 +48,9 @@ int fd_table_put(struct fd_table *table, const char *label, int fd);
 /* fd_table_drop() - close what @label names; the last entry takes its place. Errors: -ENOENT. */
 int fd_table_drop(struct fd_table *table, const char *label);
 
+/* fd_table_take() - as fd_table_drop(), but @ret_fd, which is not closed, is the caller's. */
+int fd_table_take(struct fd_table *table, const char *label, int *ret_fd);
+
 /* fd_table_find() - borrowed; -1 for none. */
 int fd_table_find(const struct fd_table *table, const char *label);
 

@@ -25,6 +25,16 @@ static inline bool list_is_empty(const struct list *list)
         return list->next == list;
 }
 
+/* list_count() - how many entries @head has. */
+static inline size_t list_count(const struct list *head)
+{
+        size_t n = 0;
+
+        for (const struct list *link = head->next; link != head; link = link->next)
+                n++;
+        return n;
+}
+
 /* list_append() - add @entry, which is in no list, at the end of @head. */
 static inline void list_append(struct list *head, struct list *entry)
 {

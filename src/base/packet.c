@@ -11,7 +11,7 @@
 
 union control {
         struct cmsghdr align;
-        char space[CMSG_SPACE(PACKET_FDS_MAX * sizeof(int))];
+        char space[CMSG_SPACE(PACKET_FDS_ANY * sizeof(int))];
 };
 
 int packet_send(int socket, const void *message, size_t size, const int *fds, size_t n_fds)
@@ -59,18 +59,18 @@ static size_t take_fds(struct msghdr *header, int *fds)
         return n_fds;
 }
 
-int packet_receive(int socket, void *buffer, size_t *ret_size, int *ret_fds, size_t *ret_n_fds)
+int packet_receive_any(int socket, void *buffer, size_t room, size_t *ret_size, int *ret_fds,
+                       size_t *ret_n_fds)
 {
         union control control;
-        struct iovec iov = { .iov_base = buffer, .iov_len = PACKET_SIZE_MAX };
+        struct iovec iov = { .iov_base = buffer, .iov_len = room };
         struct msghdr header = { .msg_iov = &iov,
                                  .msg_iovlen = 1,
                                  .msg_control = control.space,
                                  .msg_controllen = sizeof(control.space) };
-        int fds[PACKET_FDS_MAX];
-        size_t n_fds;
         ssize_t n;
 
+        *ret_n_fds = 0;
         do
                 n = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
         while (n < 0 && errno == EINTR);
@@ -78,18 +78,25 @@ int packet_receive(int socket, void *buffer, size_t *ret_size, int *ret_fds, siz
         if (n < 0)
                 return -errno;
 
-        n_fds = take_fds(&header, fds);
-
-        if (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) {
-                packet_close_fds(fds, n_fds);
-                return -EMSGSIZE;
-        }
-        if (n == 0) {
-                packet_close_fds(fds, n_fds);
-                return -ENODATA;
-        }
-
+        *ret_n_fds = take_fds(&header, ret_fds);
         *ret_size = (size_t)n;
+        return header.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? -EMSGSIZE : 0;
+}
+
+int packet_receive(int socket, void *buffer, size_t *ret_size, int *ret_fds, size_t *ret_n_fds)
+{
+        int fds[PACKET_FDS_ANY];
+        size_t n_fds;
+        int r = packet_receive_any(socket, buffer, PACKET_SIZE_MAX, ret_size, fds, &n_fds);
+
+        if (r == 0 && n_fds > PACKET_FDS_MAX)
+                r = -EMSGSIZE;
+        if (r == 0 && *ret_size == 0)
+                r = -ENODATA;
+        if (r < 0) {
+                packet_close_fds(fds, n_fds);
+                return r;
+        }
         memcpy(ret_fds, fds, n_fds * sizeof(int));
         *ret_n_fds = n_fds;
         return 0;

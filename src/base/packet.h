@@ -12,8 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Below the kernel's limit of 253 descriptors a message (SCM_MAX_FD in net/scm.h). */
+/* Of our own messages; the kernel lets a message carry PACKET_FDS_ANY (SCM_MAX_FD in net/scm.h). */
 #define PACKET_FDS_MAX 64
+#define PACKET_FDS_ANY 253
 
 /* Greatest message of all our protocols: fits the kernel's default socket buffer many times. */
 #define PACKET_SIZE_MAX 8192
@@ -34,6 +35,17 @@ int packet_send(int socket, const void *message, size_t size, const int *fds, si
  * descriptors did not fit: nothing is handed out), -ECONNRESET.
  */
 int packet_receive(int socket, void *buffer, size_t *ret_size, int *ret_fds, size_t *ret_n_fds);
+
+/*
+ * packet_receive_any() - what a stranger sends, on a socket of any type: all descriptors that come are
+ * handed out, also when it fails, so that the caller decides who closes them
+ * @room:      of @buffer
+ * @ret_size:  0: the peer closed, or the message is empty
+ * @ret_fds:   room for PACKET_FDS_ANY
+ * Errors: -EAGAIN, -ECONNRESET; -EMSGSIZE, what came did not fit.
+ */
+int packet_receive_any(int socket, void *buffer, size_t room, size_t *ret_size, int *ret_fds,
+                       size_t *ret_n_fds);
 
 /* packet_close_fds() - close @n descriptors and set each to -1. */
 void packet_close_fds(int *fds, size_t n);

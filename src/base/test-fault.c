@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,7 +15,7 @@
 
 static char directory[] = "/tmp/test-fault-XXXXXX";
 
-static void make(const char *name)
+static void make_with(const char *name, const char *text)
 {
         CLEANUP(fd_closep) int fd = -1;
         char path[128];
@@ -22,6 +23,12 @@ static void make(const char *name)
         (void)snprintf(path, sizeof(path), "%s/%s", directory, name);
         fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
         assert_true(fd >= 0);
+        assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+}
+
+static void make(const char *name)
+{
+        make_with(name, "");
 }
 
 static bool exists(const char *name)
@@ -61,11 +68,39 @@ static void test_of_two_processes_one_takes_the_action(void **state)
         assert_false(fault_point("here"));
 }
 
+static void test_a_file_can_count_passes(void **state)
+{
+        (void)state;
+        make_with("here=fail", "3");
+        assert_false(fault_point("here"));
+        assert_false(fault_point("here"));
+        assert_true(fault_point("here"));
+        assert_false(exists("here=fail"));
+        assert_false(fault_point("here"));
+}
+
+static void test_a_file_can_say_from_then_on(void **state)
+{
+        char path[128];
+
+        (void)state;
+        make_with("here=fail", "11+");
+        for (int i = 1; i < 11; i++)
+                assert_false(fault_point("here"));
+        assert_true(fault_point("here"));
+        assert_true(fault_point("here"));
+        (void)snprintf(path, sizeof(path), "%s/here=fail", directory);
+        assert_int_equal(unlink(path), 0);
+        assert_false(fault_point("here"));
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_file_arms_a_point_once),
                 cmocka_unit_test(test_of_two_processes_one_takes_the_action),
+                cmocka_unit_test(test_a_file_can_count_passes),
+                cmocka_unit_test(test_a_file_can_say_from_then_on),
         };
         int failed;
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sequence-locked records. The payload is copied word by word with atomics: a
+ * Each record has two copies. The writer makes the sequence odd and writes the first, makes it even and
+ * writes the second; so one of them is whole at any time, also when the writer stops in the middle or
+ * dies there, and the sequence says which. A copy is read word by word with atomics: a
  * plain memcpy() beside a concurrent writer would be a data race in C, and a
  * compiler (or ThreadSanitizer) may act on that. Each load of a word acquires, each
  * store releases, instead of a fence around them: on x86 neither costs anything, and
@@ -35,39 +37,54 @@ static void words_store(word *to, const word *from, size_t n)
                 __atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
 }
 
+/*
+ * A try fails where the writer has come back to this very record meanwhile. So many fail in a row only
+ * where somebody writes the record for ever.
+ */
+#define READ_TRIES 10000
+
 /* @number: of a ring's record, before the value; NULL: there is none. @n words of the value. */
 static inline bool record_read(const struct board_head *head, uint64_t *ret_number, void *ret_value,
                                size_t n)
 {
-        for (;;) {
-                const word *payload = (const word *)(head + 1);
+        for (int i = 0; i < READ_TRIES; i++) {
                 uint32_t before = atomic_load_explicit(&head->sequence, memory_order_acquire);
-                uint32_t used;
+                uint32_t copy = before & 1;
+                const word *payload = (const word *)(head + 1) + copy * (n + (ret_number != NULL));
+                uint32_t used = atomic_load_explicit(&head->in_use, memory_order_acquire);
 
-                if (before & 1)
-                        continue;
-                used = atomic_load_explicit(&head->in_use, memory_order_acquire);
                 if (ret_number)
                         words_load(ret_number, payload++, 1);
                 words_load(ret_value, payload, n);
                 if (atomic_load_explicit(&head->sequence, memory_order_relaxed) == before)
-                        return used;
+                        return used & 1u << copy;
         }
+        return false;
+}
+
+static inline void copy_write(struct board_head *head, uint32_t copy, const uint64_t *number,
+                              const void *value, size_t n)
+{
+        word *payload = (word *)(head + 1) + copy * (n + (number != NULL));
+        uint32_t used = atomic_load_explicit(&head->in_use, memory_order_relaxed) & ~(1u << copy);
+
+        if (number)
+                words_store(payload++, number, 1);
+        if (value)
+                words_store(payload, value, n);
+        atomic_store_explicit(&head->in_use, used | (uint32_t)(value != NULL) << copy,
+                              memory_order_release);
 }
 
 static inline void record_write(struct board_head *head, const uint64_t *number, const void *value,
                                 size_t n)
 {
         uint32_t before = atomic_load_explicit(&head->sequence, memory_order_relaxed);
-        word *payload = (word *)(head + 1);
 
         atomic_store_explicit(&head->sequence, before + 1, memory_order_relaxed);
-        atomic_store_explicit(&head->in_use, value != NULL, memory_order_release);
-        if (number)
-                words_store(payload++, number, 1);
-        if (value)
-                words_store(payload, value, n);
+        copy_write(head, 0, number, value, n);
         atomic_store_explicit(&head->sequence, before + 2, memory_order_release);
+        copy_write(head, 1, number, value, n);
 }
 
 /*
@@ -103,6 +120,80 @@ static void bump(struct board *board)
         atomic_fetch_add_explicit(&board->generation, 1, memory_order_release);
 }
 
+/* Whatever is on the board, a text that was read has an end. */
+#define END(text) ((text)[sizeof(text) - 1] = '\0')
+
+static inline void end_none(void *value)
+{
+        (void)value;
+}
+
+static inline void end_device(struct board_device *device)
+{
+        END(device->uuid);
+        END(device->name);
+}
+
+static inline void end_detail(struct board_device_detail *detail)
+{
+        END(detail->metadata_text);
+        END(detail->serial);
+        END(detail->vbios);
+        END(detail->part_number);
+}
+
+static inline void end_features(struct board_features *features)
+{
+        for (size_t i = 0; i < sizeof(features->feature) / sizeof(features->feature[0]); i++) {
+                END(features->feature[i].product);
+                END(features->feature[i].licence);
+        }
+}
+
+static inline void end_profile(struct board_profile *profile)
+{
+        END(profile->name);
+}
+
+static inline void end_instance(struct board_instance *instance)
+{
+        END(instance->uuid);
+        END(instance->name);
+}
+
+static inline void end_vm(struct board_vm *vm)
+{
+        END(vm->id);
+        END(vm->name);
+        END(vm->driver_version);
+        END(vm->mdev_uuid);
+        END(vm->pci_bus_id);
+}
+
+static inline void end_type_text(struct board_type_text *text)
+{
+        END(text->name);
+        END(text->class);
+        END(text->licence);
+}
+
+static inline void end_process(struct board_process *process)
+{
+        END(process->name);
+}
+
+#define END_TEXTS(value)                                    \
+        _Generic((value), struct board_device *             \
+                 : end_device, struct board_device_detail * \
+                 : end_detail, struct board_features *      \
+                 : end_features, struct board_profile *     \
+                 : end_profile, struct board_instance *     \
+                 : end_instance, struct board_vm *          \
+                 : end_vm, struct board_type_text *         \
+                 : end_type_text, struct board_process *    \
+                 : end_process, default                     \
+                 : end_none)(value)
+
 #define WORDS(type) (sizeof(struct type) / sizeof(word))
 
 #define CHECK_LAYOUT(type, record)                                                  \
@@ -112,11 +203,19 @@ static void bump(struct board *board)
 
 #define DEFINE_TABLE(noun, type, slots)                                                          \
         CHECK_LAYOUT(type, board_##noun##_record)                                                \
+        uint32_t board_end_##noun(const struct board *board)                                     \
+        {                                                                                        \
+                uint32_t end = atomic_load_explicit(&board->end.noun, memory_order_acquire);     \
+                                                                                                 \
+                return end < (slots) ? end : (slots);                                            \
+        }                                                                                        \
         bool board_read_##noun(const struct board *board, uint32_t slot, struct type *ret_value) \
         {                                                                                        \
-                return slot < (slots) && /* beyond the end, the file has no pages yet */         \
-                       slot < atomic_load_explicit(&board->end.noun, memory_order_acquire) &&    \
-                       record_read(&board->noun[slot].head, NULL, ret_value, WORDS(type));       \
+                if (slot >= board_end_##noun(board) || /* the file has no pages behind it */     \
+                    !record_read(&board->noun[slot].head, NULL, ret_value, WORDS(type)))         \
+                        return false;                                                            \
+                END_TEXTS(ret_value);                                                            \
+                return true;                                                                     \
         }                                                                                        \
         void board_write_##noun(struct board *board, uint32_t slot, const struct type *value)    \
         {                                                                                        \
@@ -199,7 +298,7 @@ static bool probe(const struct board *board, uint32_t id, uint32_t *ret_slot, bo
                 *ret_slot = slot;
                 *ret_is_free = is_behind ||
                                !atomic_load_explicit(&record->head.in_use, memory_order_acquire);
-                if (*ret_is_free || __atomic_load_n(&record->value.id, __ATOMIC_RELAXED) == id)
+                if (*ret_is_free || __atomic_load_n(&record->value[0].id, __ATOMIC_RELAXED) == id)
                         return true;
         }
         return false;
@@ -223,21 +322,31 @@ int board_add_type(struct board *board, const struct board_type *type)
         return slot < atomic_load(&board->end.type) ? (int)slot : -ENOSPC;
 }
 
-int board_create(struct board **ret_board, const char *path)
+/* Before anybody else can open it. */
+static int open_for(int fd, const gid_t *group)
+{
+        if (group && fchown(fd, (uid_t)-1, *group) < 0)
+                return -errno;
+        return fchmod(fd, group ? 0640 : 0644) < 0 ? -errno : 0;
+}
+
+int board_create(struct board **ret_board, const char *path, const gid_t *group)
 {
         CLEANUP(fd_closep) int fd = -1;
         char temporary[PATHS_MAX];
         struct board *board;
+        int r;
 
         if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
                 return -ENAMETOOLONG;
 
         (void)unlink(temporary);
-        fd = open(temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0644);
+        fd = open(temporary, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (fd < 0)
                 return -errno;
-        if (fchmod(fd, 0644) < 0 || ftruncate(fd, sizeof(*board)) < 0)
-                return -errno;
+        r = open_for(fd, group);
+        if (r < 0 || ftruncate(fd, sizeof(*board)) < 0)
+                return r < 0 ? r : -errno;
 
         board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (board == MAP_FAILED)
@@ -253,8 +362,7 @@ int board_create(struct board **ret_board, const char *path)
         board->magic = BOARD_MAGIC;
 
         if (rename(temporary, path) < 0) {
-                int r = -errno;
-
+                r = -errno;
                 munmap(board, sizeof(*board));
                 return r;
         }
@@ -273,11 +381,15 @@ void board_close(struct board *board)
 int board_map(const struct board **ret_board, const char *path)
 {
         CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+        return fd < 0 ? -errno : board_map_fd(ret_board, fd);
+}
+
+int board_map_fd(const struct board **ret_board, int fd)
+{
         const struct board *board;
         struct stat status;
 
-        if (fd < 0)
-                return -errno;
         if (fstat(fd, &status) < 0)
                 return -errno;
         if ((uint64_t)status.st_size < sizeof(uint64_t))

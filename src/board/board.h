@@ -6,10 +6,11 @@
  * The board: the manager's published state, one file in the run directory that
  * any process may map read-only. One writer, any number of readers, no locks.
  *
- * Each record has a sequence counter: odd while it is written, changed by each
- * write. A reader copies the record and takes the copy if the counter was even
- * and the same before and after (board_read_device() and the others do this).
- * @generation counts changes of the whole board.
+ * Each record is there twice, and has a sequence counter, changed by each write, which says
+ * which of the two is not being written. A reader copies that one, and takes what it has if the
+ * counter was the same before and after (board_read_device() and the others do this). So nobody
+ * waits for a manager that is stopped or dies in the middle of a record: he reads what was there
+ * before. @generation counts changes of the whole board.
  *
  * A manager that starts makes a new file and renames it over the old one; a
  * reader that finds @closed set, or @heartbeat_ns (CLOCK_MONOTONIC) older than
@@ -19,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "board/device.h"
 #include "board/instance.h"
@@ -26,7 +28,7 @@
 #include "board/usage.h"
 
 #define BOARD_MAGIC   0x44524f42u /* "BORD" */
-#define BOARD_VERSION 3u
+#define BOARD_VERSION 5u
 
 #define BOARD_STALE_NS 3000000000ull
 
@@ -81,8 +83,8 @@
         R(account, board_account, BOARD_INSTANCES_MAX, BOARD_ACCOUNTS_MAX)
 
 struct board_head {
-        _Atomic uint32_t sequence; /* odd: being written */
-        _Atomic uint32_t in_use;
+        _Atomic uint32_t sequence; /* odd: the first is being written, the second is whole */
+        _Atomic uint32_t in_use;   /* a bit for each of the two */
 };
 
 /* The file is sparse: readers must not look beyond @end of a table and @count of a ring. */
@@ -114,7 +116,7 @@ struct board {
 #define BOARD_TABLE(noun, type, slots)  \
         struct board_##noun##_record {  \
                 struct board_head head; \
-                struct type value;      \
+                struct type value[2];   \
         } noun[slots];
         BOARD_TABLES(BOARD_TABLE)
 #undef BOARD_TABLE
@@ -122,8 +124,10 @@ struct board {
 #define BOARD_RING(noun, type, slots, length) \
         struct board_##noun##_entry {         \
                 struct board_head head;       \
-                uint64_t number;              \
-                struct type value;            \
+                struct {                      \
+                        uint64_t number;      \
+                        struct type value;    \
+                } copy[2];                    \
         } noun[slots][length];
         BOARD_RINGS(BOARD_RING)
 #undef BOARD_RING
@@ -152,15 +156,18 @@ static inline uint32_t board_slot_of_profile(uint32_t device, uint32_t profile)
 /*
  * Tables. For each noun:
  *
+ *     uint32_t board_end_NOUN(board)                 no slot from here on was ever in use; never more
+ *                                                    than there are
  *     bool board_read_NOUN(board, slot, ret_value)   false: not in use, or no such slot; @ret_value
  *                                                    has no meaning then
  *     void board_write_NOUN(board, slot, value)      NULL takes the record out of use
  *
- * Readers never block for longer than a write of one record takes. There is one writer: one
- * thread of the manager. A record that is used for the first time needs room on the disk of the file
+ * Readers never block, whatever the writer does. There is one writer: one thread of the
+ * manager. A record that is used for the first time needs room on the disk of the file
  * (the run directory); without it nothing is written, and n_dropped counts it.
  */
 #define BOARD_TABLE(noun, type, slots)                                                            \
+        uint32_t board_end_##noun(const struct board *board);                                     \
         bool board_read_##noun(const struct board *board, uint32_t slot, struct type *ret_value); \
         void board_write_##noun(struct board *board, uint32_t slot, const struct type *value);
 BOARD_TABLES(BOARD_TABLE)
@@ -198,10 +205,10 @@ int board_add_type(struct board *board, const struct board_type *type);
 
 /*
  * board_create() - make a new board at @path (written beside it, renamed over it) and map it.
- * Readable by everyone, writable by the manager's user. board_close() marks it closed and unmaps.
- * Errors: -ENOSPC; those of open() and rename().
+ * Writable by the manager's user, readable by everyone, or by @group alone. board_close() marks it closed
+ * and unmaps. Errors: -ENOSPC; -EPERM, no group of ours; those of open() and rename().
  */
-int board_create(struct board **ret_board, const char *path);
+int board_create(struct board **ret_board, const char *path, const gid_t *group);
 void board_close(struct board *board);
 
 /*
@@ -209,6 +216,8 @@ void board_close(struct board *board);
  * -EPROTO (not a board), -EPROTONOSUPPORT (another version). board_unmap() takes NULL.
  */
 int board_map(const struct board **ret_board, const char *path);
+int board_map_fd(const struct board **ret_board,
+                 int fd); /* of an open file, which stays the caller's */
 void board_unmap(const struct board *board);
 
 #endif

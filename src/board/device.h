@@ -187,6 +187,8 @@ struct board_profile {
         uint32_t n_multiprocessors, n_copy_engines, n_decoders, n_encoders, n_jpegs, n_ofas;
         uint32_t can_p2p, can_graphics;
         uint32_t n_left;            /* that could be created now */
+        uint32_t memory_slices;     /* that one takes */
+        uint32_t starts;            /* bits: slices of memory at which one can begin */
         uint64_t memory_size;       /* bytes */
         char name[BOARD_LABEL_MAX]; /* "1g.18gb" */
 };

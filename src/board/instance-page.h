@@ -17,6 +17,12 @@
  * OFD lock: that one belongs to the open file, which all gates of an instance
  * share when the manager hands them the same descriptor.
  *
+ * While somebody arrives on a device that is nearly full, nobody there may take what
+ * he was promised: then the page has a ceiling for what the instance may hold in all,
+ * beside the quota, and takes for contexts. A charge is told as pending before the
+ * ceiling is read, and until the driver has answered, and the manager writes the
+ * ceiling before it reads what is pending: so one of them sees the other.
+ *
  * The manager never locks, and believes nothing it reads here: a guest that
  * writes garbage lies about itself only. @quota is the manager's to write; it
  * rewrites it at every sample.
@@ -27,7 +33,7 @@
 #include <stdint.h>
 
 #define INSTANCE_PAGE_MAGIC   0x45474150u /* "PAGE" */
-#define INSTANCE_PAGE_VERSION 2u
+#define INSTANCE_PAGE_VERSION 3u
 #define INSTANCE_PAGE_SLOTS   128
 
 /* Channels of one process that are told; a process has 8 and rarely more. */
@@ -85,6 +91,10 @@ struct instance_page_slot {
         _Atomic uint32_t work;       /* enum instance_page_work */
         _Atomic uint32_t holds;      /* bits, as a gate says them in CLOSED: GATE_HOLDS_* */
         uint32_t reserved[2];        /* 0 */
+        _Atomic uint64_t pending;    /* bytes that the driver is being asked for */
+        _Atomic uint64_t beside; /* bytes for contexts, ever: not charged, but under the ceiling */
+        _Atomic uint64_t wanted; /* bytes that a thread waits for under the ceiling */
+        uint64_t reserved2[5];
 };
 
 struct instance_page {
@@ -94,15 +104,19 @@ struct instance_page {
         uint32_t reserved;
         _Atomic uint64_t quota; /* bytes */
         _Atomic uint32_t turn;  /* futex; enum instance_page_turn */
-        uint32_t reserved2[9];
+        uint32_t reserved2;
+        _Atomic uint64_t ceiling; /* bytes; 0: none */
+        _Atomic uint64_t
+                ceiling_until_ns; /* CLOCK_MONOTONIC: not any longer, if nobody renews it */
+        uint32_t reserved3[4];
         struct instance_page_slot slot[INSTANCE_PAGE_SLOTS];
         struct instance_page_channels channels[INSTANCE_PAGE_SLOTS];
 };
 
-_Static_assert(sizeof(struct instance_page_slot) == 64, "one cache line a slot");
+_Static_assert(sizeof(struct instance_page_slot) == 128, "two cache lines a slot");
 _Static_assert(sizeof(struct instance_page_channels) == 64 + 16 * INSTANCE_PAGE_CHANNELS, "");
 _Static_assert(sizeof(struct instance_page) ==
-                       64 + (64 + sizeof(struct instance_page_channels)) * INSTANCE_PAGE_SLOTS,
+                       64 + (128 + sizeof(struct instance_page_channels)) * INSTANCE_PAGE_SLOTS,
                "layout is the ABI");
 
 /* Word by word, and in order with @sequence: one may read what another is writing. */

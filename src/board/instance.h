@@ -75,8 +75,9 @@ struct board_instance {
 
 /* Bits of board_vm.uses; a blob of metadata from elsewhere may have others, which say the same. */
 enum board_use {
-        BOARD_USES_MANAGED = 1 << 0,  /* memory that the device shares with the host */
-        BOARD_USES_IMPORTED = 1 << 1, /* memory of another process */
+        BOARD_USES_MANAGED = 1 << 0,    /* memory that the device shares with the host */
+        BOARD_USES_IMPORTED = 1 << 1,   /* memory of another process */
+        BOARD_USES_REGISTERED = 1 << 2, /* memory of which there is a dma-buf */
 };
 
 enum board_vm_id { BOARD_VM_DOMAIN = 0, BOARD_VM_UUID };

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/test.h"
@@ -31,7 +33,7 @@ static int set_up(void **state)
         strcpy(fixture->directory, "/tmp/vg-board-XXXXXX");
         assert_non_null(mkdtemp(fixture->directory));
         snprintf(fixture->path, sizeof(fixture->path), "%s/board", fixture->directory);
-        assert_int_equal(board_create(&fixture->board, fixture->path), 0);
+        assert_int_equal(board_create(&fixture->board, fixture->path, NULL), 0);
         *state = fixture;
         return 0;
 }
@@ -180,6 +182,72 @@ static void test_no_record_of_a_million_is_mixed(void **state)
         assert_int_equal(race.n_misplaced, 0);
 }
 
+/* A process that does nothing but write two records: it can be stopped in the middle of one. */
+static pid_t start_writer(struct board *board)
+{
+        pid_t pid = fork();
+        union words words;
+
+        assert_true(pid >= 0);
+        if (pid > 0)
+                return pid;
+        for (uint64_t i = 2;; i++) {
+                fill(&words, i);
+                board_write_vm(board, 3, &words.vm);
+                board_write_account(board, 3, 0, &words.account);
+        }
+}
+
+static void stop_writer(pid_t pid)
+{
+        int status;
+
+        assert_int_equal(kill(pid, SIGSTOP), 0);
+        assert_int_equal(waitpid(pid, &status, WUNTRACED), pid);
+        assert_true(WIFSTOPPED(status));
+}
+
+static void end_writer(pid_t pid)
+{
+        assert_int_equal(kill(pid, SIGKILL), 0);
+        assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void assert_both_can_be_read(const struct board *board)
+{
+        union words words;
+
+        assert_true(board_read_vm(board, 3, &words.vm));
+        assert_false(is_mixed(&words, sizeof(words.vm)));
+        assert_true(board_read_account(board, 3, 0, &words.account));
+        assert_false(is_mixed(&words, sizeof(words.account)));
+}
+
+/* Wherever the writer is stopped, and then killed, what was there before it can be read. */
+static void test_nobody_waits_for_a_writer_that_stops_in_the_middle(void **state)
+{
+        struct fixture *fixture = *state;
+        struct board *board = fixture->board;
+        unsigned int n_middle = 0;
+
+        for (int i = 0; i < 200 || n_middle < 2; i++) {
+                pid_t pid;
+
+                atomic_store(&board->vm[3].head.sequence, 0);
+                atomic_store(&board->account[3][0].head.sequence, 0);
+                write_all(board, 1);
+                pid = start_writer(board);
+                while (atomic_load(&board->vm[3].head.sequence) < 100)
+                        ;
+                stop_writer(pid);
+                n_middle += atomic_load(&board->vm[3].head.sequence) & 1;
+                n_middle += atomic_load(&board->account[3][0].head.sequence) & 1;
+                assert_both_can_be_read(board);
+                end_writer(pid);
+                assert_both_can_be_read(board);
+        }
+}
+
 static void test_a_record_out_of_use_is_not_read(void **state)
 {
         struct fixture *fixture = *state;
@@ -193,6 +261,23 @@ static void test_a_record_out_of_use_is_not_read(void **state)
         assert_false(board_read_device(fixture->board, 0, &device));
         assert_false(board_read_device(fixture->board, BOARD_DEVICES_MAX, &device));
         assert_false(board_read_device(fixture->board, UINT32_MAX, &device));
+}
+
+/* Whatever is written there, a reader finds its way: an end of the table, and of each text. */
+static void test_a_reader_trusts_no_end(void **state)
+{
+        struct fixture *fixture = *state;
+        struct board_device device;
+
+        memset(&device, 'x', sizeof(device));
+        board_write_device(fixture->board, 0, &device);
+        memset(&device, 0, sizeof(device));
+        assert_true(board_read_device(fixture->board, 0, &device));
+        assert_int_equal(strlen(device.uuid), sizeof(device.uuid) - 1);
+        assert_int_equal(strlen(device.name), sizeof(device.name) - 1);
+
+        fixture->board->end.device = UINT32_MAX;
+        assert_int_equal(board_end_device(fixture->board), BOARD_DEVICES_MAX);
 }
 
 static void test_a_ring_keeps_the_last(void **state)
@@ -334,9 +419,9 @@ static int set_up_on_full_disk(void **state)
         if (mount("test", fixture->directory, "tmpfs", 0, "size=4m") < 0)
                 return 0; /* the test is skipped */
         fill_disk(fixture->directory);
-        assert_int_equal(board_create(&fixture->board, fixture->path), -ENOSPC);
+        assert_int_equal(board_create(&fixture->board, fixture->path, NULL), -ENOSPC);
         make_room_on_disk(fixture->directory);
-        assert_int_equal(board_create(&fixture->board, fixture->path), 0);
+        assert_int_equal(board_create(&fixture->board, fixture->path, NULL), 0);
         fill_disk(fixture->directory);
         return 0;
 }
@@ -389,8 +474,11 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_no_record_of_a_million_is_mixed, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_nobody_waits_for_a_writer_that_stops_in_the_middle, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_record_out_of_use_is_not_read, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(test_a_reader_trusts_no_end, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_ring_keeps_the_last, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_ring_record_is_changed_and_taken_out, set_up,
                                                 tear_down),

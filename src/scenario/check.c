@@ -139,38 +139,31 @@ static int fail_profile(const char *name, const struct catalog_profile *profiles
         return reader_fail(reader, "there is no profile '%.32s'; allowed: %s", name, words);
 }
 
-static bool overlaps(const struct scenario_device *device, size_t n, uint32_t start, uint32_t size)
+/* Slices of memory that the first @n have, as bits. */
+static uint32_t get_taken(const struct scenario_device *device, size_t n)
 {
-        for (size_t i = 0; i < n; i++) {
-                const struct board_gpu_instance *other = &device->gpu_instances[i].record;
+        uint32_t taken = 0;
 
-                if (start < other->placement_start + other->placement_size &&
-                    other->placement_start < start + size)
-                        return true;
-        }
-        return false;
-}
-
-/* It begins at a multiple of its size. Only seven of the eight slices can be instances of one. */
-static bool can_start(uint32_t start, uint32_t size)
-{
-        return start % size == 0 && start + size <= CATALOG_MIG_SLICES && (size > 1 || start < 7);
+        for (size_t i = 0; i < n; i++)
+                taken |= catalog_slices(device->gpu_instances[i].record.placement_start,
+                                        device->gpu_instances[i].record.placement_size);
+        return taken;
 }
 
 static int place_gpu_instance(struct scenario_device *device, size_t index,
                               const struct catalog_profile *profile, struct reader *reader)
 {
         struct scenario_gpu_instance *gpu_instance = &device->gpu_instances[index];
-        uint32_t size = profile->memory_slices, start = gpu_instance->placement;
+        uint32_t taken = get_taken(device, index), start = gpu_instance->placement;
 
         if (start == SCENARIO_NOTHING)
                 for (start = 0; start < CATALOG_MIG_SLICES; start++)
-                        if (can_start(start, size) && !overlaps(device, index, start, size))
+                        if (catalog_fits(profile, start, taken))
                                 break;
         if (start >= CATALOG_MIG_SLICES)
                 return reader_fail(reader, "there is no room left for a %s",
                                    gpu_instance->profile_name);
-        if (!can_start(start, size) || overlaps(device, index, start, size))
+        if (!catalog_fits(profile, start, taken))
                 return reader_fail(reader,
                                    "a %s cannot begin at slice %u, or others are in its way",
                                    gpu_instance->profile_name, start);
@@ -179,7 +172,7 @@ static int place_gpu_instance(struct scenario_device *device, size_t index,
                 .id = gpu_instance->id,
                 .profile_id = profile->profile.id,
                 .placement_start = start,
-                .placement_size = size,
+                .placement_size = profile->profile.memory_slices,
                 .mixes_sizes = gpu_instance->mixes_sizes,
                 .memory_total = profile->profile.memory_size,
         };
@@ -194,7 +187,7 @@ static int check_gpu_instance(struct scenario_device *device, size_t at, size_t 
         struct scenario_gpu_instance *gpu_instance = &device->gpu_instances[index];
         const struct catalog_profile *profile =
                 find_profile(profiles, n, gpu_instance->profile_name);
-        char place[64];
+        char place[96];
 
         check_at(reader, "devices[%zu].gpu_instances[%zu]", at, index);
         if (device->mig != 1)
@@ -217,7 +210,7 @@ static int check_gpu_instance(struct scenario_device *device, size_t at, size_t 
 static int check_device(struct scenario_device *device, size_t index, struct reader *reader)
 {
         uint32_t n_slices = 0;
-        char place[64];
+        char place[96];
 
         snprintf(place, sizeof(place), "devices[%zu]", index);
         check_at(reader, "%s", place);

@@ -350,14 +350,36 @@ static int parse_one(struct reader *reader, const json_t *value, struct scenario
         return reader_fields(reader, value, fields, device);
 }
 
-/* Each of several has all of it. */
+/* Of several devices of one entry the first has the serial number, the others those that follow. */
+static int count_serial(struct reader *reader, char *serial, uint32_t by)
+{
+        size_t at = strlen(serial);
+
+        for (; by > 0 && at > 0 && serial[at - 1] >= '0' && serial[at - 1] <= '9'; at--) {
+                by += (uint32_t)(serial[at - 1] - '0');
+                serial[at - 1] = (char)('0' + by % 10);
+                by /= 10;
+        }
+        return by == 0 ? 0
+                       : reader_fail(reader,
+                                     "the serial is that of the first of several devices; it "
+                                     "must end with digits that can be counted up");
+}
+
+/* Each of several has all else of it. */
 int parse_device(struct reader *reader, const json_t *value, void *to)
 {
         struct scenario *scenario = to;
         int r = parse_one(reader, value, scenario);
         uint32_t count = r == 0 ? scenario->devices[scenario->n_devices - 1].count : 0;
 
-        for (uint32_t i = 1; r == 0 && i < count; i++)
+        for (uint32_t i = 1; r == 0 && i < count; i++) {
+                char *serial;
+
                 r = parse_one(reader, value, scenario);
+                serial = scenario->devices[scenario->n_devices - 1].texts.serial;
+                if (r == 0 && *serial)
+                        r = count_serial(reader, serial, i);
+        }
         return r;
 }

@@ -158,6 +158,7 @@ static int parse_use(struct reader *reader, const json_t *value, void *to)
         static const struct choice uses[] = {
                 { "managed memory", BOARD_USES_MANAGED },
                 { "imported memory", BOARD_USES_IMPORTED },
+                { "registered memory", BOARD_USES_REGISTERED },
                 { 0 },
         };
         struct scenario_vgpu *vgpu = to;

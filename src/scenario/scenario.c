@@ -12,8 +12,6 @@
 /* A file of more than this is something else. */
 #define FILE_SIZE_MAX (4 * 1024 * 1024)
 
-#define DRIVER_VERSION "580.00-sim"
-
 /* Of host 19.0, from the guide of that release. */
 #define VERSION_MIN (0x14u << 16 | 1)
 #define VERSION_MAX (0x1au << 16 | 1)
@@ -154,7 +152,7 @@ int scenario_load(struct scenario **ret_scenario, const char *path, char *proble
 
         if (!scenario)
                 return -ENOMEM;
-        strcpy(scenario->driver_version, DRIVER_VERSION);
+        strcpy(scenario->driver_version, SCENARIO_DRIVER_VERSION);
         scenario->host = (struct board_host){ .supported_min = VERSION_MIN,
                                               .supported_max = VERSION_MAX,
                                               .current_min = VERSION_MIN,

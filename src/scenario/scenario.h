@@ -15,6 +15,9 @@
 #include "catalog/catalog.h"
 #include "scenario/curve.h"
 
+/* What NVML's clients are shown as the driver of a simulated host: three numbers, as they expect. */
+#define SCENARIO_DRIVER_VERSION "580.00.00"
+
 #define SCENARIO_VERSION       1
 #define SCENARIO_NOTHING       UINT32_MAX /* a number that was not given */
 #define SCENARIO_PROBLEM_MAX   1024

@@ -158,6 +158,10 @@ static void test_gpu_instances_have_room_and_profiles(void **state)
                       "more than 7 slices");
         check_problem(MIG("{\"id\": 1, \"profile\": \"3g.71gb\", \"placement\": 1}"),
                       "cannot begin at slice 1");
+        check_problem(MIG("{\"id\": 1, \"profile\": \"4g.71gb\", \"placement\": 4}"),
+                      "cannot begin at slice 4");
+        check_problem(MIG("{\"id\": 1, \"profile\": \"2g.35gb\", \"placement\": 6}"),
+                      "cannot begin at slice 6");
         check_problem(MIG("{\"id\": 1, \"profile\": \"1g.18gb\"}, {\"id\": 1, \"profile\": "
                           "\"1g.18gb\"}"),
                       "the id 1 is used twice");
@@ -211,6 +215,35 @@ static void check_curve(const char *text, const double *at, const double *wanted
         scenario_free(scenario);
 }
 
+static void test_each_of_several_devices_has_a_serial_of_its_own(void **state)
+{
+#define SERIES(count, serial)                                                            \
+        "{\"openvgpu_scenario\": 1, \"devices\": [{\"board\": \"L4\", \"count\": " count \
+        ", \"serial\": \"" serial "\"}]}"
+        struct scenario *scenario = load_good(SERIES("3", "A1098"));
+
+        (void)state;
+        assert_string_equal(scenario->devices[0].texts.serial, "A1098");
+        assert_string_equal(scenario->devices[1].texts.serial, "A1099");
+        assert_string_equal(scenario->devices[2].texts.serial, "A1100");
+        scenario_free(scenario);
+        scenario_free(load_good(SERIES("1", "none")));
+        check_problem(SERIES("2", "none"), "devices[0]: the serial is that of the first");
+        check_problem(SERIES("3", "B8"), "devices[0]: the serial is that of the first");
+}
+
+static void test_the_driver_has_a_version_of_nvidias_form(void **state)
+{
+        struct scenario *scenario = load_good(HEAD "}");
+        unsigned int a, b, c;
+        int end = 0;
+
+        (void)state;
+        assert_int_equal(sscanf(scenario->driver_version, "%3u.%3u.%2u%n", &a, &b, &c, &end), 3);
+        assert_int_equal(scenario->driver_version[end], '\0');
+        scenario_free(scenario);
+}
+
 static void test_curves(void **state)
 {
         const double at[] = { 0, 1, 2, 3, 4, 5, 9 };
@@ -258,6 +291,8 @@ int main(void)
                 cmocka_unit_test(test_gpu_instances_have_room_and_profiles),
                 cmocka_unit_test(test_what_is_not_said_follows),
                 cmocka_unit_test(test_several_devices_are_made_of_one),
+                cmocka_unit_test(test_each_of_several_devices_has_a_serial_of_its_own),
+                cmocka_unit_test(test_the_driver_has_a_version_of_nvidias_form),
                 cmocka_unit_test(test_curves),
                 cmocka_unit_test(test_no_damage_does_harm),
         };

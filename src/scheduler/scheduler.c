@@ -17,12 +17,19 @@ void scheduler_init(struct scheduler *scheduler)
         scheduler_configure(scheduler, &scheduler->asked);
 }
 
+/* After each change of who is there, who has work, and what they are entitled to. */
+static void update(struct scheduler *scheduler)
+{
+        weight_update(scheduler);
+        turn_admit(scheduler);
+}
+
 /* The number of vGPUs has a say in the defaults. */
 static void refresh(struct scheduler *scheduler)
 {
         scheduler->settings = scheduler->asked;
         scheduler_settings_complete(&scheduler->settings, scheduler->n_members);
-        weight_update(scheduler);
+        update(scheduler);
 }
 
 void scheduler_configure(struct scheduler *scheduler, const struct scheduler_settings *settings)
@@ -32,24 +39,12 @@ void scheduler_configure(struct scheduler *scheduler, const struct scheduler_set
         refresh(scheduler);
 }
 
-/* What it did before it came, or while it had no work, gives it no right to more now. */
-static uint64_t least_progress(const struct scheduler *scheduler,
-                               const struct scheduler_member *except)
-{
-        const struct scheduler_member *member;
-        uint64_t least = UINT64_MAX;
-
-        list_for_each(member, &scheduler->members, link)
-                if (member != except && member->has_work && member->progress < least)
-                        least = member->progress;
-        return least == UINT64_MAX ? 0 : least;
-}
-
 void scheduler_add(struct scheduler *scheduler, struct scheduler_member *member)
 {
         list_append(&scheduler->members, &member->link);
         scheduler->n_members++;
-        member->has_work = member->has_woken = false;
+        member->has_work = member->has_woken = member->is_in = member->was_early = false;
+        member->progress = 0;
         refresh(scheduler);
 }
 
@@ -82,20 +77,18 @@ void scheduler_set_share(struct scheduler *scheduler, struct scheduler_member *m
 
 void scheduler_set_work(struct scheduler *scheduler, struct scheduler_member *member, bool has_work)
 {
-        uint64_t least;
-
         if (member->has_work == has_work)
                 return;
-        if (has_work) {
-                least = least_progress(scheduler, member);
-                if (member->progress < least)
-                        member->progress = least;
-                member->has_woken = true;
-        }
         member->has_work = has_work;
-        weight_update(scheduler);
+        member->has_woken = member->has_woken || has_work;
+        update(scheduler);
         if (scheduler->order.owner == member)
                 scheduler->has_changed = true;
+}
+
+void scheduler_void(struct scheduler *scheduler)
+{
+        scheduler->has_changed = true;
 }
 
 static bool has_shares(const struct scheduler *scheduler)
@@ -160,7 +153,7 @@ bool scheduler_decide(struct scheduler *scheduler, uint64_t now, struct schedule
 
         *ret_order = scheduler->order;
         if (is_free(scheduler, &order.owner)) {
-                bool is_new = scheduler->order.mode != SCHEDULER_FREE ||
+                bool is_new = scheduler->has_changed || scheduler->order.mode != SCHEDULER_FREE ||
                               scheduler->order.owner != order.owner;
 
                 scheduler->has_changed = false;
@@ -180,6 +173,7 @@ bool scheduler_decide(struct scheduler *scheduler, uint64_t now, struct schedule
                 order.member = order.owner;
         order.mode = order.member ? SCHEDULER_TURN : SCHEDULER_PAUSE;
         order.until_ns = now + order.target;
+        order.weight = order.owner->weight;
         *ret_order = order;
         return true;
 }
@@ -197,11 +191,11 @@ static void end_turn(struct scheduler *scheduler, uint64_t now)
         }
         if (run > SCHEDULER_RUN_MAX)
                 run = order->target;
-        turn_charge(order->owner, run, order->target);
+        turn_charge(order, run);
         if (!order->member)
                 return;
         order->member->received += run;
-        turn_log(scheduler, order->member, run, order->target, now);
+        turn_log(scheduler, run, now);
 }
 
 void scheduler_begin(struct scheduler *scheduler, struct scheduler_order *order, uint64_t now)

@@ -42,10 +42,11 @@ struct scheduler_member {
         bool has_work;      /* by scheduler_set_work() */
         bool has_woken;     /* and has had no turn since */
         bool was_early;     /* has had its turn of this round already */
+        bool is_in;         /* takes turns */
         uint64_t received;  /* ns in turns, and alone */
         uint64_t overshoot; /* ns that it ran too long and that were not taken off yet */
         uint64_t preempted; /* ns, sum of all that it ran too long */
-        uint64_t progress;  /* received over weight: who has least has waited longest */
+        uint64_t progress;  /* received over weight, since it came in: who has least is behind */
 };
 
 struct scheduler_turn { /* the log */
@@ -69,6 +70,7 @@ struct scheduler_order {
                 *owner; /* whose time it is; FREE: the only one with work, or NULL */
         struct scheduler_member *member; /* the same where it runs; NULL: it has no work */
         uint64_t target;                 /* ns */
+        uint32_t weight;                 /* of the owner when it was decided */
         uint64_t until_ns;               /* SCHEDULER_UNLIMITED: until something changes */
 };
 
@@ -113,6 +115,12 @@ void scheduler_set_work(struct scheduler *scheduler, struct scheduler_member *me
  * Returns whether that is something new, which the caller must bring about and scheduler_begin().
  */
 bool scheduler_decide(struct scheduler *scheduler, uint64_t now, struct scheduler_order *ret_order);
+
+/*
+ * scheduler_void() - what was decided last has not been brought about, and will not be: the next
+ * scheduler_decide() says what shall be, whatever was in force.
+ */
+void scheduler_void(struct scheduler *scheduler);
 
 /* scheduler_begin() - what was decided is so since @now; the turn before is charged and logged. */
 void scheduler_begin(struct scheduler *scheduler, struct scheduler_order *order, uint64_t now);

@@ -4,6 +4,10 @@
  * (one by the averaging factor) is taken off its next turn. Where that part is as long as the turn,
  * the turn is left out and so much is paid. So in the long run everybody has what it is entitled
  * to, also where turns end late again and again, and nobody waits longer than its debt is worth.
+ *
+ * Without it whoever has made the least progress is next, in virtual time. That time is the least progress of
+ * those that take turns. Who begins to take turns begins there: what it did before it came, or while it
+ * had no work, gives it no right to more than the others, nor them to more than it.
  */
 #include "scheduler/turn.h"
 
@@ -32,6 +36,50 @@ static bool may_be_next(const struct scheduler *scheduler, const struct schedule
 {
         return member == &scheduler->rest ? member->weight > 0
                                           : weight_takes_turns(scheduler, member);
+}
+
+static bool is_behind(const struct scheduler_member *member, uint64_t progress)
+{
+        return member->is_in && member->progress < progress;
+}
+
+/* Where nobody takes turns, nobody is owed any: nobody may have made more progress than that. */
+static uint64_t virtual_time(const struct scheduler *scheduler)
+{
+        const struct scheduler_member *rest = &scheduler->rest, *member;
+        uint64_t least = is_behind(rest, UINT64_MAX) ? rest->progress : UINT64_MAX;
+        uint64_t greatest = rest->progress;
+
+        list_for_each(member, &scheduler->members, link) {
+                if (is_behind(member, least))
+                        least = member->progress;
+                if (member->progress > greatest)
+                        greatest = member->progress;
+        }
+        return least == UINT64_MAX ? greatest : least;
+}
+
+static void admit(const struct scheduler *scheduler, struct scheduler_member *member, uint64_t time)
+{
+        if (member->is_in || !may_be_next(scheduler, member))
+                return;
+        member->is_in = true;
+        if (member->progress < time)
+                member->progress = time;
+}
+
+void turn_admit(struct scheduler *scheduler)
+{
+        struct scheduler_member *member;
+        uint64_t time;
+
+        scheduler->rest.is_in = scheduler->rest.is_in && may_be_next(scheduler, &scheduler->rest);
+        list_for_each(member, &scheduler->members, link)
+                member->is_in = member->is_in && may_be_next(scheduler, member);
+        time = virtual_time(scheduler);
+        admit(scheduler, &scheduler->rest, time);
+        list_for_each(member, &scheduler->members, link)
+                admit(scheduler, member, time);
 }
 
 /* What is taken off the next turn of @member, which would last @turn. */
@@ -135,26 +183,30 @@ struct scheduler_member *turn_pick(struct scheduler *scheduler, uint64_t *ret_ta
         return member;
 }
 
-void turn_charge(struct scheduler_member *member, uint64_t run, uint64_t target)
+void turn_charge(const struct scheduler_order *order, uint64_t run)
 {
-        if (member->weight > 0)
-                member->progress += run * SCHEDULER_WHOLE / member->weight;
-        if (run <= target)
+        struct scheduler_member *owner = order->owner;
+
+        if (order->weight > 0)
+                owner->progress += run * SCHEDULER_WHOLE / order->weight;
+        if (run <= order->target)
                 return;
-        member->overshoot += run - target;
-        member->preempted += run - target;
+        owner->overshoot += run - order->target;
+        owner->preempted += run - order->target;
 }
 
-void turn_log(struct scheduler *scheduler, const struct scheduler_member *member, uint64_t run,
-              uint64_t target, uint64_t now)
+void turn_log(struct scheduler *scheduler, uint64_t run, uint64_t now)
 {
+        const struct scheduler_order *order = &scheduler->order;
+        const struct scheduler_member *member = order->member;
+
         scheduler->log[scheduler->n_logged++ % SCHEDULER_LOG_MAX] = (struct scheduler_turn){
                 .end = now,
                 .run = run,
                 .run_total = member->received,
-                .target = target,
+                .target = order->target,
                 .preempted = member->preempted,
                 .id = member->id,
-                .weight = member->weight,
+                .weight = order->weight,
         };
 }

@@ -14,11 +14,13 @@
  */
 struct scheduler_member *turn_pick(struct scheduler *scheduler, uint64_t *ret_target);
 
-/* turn_charge() - the @target ns that were @member's lasted @run ns, whether it had work or not. */
-void turn_charge(struct scheduler_member *member, uint64_t run, uint64_t target);
+/* turn_admit() - who takes turns from now on begins where those are who take some already. */
+void turn_admit(struct scheduler *scheduler);
 
-/* turn_log() - a turn of @member that is charged. */
-void turn_log(struct scheduler *scheduler, const struct scheduler_member *member, uint64_t run,
-              uint64_t target, uint64_t now);
+/* turn_charge() - the turn of @order lasted @run ns, whether its owner had work or not. */
+void turn_charge(const struct scheduler_order *order, uint64_t run);
+
+/* turn_log() - the turn in force, which is charged and has lasted @run ns. */
+void turn_log(struct scheduler *scheduler, uint64_t run, uint64_t now);
 
 #endif
