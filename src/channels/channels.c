@@ -129,8 +129,10 @@ static int read_table(struct channels *channels)
 static void switch_simulated(struct channels **channels, uint32_t n, bool is_off)
 {
         for (uint32_t i = 0; i < n; i++) {
-                channels[i]->error = simulated_set(channels[i], is_off);
-                channels[i]->is_off = is_off && channels[i]->error == 0;
+                int error = simulated_set(channels[i], is_off);
+
+                channels[i]->error = error;
+                channels[i]->is_off = is_off ? error == 0 : error < 0 && error != -ESRCH;
         }
 }
 
@@ -153,15 +155,23 @@ static uint32_t prepare(struct channels **channels, uint32_t n, bool is_off,
         return n_ready;
 }
 
+/* Letting on is done by what was read last: that the table cannot be read does not matter to it. */
+static void conclude_one(struct channels *channels, bool is_off)
+{
+        const struct rm_process *process = &channels->process;
+
+        if (!is_off || channels->error == 0) {
+                channels->error = process->error;
+                if (!is_off || process->is_touched) /* else it is as it was */
+                        channels->is_off = process->is_stuck || (is_off && process->error == 0);
+        }
+        atomic_store(&channels->plan->is_off, channels->is_off);
+}
+
 static void conclude(struct channels **channels, uint32_t n, bool is_off)
 {
-        for (uint32_t i = 0; i < n; i++) {
-                if (channels[i]->error == 0)
-                        channels[i]->error = channels[i]->process.error;
-                channels[i]->is_off = is_off && channels[i]->error == 0;
-                if (!is_off)
-                        atomic_store(&channels[i]->plan->is_off, 0);
-        }
+        for (uint32_t i = 0; i < n; i++)
+                conclude_one(channels[i], is_off);
 }
 
 void channels_switch(struct channels **on, uint32_t n_on, struct channels **off, uint32_t n_off)

@@ -42,6 +42,7 @@ struct channels *channels_free(struct channels *channels);
 int channels_get_plan_fd(const struct channels *channels);
 int channels_get_process_fd(const struct channels *channels);
 
+/* channels_are_off() - or may be: it could not be let on. */
 bool channels_are_off(const struct channels *channels);
 
 /* channels_get_error() - of the last switch of this process, 0 or a negative errno. */
@@ -53,9 +54,11 @@ bool channels_have_changed(const struct channels *channels);
 /*
  * channels_switch() - let @on on the device, then hold @off off it
  *
- * Who fails is on the device afterwards, and channels_get_error() tells why: -ESRCH, it is gone;
- * -EAGAIN, it is making or freeing channels; -E2BIG, it has more than can be told; -EPERM, we have no
- * right to; -EIO, anything else that the driver had against it.
+ * Who cannot be held off is let on, or stays as it was. Who cannot be let on is off, as
+ * channels_are_off() says, and so does its plan: it must be let on again and again until it is.
+ * channels_get_error() tells why: -ESRCH, it is gone; -EAGAIN, it is making or freeing channels; -E2BIG, it
+ * has more than can be told; -EPERM, we have no right to; -EIO, anything else that the driver had
+ * against it.
  */
 void channels_switch(struct channels **on, uint32_t n_on, struct channels **off, uint32_t n_off);
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "channels/resource-manager.h"
 
 int plan_create(struct plan **ret_plan, int *ret_fd, enum plan_kind kind)
@@ -59,10 +60,13 @@ int plan_undo(const struct plan *plan, int fd)
 
         if (!plan->is_off)
                 return 0;
+        if (fault_point("plan.undo"))
+                return -EIO;
         if (plan->kind == PLAN_SIMULATED)
                 return undo_simulated(plan, fd);
         process.n = plan->n;
         for (uint32_t i = 0; i < process.n; i++)
                 process.channel[i] = plan->channel[i];
-        return rm_switch(&(struct rm_process *){ &process }, 1, NULL, 0);
+        (void)rm_switch(&(struct rm_process *){ &process }, 1, NULL, 0);
+        return process.error == -ESRCH ? 0 : process.error;
 }

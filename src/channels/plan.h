@@ -38,7 +38,11 @@ struct plan *plan_unmap(struct plan *plan);
 /* plan_read() - a copy of the one in @fd. Errors: -EPROTO. */
 int plan_read(int fd, struct plan *ret_plan);
 
-/* plan_undo() - let the process on the device if it is held off; @fd as the plan's kind says. */
+/*
+ * plan_undo() - let the process on the device if it is held off; @fd as the plan's kind says
+ *
+ * With an error it is held off still: try again.
+ */
 int plan_undo(const struct plan *plan, int fd);
 
 #endif

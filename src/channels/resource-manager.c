@@ -156,12 +156,13 @@ static void add(struct batch *batch, const struct rm_process *process, bool is_o
         }
 }
 
-static void undo(const struct rm_process *process)
+static int let_on(const struct rm_process *process)
 {
         struct batch batch = { .error = 0 };
 
         add(&batch, process, false);
         flush(&batch, false);
+        return batch.error;
 }
 
 /* All in as few calls as possible; where one fails, one process after the other, to learn whose. */
@@ -171,8 +172,10 @@ static int set(struct rm_process **processes, uint32_t n, bool is_off)
         int r = 0;
 
         for (uint32_t i = 0; i < n; i++)
-                if (processes[i]->error == 0)
+                if (processes[i]->error == 0) {
+                        processes[i]->is_touched = is_off;
                         add(&batch, processes[i], is_off);
+                }
         flush(&batch, is_off);
         if (batch.error == 0)
                 return 0;
@@ -185,10 +188,21 @@ static int set(struct rm_process **processes, uint32_t n, bool is_off)
                 processes[i]->error = batch.error;
                 if (batch.error < 0 && batch.error != -ESRCH)
                         r = batch.error;
-                if (batch.error < 0 && is_off)
-                        undo(processes[i]); /* some of its channels may be off now */
         }
         return r;
+}
+
+static bool has_failed(const struct rm_process *process)
+{
+        return process->error < 0 && process->error != -ESRCH;
+}
+
+/* Some of the channels of those that could not be taken off are, or will be with the next restart. */
+static void undo(struct rm_process **off, uint32_t n)
+{
+        for (uint32_t i = 0; i < n; i++)
+                if (off[i]->error < 0 && off[i]->is_touched)
+                        off[i]->is_stuck = let_on(off[i]) < 0 && has_failed(off[i]);
 }
 
 /* Through a channel of any of them: all of a device share the run list. False: none has one. */
@@ -225,8 +239,10 @@ static int commit(struct rm_process **on, uint32_t n_on, struct rm_process **off
 
 static void prepare_all(struct rm_process **processes, uint32_t n)
 {
-        for (uint32_t i = 0; i < n; i++)
+        for (uint32_t i = 0; i < n; i++) {
+                processes[i]->is_stuck = processes[i]->is_touched = false;
                 processes[i]->error = prepare(processes[i]);
+        }
 }
 
 static void finish_all(struct rm_process **processes, uint32_t n)
@@ -246,6 +262,9 @@ int rm_switch(struct rm_process **on, uint32_t n_on, struct rm_process **off, ui
         r = error < 0 ? error : r;
         error = commit(on, n_on, off, n_off);
         r = error < 0 ? error : r;
+        undo(off, n_off);
+        for (uint32_t i = 0; i < n_on; i++)
+                on[i]->is_stuck = has_failed(on[i]);
         finish_all(on, n_on);
         finish_all(off, n_off);
         return r;

@@ -14,6 +14,7 @@
  * Needs CAP_SYS_NICE (to restart the run list) and the right to ptrace the process.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "board/instance-page.h"
@@ -24,8 +25,10 @@ struct rm_process {
         struct instance_page_channel channel[INSTANCE_PAGE_CHANNELS];
 
         int error; /* of the last switch: 0 or a negative errno; -ESRCH: it is gone, or they are */
+        bool is_stuck; /* some of its channels may be off the run list all the same */
 
         /* While a switch is under way: those that are its own, and the descriptor of the first. */
+        bool is_touched; /* it was tried to take some off */
         uint32_t n_own;
         struct instance_page_channel own[INSTANCE_PAGE_CHANNELS];
         int fd;
@@ -35,8 +38,9 @@ struct rm_process {
  * rm_switch() - let the processes of @on run, then take those of @off off the device, which takes
  * effect before this returns. All are on one device.
  *
- * Who fails has its error set, and the others are switched all the same. Returns the worst error of
- * the common calls, or 0.
+ * Who fails has its error set, and the others are switched all the same. Who cannot be taken off is let
+ * on again; is_stuck: that has failed too, or it could not be let on in the first place. Returns the worst
+ * error of the common calls, or 0.
  */
 int rm_switch(struct rm_process **on, uint32_t n_on, struct rm_process **off, uint32_t n_off);
 

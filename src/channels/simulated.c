@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "base/paths.h"
 #include "channels/channels-internal.h"
 #include "sim/host-layout.h"
@@ -49,14 +50,18 @@ int simulated_set(struct channels *channels, bool is_off)
 {
         struct host *host = channels->host->simulated;
 
-        for (uint32_t i = 0; i < HOST_SLOTS; i++) {
+        for (uint32_t i = 0; i < host->n_slots; i++) {
                 if (host->slot[i].pid != channels->pid)
                         continue;
                 channels->plan->offset = offsetof(struct host, slot) +
                                          i * sizeof(struct host_slot) +
                                          offsetof(struct host_slot, is_off);
-                atomic_store(&channels->plan->is_off, is_off);
+                if (is_off)
+                        atomic_store(&channels->plan->is_off, 1); /* first, should we die here */
+                else if (fault_point("channels.on"))
+                        return -EIO;
                 atomic_store(&host->slot[i].is_off, is_off);
+                atomic_store(&channels->plan->is_off, is_off);
                 return 0;
         }
         return -ESRCH;

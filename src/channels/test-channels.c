@@ -226,6 +226,69 @@ static void test_one_that_fails_does_not_harm_the_others(void **state)
         assert_int_equal(channels_get_error(fixture->a), -EAGAIN);
         assert_int_equal(channels_get_error(fixture->b), 0);
         assert_true(channels_are_off(fixture->b));
+        assert_true(channels_are_off(fixture->a)); /* what lets it on fails as well */
+}
+
+static bool plan_is_off(const struct channels *channels)
+{
+        struct plan plan;
+
+        assert_int_equal(plan_read(channels_get_plan_fd(channels), &plan), 0);
+        return plan.is_off;
+}
+
+static void test_one_that_cannot_be_let_on_is_known_to_be_off(void **state)
+{
+        static const uint32_t commands[] = { RM_COMMAND_DISABLE_CHANNELS,
+                                             RM_COMMAND_RESTART_RUN_LIST };
+        struct fixture *fixture = *state;
+
+        for (int i = 0; i < 2; i++) {
+                module.fail_command = 0;
+                channels_switch(NULL, 0, &fixture->a, 1);
+                module.fail_command = commands[i];
+                module.fail_status = RM_INVALID_STATE;
+                channels_switch(&fixture->a, 1, NULL, 0);
+                assert_int_equal(channels_get_error(fixture->a), -EAGAIN);
+                assert_true(channels_are_off(fixture->a));
+                assert_true(plan_is_off(fixture->a));
+                module.fail_command = 0;
+                module.log[0] = '\0';
+                channels_switch(&fixture->a, 1, NULL, 0);
+                assert_string_equal(module.log, "on 8;restart 100;");
+                assert_int_equal(channels_get_error(fixture->a), 0);
+                assert_false(channels_are_off(fixture->a));
+                assert_false(plan_is_off(fixture->a));
+        }
+}
+
+/* The channels are marked, but the run list is as it was: with its next restart they would be off. */
+static void test_one_that_cannot_be_held_off_is_let_on(void **state)
+{
+        struct fixture *fixture = *state;
+
+        module.fail_command = RM_COMMAND_RESTART_RUN_LIST;
+        module.fail_status = RM_INVALID_STATE;
+        channels_switch(NULL, 0, &fixture->a, 1);
+        assert_string_equal(module.log, "off 8;on 8;");
+        assert_false(channels_are_off(fixture->a));
+        assert_false(plan_is_off(fixture->a));
+}
+
+/* What it says is not what it was held off by. */
+static void test_one_that_is_off_stays_off_where_it_cannot_be_read(void **state)
+{
+        struct fixture *fixture = *state;
+
+        channels_switch(NULL, 0, &fixture->a, 1);
+        tell(&fixture->told[0], CLIENT, INSTANCE_PAGE_CHANNELS + 1, module.control_fd);
+        channels_switch(NULL, 0, &fixture->a, 1);
+        assert_int_equal(channels_get_error(fixture->a), -E2BIG);
+        assert_true(channels_are_off(fixture->a));
+        assert_true(plan_is_off(fixture->a));
+        module.log[0] = '\0';
+        channels_switch(&fixture->a, 1, NULL, 0);
+        assert_string_equal(module.log, "on 8;restart 100;");
         assert_false(channels_are_off(fixture->a));
 }
 
@@ -300,6 +363,12 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_what_has_gone_is_left_out, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_one_that_fails_does_not_harm_the_others,
                                                 set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_one_that_cannot_be_let_on_is_known_to_be_off,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_one_that_cannot_be_held_off_is_let_on, set_up,
+                                                tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_one_that_is_off_stays_off_where_it_cannot_be_read, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_no_right, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_more_than_can_be_told, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_new_channels_are_seen, set_up, tear_down),

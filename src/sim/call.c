@@ -11,10 +11,12 @@
 #include "sim/call.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <time.h>
 
+#include "abi/cuda-fault.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "sim/checkpoint-service.h"
@@ -24,8 +26,9 @@
 static struct {
         atomic_uint in_flight;
         atomic_bool is_closed;
-        atomic_bool is_disabled;
+        atomic_bool is_disabled, has_ended;
         atomic_uint passes;            /* of synchronizing threads, through the lock */
+        _Atomic CUresult broken;       /* what all calls answer; CUDA_SUCCESS: none of that */
         _Atomic uint64_t last_loop_ms; /* when a thread was last seen in a loop of it */
         int progress;                  /* eventfd */
 } calls = { .progress = -1 };
@@ -103,16 +106,55 @@ static void get_inside(struct call *call)
         call->is_inside = true;
 }
 
+/* As a fault of a kernel does, in a context of the application (work.c): there is no way on. */
+static bool is_the_end(CUresult result)
+{
+        return result == CUDA_ERROR_DEINITIALIZED || cuda_breaks_context(result);
+}
+
+/* Of a broken context a device runs nothing on: who hears of it may take back what was copied to. */
+static void wait_until_nothing_runs(void)
+{
+        PROCESS_LOCKED();
+
+        while (process.n_pending)
+                process_wait_locked();
+}
+
+static CUresult find_failure(struct call *call)
+{
+        CUresult result = atomic_load(&calls.broken);
+
+        if (result != CUDA_SUCCESS && call->kind == CALL_OWN)
+                return result;
+        result = failure_next(call->name, &call->late);
+        if (is_the_end(result)) {
+                atomic_store(&calls.broken, result);
+                wait_until_nothing_runs();
+        }
+        return result;
+}
+
+/* Before cuInit() the driver reads what the handle of a stream points to, without a look (580). */
+static CUresult refuse_before_init(enum call_name name)
+{
+        if (name == CALL_cuStreamGetCtx)
+                (void)raise(SIGSEGV);
+        return CUDA_ERROR_NOT_INITIALIZED;
+}
+
 CUresult call_enter(struct call *call)
 {
         if (call->kind != CALL_EARLY && !process_is_started())
-                return CUDA_ERROR_NOT_INITIALIZED;
+                return refuse_before_init(call->name);
         if (atomic_load(&calls.is_disabled) && call->kind != CALL_EARLY)
                 return CUDA_ERROR_NOT_INITIALIZED;
+        if (atomic_load(&calls.has_ended) && call->kind != CALL_EARLY)
+                return CUDA_ERROR_DEINITIALIZED;
         if (call->kind == CALL_OWN)
                 get_inside(call);
         is_per_thread = call->is_per_thread;
-        return failure_next(call->name, &call->late);
+        return find_failure(call);
 }
 
 void call_leave(struct call *call)
@@ -191,6 +233,11 @@ int call_start(void)
 {
         calls.progress = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         return calls.progress < 0 ? -errno : 0;
+}
+
+void call_end(void)
+{
+        atomic_store(&calls.has_ended, true);
 }
 
 void call_disable(void)

@@ -82,6 +82,12 @@ bool call_is_synchronizing(void);
 /* call_start() - make what is above, in cuInit(). */
 int call_start(void);
 
+/*
+ * call_end() - the process has come to its exit handlers: as with the real driver, whose own are among
+ * them, every call answers CUDA_ERROR_DEINITIALIZED from now on. Checkpoint calls of others go on.
+ */
+void call_end(void);
+
 /* call_disable() - in a forked child: every call answers CUDA_ERROR_NOT_INITIALIZED, also cuInit(). */
 void call_disable(void);
 bool call_is_disabled(void);

@@ -41,6 +41,11 @@ bool capture_is_invalid(const struct capture *capture)
         return capture->is_invalid;
 }
 
+CUgraph capture_get_graph(const struct capture *capture)
+{
+        return capture->graph;
+}
+
 CUresult capture_add(struct capture *capture, struct work *work)
 {
         if (capture->is_invalid) {
@@ -263,13 +268,22 @@ CUresult sim_cuStreamGetCaptureInfo(CUstream handle, int *status, uint64_t *id)
 CUresult sim_cuStreamGetCaptureInfo_v2(CUstream stream, int *status, uint64_t *id, CUgraph *graph,
                                        const CUgraphNode **dependencies, size_t *n)
 {
-        if (graph)
-                *graph = NULL;
+        CUstream found;
+        CUresult result;
+
         if (dependencies)
                 *dependencies = NULL;
         if (n)
                 *n = 0;
-        return sim_cuStreamGetCaptureInfo(stream, status, id);
+        result = sim_cuStreamGetCaptureInfo(stream, status, id);
+        if (result == CUDA_SUCCESS && graph) {
+                PROCESS_LOCKED();
+
+                *graph = NULL;
+                if (stream_find(&found, stream) == CUDA_SUCCESS && found->capture)
+                        *graph = found->capture->graph;
+        }
+        return result;
 }
 
 CUresult sim_cuStreamGetCaptureInfo_v3(CUstream stream, int *status, uint64_t *id, CUgraph *graph,

@@ -21,13 +21,15 @@ CUresult capture_add(struct capture *capture, struct work *work);
 struct capture *capture_find(uint64_t id);
 uint64_t capture_get_id(const struct capture *capture);
 bool capture_is_invalid(const struct capture *capture);
+/* capture_get_graph() - what it is captured into. */
+CUgraph capture_get_graph(const struct capture *capture);
 
 /* capture_join() - @stream waits for an event of the capture, and so becomes a part of it. */
 CUresult capture_join(struct capture *capture, CUstream stream);
 
 /* capture_invalidate() - this one; true. */
 bool capture_invalidate(struct capture *capture);
-/* ... those in @context: cuCtxSynchronize(), whatever the mode. */
+/* ... those in @context: cuCtxSynchronize() and cuCtxRecordEvent(), whatever the mode. */
 bool capture_invalidate_context(CUcontext context);
 /* ... those of a blocking stream in @context: what uses the legacy stream. */
 bool capture_invalidate_blocking(CUcontext context);

@@ -243,16 +243,52 @@ CUresult sim_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags
         return sim_cuCtxCreate_v2(context, flags, device);
 }
 
+static void destroy(CUcontext context)
+{
+        close_context(context);
+        if (top() == context)
+                stack.depth--;
+        free_context(context);
+}
+
 CUresult sim_cuCtxDestroy_v2(CUcontext context)
 {
         PROCESS_LOCKED();
 
         if (!context_find(context) || context->is_primary)
                 return CUDA_ERROR_INVALID_CONTEXT;
-        close_context(context);
-        if (top() == context)
-                stack.depth--;
-        free_context(context);
+        destroy(context);
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxAttach(CUcontext *ret_context, unsigned int flags)
+{
+        CUcontext context;
+        CUresult result;
+        PROCESS_LOCKED();
+
+        result = context_get(&context);
+        if (result != CUDA_SUCCESS)
+                return result;
+        if (!ret_context || flags)
+                return CUDA_ERROR_INVALID_VALUE;
+        if (context->is_primary)
+                return CUDA_ERROR_INVALID_CONTEXT;
+        context->attached++;
+        *ret_context = context;
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuCtxDetach(CUcontext context)
+{
+        PROCESS_LOCKED();
+
+        if (!context_find(context) || context->is_primary || top() != context)
+                return CUDA_ERROR_INVALID_CONTEXT;
+        if (context->attached > 0)
+                context->attached--;
+        else
+                destroy(context);
         return CUDA_SUCCESS;
 }
 
@@ -372,6 +408,8 @@ CUresult sim_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
                 return CUDA_ERROR_INVALID_CONTEXT;
         if (flags || peer->device == context->device)
                 return flags ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE;
+        if (!device_has_peers())
+                return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
         if (context->peers & (1u << peer->device))
                 return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
         context->peers |= 1u << peer->device;

@@ -15,6 +15,7 @@ struct CUctx_st {
         CUdevice device;
         unsigned int flags;
         unsigned int retained; /* of a primary one; 0: it is not active */
+        unsigned int attached; /* of one that was created, beside its creation */
         bool is_primary;
         uint64_t id;
         uint64_t cost;      /* bytes of the device that it takes itself */

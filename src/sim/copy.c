@@ -80,6 +80,22 @@ static CUresult copy_later(uint64_t to, enum side to_side, uint64_t from, enum s
         return result ? result : stream_submit(stream, make(to, from, size));
 }
 
+/* Without peer access the current context's device must reach both ends. */
+static CUresult check_reach(CUdeviceptr to, CUdeviceptr from, size_t size)
+{
+        CUcontext context;
+        CUresult result;
+        PROCESS_LOCKED();
+
+        result = context_get(&context);
+        if (result != CUDA_SUCCESS || device_has_peers() || size == 0)
+                return result;
+        return memory_is_accessible(to, size, context->device) &&
+                               memory_is_accessible(from, size, context->device)
+                       ? CUDA_SUCCESS
+                       : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult sim_cuMemcpy(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
         return copy_now(to, SIDE_ANY, from, SIDE_ANY, size);
@@ -112,35 +128,46 @@ CUresult sim_cuMemcpyDtoHAsync_v2(void *to, CUdeviceptr from, size_t size, CUstr
 
 CUresult sim_cuMemcpyDtoD_v2(CUdeviceptr to, CUdeviceptr from, size_t size)
 {
-        return copy_now(to, SIDE_DEVICE, from, SIDE_DEVICE, size);
+        CUresult result = check_reach(to, from, size);
+
+        return result ? result : copy_now(to, SIDE_DEVICE, from, SIDE_DEVICE, size);
 }
 
 CUresult sim_cuMemcpyDtoDAsync_v2(CUdeviceptr to, CUdeviceptr from, size_t size, CUstream stream)
 {
-        return copy_later(to, SIDE_DEVICE, from, SIDE_DEVICE, size, stream);
+        CUresult result = check_reach(to, from, size);
+
+        return result ? result : copy_later(to, SIDE_DEVICE, from, SIDE_DEVICE, size, stream);
 }
 
-static bool are_contexts(CUcontext one, CUcontext other)
+/* Each end is used by the device of its context. */
+static CUresult check_peers(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
+                            CUcontext from_context, size_t size)
 {
         PROCESS_LOCKED();
 
-        return context_find(one) && context_find(other);
+        if (!context_find(to_context) || !context_find(from_context))
+                return CUDA_ERROR_INVALID_CONTEXT;
+        return memory_is_accessible(to, size, to_context->device) &&
+                               memory_is_accessible(from, size, from_context->device)
+                       ? CUDA_SUCCESS
+                       : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sim_cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                           CUcontext from_context, size_t size)
 {
-        if (!are_contexts(to_context, from_context))
-                return CUDA_ERROR_INVALID_CONTEXT;
-        return copy_now(to, SIDE_DEVICE, from, SIDE_DEVICE, size);
+        CUresult result = check_peers(to, to_context, from, from_context, size);
+
+        return result ? result : copy_now(to, SIDE_DEVICE, from, SIDE_DEVICE, size);
 }
 
 CUresult sim_cuMemcpyPeerAsync(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                                CUcontext from_context, size_t size, CUstream stream)
 {
-        if (!are_contexts(to_context, from_context))
-                return CUDA_ERROR_INVALID_CONTEXT;
-        return copy_later(to, SIDE_DEVICE, from, SIDE_DEVICE, size, stream);
+        CUresult result = check_peers(to, to_context, from, from_context, size);
+
+        return result ? result : copy_later(to, SIDE_DEVICE, from, SIDE_DEVICE, size, stream);
 }
 
 /* One end of a copy of rows. */

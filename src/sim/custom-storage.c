@@ -107,9 +107,8 @@ static CUresult map_files(const struct CUcheckpointOperation_st *operation, int 
 
                 if (file->device != device)
                         continue;
-                if (mmap((void *)(uintptr_t)address, /* NOLINT(performance-no-int-to-ptr) */
-                         file->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file->fd,
-                         0) == MAP_FAILED)
+                if (mmap((void *)(uintptr_t)address, file->size, PROT_READ | PROT_WRITE,
+                         MAP_SHARED | MAP_FIXED, file->fd, 0) == MAP_FAILED)
                         return CUDA_ERROR_OUT_OF_MEMORY;
                 address += file->size;
         }

@@ -172,13 +172,20 @@ CUresult sim_cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
         return CUDA_ERROR_INVALID_DEVICE;
 }
 
+bool device_has_peers(void)
+{
+        const char *wanted = getenv("OPENVGPU_SIM_PEER");
+
+        return !wanted || strcmp(wanted, "0") != 0;
+}
+
 CUresult sim_cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 {
         if (!can)
                 return CUDA_ERROR_INVALID_VALUE;
         if (!process_device(device) || !process_device(peer))
                 return CUDA_ERROR_INVALID_DEVICE;
-        *can = device != peer;
+        *can = device != peer && device_has_peers();
         return CUDA_SUCCESS;
 }
 
@@ -191,7 +198,8 @@ CUresult sim_cuDeviceGetP2PAttribute(int *value, int attribute, CUdevice device,
                 return CUDA_ERROR_INVALID_VALUE;
         if (!process_device(device) || !process_device(peer) || device == peer)
                 return CUDA_ERROR_INVALID_DEVICE;
-        *value = attribute != P2P_PERFORMANCE_RANK; /* rank 0 is the fastest */
+        *value =
+                attribute != P2P_PERFORMANCE_RANK && device_has_peers(); /* rank 0 is the fastest */
         return CUDA_SUCCESS;
 }
 
@@ -224,8 +232,8 @@ static const int attributes[ATTRIBUTES_MAX + 1] = {
         [11] = 2147483647, /* pitch */
         [12] = 65536,      /* registers of a block */
         [CU_DEVICE_ATTRIBUTE_CLOCK_RATE] = 1980000,
-        [14] = 512, /* texture alignment */
-        [15] = 1,   /* overlap of copies and kernels */
+        [CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT] = 512,
+        [15] = 1, /* overlap of copies and kernels */
         [CU_DEVICE_ATTRIBUTE_CAN_MAP_HOST_MEMORY] = 1,
         [30] = 512,      /* surface alignment */
         [31] = 1,        /* concurrent kernels */
@@ -236,8 +244,8 @@ static const int attributes[ATTRIBUTES_MAX + 1] = {
         [39] = 2048,     /* threads of a multiprocessor */
         [40] = 3,        /* copy engines */
         [CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING] = 1,
-        [51] = 32, /* texture pitch alignment */
-        [78] = 1,  /* stream priorities */
+        [CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT] = 32,
+        [78] = 1, /* stream priorities */
         [79] = 1,
         [80] = 1,
         [81] = 233472,

@@ -15,7 +15,7 @@ static int version_now;
 
 static void read_version(void)
 {
-        const char *text = getenv(DRIVER_VERSION_VARIABLE); /* NOLINT(concurrency-mt-unsafe) */
+        const char *text = getenv(DRIVER_VERSION_VARIABLE);
 
         version_now = DRIVER_VERSION;
         if (text && strcmp(text, "13040") == 0)
@@ -133,12 +133,27 @@ CUresult sim_cuGetErrorString(CUresult result, const char **text)
         return error ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-/* We know none of the private tables; the real driver says the same of those it does not know. */
+static void tell_no_tables(void)
+{
+        (void)fprintf(
+                stderr,
+                "simulated CUDA driver: this program needs private tables of NVIDIA's driver, "
+                "as programs of the CUDA runtime do; here, programs of the driver API run "
+                "(docs/simulated-gpu.md)\n");
+}
+
+/*
+ * We know none of the private tables; the real driver says the same of those it does not know. What
+ * the caller makes of that, "invalid argument", names no reason: we do.
+ */
 CUresult sim_cuGetExportTable(const void **table, const CUuuid *id)
 {
+        static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+        if (table && id)
+                (void)pthread_once(&once, tell_no_tables);
         if (table)
                 *table = NULL;
-        (void)id;
         return CUDA_ERROR_INVALID_VALUE;
 }
 

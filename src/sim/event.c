@@ -3,7 +3,6 @@
 
 #include "sim/event.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -122,17 +121,20 @@ CUresult sim_cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int
 /* Behind all streams of the context: the event's work depends on each. */
 static CUresult record_behind_all_locked(CUevent event, CUcontext context)
 {
-        CLEANUP(work_freep) struct work *work = work_new(WORK_RECORD);
+        CLEANUP(work_freep) struct work *work = NULL;
         CUstream last = context->legacy;
-        int r = work ? 0 : -ENOMEM;
+        int r = 0;
 
+        if (capture_invalidate_context(context))
+                return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        work = work_new(WORK_RECORD);
+        if (!work)
+                return CUDA_ERROR_OUT_OF_MEMORY;
         for (CUstream stream = context->streams; r == 0 && stream; stream = stream->next)
-                r = stream->capture ? -EBUSY : work_depend(work, stream, stream->issued);
+                r = work_depend(work, stream, stream->issued);
         if (r < 0) {
-                if (work)
-                        work_drop_dependencies(work);
-                return r == -EBUSY ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-                                   : CUDA_ERROR_OUT_OF_MEMORY;
+                work_drop_dependencies(work);
+                return CUDA_ERROR_OUT_OF_MEMORY;
         }
         return submit_record(event, last, TAKE(work));
 }

@@ -75,11 +75,11 @@ static bool parse_entry(struct failure *failure, char *entry)
 
 static void read_variables(void)
 {
-        const char *text = getenv(FAILURE_VARIABLE); /* NOLINT(concurrency-mt-unsafe) */
+        const char *text = getenv(FAILURE_VARIABLE);
         CLEANUP(freep) char *copy = text ? strdup(text) : NULL;
         char *rest = NULL;
 
-        armed.path = getenv(FAILURE_FILE_VARIABLE); /* NOLINT(concurrency-mt-unsafe) */
+        armed.path = getenv(FAILURE_FILE_VARIABLE);
         for (char *entry = copy ? strtok_r(copy, ",", &rest) : NULL; entry;
              entry = strtok_r(NULL, ",", &rest)) {
                 if (failures.n < FAILURES_MAX && parse_entry(&failures.failure[failures.n], entry))

@@ -20,6 +20,10 @@
 #define FAILURE_FILE_VARIABLE "OPENVGPU_SIM_FAIL_FILE"
 
 /*
+ * After one of the codes that end a driver (4) or break a context (700, 710, 719) all calls of the process answer that code.
+ */
+
+/*
  * failure_next() - the code that this call of @name shall answer, or CUDA_SUCCESS
  * @ret_late:  the same, for after it has done what it should
  */

@@ -34,6 +34,8 @@ CUgraph graph_free(CUgraph graph)
                 graph->first = work->next;
                 (void)work_free(work);
         }
+        if (graph)
+                graph_memory_unref(graph->memory);
         free(graph);
         return NULL;
 }
@@ -49,6 +51,8 @@ static CUgraph copy_graph(const struct CUgraph_st *graph)
 {
         CUgraph copy = graph_new();
 
+        if (copy)
+                copy->memory = graph_memory_ref(graph->memory);
         for (const struct work *work = graph->first; copy && work; work = work->next) {
                 struct work *same = work_copy(work);
 
@@ -127,6 +131,12 @@ CUresult sim_cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *e
         if (log && log_size)
                 *log = '\0';
         return sim_cuGraphInstantiateWithFlags(exec, graph, 0);
+}
+
+/* Without its upload, its flags and what it tells of a failure. */
+CUresult sim_cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, void *params)
+{
+        return params ? sim_cuGraphInstantiateWithFlags(exec, graph, 0) : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult sim_cuGraphExecDestroy(CUgraphExec exec)

@@ -7,10 +7,13 @@
 #include "sim/object.h"
 #include "sim/work.h"
 
+struct graph_memory;
+
 struct CUgraph_st {
         struct object object;
         struct work *first, **last;
         size_t n;
+        struct graph_memory *memory; /* of its allocation nodes, or NULL */
 };
 
 /* graph_new() - NULL: no memory. */
@@ -19,5 +22,14 @@ CUgraph graph_free(CUgraph graph);
 
 /* graph_add() - takes @work. */
 void graph_add(CUgraph graph, struct work *work);
+
+/*
+ * Allocation and free nodes. Here the memory is there from when its node is added until the graph and
+ * all that was instantiated from it are gone; a launch changes nothing. With the process' lock held.
+ */
+CUresult graph_allocate(CUgraph graph, CUcontext context, size_t size, CUdeviceptr *ret_pointer);
+CUresult graph_release(CUgraph graph, CUdeviceptr pointer);
+struct graph_memory *graph_memory_ref(struct graph_memory *memory);
+struct graph_memory *graph_memory_unref(struct graph_memory *memory);
 
 #endif

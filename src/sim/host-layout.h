@@ -21,9 +21,10 @@
 #include <stdint.h>
 
 #define HOST_MAGIC           0x54534f48u /* "HOST" */
-#define HOST_VERSION         4u
+#define HOST_VERSION         5u
 #define HOST_DEVICES_MAX     32
-#define HOST_SLOTS           512
+#define HOST_SLOTS           2048
+#define HOST_SLOTS_KEPT      64 /* the first, for the programs of the host itself (host.h) */
 #define HOST_DEVICE_NAME_MAX 96
 #define HOST_PATH_MAX        256
 
@@ -63,7 +64,7 @@ struct host {
         uint32_t magic;
         uint32_t version;
         uint32_t n_devices;
-        uint32_t reserved;
+        _Atomic uint32_t n_slots; /* those from here on were never claimed */
         char specification[HOST_PATH_MAX];
         char memory[HOST_PATH_MAX]; /* absolute path of the folder */
         struct host_device device[HOST_DEVICES_MAX];

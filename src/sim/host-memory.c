@@ -10,7 +10,7 @@
 
 static void *pointer(uint64_t address)
 {
-        return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
+        return (void *)(uintptr_t)address;
 }
 
 CUresult sim_cuMemHostAlloc(void **ret_pointer, size_t size, unsigned int flags)
@@ -70,6 +70,10 @@ CUresult sim_cuMemFreeHost(void *host)
                 return CUDA_ERROR_INVALID_VALUE;
         if (capture_invalidate_unsafe())
                 return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        stream_wait_for_context(region->context); /* work may still use it */
+        region = find(host, REGION_HOST);
+        if (!region)
+                return CUDA_ERROR_INVALID_VALUE;
         memory_release(region);
         return CUDA_SUCCESS;
 }

@@ -173,7 +173,7 @@ static void remove_folder(const char *path)
                 fd_close(fd);
                 return;
         }
-        while ((entry = readdir(folder))) { /* NOLINT(concurrency-mt-unsafe): ours alone */
+        while ((entry = readdir(folder))) {
                 if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
                         (void)unlinkat(dirfd(folder), entry->d_name, 0);
         }
@@ -216,7 +216,7 @@ static void sweep_shared_memory(void)
         if (!folder)
                 return;
         make_prefix(prefix, sizeof(prefix));
-        while ((entry = readdir(folder))) { /* NOLINT(concurrency-mt-unsafe): ours alone */
+        while ((entry = readdir(folder))) {
                 char path[PATHS_MAX], link[PATHS_MAX];
                 struct stat status;
 
@@ -345,13 +345,17 @@ static int write_host(const char *path, const struct host *host)
 {
         char beside[PATHS_MAX + 4];
         CLEANUP(fd_closep) int fd = -1;
+        ssize_t n;
 
         (void)snprintf(beside, sizeof(beside), "%s.new", path);
         fd = open(beside, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
         if (fd < 0 || fchmod(fd, file_mode()) < 0)
                 return -errno;
-        if (write(fd, host, sizeof(*host)) != (ssize_t)sizeof(*host))
-                return errno ? -errno : -EIO;
+        n = write(fd, host, sizeof(*host));
+        if (n < 0)
+                return -errno;
+        if (n != (ssize_t)sizeof(*host))
+                return -ENOSPC; /* a part of it still fitted */
         return rename(beside, path) < 0 ? -errno : 0;
 }
 

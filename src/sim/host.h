@@ -17,6 +17,12 @@
 #define SIM_HOST_VARIABLE "OPENVGPU_SIM"
 
 /*
+ * A host has room for some 2000 processes. Whoever runs it sets this for programs of his own (the movers),
+ * and they find room also when the others have taken all of theirs.
+ */
+#define SIM_HOST_OWN_VARIABLE "OPENVGPU_SIM_OWN"
+
+/*
  * sim_host_create() - make @directory a host with the devices of @specification
  *
  * A specification is a list of COUNTxKIND:MEMORY, of which only the kind must be given: "2xH200",

@@ -14,7 +14,7 @@
 
 static uint32_t *words(const struct kernel_arguments *arguments)
 {
-        return (uint32_t *)(uintptr_t)arguments->value[0]; /* NOLINT(performance-no-int-to-ptr) */
+        return (uint32_t *)(uintptr_t)arguments->value[0];
 }
 
 static uint64_t slice_end(const struct kernel_arguments *arguments, uint64_t done)

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "sim/host.h"
 
 static void lock(struct ledger *ledger)
 {
@@ -62,7 +63,7 @@ static void clear_busy(struct host_slot *slot)
 
 static void clear_dead_slots(struct ledger *ledger)
 {
-        for (uint32_t i = 0; i < HOST_SLOTS; i++) {
+        for (uint32_t i = 0; i < ledger->host->n_slots; i++) {
                 struct host_slot *slot = &ledger->host->slot[i];
 
                 if (slot->pid && is_dead(ledger, slot))
@@ -107,7 +108,7 @@ static void count_shared(struct ledger *ledger)
                 (void)fd_close(fd);
                 return;
         }
-        while ((entry = readdir(folder))) { /* NOLINT(concurrency-mt-unsafe): ours alone */
+        while ((entry = readdir(folder))) {
                 unsigned long device;
                 uint64_t size;
 
@@ -124,7 +125,7 @@ static uint64_t sum_used(struct ledger *ledger, int device)
 {
         uint64_t sum = ledger->host->device[device].shared;
 
-        for (uint32_t i = 0; i < HOST_SLOTS; i++)
+        for (uint32_t i = 0; i < ledger->host->n_slots; i++)
                 if (ledger->host->slot[i].pid)
                         sum += ledger->host->slot[i].used[device];
         return sum;
@@ -210,7 +211,7 @@ void ledger_note_busy(struct ledger *ledger, int device, enum host_busy kind, ui
 
 struct host_slot *ledger_find(struct ledger *ledger, int pid)
 {
-        for (uint32_t i = 0; pid > 0 && i < HOST_SLOTS; i++) {
+        for (uint32_t i = 0; pid > 0 && i < ledger->host->n_slots; i++) {
                 struct host_slot *slot = &ledger->host->slot[i];
 
                 if (slot->pid == pid && !is_dead(ledger, slot))
@@ -224,30 +225,37 @@ uint32_t ledger_slot_number(const struct ledger *ledger, const struct host_slot 
         return (uint32_t)(slot - ledger->host->slot);
 }
 
+static bool claim(struct ledger *ledger, uint32_t number)
+{
+        struct host_slot *slot = &ledger->host->slot[number];
+        struct flock record = {
+                .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = number, .l_len = 1
+        };
+
+        if (slot->pid || fcntl(ledger->file, F_SETLK, &record) < 0)
+                return false;
+        clear(slot);
+        clear_busy(slot);
+        slot->last_pid = 0;
+        slot->is_off = 0;
+        slot->pid = getpid();
+        ledger->slot = slot;
+        if (number >= ledger->host->n_slots)
+                ledger->host->n_slots = number + 1;
+        return true;
+}
+
 static int claim_slot(struct ledger *ledger)
 {
-        int r = -EUSERS;
+        bool is_own = getenv(SIM_HOST_OWN_VARIABLE);
+        uint32_t i = is_own ? 0 : HOST_SLOTS_KEPT;
 
         lock(ledger);
         clear_dead_slots(ledger);
-        for (uint32_t i = 0; i < HOST_SLOTS && r < 0; i++) {
-                struct host_slot *slot = &ledger->host->slot[i];
-                struct flock record = {
-                        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = i, .l_len = 1
-                };
-
-                if (slot->pid || fcntl(ledger->file, F_SETLK, &record) < 0)
-                        continue;
-                clear(slot);
-                clear_busy(slot);
-                slot->last_pid = 0;
-                slot->is_off = 0;
-                slot->pid = getpid();
-                ledger->slot = slot;
-                r = 0;
-        }
+        while (i < HOST_SLOTS && !claim(ledger, i))
+                i++;
         unlock(ledger);
-        return r;
+        return i < HOST_SLOTS ? 0 : -EUSERS;
 }
 
 static int open_files(struct ledger *ledger, const char *directory)

@@ -9,7 +9,7 @@
 
 static void *pointer(uint64_t address)
 {
-        return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
+        return (void *)(uintptr_t)address;
 }
 
 static int protection(const struct mapping *mapping)

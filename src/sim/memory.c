@@ -25,6 +25,7 @@ CUresult memory_add(struct region **ret_region, enum region_kind kind, uint64_t 
         region->range.size = size;
         region->kind = kind;
         region->id = process.next_id++;
+        region->shared_fd = -1;
         r = space_insert(&process.regions, &region->range);
         if (r < 0)
                 return r == -EEXIST ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
@@ -34,6 +35,7 @@ CUresult memory_add(struct region **ret_region, enum region_kind kind, uint64_t 
 
 void memory_remove(struct region *region)
 {
+        fd_close(region->shared_fd);
         space_remove(&process.regions, &region->range);
         free(region);
 }

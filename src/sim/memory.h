@@ -19,13 +19,14 @@ enum region_kind {
         REGION_VIRTUAL, /* cuMemMap() */
         REGION_HOST,    /* cuMemHostAlloc() */
         REGION_REGISTERED,
+        REGION_GRAPH,   /* allocation nodes */
         REGION_FOREIGN, /* of a process that is checkpointed to custom storage */
 };
 
 struct region {
         struct range range; /* the size that was asked for */
         enum region_kind kind;
-        CUcontext context; /* NULL: REGION_VIRTUAL, REGION_FOREIGN */
+        CUcontext context; /* NULL: REGION_VIRTUAL, REGION_GRAPH, REGION_FOREIGN */
         CUdevice device;
         struct mapping *mapping; /* NULL: on the host, or REGION_FOREIGN */
         struct block *block;     /* NULL: the mapping is its own */
@@ -33,6 +34,7 @@ struct region {
         uint64_t id;        /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
         unsigned int flags; /* of host memory */
         bool has_sync_memops;
+        int shared_fd; /* for those who import it from a pool; -1: none */
 };
 
 /* memory_find() - the region that contains @address, or NULL. */

@@ -8,6 +8,7 @@
 
 #include "sim/module.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,6 +107,20 @@ CUresult sim_cuModuleUnload(CUmodule module)
         return CUDA_SUCCESS;
 }
 
+/* Once: who looks for many would not read more. */
+static void tell_no_kernel(const char *name)
+{
+        static bool is_told; /* under the process' lock */
+
+        if (!is_told)
+                (void)fprintf(
+                        stderr,
+                        "simulated CUDA driver: no kernel '%.200s': it runs fill, add and busy "
+                        "only (docs/simulated-gpu.md)\n",
+                        name);
+        is_told = true;
+}
+
 static CUresult find_function(CUfunction *function, CUmodule module, const char *name)
 {
         if (!function || !name)
@@ -118,6 +133,7 @@ static CUresult find_function(CUfunction *function, CUmodule module, const char 
                         return CUDA_SUCCESS;
                 }
         }
+        tell_no_kernel(name);
         return CUDA_ERROR_NOT_FOUND;
 }
 

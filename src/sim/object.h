@@ -21,6 +21,7 @@ enum object_kind {
         OBJECT_GRAPH_EXEC,
         OBJECT_POOL,
         OBJECT_ARRAY,
+        OBJECT_TEXTURE,
 };
 
 /* The first member of each. */

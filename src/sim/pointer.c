@@ -235,6 +235,31 @@ CUresult sim_cuPointerGetAttributes(unsigned int n, CUpointer_attribute *wanted,
         return CUDA_SUCCESS;
 }
 
+/*
+ * A dma-buf: as a real one, it keeps the memory that it is of. That is never less than a page, and the
+ * whole of the allocation here.
+ */
+CUresult sim_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer, size_t size, int type,
+                                           unsigned long long flags)
+{
+        struct region *region;
+        CUresult result;
+        PROCESS_LOCKED();
+        int fd;
+
+        region = memory_find(pointer);
+        if (!handle || size == 0 || type != CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD || flags ||
+            pointer % 4096 || size % 4096 || !region || is_host(region) ||
+            !memory_is_device(pointer, size))
+                return CUDA_ERROR_INVALID_VALUE;
+        if (region->kind == REGION_MANAGED || !region->mapping)
+                return CUDA_ERROR_NOT_SUPPORTED;
+        result = memory_file_export(region->mapping->file, &fd);
+        if (result == CUDA_SUCCESS)
+                memcpy(handle, &fd, sizeof(fd));
+        return result;
+}
+
 CUresult sim_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute,
                                    CUdeviceptr pointer)
 {
@@ -245,6 +270,8 @@ CUresult sim_cuPointerSetAttribute(const void *value, CUpointer_attribute attrib
         region = memory_find(pointer);
         if (!value || attribute != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS || !region)
                 return CUDA_ERROR_INVALID_VALUE;
+        if (region->kind == REGION_VIRTUAL)
+                return CUDA_ERROR_NOT_SUPPORTED; /* measured */
         memcpy(&on, value, sizeof(on));
         region->has_sync_memops = on != 0;
         return CUDA_SUCCESS;

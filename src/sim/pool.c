@@ -5,12 +5,21 @@
  * Memory is taken when cuMemAllocAsync() is called and given back when the
  * stream comes to the cuMemFreeAsync(): a pool keeps nothing for later, which a
  * program can't tell from one whose release threshold is 0.
+ *
+ * A pool that is exported is a descriptor of nothing: what an importer can do with it is to import
+ * pointers, and those name the process and its descriptor of the memory.
  */
 
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "sim/capture.h"
+#include "sim/graph.h"
+#include "sim/mapping.h"
 #include "sim/memory.h"
 #include "sim/stream.h"
 
@@ -30,7 +39,8 @@ enum {
 struct CUmemPoolHandle_st {
         struct object object;
         CUdevice device;
-        bool is_default;
+        bool is_default, is_imported;
+        int handle_types; /* as what it can be exported */
         uint64_t attribute[ATTRIBUTES_END];
 };
 
@@ -89,6 +99,13 @@ static void note_high(CUmemoryPool pool)
                 pool->attribute[USED_HIGH] = pool->attribute[RESERVED_HIGH] = used;
 }
 
+static CUresult allocate_in_capture(CUdeviceptr *pointer, size_t size, CUstream stream)
+{
+        if (capture_is_invalid(stream->capture))
+                return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+        return graph_allocate(capture_get_graph(stream->capture), stream->context, size, pointer);
+}
+
 /* @pool NULL: that of the stream's device. */
 static CUresult allocate(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream handle)
 {
@@ -102,11 +119,15 @@ static CUresult allocate(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, C
         if (result != CUDA_SUCCESS)
                 return result;
         if (stream->capture)
-                return CUDA_ERROR_NOT_SUPPORTED; /* a memory node of a graph */
+                return allocate_in_capture(pointer, size, stream);
+        if (capture_invalidate_unsafe())
+                return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         if (!pool)
                 pool = get_current(stream->context->device);
         if (!pool)
                 return CUDA_ERROR_OUT_OF_MEMORY;
+        if (pool->is_imported)
+                return CUDA_ERROR_INVALID_VALUE;
         result = memory_allocate(&region, REGION_POOLED, stream->context, pool, size);
         if (result != CUDA_SUCCESS)
                 return result;
@@ -119,8 +140,6 @@ CUresult sim_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream stream)
 {
         PROCESS_LOCKED();
 
-        if (capture_invalidate_unsafe())
-                return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         return allocate(pointer, size, NULL, stream);
 }
 
@@ -131,8 +150,6 @@ CUresult sim_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemory
 
         if (!object_find(pool, OBJECT_POOL))
                 return CUDA_ERROR_INVALID_VALUE;
-        if (capture_invalidate_unsafe())
-                return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
         return allocate(pointer, size, pool, stream);
 }
 
@@ -147,7 +164,15 @@ CUresult sim_cuMemFreeAsync(CUdeviceptr pointer, CUstream handle)
         result = stream_find(&stream, handle);
         if (result != CUDA_SUCCESS)
                 return result;
+        if (stream->capture)
+                return capture_is_invalid(stream->capture)
+                               ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+                               : graph_release(capture_get_graph(stream->capture), pointer);
         region = memory_find(pointer);
+        if (region && region->kind == REGION_PLAIN && region->range.address == pointer) {
+                memory_release(region); /* it is the caller's to see that nothing uses it */
+                return CUDA_SUCCESS;
+        }
         if (!region || region->kind != REGION_POOLED || region->range.address != pointer)
                 return CUDA_ERROR_INVALID_VALUE;
         work = work_new(WORK_FREE);
@@ -199,10 +224,13 @@ CUresult sim_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
             props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
             !process_device(props->location.id))
                 return CUDA_ERROR_INVALID_VALUE;
-        if (props->handleTypes != CU_MEM_HANDLE_TYPE_NONE)
+        if (props->handleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
                 return CUDA_ERROR_NOT_SUPPORTED;
         *pool = new_pool(props->location.id);
-        return *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+        if (!*pool)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        (*pool)->handle_types = props->handleTypes;
+        return CUDA_SUCCESS;
 }
 
 CUresult sim_cuMemPoolDestroy(CUmemoryPool pool)
@@ -273,5 +301,112 @@ CUresult sim_cuMemPoolGetAccess(int *flags, CUmemoryPool pool, CUmemLocation *lo
         if (!object_find(pool, OBJECT_POOL) || !flags || !location || !process_device(location->id))
                 return CUDA_ERROR_INVALID_VALUE;
         *flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemPoolExportToShareableHandle(void *handle, CUmemoryPool pool, int type,
+                                              unsigned long long flags)
+{
+        int fd;
+        PROCESS_LOCKED();
+
+        if (!handle || !object_find(pool, OBJECT_POOL) || flags || !(pool->handle_types & type))
+                return CUDA_ERROR_INVALID_VALUE;
+        fd = memfd_create("pool", MFD_CLOEXEC);
+        if (fd < 0)
+                return CUDA_ERROR_OPERATING_SYSTEM;
+        memcpy(handle, &fd, sizeof(fd));
+        return CUDA_SUCCESS;
+}
+
+CUresult sim_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, int type,
+                                                unsigned long long flags)
+{
+        int fd = (int)(intptr_t)handle;
+        PROCESS_LOCKED();
+
+        if (!pool || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
+            fcntl(fd, F_GETFD) < 0)
+                return CUDA_ERROR_INVALID_VALUE;
+        *pool = new_pool(0);
+        if (!*pool)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        (*pool)->is_imported = true;
+        return CUDA_SUCCESS;
+}
+
+/* What CUmemPoolPtrExportData has here. */
+struct exported_pointer {
+        int pid, fd;
+        uint64_t offset, size;
+};
+
+_Static_assert(sizeof(struct exported_pointer) <= sizeof(CUmemPoolPtrExportData), "64 bytes");
+
+CUresult sim_cuMemPoolExportPointer(CUmemPoolPtrExportData *data, CUdeviceptr pointer)
+{
+        struct exported_pointer exported = { .pid = getpid() };
+        CUresult result = CUDA_SUCCESS;
+        struct region *region;
+        PROCESS_LOCKED();
+
+        region = memory_find(pointer);
+        if (!data || !region || region->kind != REGION_POOLED || region->range.address != pointer ||
+            !region->pool->handle_types)
+                return CUDA_ERROR_INVALID_VALUE;
+        if (region->shared_fd < 0)
+                result = memory_file_export(region->mapping->file, &region->shared_fd);
+        if (result != CUDA_SUCCESS)
+                return result;
+        exported.fd = region->shared_fd;
+        exported.offset = pointer - region->mapping->address;
+        exported.size = region->range.size;
+        memset(data, 0, sizeof(*data));
+        memcpy(data, &exported, sizeof(exported));
+        return CUDA_SUCCESS;
+}
+
+static CUresult import_file(struct memory_file **ret_file, const struct exported_pointer *exported)
+{
+        CLEANUP(fd_closep) int fd = -1;
+        char path[64];
+
+        (void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", exported->pid, exported->fd);
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        return fd < 0 ? CUDA_ERROR_INVALID_VALUE : memory_file_import(ret_file, fd);
+}
+
+CUresult sim_cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool,
+                                    CUmemPoolPtrExportData *data)
+{
+        CLEANUP(memory_file_unrefp) struct memory_file *file = NULL;
+        CLEANUP(mapping_freep) struct mapping *mapping = NULL;
+        struct exported_pointer exported;
+        struct region *region;
+        CUcontext context;
+        CUresult result;
+        PROCESS_LOCKED();
+
+        result = context_get(&context);
+        if (result != CUDA_SUCCESS)
+                return result;
+        if (!pointer || !data || !object_find(pool, OBJECT_POOL) || !pool->is_imported)
+                return CUDA_ERROR_INVALID_VALUE;
+        memcpy(&exported, data, sizeof(exported));
+        result = import_file(&file, &exported);
+        if (result == CUDA_SUCCESS)
+                result = mapping_create(&mapping, file, 0);
+        if (result == CUDA_SUCCESS)
+                result = mapping_set_access(mapping, UINT32_MAX, UINT32_MAX);
+        if (result == CUDA_SUCCESS)
+                result = memory_add(&region, REGION_POOLED, mapping->address + exported.offset,
+                                    exported.size);
+        if (result != CUDA_SUCCESS)
+                return result;
+        region->context = context;
+        region->device = context->device;
+        region->pool = pool;
+        region->mapping = TAKE(mapping);
+        *pointer = region->range.address;
         return CUDA_SUCCESS;
 }

@@ -9,6 +9,8 @@
 
 #include "sim/process.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -56,10 +58,17 @@ static void after_fork_in_child(void)
 
 static CUresult start_locked(void)
 {
-        const char *directory = getenv(SIM_HOST_VARIABLE);    /* NOLINT(concurrency-mt-unsafe) */
-        const char *visible = getenv("CUDA_VISIBLE_DEVICES"); /* NOLINT(concurrency-mt-unsafe) */
+        const char *directory = getenv(SIM_HOST_VARIABLE);
+        const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 
-        if (!directory || ledger_open(&process.ledger, directory) < 0)
+        int r = directory ? ledger_open(&process.ledger, directory) : -ENOENT;
+
+        if (r == -EUSERS) {
+                (void)fprintf(stderr, "simulated CUDA driver: %s has %d processes already\n",
+                              directory, HOST_SLOTS - HOST_SLOTS_KEPT);
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        if (r < 0)
                 return CUDA_ERROR_NO_DEVICE;
         process.host_device = process.ledger.host->device;
         process.n_devices = device_select(visible);
@@ -68,6 +77,7 @@ static CUresult start_locked(void)
         if (call_start() < 0 || checkpoint_service_start() < 0)
                 return CUDA_ERROR_OPERATING_SYSTEM;
         (void)pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+        (void)atexit(call_end);
         return CUDA_SUCCESS;
 }
 

@@ -83,6 +83,9 @@ static inline void process_tell_locked(void)
 CUresult process_start(void);
 bool process_is_started(void);
 
+/* device_has_peers() - can devices use each other's memory? OPENVGPU_SIM_PEER=0: no. */
+bool device_has_peers(void);
+
 /* process_device() - the device of ordinal @device, or NULL. */
 struct device *process_device(CUdevice device);
 

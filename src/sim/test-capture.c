@@ -28,6 +28,17 @@ static CUresult synchronize_context(void)
         return cuCtxSynchronize();
 }
 
+static CUresult record_context(void)
+{
+        CUresult result;
+        CUevent event;
+
+        must(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+        result = cuCtxRecordEvent(context, event);
+        must(cuEventDestroy_v2(event));
+        return result;
+}
+
 static CUresult synchronize_other_context(void)
 {
         CUcontext created;
@@ -127,6 +138,7 @@ static const struct forbidden {
         CUresult local[2];  /* the capture is THREAD_LOCAL: OTHER, SELF */
 } table[] = {
         { "cuCtxSynchronize", synchronize_context, { BAD, BAD, BAD, BAD, BAD }, { BAD, BAD } },
+        { "cuCtxRecordEvent", record_context, { BAD, BAD, BAD, BAD, BAD }, { BAD, BAD } },
         { "cuCtxSynchronize of another", synchronize_other_context, { OK }, { OK, OK } },
         { "cuMemCreate", create_memory, { OK, OK, OK, OK, OK }, { OK, OK } },
         { "cuMemAlloc", allocate, { BAD, OK, OK, BAD, OK }, { OK, BAD } },

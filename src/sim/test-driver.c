@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver itself: what works before cuInit(), entry points by name, failures on demand. */
 
+#include <sys/mman.h>
+
 #include "sim/test-guest.h"
 
 static void call_before_init(int socket)
@@ -33,6 +35,51 @@ static void call_before_init(int socket)
         must(cuCtxGetCurrent(&context));
         must_equal(context == NULL, 1);
         must_equal(cuMemAlloc_v2(&pointer, 1), CUDA_ERROR_INVALID_CONTEXT);
+}
+
+static unsigned int count(const char *text, const char *part)
+{
+        unsigned int n = 0;
+
+        while ((text = strstr(text, part))) {
+                text++;
+                n++;
+        }
+        return n;
+}
+
+/* What programs of the CUDA runtime, and those with kernels of their own, come to. */
+static void call_what_is_not_simulated(int socket)
+{
+        int fd = memfd_create("stderr", 0), old = dup(STDERR_FILENO);
+        const CUuuid id = { { 1 } };
+        char told[4096] = "";
+        CUfunction function;
+        const void *table;
+        CUcontext context;
+        CUmodule module;
+
+        (void)socket;
+        must(cuInit(0));
+        must(cuDevicePrimaryCtxRetain(&context, 0));
+        must(cuCtxSetCurrent(context));
+        must(cuModuleLoadData(&module, "image"));
+        must_equal(dup2(fd, STDERR_FILENO), STDERR_FILENO);
+        for (int i = 0; i < 2; i++) {
+                must_equal(cuGetExportTable(&table, &id), CUDA_ERROR_INVALID_VALUE);
+                must_equal(cuModuleGetFunction(&function, module, "mine"), CUDA_ERROR_NOT_FOUND);
+        }
+        must_equal(dup2(old, STDERR_FILENO), STDERR_FILENO);
+        must_equal(pread(fd, told, sizeof(told) - 1, 0) > 0, 1);
+        must_equal(count(told, "CUDA runtime"), 1);
+        must_equal(count(told, "no kernel 'mine'"), 1);
+        must_equal(count(told, "docs/simulated-gpu.md"), 2);
+}
+
+static void test_what_is_not_simulated_is_told_once(void **state)
+{
+        (void)state;
+        guest_run(call_what_is_not_simulated);
 }
 
 static void test_before_init_only_a_few_calls_work(void **state)
@@ -209,6 +256,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_before_init_only_a_few_calls_work),
+                cmocka_unit_test(test_what_is_not_simulated_is_told_once),
                 cmocka_unit_test(test_the_nth_call_of_a_name_fails_on_demand),
                 cmocka_unit_test(test_a_call_can_be_made_to_fail_while_the_process_runs),
                 cmocka_unit_test(test_a_forked_child_has_no_driver_and_holds_no_memory),

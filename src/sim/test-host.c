@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
@@ -74,6 +75,55 @@ static void see_devices(int socket)
         must(cuDeviceGetByPCIBusId(&count, "0000:07:00.0"));
         must_equal(count, 1);
         must_equal(cuDeviceGet(&count, 2), CUDA_ERROR_INVALID_DEVICE);
+}
+
+/* As if there were as many processes as there is room for. */
+static void take_all_slots(int socket)
+{
+        struct flock record = { .l_type = F_WRLCK,
+                                .l_whence = SEEK_SET,
+                                .l_start = HOST_SLOTS_KEPT,
+                                .l_len = HOST_SLOTS - HOST_SLOTS_KEPT };
+        char path[128];
+        struct host *host;
+        int fd;
+
+        (void)snprintf(path, sizeof(path), "%s/host", getenv(SIM_HOST_VARIABLE));
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        must_equal(fcntl(fd, F_SETLK, &record), 0);
+        host = mmap(NULL, sizeof(*host), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        for (unsigned int i = HOST_SLOTS_KEPT; i < HOST_SLOTS; i++)
+                host->slot[i].pid = getpid();
+        host->n_slots = HOST_SLOTS;
+        guest_tell(socket, 1, -1);
+        (void)guest_hear(socket, NULL);
+}
+
+static void find_no_room(int socket)
+{
+        (void)socket;
+        must_equal(cuInit(0), CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+static void find_kept_room(int socket)
+{
+        (void)socket;
+        must_equal(setenv(SIM_HOST_OWN_VARIABLE, "1", 1), 0);
+        must(cuInit(0));
+}
+
+static void test_a_host_of_a_thousand_and_more_processes_has_room_for_its_own(void **state)
+{
+        struct guest crowd = guest_start(take_all_slots);
+
+        (void)state;
+        assert_true(HOST_SLOTS - HOST_SLOTS_KEPT > 1000);
+        assert_int_equal(guest_hear(crowd.socket, NULL), 1);
+        guest_run(find_no_room);
+        guest_run(find_kept_room);
+        guest_tell(crowd.socket, 0, -1);
+        assert_int_equal(guest_end(&crowd), 0);
+        guest_run(see_devices); /* they are dead, and their slots are free */
 }
 
 static void test_a_process_sees_the_devices(void **state)
@@ -287,6 +337,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_specifications_are_counts_kinds_and_sizes),
+                cmocka_unit_test(test_a_host_of_a_thousand_and_more_processes_has_room_for_its_own),
                 cmocka_unit_test(test_a_process_sees_the_devices),
                 cmocka_unit_test(test_a_host_with_processes_is_kept_or_refused),
                 cmocka_unit_test(test_a_host_that_only_another_namespace_sees_is_left_alone),

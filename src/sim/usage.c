@@ -68,7 +68,7 @@ bool sim_usage_read(const struct sim_usage *usage, pid_t pid, struct sim_busy *r
         const struct host *host = usage->host;
         struct sim_busy busy = { 0 };
 
-        for (uint32_t i = 0; i < HOST_SLOTS; i++) {
+        for (uint32_t i = 0; i < host->n_slots; i++) {
                 const struct host_slot *slot = &host->slot[i];
 
                 if (slot->pid != pid && slot->last_pid != pid)

@@ -237,6 +237,12 @@ struct access_list {
         size_t count;
 };
 
+static bool is_allowed(const struct memory_file *file, const CUmemAccessDesc *access)
+{
+        return access->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || device_has_peers() ||
+               process.device[access->location.id].at == file->device;
+}
+
 static CUresult set_access(struct region *region, const void *data)
 {
         const struct access_list *list = data;
@@ -245,6 +251,9 @@ static CUresult set_access(struct region *region, const void *data)
 
         if (!is_reachable(mapping->file))
                 return CUDA_ERROR_INVALID_DEVICE; /* measured, after a move */
+        for (size_t i = 0; i < list->count; i++)
+                if (!is_allowed(mapping->file, &list->access[i]))
+                        return CUDA_ERROR_INVALID_DEVICE;
         for (size_t i = 0; i < list->count; i++) {
                 uint32_t bit = 1u << list->access[i].location.id;
 

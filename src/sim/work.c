@@ -70,7 +70,7 @@ void work_drop_dependencies(struct work *work)
 
 static void *pointer(uint64_t address)
 {
-        return (void *)(uintptr_t)address; /* NOLINT(performance-no-int-to-ptr) */
+        return (void *)(uintptr_t)address;
 }
 
 static CUresult do_nothing(struct work *work, CUstream stream)
