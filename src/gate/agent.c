@@ -16,22 +16,34 @@
 #include "gate/caller.h"
 #include "gate/drain.h"
 #include "gate/entry.h"
+#include "gate/fate.h"
+#include "gate/fork-guard.h"
 #include "gate/link.h"
 #include "gate/log.h"
 #include "gate/move.h"
 #include "gate/quota.h"
 #include "gate/turns.h"
 
-/* How long to wait before a manager is looked for again; doubled up to the last. */
+/*
+ * How long to wait before a manager is looked for again; doubled up to the last. Who was one for less
+ * than the last is as good as none.
+ */
 #define RETRY_FIRST_NS 50000000
-#define RETRY_LAST_NS  1000000000 /* not inclusive of what tv_nsec can hold: see reconnect() */
+#define RETRY_LAST_NS  1000000000
 
 static struct {
         int socket;
         enum gate_state state;
         bool may_be_unfilled; /* from RELEASE to OPEN: only the manager can open */
-        bool is_mapping;      /* in the middle of a series of MAP messages */
-        bool is_created;      /* CLOSED with memory that CREATE made */
+        bool is_created;      /* CREATE made some of the memory, since RELEASE */
+        struct {
+                bool is_under_way; /* the last of its messages has not come */
+                int error;         /* the first, which the answer to the last one tells */
+                struct move move;
+        } series;            /* of MAP messages */
+        enum gate_fate fate; /* other than STAYS: it has been said, and the connection is to end */
+        int fds[PACKET_FDS_MAX]; /* that came with the message; the child of a fork closes them */
+        size_t n_fds;
 } agent = { .socket = -1 };
 
 union message {
@@ -43,18 +55,41 @@ union message {
         char bytes[PACKET_SIZE_MAX];
 };
 
-/* Answers return an error only when the connection is no good. */
+/* Answers return an error only when the connection is no good, or has had its last answer. */
+
+/* Whoever gets this answer may give our slot to another process. */
+static int send_last(enum gate_message type, void *message, uint32_t size, enum gate_fate fate)
+{
+        log_write("%s; leaving the vGPU",
+                  fate == GATE_FATE_ENDS ? "the driver has ended" : "the context is broken");
+        agent.fate = fate;
+        quota_leave();
+        (void)link_send(agent.socket, type, message, size, NULL, 0);
+        return -ESHUTDOWN;
+}
+
+/* What cannot be done for a broken context matters to nobody while its memory is where it was. */
+static enum gate_fate fate_now(int error, CUresult code)
+{
+        enum gate_fate fate = error < 0 ? fate_of(code) : GATE_FATE_STAYS;
+
+        return fate == GATE_FATE_BROKEN && !agent.may_be_unfilled ? GATE_FATE_STAYS : fate;
+}
 
 static int answer(enum gate_message type, int error, const struct move *move)
 {
         struct gate_result result = { .error = -error,
                                       .driver_code = move->code,
-                                      .bytes = move->bytes };
+                                      .bytes = move->bytes,
+                                      .fate = fate_now(error, move->code),
+                                      .state = agent.state };
 
         if (error < 0)
                 log_write("step %d failed: %s, %s %d", type, strerrordesc_np(-error), move->call,
                           move->code);
         strncpy(result.call, move->call, sizeof(result.call) - 1);
+        if (result.fate != GATE_FATE_STAYS)
+                return send_last(type, &result, sizeof(result), result.fate);
         return link_send(agent.socket, type, &result, sizeof(result), NULL, 0);
 }
 
@@ -71,16 +106,12 @@ static int close_gate(uint32_t timeout_ms, const char **ret_call, CUresult *ret_
         uint64_t deadline_ns = clock_now(CLOCK_MONOTONIC) + timeout_ms * (uint64_t)1000000;
         int r;
 
-        r = drain_close(deadline_ns, ret_call);
-        if (r < 0)
-                return r;
-        r = drain_finish(deadline_ns, ret_call, ret_code);
+        r = drain_close(deadline_ns, ret_call, ret_code);
         if (r == 0 && fault_point("gate-close")) {
                 *ret_call = "gate-close";
                 r = -EIO;
-        }
-        if (r < 0)
                 drain_open();
+        }
         return r;
 }
 
@@ -93,6 +124,7 @@ static int on_close(const union message *message, int *fds)
         int r = 0;
 
         (void)fds;
+        fork_guard_start();
         if (agent.state == GATE_STATE_OPEN) {
                 r = close_gate(message->close.timeout_ms, &call, &code);
                 if (r == 0)
@@ -107,8 +139,12 @@ static int on_close(const union message *message, int *fds)
                 closed.n_allocations = all.count;
         }
         closed.holds = quota_get_holds();
-        if (r < 0)
+        if (r < 0) {
+                closed.fate = fate_of(code);
                 strncpy(closed.call, call, sizeof(closed.call) - 1);
+        }
+        if (closed.fate == GATE_FATE_ENDS)
+                return send_last(GATE_CLOSED, &closed, sizeof(closed), closed.fate);
         return link_send(agent.socket, GATE_CLOSED, &closed, sizeof(closed), NULL, 0);
 }
 
@@ -128,14 +164,12 @@ static int on_export(const union message *message, int *fds)
 static int on_release(const union message *message, int *fds)
 {
         struct move move = { .call = "" };
-        int r = 0;
+        int r;
 
-        (void)message;
         (void)fds;
-        if (agent.state == GATE_STATE_OPEN)
+        if (agent.state == GATE_STATE_OPEN || agent.series.is_under_way)
                 return answer_not_now(GATE_RELEASED);
-        if (agent.state == GATE_STATE_CLOSED)
-                r = move_release(&move);
+        r = move_release(&move, message->command.range);
         if (r == 0) {
                 agent.state = GATE_STATE_RELEASED;
                 agent.may_be_unfilled = true;
@@ -149,40 +183,42 @@ static int on_create(const union message *message, int *fds)
         struct move move;
         int r;
 
-        (void)message;
         (void)fds;
-        if (agent.state != GATE_STATE_RELEASED || agent.is_mapping)
+        if (agent.state != GATE_STATE_RELEASED || agent.series.is_under_way)
                 return answer_not_now(GATE_CREATED);
-        r = move_create(&move);
+        r = move_create(&move, message->command.range, agent.socket);
         if (r == 0) {
-                r = move_export(&move, agent.socket);
-                if (r < 0)
-                        move_detach();
-        }
-        if (r == 0) {
-                agent.state = GATE_STATE_CLOSED;
+                agent.state = move_is_complete() ? GATE_STATE_CLOSED : GATE_STATE_RELEASED;
                 agent.is_created = true;
         }
         return answer(GATE_CREATED, r, &move);
 }
 
+static void begin_series(void)
+{
+        agent.series.is_under_way = true;
+        agent.series.error = agent.state == GATE_STATE_RELEASED ? 0 : -EBUSY;
+        agent.series.move = (struct move){ .call = "" };
+}
+
+/* What comes after a failure is swallowed: the manager has sent it already, and awaits one answer. */
 static int on_map(const union message *message, int *fds)
 {
-        bool is_last = message->allocations.last;
-        struct move move;
-        int r;
-
-        if (agent.state != GATE_STATE_RELEASED)
-                return answer_not_now(GATE_MAPPED);
-        r = move_attach(&move, &message->allocations, fds);
-        agent.is_mapping = r == 0 && !is_last;
-        if (r == 0 && !is_last)
+        if (!agent.series.is_under_way)
+                begin_series();
+        if (agent.series.error == 0) {
+                agent.series.error = move_attach(&agent.series.move, &message->allocations, fds);
+                if (agent.series.error < 0)
+                        move_detach();
+        }
+        if (!message->allocations.last)
                 return 0;
-        if (r < 0)
-                move_detach();
-        else
+        agent.series.is_under_way = false;
+        if (agent.series.error == 0) {
+                move_keep();
                 agent.state = GATE_STATE_CLOSED;
-        return answer(GATE_MAPPED, r, &move);
+        }
+        return answer(GATE_MAPPED, agent.series.error, &agent.series.move);
 }
 
 static int on_open(const union message *message, int *fds)
@@ -246,21 +282,39 @@ static int act(const union message *message, size_t size, int *fds, size_t n_fds
         return -EPROTO;
 }
 
+/* There is a message: nobody who wants to fork waits for it. */
+static int receive(union message *message, size_t *ret_size)
+{
+        int r;
+
+        fork_guard_enter();
+        r = packet_receive(agent.socket, message, ret_size, agent.fds, &agent.n_fds);
+        fork_guard_leave();
+        return r;
+}
+
+static void drop_fds(void)
+{
+        packet_close_fds(agent.fds, agent.n_fds);
+        agent.n_fds = 0;
+}
+
 static int serve(void)
 {
         union message message;
-        int fds[PACKET_FDS_MAX];
-        size_t size, n_fds;
+        size_t size;
         int r;
 
         do {
                 memset(&message, 0, sizeof(message.allocations));
                 turns_wait(agent.socket, agent.state == GATE_STATE_OPEN);
-                r = packet_receive(agent.socket, &message, &size, fds, &n_fds);
+                r = receive(&message, &size);
                 if (r < 0)
                         break;
-                r = act(&message, size, fds, n_fds);
-                packet_close_fds(fds, n_fds);
+                r = act(&message, size, agent.fds, agent.n_fds);
+                fork_guard_enter();
+                drop_fds();
+                fork_guard_leave();
         } while (r == 0);
         return r;
 }
@@ -271,34 +325,49 @@ static void lose(int error)
         log_write("lost the manager: %s", strerrordesc_np(-error));
         agent.socket = fd_close(agent.socket);
         turns_watch(GATE_WATCH_NOTHING);
-        if (agent.is_mapping) {
-                move_detach();
-                agent.is_mapping = false;
+        if (agent.series.is_under_way) {
+                if (agent.series.error == 0)
+                        move_detach();
+                agent.series.is_under_way = false;
         }
-        if (agent.state == GATE_STATE_CLOSED && !agent.may_be_unfilled) {
+        if (agent.fate != GATE_FATE_STAYS ||
+            (agent.state == GATE_STATE_CLOSED && !agent.may_be_unfilled)) {
                 agent.state = GATE_STATE_OPEN;
+                agent.may_be_unfilled = agent.is_created = false;
                 drain_open();
                 log_write("open, as nobody else would do it");
         }
 }
 
-static void reconnect(void)
+static enum gate_state state_to_tell(void)
 {
-        struct timespec interval = { .tv_nsec = RETRY_FIRST_NS };
+        return agent.state == GATE_STATE_CLOSED && agent.is_created ? GATE_STATE_CREATED
+                                                                    : agent.state;
+}
+
+static void wait_longer(uint64_t *interval_ns)
+{
+        const struct timespec interval = { .tv_sec = (time_t)(*interval_ns / 1000000000),
+                                           .tv_nsec = (long)(*interval_ns % 1000000000) };
+
+        nanosleep(&interval, NULL);
+        *interval_ns *= 2;
+        if (*interval_ns > RETRY_LAST_NS)
+                *interval_ns = RETRY_LAST_NS;
+}
+
+static void reconnect(uint64_t *interval_ns)
+{
         struct gate_welcome welcome;
         char text[GATE_TEXT_MAX];
 
         for (;;) {
-                agent.socket = link_join(agent.is_created ? GATE_STATE_CREATED : agent.state,
-                                         &welcome, text);
+                agent.socket = link_join(state_to_tell(), &welcome, text);
                 if (agent.socket >= 0)
                         break;
                 agent.socket = -1;
                 log_write("cannot join again: %s", text);
-                nanosleep(&interval, NULL);
-                interval.tv_nsec *= 2;
-                if (interval.tv_nsec >= RETRY_LAST_NS || interval.tv_sec > 0)
-                        interval = (struct timespec){ .tv_sec = 1 };
+                wait_longer(interval_ns);
         }
         log_write("joined again, slot %u", welcome.slot);
 }
@@ -306,20 +375,27 @@ static void reconnect(void)
 static void *agent_run(void *argument)
 {
         int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+        uint64_t interval_ns = RETRY_FIRST_NS;
 
         (void)argument;
         (void)pthread_setname_np(pthread_self(), "openvgpu-gate");
         caller_exempt();
         if (drain_prepare() < 0)
                 log_to_user("no membarrier(2) here: this process cannot be suspended");
+        /* Once, before anybody can suspend the process: then no call of the driver would return. */
+        DRIVER(cuThreadExchangeStreamCaptureMode)(&mode);
         for (;;) {
-                int r;
+                uint64_t joined_ns = clock_now(CLOCK_MONOTONIC);
 
-                DRIVER(cuThreadExchangeStreamCaptureMode)(&mode);
-                mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-                r = serve();
-                lose(r);
-                reconnect();
+                lose(serve());
+                if (agent.fate == GATE_FATE_ENDS)
+                        break;
+                agent.fate = GATE_FATE_STAYS;
+                if (clock_now(CLOCK_MONOTONIC) - joined_ns >= RETRY_LAST_NS)
+                        interval_ns = RETRY_FIRST_NS;
+                else
+                        wait_longer(&interval_ns);
+                reconnect(&interval_ns);
         }
         return NULL;
 }
@@ -345,6 +421,8 @@ int agent_start(int socket)
 void agent_forget(void)
 {
         agent.socket = fd_close(agent.socket);
+        drop_fds();
         agent.state = GATE_STATE_OPEN;
-        agent.may_be_unfilled = agent.is_mapping = agent.is_created = false;
+        agent.may_be_unfilled = agent.series.is_under_way = agent.is_created = false;
+        agent.fate = GATE_FATE_STAYS;
 }

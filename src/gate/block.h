@@ -6,16 +6,16 @@
  * A block: BLOCK_SIZE bytes of device memory out of which small allocations come.
  *
  * This is bookkeeping only: it deals in offsets, knows no driver and no lock, and lives in host
- * memory. Space is given out first fit in order of addresses, in granules of the driver's own
- * alignment; size classes would be faster and waste more, and a small allocation waits for the
- * driver when it is freed anyway.
+ * memory. Space is given out first fit in order of addresses, in granules: CUDA promises that an
+ * allocation is aligned for all uses, and a texture wants most. Size classes would be faster and waste
+ * more, and a small allocation waits for the driver when it is freed anyway.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #define BLOCK_SIZE     ((uint32_t)2 << 20) /* the driver's granularity */
-#define BLOCK_GRANULE  256u                /* what the driver aligns cuMemAlloc to, at least */
+#define BLOCK_GRANULE  512u /* CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT of all devices */
 #define BLOCK_GRANULES (BLOCK_SIZE / BLOCK_GRANULE)
 
 struct block {

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "gate/capture.h"
 #include "gate/child.h"
 #include "gate/quota.h"
 #include "gate/settings.h"
@@ -32,6 +33,8 @@ static struct caller no_caller = { .top = (struct caller_frame *)(&no_caller + 1
 __attribute__((tls_model("initial-exec"))) __thread struct caller *caller_self = &no_caller;
 
 _Atomic uint32_t gate_closed;
+
+static _Atomic unsigned int n_waiting;
 
 static struct {
         pthread_mutex_t lock;
@@ -68,11 +71,12 @@ static void thread_ends(void *value)
 {
         struct caller *caller = value;
 
+        caller_self = &no_caller; /* first: a mark in a record of no list would be seen by nobody */
         pthread_mutex_lock(&callers.lock);
         unlink_locked(caller);
         pthread_mutex_unlock(&callers.lock);
         flush(caller);
-        caller_self = &no_caller;
+        capture_drop_thread(caller);
         free(caller);
 }
 
@@ -114,15 +118,64 @@ static bool self_register(void)
         return true;
 }
 
+/*
+ * The stubs' protocol in C: first the mark, then the look at the flag. Who closes the gate runs
+ * membarrier(2) between its own two steps, but here both are ordered anyway.
+ */
+bool caller_begin(uint32_t entry)
+{
+        struct caller *caller = caller_self;
+        struct caller_frame *frame = atomic_load(&caller->top);
+        bool was_inside = frame != caller->frame;
+
+        if (((uintptr_t)frame & (CALLER_SIZE - 1)) == 0)
+                return false; /* no record, or no room in it */
+        atomic_store(&frame->entry, entry);
+        atomic_store(&caller->top, frame + 1);
+        if (was_inside || !atomic_load(&gate_closed))
+                return true;
+        atomic_store(&caller->top, frame);
+        return false;
+}
+
+void caller_end(void)
+{
+        atomic_store(&caller_self->top, atomic_load(&caller_self->top) - 1);
+}
+
 static void wait_until_open(void)
 {
+        atomic_fetch_add(&n_waiting, 1);
         while (atomic_load(&gate_closed))
                 syscall(SYS_futex, &gate_closed, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+        atomic_fetch_sub(&n_waiting, 1);
+}
+
+unsigned int caller_count_waiting(void)
+{
+        return atomic_load(&n_waiting);
 }
 
 static bool is_inside(const struct caller *caller)
 {
         return atomic_load(&caller->top) != caller->frame;
+}
+
+/* The stubs' protocol once more: the mark, and then a look at the flag. */
+void caller_step_back(void)
+{
+        for (;;) {
+                atomic_store(&caller_self->is_aside, 0);
+                if (!atomic_load(&gate_closed))
+                        return;
+                atomic_store(&caller_self->is_aside, 1);
+                wait_until_open();
+        }
+}
+
+void caller_step_aside(void)
+{
+        atomic_store(&caller_self->is_aside, 1);
 }
 
 /*
@@ -165,8 +218,8 @@ bool caller_find_busy(uint32_t *ret_entry)
 
         pthread_mutex_lock(&callers.lock);
         for (const struct caller *caller = callers.first; caller; caller = caller->next)
-                if (is_inside(caller)) {
-                        *ret_entry = (uint32_t)caller->frame[0].entry;
+                if (is_inside(caller) && !atomic_load(&caller->is_aside)) {
+                        *ret_entry = (uint32_t)atomic_load(&caller->frame[0].entry);
                         found = true;
                         break;
                 }
@@ -217,5 +270,6 @@ void caller_forget_others(void)
                 callers.first->next = NULL;
                 atomic_store(&callers.first->launches, 0);
         }
+        atomic_store(&n_waiting, 0);
         atomic_store(&gate_closed, 0);
 }

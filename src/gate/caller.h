@@ -22,7 +22,7 @@
 struct caller_frame {
         void *return_address;
         void *rbx;
-        uint64_t entry;
+        _Atomic uint64_t entry; /* read by others: to name the call */
         uint64_t reserved;
 };
 
@@ -30,6 +30,7 @@ struct caller {
         _Alignas(CALLER_SIZE) struct caller_frame *_Atomic top; /* behind the last frame in use */
         _Atomic uint32_t
                 launches; /* not yet in the instance page; the thread adds, who flushes takes */
+        _Atomic uint32_t is_aside; /* inside, but it waits for something else than the driver */
         struct caller *next;
         _Alignas(CALLER_FRAMES) struct caller_frame
                 frame[(CALLER_SIZE - CALLER_FRAMES) / FRAME_SIZE];
@@ -44,8 +45,25 @@ extern _Atomic uint32_t gate_watch;
 /* caller_enter() - for the stubs: where shall a call that is not a plain one go? */
 void *caller_enter(uint32_t entry);
 
+/*
+ * caller_begin() - before a driver call that we make on a guest's thread outside its own calls; false:
+ * the gate is closed, and it must not be made. caller_end() after it.
+ */
+bool caller_begin(uint32_t entry);
+void caller_end(void);
+
+/*
+ * caller_step_aside() - the calling thread, in the middle of a driver call of ours, waits for others: the
+ * gate may close meanwhile. caller_step_back() - it goes on, once the gate is open.
+ */
+void caller_step_aside(void);
+void caller_step_back(void);
+
 /* caller_find_busy() - is a thread inside a driver call, and which? */
 bool caller_find_busy(uint32_t *ret_entry);
+
+/* caller_count_waiting() - threads that wait at the closed gate. */
+unsigned int caller_count_waiting(void);
 
 /* caller_count() - threads that have a record. */
 unsigned int caller_count(void);

@@ -9,7 +9,24 @@
 
 #include <stdbool.h>
 
+#include "abi/cuda.h"
+
+/* capture_is_active() - or about to begin. */
 bool capture_is_active(void);
+
+/*
+ * capture_keep_away() - before a call that waits for the device and would ruin a capture. False: one is
+ * active; there must be another way. True: none begins until capture_let_begin() or a moment has passed, in
+ * which the driver has found that there is none: the wait itself may need the thread that is to begin one.
+ */
+bool capture_keep_away(void);
+void capture_let_begin(void);
+
+/* capture_drop_context() - @context has ended, and its captures with it; with idle_hold(). */
+void capture_drop_context(CUcontext context);
+
+/* capture_drop_thread() - the thread of @caller has ended: nobody can end a capture of its own stream. */
+void capture_drop_thread(const void *caller);
 
 /* capture_forget() - in the child of a fork. */
 void capture_forget(void);

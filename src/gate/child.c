@@ -9,13 +9,15 @@
 #include "gate/capture.h"
 #include "gate/channel.h"
 #include "gate/context.h"
-#include "gate/drain.h"
+#include "gate/finish.h"
+#include "gate/graph.h"
 #include "gate/holding.h"
 #include "gate/hook.h"
 #include "gate/idle.h"
 #include "gate/join.h"
 #include "gate/log.h"
 #include "gate/memory.h"
+#include "gate/move.h"
 #include "gate/quota.h"
 #include "gate/turns.h"
 
@@ -25,6 +27,7 @@ static void start_clean(void)
 
         log_forget();
         agent_forget();
+        move_forget();
         turns_forget();
         idle_forget();
         channel_forget();
@@ -32,9 +35,10 @@ static void start_clean(void)
         quota_forget();
         memory_forget();
         holding_forget();
+        graph_forget();
         hook_forget();
         context_forget();
-        drain_forget();
+        finish_forget();
         capture_forget();
         caller_forget_others();
         errno = saved_errno;

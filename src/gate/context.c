@@ -6,16 +6,21 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/size.h"
 #include "gate/capture.h"
 #include "gate/entry.h"
 #include "gate/holding.h"
 #include "gate/idle.h"
 #include "gate/memory.h"
 #include "gate/peer.h"
+#include "gate/quota.h"
 
 static struct {
         pthread_mutex_t lock;
-        CUcontext *context; /* created by the application */
+        struct created {
+                CUcontext context;
+                unsigned int n_uses; /* its creation and cuCtxAttach() */
+        } * created;                 /* by the application */
         size_t n, room;
         CUcontext primary[PEER_DEVICES_MAX]; /* as last retained */
 } contexts = { .lock = PTHREAD_MUTEX_INITIALIZER };
@@ -50,6 +55,15 @@ static CUresult synchronize(void)
         return DRIVER(cuCtxSynchronize)();
 }
 
+/* Pinned memory is freed by the same rules, when no kernel uses it any more. */
+static CUresult free_something_of_the_host(void)
+{
+        void *pointer;
+        CUresult result = DRIVER(cuMemAllocHost_v2)(&pointer, 1);
+
+        return result == CUDA_SUCCESS ? DRIVER(cuMemFreeHost)(pointer) : result;
+}
+
 /*
  * While a stream of the context is captured, cuCtxSynchronize() ruins the capture in every capture
  * mode, but cuMemFree() only in the modes in which the application must expect it. So we let the
@@ -60,12 +74,20 @@ static CUresult free_something(void)
         CUdeviceptr pointer;
         CUresult result = DRIVER(cuMemAlloc_v2)(&pointer, 1);
 
+        if (result == CUDA_ERROR_OUT_OF_MEMORY)
+                return free_something_of_the_host();
         return result == CUDA_SUCCESS ? DRIVER(cuMemFree_v2)(pointer) : result;
 }
 
 CUresult context_finish(CUcontext context)
 {
-        return run_in(context, capture_is_active() ? free_something : synchronize);
+        CUresult result;
+
+        if (!capture_keep_away())
+                return run_in(context, free_something);
+        result = run_in(context, synchronize);
+        capture_let_begin();
+        return result;
 }
 
 static CUresult finish_primary(CUdevice device)
@@ -86,7 +108,7 @@ static CUresult finish_primary(CUdevice device)
         return result;
 }
 
-static CUresult finish_all_primary(void)
+static CUresult finish_all_primary(bool (*is_stopped)(void))
 {
         CUresult result;
         int n = 0;
@@ -94,7 +116,7 @@ static CUresult finish_all_primary(void)
         result = DRIVER(cuDeviceGetCount)(&n);
         if (result == CUDA_ERROR_NOT_INITIALIZED || result == CUDA_ERROR_NO_DEVICE)
                 return CUDA_SUCCESS; /* then nothing can run */
-        for (int i = 0; i < n && result == CUDA_SUCCESS; i++) {
+        for (int i = 0; i < n && result == CUDA_SUCCESS && !is_stopped(); i++) {
                 CUdevice device;
 
                 result = DRIVER(cuDeviceGet)(&device, i);
@@ -111,17 +133,17 @@ static bool get(size_t at, CUcontext *ret_context)
         pthread_mutex_lock(&contexts.lock);
         found = at < contexts.n;
         if (found)
-                *ret_context = contexts.context[at];
+                *ret_context = contexts.created[at].context;
         pthread_mutex_unlock(&contexts.lock);
         return found;
 }
 
-CUresult context_finish_all(const char **ret_call)
+CUresult context_finish_all(bool (*is_stopped)(void), const char **ret_call)
 {
-        CUresult result = finish_all_primary();
+        CUresult result = finish_all_primary(is_stopped);
         CUcontext context;
 
-        for (size_t i = 0; result == CUDA_SUCCESS && get(i, &context); i++)
+        for (size_t i = 0; result == CUDA_SUCCESS && !is_stopped() && get(i, &context); i++)
                 result = run_in(context, synchronize);
         if (result != CUDA_SUCCESS)
                 *ret_call = "cuCtxSynchronize";
@@ -135,34 +157,76 @@ static bool list_add(CUcontext context)
         pthread_mutex_lock(&contexts.lock);
         if (contexts.n == contexts.room) {
                 size_t room = contexts.room ? 2 * contexts.room : 8;
-                CUcontext *grown = realloc(contexts.context, room * sizeof(CUcontext));
+                struct created *grown = realloc(contexts.created, room * sizeof(*grown));
 
                 added = grown != NULL;
                 if (added) {
-                        contexts.context = grown;
+                        contexts.created = grown;
                         contexts.room = room;
                 }
         }
         if (added)
-                contexts.context[contexts.n++] = context;
+                contexts.created[contexts.n++] = (struct created){ context, 1 };
         pthread_mutex_unlock(&contexts.lock);
         return added;
 }
 
+static struct created *list_find_locked(CUcontext context)
+{
+        for (size_t i = 0; i < contexts.n; i++)
+                if (contexts.created[i].context == context)
+                        return &contexts.created[i];
+        return NULL;
+}
+
 static void list_remove(CUcontext context)
 {
+        struct created *created;
+
         pthread_mutex_lock(&contexts.lock);
-        for (size_t i = 0; i < contexts.n; i++)
-                if (contexts.context[i] == context) {
-                        contexts.context[i] = contexts.context[--contexts.n];
-                        break;
-                }
+        created = list_find_locked(context);
+        if (created)
+                *created = contexts.created[--contexts.n];
         pthread_mutex_unlock(&contexts.lock);
 }
 
-/* A context that we could not wait for must not come into being. */
-static CUresult created(CUresult result, CUcontext context)
+/* Returns how many uses are left; 1 for a context that we do not know. */
+static unsigned int list_use(CUcontext context, int change)
 {
+        struct created *created;
+        unsigned int n_uses = 1;
+
+        pthread_mutex_lock(&contexts.lock);
+        created = list_find_locked(context);
+        if (created)
+                n_uses = created->n_uses += (unsigned int)change;
+        pthread_mutex_unlock(&contexts.lock);
+        return n_uses;
+}
+
+/* What a context takes: more than most do, of devices that have as much. */
+#define CONTEXT_BYTES      (768 * MIB)
+#define CONTEXT_BYTES_PART 16
+
+static uint64_t bytes_of_one(CUdevice device)
+{
+        size_t total = 0;
+
+        (void)DRIVER(cuDeviceTotalMem_v2)(&total, device);
+        return total / CONTEXT_BYTES_PART < CONTEXT_BYTES ? total / CONTEXT_BYTES_PART
+                                                          : CONTEXT_BYTES;
+}
+
+/* Where room is promised to others, a new context waits for it; false: in vain. */
+static bool may_create(CUdevice device)
+{
+        return quota_take_beside(bytes_of_one(device)) == 0;
+}
+
+/* A context that we could not wait for must not come into being. */
+static CUresult created(CUresult result, CUdevice device, CUcontext context)
+{
+        quota_settle(bytes_of_one(device));
         if (result != CUDA_SUCCESS || list_add(context))
                 return result;
         DRIVER(cuCtxDestroy_v2)(context);
@@ -171,31 +235,43 @@ static CUresult created(CUresult result, CUcontext context)
 
 CUresult our_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 {
-        CUresult result = DRIVER(cuCtxCreate)(context, flags, device);
+        CUresult result;
 
-        return created(result, result == CUDA_SUCCESS ? *context : NULL);
+        if (!may_create(device))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = DRIVER(cuCtxCreate)(context, flags, device);
+        return created(result, device, result == CUDA_SUCCESS ? *context : NULL);
 }
 
 CUresult our_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
-        CUresult result = DRIVER(cuCtxCreate_v2)(context, flags, device);
+        CUresult result;
 
-        return created(result, result == CUDA_SUCCESS ? *context : NULL);
+        if (!may_create(device))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = DRIVER(cuCtxCreate_v2)(context, flags, device);
+        return created(result, device, result == CUDA_SUCCESS ? *context : NULL);
 }
 
 CUresult our_cuCtxCreate_v3(CUcontext *context, void *affinity, int n_affinity, unsigned int flags,
                             CUdevice device)
 {
-        CUresult result = DRIVER(cuCtxCreate_v3)(context, affinity, n_affinity, flags, device);
+        CUresult result;
 
-        return created(result, result == CUDA_SUCCESS ? *context : NULL);
+        if (!may_create(device))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = DRIVER(cuCtxCreate_v3)(context, affinity, n_affinity, flags, device);
+        return created(result, device, result == CUDA_SUCCESS ? *context : NULL);
 }
 
 CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device)
 {
-        CUresult result = DRIVER(cuCtxCreate_v4)(context, params, flags, device);
+        CUresult result;
 
-        return created(result, result == CUDA_SUCCESS ? *context : NULL);
+        if (!may_create(device))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = DRIVER(cuCtxCreate_v4)(context, params, flags, device);
+        return created(result, device, result == CUDA_SUCCESS ? *context : NULL);
 }
 
 /* The driver frees what was allocated in a context when that ends; so do we. */
@@ -210,6 +286,7 @@ static CUresult destroyed(CUresult result, CUcontext context)
 {
         if (result == CUDA_SUCCESS) {
                 list_remove(context);
+                capture_drop_context(context);
                 idle_drop_context(context);
         }
         idle_release();
@@ -230,10 +307,47 @@ CUresult our_cuCtxDestroy_v2(CUcontext context)
         return destroyed(DRIVER(cuCtxDestroy_v2)(context), context);
 }
 
+CUresult our_cuCtxAttach(CUcontext *context, unsigned int flags)
+{
+        CUresult result = DRIVER(cuCtxAttach)(context, flags);
+
+        if (result == CUDA_SUCCESS)
+                (void)list_use(*context, 1);
+        return result;
+}
+
+/* Whether a context is still there cannot be asked of the driver: the last use is counted. */
+CUresult our_cuCtxDetach(CUcontext context)
+{
+        CUresult result;
+
+        idle_hold();
+        result = DRIVER(cuCtxDetach)(context);
+        if (result == CUDA_SUCCESS && list_use(context, -1) == 0)
+                return destroyed(result, context);
+        idle_release();
+        return result;
+}
+
+static bool has_primary(CUdevice device)
+{
+        unsigned int flags;
+        int is_active = 0;
+
+        return DRIVER(cuDevicePrimaryCtxGetState)(device, &flags, &is_active) == CUDA_SUCCESS &&
+               is_active;
+}
+
 CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-        CUresult result = DRIVER(cuDevicePrimaryCtxRetain)(context, device);
+        bool is_new = !has_primary(device);
+        CUresult result;
 
+        if (is_new && !may_create(device))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        result = DRIVER(cuDevicePrimaryCtxRetain)(context, device);
+        if (is_new)
+                quota_settle(bytes_of_one(device));
         if (result == CUDA_SUCCESS && device >= 0 && device < PEER_DEVICES_MAX) {
                 pthread_mutex_lock(&contexts.lock);
                 contexts.primary[device] = *context;
@@ -266,8 +380,10 @@ static CUresult released(CUresult result, CUdevice device)
 
         if (result == CUDA_SUCCESS && device >= 0 && device < PEER_DEVICES_MAX)
                 context = take_released(device);
-        if (context)
+        if (context) {
+                capture_drop_context(context);
                 idle_drop_context(context);
+        }
         idle_release();
         if (context)
                 drop(context);

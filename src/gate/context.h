@@ -9,6 +9,8 @@
  * a list.
  */
 
+#include <stdbool.h>
+
 #include "abi/cuda.h"
 
 /* context_current() - of the calling thread. */
@@ -20,8 +22,11 @@ CUresult context_current(CUcontext *ret_context, CUdevice *ret_device);
  */
 CUresult context_finish(CUcontext context);
 
-/* context_finish_all() - wait for the work of all contexts. @ret_call is set when it fails. */
-CUresult context_finish_all(const char **ret_call);
+/*
+ * context_finish_all() - wait for the work of all contexts, one after the other, unless told to stop.
+ * @ret_call is set when it fails.
+ */
+CUresult context_finish_all(bool (*is_stopped)(void), const char **ret_call);
 
 /* context_each() - call @each with every context, until it answers otherwise than CUDA_SUCCESS. */
 CUresult context_each(CUresult (*each)(CUcontext context));

@@ -5,7 +5,6 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/syscall.h>
@@ -15,8 +14,8 @@
 #include "base/clock.h"
 #include "gate/caller.h"
 #include "gate/capture.h"
-#include "gate/context.h"
 #include "gate/entry.h"
+#include "gate/finish.h"
 
 /* Between two looks at the marks: short at first, as most calls return within microseconds. */
 #define NAP_FIRST_NS 10000
@@ -70,48 +69,118 @@ static int shut(void)
         return membarrier(barrier_command) < 0 ? -errno : 0;
 }
 
-static bool wait_for_callers(uint64_t deadline_ns, uint32_t *ret_entry)
-{
-        long nap_ns = NAP_FIRST_NS;
+/*
+ * Who is waited for may itself wait for a thread at the closed gate: a host function that needs a lock
+ * which that thread holds (Python's, say) never ends, nor does whoever synchronizes behind it. So a long
+ * wait is interrupted: the gate opens for a moment, for those who wait there, and closes again. Each time
+ * it takes twice as long until then, as the wait may be for a long kernel, and those who are let through
+ * bring more work.
+ */
+#define PATIENCE_NS 250000000u
 
-        while (caller_find_busy(ret_entry))
-                if (!nap(deadline_ns, &nap_ns))
-                        return false;
-        return true;
+/* Until those who waited have gone through, and then for a part of the patience. */
+#define OPEN_LAST_NS 100000000u
+#define OPEN_PART    128
+
+struct patience {
+        uint64_t deadline_ns;
+        uint64_t step_ns, next_ns; /* when to look who waits at the gate */
+};
+
+static uint64_t get_until(const struct patience *patience)
+{
+        return patience->next_ns < patience->deadline_ns ? patience->next_ns
+                                                         : patience->deadline_ns;
 }
 
-static int try_close(uint64_t deadline_ns, const char **ret_call)
+/* After a wait up to then. 0: wait on; -EAGAIN: let those through who wait; -ETIMEDOUT. */
+static int reconsider(struct patience *patience)
 {
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
+
+        if (now_ns >= patience->deadline_ns)
+                return -ETIMEDOUT;
+        patience->next_ns = now_ns + patience->step_ns;
+        return caller_count_waiting() > 0 ? -EAGAIN : 0;
+}
+
+/* The gate is open. */
+static void let_through(struct patience *patience)
+{
+        uint64_t until_ns = clock_now(CLOCK_MONOTONIC) + OPEN_LAST_NS;
+        const struct timespec moment = { .tv_nsec = (long)(patience->step_ns / OPEN_PART %
+                                                           1000000000u) };
+        long nap_ns = NAP_FIRST_NS;
+
+        while (caller_count_waiting() > 0 && nap(until_ns, &nap_ns))
+                ;
+        nanosleep(&moment, NULL);
+        patience->step_ns *= 2;
+        patience->next_ns = clock_now(CLOCK_MONOTONIC) + patience->step_ns;
+}
+
+static int wait_for_callers(struct patience *patience, const char **ret_call)
+{
+        long nap_ns = NAP_FIRST_NS;
         uint32_t entry;
+        int r = 0;
+
+        while (r == 0 && caller_find_busy(&entry)) {
+                *ret_call = entry_name(entry);
+                if (!nap(get_until(patience), &nap_ns))
+                        r = reconsider(patience);
+        }
+        return r;
+}
+
+static int finish(struct patience *patience, const char **ret_call, CUresult *ret_code)
+{
+        int r = 0, error;
+
+        do {
+                error = finish_all(get_until(patience), ret_call, ret_code);
+                if (error == -ETIMEDOUT)
+                        r = reconsider(patience);
+        } while (error == -ETIMEDOUT && r == 0);
+        return error == -ETIMEDOUT ? r : error;
+}
+
+static int try_close(struct patience *patience, const char **ret_call, CUresult *ret_code)
+{
         int r;
 
-        if (!wait_for_captures(deadline_ns)) {
+        if (!wait_for_captures(patience->deadline_ns)) {
                 *ret_call = "cuStreamEndCapture";
                 return -ETIMEDOUT;
         }
+        *ret_call = "membarrier";
         r = shut();
-        if (r == 0 && !wait_for_callers(deadline_ns, &entry)) {
-                *ret_call = entry_name(entry);
-                r = -ETIMEDOUT;
-        }
+        if (r == 0)
+                r = wait_for_callers(patience, ret_call);
         /* A capture that began meanwhile can only end while the gate is open. */
         if (r == 0 && capture_is_active())
                 r = -EAGAIN;
+        if (r == 0)
+                r = finish(patience, ret_call, ret_code);
         if (r < 0)
                 drain_open();
         return r;
 }
 
-int drain_close(uint64_t deadline_ns, const char **ret_call)
+int drain_close(uint64_t deadline_ns, const char **ret_call, CUresult *ret_code)
 {
+        struct patience patience = { .deadline_ns = deadline_ns, .step_ns = PATIENCE_NS };
         int r;
 
         *ret_call = "membarrier";
         if (!barrier_command)
                 return -ENOTSUP;
-        do
-                r = try_close(deadline_ns, ret_call);
-        while (r == -EAGAIN);
+        patience.next_ns = clock_now(CLOCK_MONOTONIC) + patience.step_ns;
+        do {
+                r = try_close(&patience, ret_call, ret_code);
+                if (r == -EAGAIN)
+                        let_through(&patience);
+        } while (r == -EAGAIN);
         if (r == 0)
                 caller_flush_all();
         return r;
@@ -119,93 +188,7 @@ int drain_close(uint64_t deadline_ns, const char **ret_call)
 
 void drain_open(void)
 {
+        finish_stop();
         atomic_store(&gate_closed, 0);
         syscall(SYS_futex, &gate_closed, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-/*
- * The driver's wait knows no deadline, so another thread does it, and is left behind when it takes
- * too long: it ends when the work does. Until then nothing else is finished, for a process with a
- * thread in such a call does not survive its checkpoint.
- */
-static struct {
-        pthread_mutex_t lock;
-        pthread_cond_t changed;
-        bool is_running;
-        CUresult result; /* of the last that ran */
-        const char *call;
-} finish = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
-
-static void *finish_run(void *unused)
-{
-        int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-        const char *call = NULL;
-        CUresult result;
-
-        (void)unused;
-        caller_exempt();
-        DRIVER(cuThreadExchangeStreamCaptureMode)(&mode);
-        result = context_finish_all(&call);
-
-        pthread_mutex_lock(&finish.lock);
-        finish.result = result;
-        finish.call = call;
-        finish.is_running = false;
-        pthread_cond_broadcast(&finish.changed);
-        pthread_mutex_unlock(&finish.lock);
-        return NULL;
-}
-
-/* With the lock held. */
-static int finish_wait(uint64_t deadline_ns)
-{
-        const struct timespec deadline = { .tv_sec = (time_t)(deadline_ns / 1000000000u),
-                                           .tv_nsec = (long)(deadline_ns % 1000000000u) };
-        int r = 0;
-
-        while (finish.is_running && r == 0)
-                r = -pthread_cond_clockwait(&finish.changed, &finish.lock, CLOCK_MONOTONIC,
-                                            &deadline);
-        return finish.is_running ? -ETIMEDOUT : 0;
-}
-
-static int finish_start(void)
-{
-        pthread_t thread;
-
-        if (pthread_create(&thread, NULL, finish_run, NULL) != 0)
-                return -EAGAIN;
-        pthread_detach(thread);
-        finish.is_running = true;
-        return 0;
-}
-
-int drain_finish(uint64_t deadline_ns, const char **ret_call, CUresult *ret_code)
-{
-        int r;
-
-        *ret_call = "cuCtxSynchronize";
-        pthread_mutex_lock(&finish.lock);
-        r = finish_wait(deadline_ns); /* for one that was left behind */
-        if (r == 0) {
-                r = finish_start();
-                if (r < 0)
-                        *ret_call = "pthread_create";
-        }
-        if (r == 0)
-                r = finish_wait(deadline_ns);
-        if (r == 0 && finish.result != CUDA_SUCCESS) {
-                *ret_code = finish.result;
-                *ret_call = finish.call;
-                r = -EIO;
-        }
-        pthread_mutex_unlock(&finish.lock);
-        return r;
-}
-
-void drain_forget(void)
-{
-        pthread_mutex_init(&finish.lock, NULL);
-        pthread_cond_init(&finish.changed, NULL);
-        finish.is_running = false;
 }

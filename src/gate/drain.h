@@ -5,9 +5,8 @@
 /*
  * Closing and opening the gate, for the agent.
  *
- * After drain_close() no thread of the guest is inside a driver call and none gets in until
- * drain_open(); after drain_finish() the device has no work of the guest left. Both give up at a
- * deadline (CLOCK_MONOTONIC, nanoseconds) and say what they were waiting for.
+ * After drain_close() no thread of the guest is inside a driver call, none gets in until drain_open(), and
+ * the device has no work of the guest left.
  */
 
 #include <stdint.h>
@@ -18,17 +17,12 @@
 int drain_prepare(void);
 
 /*
- * drain_close() - Errors: -ETIMEDOUT: a capture has not ended or a call has not returned, and the
- * gate is open again; @ret_call is the call.
+ * drain_close() - gives up at the deadline (CLOCK_MONOTONIC). Errors: -ETIMEDOUT, a capture has not ended, a
+ * call has not returned or work is not done; -EIO, the device failed, with @ret_code. @ret_call is the
+ * call, and the gate is open again.
  */
-int drain_close(uint64_t deadline_ns, const char **ret_call);
-
-/* drain_finish() - Errors: -ETIMEDOUT, -EIO: the device failed, with @ret_code. */
-int drain_finish(uint64_t deadline_ns, const char **ret_call, CUresult *ret_code);
+int drain_close(uint64_t deadline_ns, const char **ret_call, CUresult *ret_code);
 
 void drain_open(void);
-
-/* drain_forget() - in the child of a fork. */
-void drain_forget(void);
 
 #endif

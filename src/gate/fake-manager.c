@@ -222,6 +222,26 @@ void fake_manager_name_device(const char *uuid)
         snprintf(manager.device_uuid, sizeof(manager.device_uuid), "%s", uuid);
 }
 
+struct gate_join fake_manager_wait_for_join(void)
+{
+        if (manager.is_greeting)
+                check(pthread_join(manager.greeter, NULL) == 0);
+        manager.is_greeting = false;
+        return manager.join;
+}
+
+static void ensure_joined(void)
+{
+        (void)fake_manager_wait_for_join();
+}
+
+void fake_manager_hang_up(void)
+{
+        ensure_joined();
+        close(manager.socket);
+        greet_in_background();
+}
+
 void fake_manager_stop(void)
 {
         fake_memory_drop();
@@ -234,19 +254,6 @@ void fake_manager_restart(void)
 {
         listen_for_gate();
         greet_in_background();
-}
-
-struct gate_join fake_manager_wait_for_join(void)
-{
-        if (manager.is_greeting)
-                check(pthread_join(manager.greeter, NULL) == 0);
-        manager.is_greeting = false;
-        return manager.join;
-}
-
-static void ensure_joined(void)
-{
-        (void)fake_manager_wait_for_join();
 }
 
 int fake_send(const void *bytes, size_t size, const int *fds, size_t n_fds)
@@ -325,7 +332,12 @@ static enum gate_message answer_to(enum gate_message command)
 
 struct gate_result fake_command(enum gate_message command)
 {
-        struct gate_command message;
+        return fake_command_range(command, GATE_RANGE_ALL);
+}
+
+struct gate_result fake_command_range(enum gate_message command, struct gate_range range)
+{
+        struct gate_command message = { .range = range };
         struct gate_result result;
 
         if (command == GATE_EXPORT || command == GATE_CREATE)

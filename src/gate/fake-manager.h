@@ -59,6 +59,9 @@ void fake_manager_refuse(const char *text);
 /* fake_manager_name_device() - in the next WELCOME; else it names none. */
 void fake_manager_name_device(const char *uuid);
 
+/* fake_manager_hang_up() - and be there at once for who joins again. */
+void fake_manager_hang_up(void);
+
 /* fake_manager_stop() - hang up and listen no more; fake_manager_restart() listens again. */
 void fake_manager_stop(void);
 void fake_manager_restart(void);
@@ -69,6 +72,7 @@ struct gate_join fake_manager_wait_for_join(void);
 /* The steps. Each sends a message and waits for the answer. */
 struct gate_closed fake_close(uint32_t timeout_ms);
 struct gate_result fake_command(enum gate_message command);
+struct gate_result fake_command_range(enum gate_message command, struct gate_range range);
 
 /* The last EXPORT or CREATE: what came with it. */
 struct fake_memory {

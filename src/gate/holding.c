@@ -14,6 +14,7 @@ struct holding {
         struct hash_node node; /* first: a node's address is its holding's */
         enum holding_kind kind;
         uint64_t bytes;
+        uint32_t holds;    /* GATE_HOLDS_* */
         CUcontext context; /* current when it was made, or NULL */
 };
 
@@ -22,7 +23,7 @@ static struct {
         struct hash by_key[HOLDING_KINDS];
 } holdings = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-struct holding *holding_new(enum holding_kind kind, uint64_t bytes)
+struct holding *holding_new(enum holding_kind kind, uint64_t bytes, uint32_t holds)
 {
         struct holding *holding = calloc(1, sizeof(*holding));
 
@@ -32,6 +33,7 @@ struct holding *holding_new(enum holding_kind kind, uint64_t bytes)
         }
         holding->kind = kind;
         holding->bytes = bytes;
+        holding->holds = holds;
         return holding;
 }
 
@@ -45,10 +47,7 @@ static void insert(struct holding *holding, uint64_t key)
 /* So many more. */
 static void count(const struct holding *holding, int n)
 {
-        if (holding->kind == HOLDING_MANAGED)
-                quota_count_holds(GATE_HOLDS_MANAGED, n);
-        if (holding->kind == HOLDING_IMPORTED)
-                quota_count_holds(GATE_HOLDS_IMPORTED, n);
+        quota_count_holds(holding->holds, n);
         quota_count_allocations(n);
 }
 
@@ -60,6 +59,7 @@ static void drop(struct holding *holding)
 
 CUresult holding_keep(struct holding *holding, CUresult result, uint64_t key)
 {
+        quota_settle(holding->bytes);
         if (result != CUDA_SUCCESS) {
                 drop(holding);
                 return result;
@@ -98,6 +98,31 @@ CUresult holding_settle(struct holding *holding, CUresult result)
         count(holding, -1);
         drop(holding);
         return CUDA_SUCCESS;
+}
+
+static struct holding *find_around(CUdeviceptr address)
+{
+        const struct hash *pointers = &holdings.by_key[HOLDING_POINTER];
+
+        for (size_t i = 0; i < HASH_CHAINS; i++)
+                for (struct hash_node *node = pointers->chain[i]; node; node = node->next)
+                        if (address - node->key < ((struct holding *)node)->bytes)
+                                return (struct holding *)node;
+        return NULL;
+}
+
+bool holding_register(CUdeviceptr address)
+{
+        struct holding *holding;
+
+        pthread_mutex_lock(&holdings.lock);
+        holding = find_around(address);
+        if (holding && !(holding->holds & GATE_HOLDS_REGISTERED)) {
+                holding->holds |= GATE_HOLDS_REGISTERED;
+                quota_count_holds(GATE_HOLDS_REGISTERED, 1);
+        }
+        pthread_mutex_unlock(&holdings.lock);
+        return holding;
 }
 
 static struct holding *find_in_context(CUcontext context)

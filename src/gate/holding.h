@@ -3,15 +3,15 @@
 #define GATE_HOLDING_H
 
 /*
- * What the guest holds of the device besides our mappings: arrays, managed memory, memory of pools
- * and of graphs, ordinary allocations. It is charged to the quota and left to the driver's own
+ * What the guest holds of the device besides our mappings: arrays, managed memory, memory of pools,
+ * ordinary allocations. It is charged to the quota and left to the driver's own
  * checkpoint.
  *
  * A holding is made before the driver is asked, and kept or dropped by what the driver says; and it
  * is taken out before the driver frees, so that a handle that is used again at once finds no old
  * one under its name:
  *
- *     holding = holding_new(HOLDING_ARRAY, bytes);
+ *     holding = holding_new(HOLDING_ARRAY, bytes, 0);
  *     result = holding_keep(holding, DRIVER(cuArrayCreate_v2)(&array, ...), array);
  *
  *     holding = holding_take(HOLDING_ARRAY, array);
@@ -25,18 +25,20 @@
 
 enum holding_kind {
         HOLDING_POINTER = 0, /* what cuMemFree() or cuMemFreeAsync() frees */
-        HOLDING_MANAGED,     /* the same, managed */
         HOLDING_ARRAY,
         HOLDING_MIPMAP,
-        HOLDING_GRAPH,    /* one for each allocation node, all under the graph's handle */
-        HOLDING_IMPORTED, /* memory of another process, opened by legacy IPC or as a pool */
+        HOLDING_IPC,  /* what cuIpcCloseMemHandle() closes */
+        HOLDING_POOL, /* of another process */
         HOLDING_KINDS,
 };
 
 struct holding;
 
-/* holding_new() - charge @bytes; NULL when that is over the quota (or malloc() fails). */
-struct holding *holding_new(enum holding_kind kind, uint64_t bytes);
+/*
+ * holding_new() - charge @bytes; NULL when that is over the quota (or malloc() fails). @holds are
+ * GATE_HOLDS_*: what the process cannot be moved with.
+ */
+struct holding *holding_new(enum holding_kind kind, uint64_t bytes, uint32_t holds);
 
 /* holding_keep() - the driver has answered @result; on success @key names the holding. */
 CUresult holding_keep(struct holding *holding, CUresult result, uint64_t key);
@@ -46,6 +48,9 @@ struct holding *holding_take(enum holding_kind kind, uint64_t key);
 
 /* holding_settle() - the driver has answered @result: drop @holding (or NULL), or put it back. */
 CUresult holding_settle(struct holding *holding, CUresult result);
+
+/* holding_register() - there is a dma-buf of memory at @address. False: it is not in a HOLDING_POINTER. */
+bool holding_register(CUdeviceptr address);
 
 /* holding_drop_context() - @context is gone with all that was made while it was current. */
 void holding_drop_context(CUcontext context);

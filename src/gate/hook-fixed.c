@@ -2,15 +2,17 @@
 /*
  * Calls that take device memory which only the driver can move: counted, nothing else.
  *
- * What is charged: the bytes that were asked for, of pools and graphs while the application holds
- * them (what the pool keeps beyond that is the driver's cache). An allocation node of a graph counts
- * from when it is added until its graph is destroyed, although the driver takes the memory only
- * when the graph is instantiated and launched. Arrays are an estimate: see array_bytes().
+ * What is charged: the bytes that were asked for, of pools while the application holds them (what the
+ * pool keeps beyond that is the driver's cache). What is captured is the graph's: see graph.h. Arrays
+ * are an estimate: see array_bytes().
  */
+#include "gate/capture.h"
 #include "gate/entry.h"
+#include "gate/graph.h"
 #include "gate/holding.h"
 #include "gate/hook.h"
 #include "gate/memory.h"
+#include "wire/gate.h"
 
 static uint64_t key_of(const void *handle)
 {
@@ -83,7 +85,7 @@ CUresult our_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *descr
         flat.Height = descriptor->Height;
         flat.Format = descriptor->Format;
         flat.NumChannels = descriptor->NumChannels;
-        holding = holding_new(HOLDING_ARRAY, array_bytes(&flat, 1));
+        holding = holding_new(HOLDING_ARRAY, array_bytes(&flat, 1), 0);
         if (!holding)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         result = DRIVER(cuArrayCreate_v2)(array, descriptor);
@@ -97,7 +99,7 @@ CUresult our_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *d
 
         if (!array || !descriptor)
                 return DRIVER(cuArray3DCreate_v2)(array, descriptor);
-        holding = holding_new(HOLDING_ARRAY, array_bytes(descriptor, 1));
+        holding = holding_new(HOLDING_ARRAY, array_bytes(descriptor, 1), 0);
         if (!holding)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         result = DRIVER(cuArray3DCreate_v2)(array, descriptor);
@@ -119,7 +121,7 @@ CUresult our_cuMipmappedArrayCreate(CUmipmappedArray *array,
 
         if (!array || !descriptor)
                 return DRIVER(cuMipmappedArrayCreate)(array, descriptor, levels);
-        holding = holding_new(HOLDING_MIPMAP, array_bytes(descriptor, levels));
+        holding = holding_new(HOLDING_MIPMAP, array_bytes(descriptor, levels), 0);
         if (!holding)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         result = DRIVER(cuMipmappedArrayCreate)(array, descriptor, levels);
@@ -140,7 +142,7 @@ CUresult our_cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned int f
 
         if (!pointer)
                 return DRIVER(cuMemAllocManaged)(pointer, size, flags);
-        holding = holding_new(HOLDING_MANAGED, size);
+        holding = holding_new(HOLDING_POINTER, size, GATE_HOLDS_MANAGED);
         if (!holding)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         result = DRIVER(cuMemAllocManaged)(pointer, size, flags);
@@ -151,14 +153,12 @@ CUresult hook_free_of_driver(CUdeviceptr pointer)
 {
         struct holding *holding = holding_take(HOLDING_POINTER, pointer);
 
-        if (!holding)
-                holding = holding_take(HOLDING_MANAGED, pointer);
         return holding_settle(holding, DRIVER(cuMemFree_v2)(pointer));
 }
 
 CUresult hook_allocate_of_driver(CUdeviceptr *pointer, size_t size)
 {
-        struct holding *holding = holding_new(HOLDING_POINTER, size);
+        struct holding *holding = holding_new(HOLDING_POINTER, size, 0);
         CUresult result;
 
         if (!holding)
@@ -167,57 +167,77 @@ CUresult hook_allocate_of_driver(CUdeviceptr *pointer, size_t size)
         return holding_keep(holding, result, *pointer);
 }
 
-/* The stream-ordered calls come in two forms that differ in what stream 0 means. */
-static CUresult allocate_async(__typeof__(&cuMemAllocAsync) real, CUdeviceptr *pointer, size_t size,
-                               CUstream stream)
-{
+/* Before a stream-ordered allocation, and after it: a captured one is a node of a graph. */
+struct ordered {
+        CUgraph graph; /* or NULL */
+        struct graph_memory *memory;
         struct holding *holding;
-        CUresult result;
+};
+
+static bool ordered_begin(struct ordered *ret, size_t size, CUstream stream, bool is_per_thread)
+{
+        *ret = (struct ordered){ .graph = NULL };
+        if (capture_is_active() && graph_capture_find(stream, is_per_thread, &ret->graph))
+                ret->memory = graph_memory_new(size);
+        else
+                ret->holding = holding_new(HOLDING_POINTER, size, 0);
+        return ret->memory || ret->holding;
+}
+
+static CUresult ordered_keep(const struct ordered *ordered, CUresult result,
+                             const CUdeviceptr *pointer)
+{
+        return ordered->memory ? graph_memory_keep(ordered->memory, result, ordered->graph)
+                               : holding_keep(ordered->holding, result, *pointer);
+}
+
+/* The stream-ordered calls come in two forms that differ in what stream 0 means. */
+static CUresult allocate_async(__typeof__(&cuMemAllocAsync) real, bool is_per_thread,
+                               CUdeviceptr *pointer, size_t size, CUstream stream)
+{
+        struct ordered ordered;
 
         if (!pointer)
                 return real(pointer, size, stream);
-        holding = holding_new(HOLDING_POINTER, size);
-        if (!holding)
+        if (!ordered_begin(&ordered, size, stream, is_per_thread))
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        result = real(pointer, size, stream);
-        return holding_keep(holding, result, *pointer);
+        return ordered_keep(&ordered, real(pointer, size, stream), pointer);
 }
 
 CUresult our_cuMemAllocAsync(CUdeviceptr *pointer, size_t size, CUstream stream)
 {
-        return allocate_async(DRIVER(cuMemAllocAsync), pointer, size, stream);
+        return allocate_async(DRIVER(cuMemAllocAsync), false, pointer, size, stream);
 }
 
 CUresult our_cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t size, CUstream stream)
 {
-        return allocate_async(DRIVER(cuMemAllocAsync_ptsz), pointer, size, stream);
+        return allocate_async(DRIVER(cuMemAllocAsync_ptsz), true, pointer, size, stream);
 }
 
-static CUresult allocate_from_pool(__typeof__(&cuMemAllocFromPoolAsync) real, CUdeviceptr *pointer,
-                                   size_t size, CUmemoryPool pool, CUstream stream)
+static CUresult allocate_from_pool(__typeof__(&cuMemAllocFromPoolAsync) real, bool is_per_thread,
+                                   CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                                   CUstream stream)
 {
-        struct holding *holding;
-        CUresult result;
+        struct ordered ordered;
 
         if (!pointer)
                 return real(pointer, size, pool, stream);
-        holding = holding_new(HOLDING_POINTER, size);
-        if (!holding)
+        if (!ordered_begin(&ordered, size, stream, is_per_thread))
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        result = real(pointer, size, pool, stream);
-        return holding_keep(holding, result, *pointer);
+        return ordered_keep(&ordered, real(pointer, size, pool, stream), pointer);
 }
 
 CUresult our_cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
                                      CUstream stream)
 {
-        return allocate_from_pool(DRIVER(cuMemAllocFromPoolAsync), pointer, size, pool, stream);
+        return allocate_from_pool(DRIVER(cuMemAllocFromPoolAsync), false, pointer, size, pool,
+                                  stream);
 }
 
 CUresult our_cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
                                           CUstream stream)
 {
-        return allocate_from_pool(DRIVER(cuMemAllocFromPoolAsync_ptsz), pointer, size, pool,
+        return allocate_from_pool(DRIVER(cuMemAllocFromPoolAsync_ptsz), true, pointer, size, pool,
                                   stream);
 }
 
@@ -243,69 +263,11 @@ CUresult our_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
         return free_async(DRIVER(cuMemFreeAsync_ptsz), pointer, stream);
 }
 
-CUresult our_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
-                                    const CUgraphNode *dependencies, size_t n,
-                                    CUDA_MEM_ALLOC_NODE_PARAMS *params)
-{
-        struct holding *holding = holding_new(HOLDING_GRAPH, params ? params->bytesize : 0);
-        CUresult result;
-
-        if (!holding)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuGraphAddMemAllocNode)(node, graph, dependencies, n, params);
-        return holding_keep(holding, result, key_of(graph));
-}
-
-static bool is_allocation(const CUgraphNodeParams *params)
-{
-        return params && params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
-}
-
-CUresult our_cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-                            size_t n, CUgraphNodeParams *params)
-{
-        struct holding *holding;
-        CUresult result;
-
-        if (!is_allocation(params))
-                return DRIVER(cuGraphAddNode)(node, graph, dependencies, n, params);
-        holding = holding_new(HOLDING_GRAPH, params->alloc.bytesize);
-        if (!holding)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuGraphAddNode)(node, graph, dependencies, n, params);
-        return holding_keep(holding, result, key_of(graph));
-}
-
-CUresult our_cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-                               const void *edges, size_t n, CUgraphNodeParams *params)
-{
-        struct holding *holding;
-        CUresult result;
-
-        if (!is_allocation(params))
-                return DRIVER(cuGraphAddNode_v2)(node, graph, dependencies, edges, n, params);
-        holding = holding_new(HOLDING_GRAPH, params->alloc.bytesize);
-        if (!holding)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuGraphAddNode_v2)(node, graph, dependencies, edges, n, params);
-        return holding_keep(holding, result, key_of(graph));
-}
-
-/* Only afterwards: a graph that could not be destroyed keeps all its nodes. */
-CUresult our_cuGraphDestroy(CUgraph graph)
-{
-        CUresult result = DRIVER(cuGraphDestroy)(graph);
-        struct holding *holding;
-
-        while (result == CUDA_SUCCESS && (holding = holding_take(HOLDING_GRAPH, key_of(graph))))
-                (void)holding_settle(holding, CUDA_SUCCESS);
-        return result;
-}
-
 /* Not charged: its owner pays. But it keeps the driver from restoring this process. */
-static CUresult imported(CUresult result, uint64_t key)
+static CUresult imported(enum holding_kind kind, CUresult result, uint64_t key)
 {
-        struct holding *holding = result == CUDA_SUCCESS ? holding_new(HOLDING_IMPORTED, 0) : NULL;
+        struct holding *holding =
+                result == CUDA_SUCCESS ? holding_new(kind, 0, GATE_HOLDS_IMPORTED) : NULL;
 
         return holding ? holding_keep(holding, result, key) : result;
 }
@@ -314,19 +276,19 @@ CUresult our_cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, uns
 {
         CUresult result = DRIVER(cuIpcOpenMemHandle)(pointer, handle, flags);
 
-        return imported(result, result == CUDA_SUCCESS ? *pointer : 0);
+        return imported(HOLDING_IPC, result, result == CUDA_SUCCESS ? *pointer : 0);
 }
 
 CUresult our_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags)
 {
         CUresult result = DRIVER(cuIpcOpenMemHandle_v2)(pointer, handle, flags);
 
-        return imported(result, result == CUDA_SUCCESS ? *pointer : 0);
+        return imported(HOLDING_IPC, result, result == CUDA_SUCCESS ? *pointer : 0);
 }
 
 CUresult our_cuIpcCloseMemHandle(CUdeviceptr pointer)
 {
-        struct holding *holding = holding_take(HOLDING_IMPORTED, pointer);
+        struct holding *holding = holding_take(HOLDING_IPC, pointer);
 
         return holding_settle(holding, DRIVER(cuIpcCloseMemHandle)(pointer));
 }
@@ -336,5 +298,21 @@ CUresult our_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle
 {
         CUresult result = DRIVER(cuMemPoolImportFromShareableHandle)(pool, handle, type, flags);
 
-        return imported(result, result == CUDA_SUCCESS ? key_of(*pool) : 0);
+        return imported(HOLDING_POOL, result, result == CUDA_SUCCESS ? key_of(*pool) : 0);
+}
+
+CUresult our_cuMemPoolDestroy(CUmemoryPool pool)
+{
+        struct holding *holding = holding_take(HOLDING_POOL, key_of(pool));
+
+        return holding_settle(holding, DRIVER(cuMemPoolDestroy)(pool));
+}
+
+/* Outlives the pool; freed as any other memory. */
+CUresult our_cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool,
+                                    CUmemPoolPtrExportData *data)
+{
+        CUresult result = DRIVER(cuMemPoolImportPointer)(pointer, pool, data);
+
+        return imported(HOLDING_POINTER, result, result == CUDA_SUCCESS ? *pointer : 0);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Allocate, free, and how much there is: under the quota, out of memory that we can move. */
+#include <stdatomic.h>
+
 #include "gate/entry.h"
 #include "gate/hook.h"
 #include "gate/log.h"
 #include "gate/mapping.h"
 #include "gate/memory.h"
+#include "gate/peer.h"
 #include "gate/quota.h"
 #include "gate/settings.h"
 
@@ -25,19 +28,48 @@ CUresult our_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
                                  : hook_allocate_of_driver(pointer, size);
 }
 
+/* By device, and by element size: 4, 8 or 16 bytes; 0 is not known yet. */
+static _Atomic size_t pitch_known[PEER_DEVICES_MAX][3];
+
+static _Atomic size_t *pitch_place(unsigned int element_size)
+{
+        CUdevice device;
+
+        if (DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS || device < 0 ||
+            device >= PEER_DEVICES_MAX)
+                return NULL;
+        switch (element_size) {
+        case 4:
+                return &pitch_known[device][0];
+        case 8:
+                return &pitch_known[device][1];
+        case 16:
+                return &pitch_known[device][2];
+        default:
+                return NULL; /* the driver knows what to answer */
+        }
+}
+
 /*
  * The driver rounds rows up to a power of two that it does not publish (512 on all devices known);
- * a row of one byte shows it.
+ * a row of one byte shows it. It is asked once: to free the row waits for the device.
  */
 static CUresult pitch_alignment(size_t *ret_alignment, unsigned int element_size)
 {
+        _Atomic size_t *known = pitch_place(element_size);
         CUdeviceptr row;
-        CUresult result = DRIVER(cuMemAllocPitch_v2)(&row, ret_alignment, 1, 1, element_size);
+        CUresult result;
 
+        *ret_alignment = known ? atomic_load(known) : 0;
+        if (*ret_alignment > 0)
+                return CUDA_SUCCESS;
+        result = DRIVER(cuMemAllocPitch_v2)(&row, ret_alignment, 1, 1, element_size);
         if (result == CUDA_SUCCESS)
                 result = DRIVER(cuMemFree_v2)(row);
         if (result == CUDA_SUCCESS && *ret_alignment == 0)
                 result = CUDA_ERROR_UNKNOWN;
+        if (result == CUDA_SUCCESS && known)
+                atomic_store(known, *ret_alignment);
         return result;
 }
 
@@ -52,11 +84,10 @@ CUresult our_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t widt
         result = pitch_alignment(&alignment, element_size);
         if (result != CUDA_SUCCESS)
                 return result;
-        if (__builtin_add_overflow(width, alignment - 1, &rounded))
-                return CUDA_ERROR_OUT_OF_MEMORY;
+        if (__builtin_add_overflow(width, alignment - 1, &rounded) ||
+            __builtin_mul_overflow(rounded - rounded % alignment, height, &size))
+                return DRIVER(cuMemAllocPitch_v2)(pointer, pitch, width, height, element_size);
         rounded -= rounded % alignment;
-        if (__builtin_mul_overflow(rounded, height, &size))
-                return CUDA_ERROR_OUT_OF_MEMORY;
         result = our_cuMemAlloc_v2(pointer, size);
         if (result == CUDA_SUCCESS)
                 *pitch = rounded;

@@ -10,7 +10,11 @@
 #include <string.h>
 
 #include "gate/entry.h"
+#include "gate/holding.h"
+#include "gate/hook.h"
 #include "gate/memory.h"
+#include "gate/quota.h"
+#include "wire/gate.h"
 
 CUresult our_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
@@ -98,13 +102,17 @@ CUresult our_cuPointerSetAttribute(const void *value, CUpointer_attribute attrib
         return result;
 }
 
-/* A descriptor of physical memory, for RDMA: whoever has it would not notice a move. */
+/*
+ * A dma-buf, for RDMA: whoever has it would not notice a move. That it is closed we do not learn, and a
+ * network card may go on after that; so it counts until the memory is freed.
+ */
 CUresult our_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer, size_t size, int type,
                                            unsigned long long flags)
 {
         CUresult result = DRIVER(cuMemGetHandleForAddressRange)(handle, pointer, size, type, flags);
 
-        if (result == CUDA_SUCCESS)
-                memory_pin(pointer, size);
+        if (result == CUDA_SUCCESS && !memory_register(pointer, size) &&
+            !hook_register_view(pointer, size) && !holding_register(pointer))
+                quota_count_holds(GATE_HOLDS_REGISTERED, 1); /* of what we know nothing: for good */
         return result;
 }

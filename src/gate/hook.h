@@ -4,6 +4,7 @@
 
 /* What the wrappers of driver calls share; the wrappers themselves are declared by entry.h. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "abi/cuda.h"
@@ -11,6 +12,9 @@
 /* An ordinary allocation of the driver's, and its end: charged, not movable by us. */
 CUresult hook_allocate_of_driver(CUdeviceptr *pointer, size_t size);
 CUresult hook_free_of_driver(CUdeviceptr pointer);
+
+/* hook_register_view() - there is a dma-buf of what the application has mapped there. False: nothing. */
+bool hook_register_view(CUdeviceptr address, uint64_t size);
 
 /* hook_forget() - in the child of a fork. */
 void hook_forget(void);

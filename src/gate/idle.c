@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "gate/caller.h"
 #include "gate/capture.h"
 #include "gate/context.h"
 #include "gate/entry.h"
@@ -78,22 +79,35 @@ static CUresult mark_context(CUcontext context)
         return result;
 }
 
+/* May the driver be asked now? Then finish() after it. */
+static int start(uint32_t entry)
+{
+        if (pthread_mutex_trylock(&idle.lock) != 0)
+                return -EBUSY;
+        if (!idle.is_leaving && !capture_is_active() && caller_begin(entry))
+                return 0;
+        pthread_mutex_unlock(&idle.lock);
+        return -EBUSY;
+}
+
+static void finish(void)
+{
+        caller_end();
+        pthread_mutex_unlock(&idle.lock);
+}
+
 int idle_mark(void)
 {
         CUresult result;
 
         if (!entry_has(cuCtxRecordEvent))
                 return -ENOTSUP;
-        if (pthread_mutex_trylock(&idle.lock) != 0)
+        if (start(ENTRY_cuCtxRecordEvent) < 0)
                 return -EBUSY;
-        if (idle.is_leaving || capture_is_active()) {
-                pthread_mutex_unlock(&idle.lock);
-                return -EBUSY;
-        }
         if (!idle.is_watching_exit)
                 idle.is_watching_exit = atexit(leave) == 0;
         result = context_each(mark_context);
-        pthread_mutex_unlock(&idle.lock);
+        finish();
         if (result == CUDA_ERROR_NOT_SUPPORTED)
                 return -ENOTSUP;
         return result == CUDA_SUCCESS ? 0 : -EIO;
@@ -103,9 +117,9 @@ bool idle_is_reached(void)
 {
         bool is_reached = true;
 
-        if (pthread_mutex_trylock(&idle.lock) != 0)
+        if (start(ENTRY_cuEventQuery) < 0)
                 return false;
-        for (size_t i = 0; !idle.is_leaving && i < idle.n; i++) {
+        for (size_t i = 0; i < idle.n; i++) {
                 if (!idle.mark[i].is_pending)
                         continue;
                 if (DRIVER(cuEventQuery)(idle.mark[i].event) == CUDA_ERROR_NOT_READY)
@@ -113,8 +127,7 @@ bool idle_is_reached(void)
                 else
                         idle.mark[i].is_pending = false;
         }
-        is_reached = is_reached && !idle.is_leaving;
-        pthread_mutex_unlock(&idle.lock);
+        finish();
         return is_reached;
 }
 

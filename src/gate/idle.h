@@ -6,8 +6,9 @@
  * Is the device done with what the process has given it so far? Asked of the driver by an event
  * behind all work of each context, beside the running program: it costs 3 us and waits for nothing.
  *
- * Meanwhile no context may end (idle_hold(), around the calls that end one), no stream may be
- * captured (an event would ruin the capture), and the process may not be on its way out.
+ * Meanwhile no context may end and no capture begin or end (idle_hold(), around the calls that do it; an
+ * event behind all work would ruin a capture), the process may not be on its way out, and the gate may
+ * not be closed: threads of the guest come here before they have a mark of their own.
  */
 
 #include <stdbool.h>

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,30 +20,55 @@ static struct {
         bool is_initialized; /* the driver is, by this process or by the one that it was forked from */
 } join = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
+#define VISIBLE "CUDA_VISIBLE_DEVICES="
+
+/* Puts @entry in front of what the environment has: anew, as nobody knows whose the old array is. */
+static void add_to_environment(char *entry)
+{
+        char **grown;
+        size_t n = 0;
+
+        while (environ && environ[n])
+                n++;
+        grown = calloc(n + 2, sizeof(*grown));
+        if (!grown) {
+                log_write("no memory to name the device in the environment");
+                return;
+        }
+        grown[0] = entry;
+        if (n > 0)
+                memcpy(grown + 1, environ, n * sizeof(*grown));
+        environ = grown;
+}
+
 /*
  * The driver shall see the vGPU's device and no other, whatever the guest's scripts have put into
- * the variable ("0" is usual), and wherever the vGPU has moved since the environment was made. Only
- * a wish for no device at all is left alone.
+ * the variable ("0" is usual) or taken out of it, and wherever the vGPU has moved since the
+ * environment was made. Only a wish for no device at all is left alone.
  *
- * The entry of the environment is replaced by one of ours: one store, unlike setenv(), which is not
- * safe beside getenv() in other threads.
+ * The entry of the environment is replaced by one of ours, or the whole of it by one with ours: one
+ * store, unlike setenv(), which is not safe beside getenv() in other threads.
  */
 static void show_device(const char *uuid)
 {
-        static char entry[sizeof("CUDA_VISIBLE_DEVICES=") +
-                          sizeof(((struct gate_welcome *)0)->device_uuid)];
-        static const char name[] = "CUDA_VISIBLE_DEVICES=";
-        size_t length = strlen(name);
+        static char entry[sizeof(VISIBLE) + sizeof(((struct gate_welcome *)0)->device_uuid)];
+        bool is_there = false;
 
-        for (char **at = environ; at && *at && uuid[0]; at++) {
-                if (strncmp(*at, name, length) != 0)
+        if (!uuid[0])
+                return;
+        memcpy(entry, VISIBLE, strlen(VISIBLE));
+        memcpy(entry + strlen(VISIBLE), uuid, strlen(uuid) + 1);
+        for (char **at = environ; at && *at; at++) {
+                const char *value = *at + strlen(VISIBLE);
+
+                if (strncmp(*at, VISIBLE, strlen(VISIBLE)) != 0)
                         continue;
-                if ((*at)[length] == '\0' || (*at)[length] == '-')
-                        continue;
-                memcpy(entry, name, length);
-                memcpy(entry + length, uuid, strlen(uuid) + 1);
-                *at = entry;
+                is_there = true;
+                if (*value != '\0' && *value != '-')
+                        *at = entry;
         }
+        if (!is_there)
+                add_to_environment(entry);
 }
 
 static CUresult join_locked(void)

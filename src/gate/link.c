@@ -14,8 +14,10 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/packet.h"
 #include "base/paths.h"
+#include "base/trust.h"
 #include "gate/channel.h"
 #include "gate/entry.h"
 #include "gate/log.h"
@@ -27,9 +29,10 @@
  */
 #define HINT_AFTER_MS 1000
 
-/* A manager that goes while we wait is looked for again: it may be starting anew. */
-#define RESTART_MS      30000
-#define RESTART_POLL_MS 50
+/* A manager that goes while we wait, or has just gone, is looked for again: it may be starting anew. */
+#define RESTART_NS       30000000000
+#define RESTART_FIRST_NS 50000000 /* between two looks; doubled up to the last */
+#define RESTART_LAST_NS  400000000
 
 /* As the environment said when it was first asked. */
 static char link_vgpu[GATE_VGPU_NAME_MAX];
@@ -84,6 +87,13 @@ static int connect_to_manager(char *ret_text)
                 snprintf(ret_text, GATE_TEXT_MAX, "no manager answers at %.160s (%s); start vgpud",
                          path, strerrordesc_np(-r));
                 return r;
+        }
+        if (!trust_peer(socket_fd)) {
+                snprintf(ret_text, GATE_TEXT_MAX,
+                         "who answers at %.160s is neither root nor you; 'vgpu run' says where to "
+                         "look",
+                         path);
+                return -EPERM;
         }
         return TAKE_FD(socket_fd);
 }
@@ -170,9 +180,23 @@ static int understand(const union answer *answer, size_t size, int *fds, size_t 
         return r;
 }
 
+/* Managers come and go; where there never was one, none will be waited for. */
+static bool is_home_of_managers(void)
+{
+        char run[PATHS_MAX];
+
+        return paths_run(run) == 0 && access(run, F_OK) == 0;
+}
+
 static bool is_hang_up(int error)
 {
         return error == -ENODATA || error == -ECONNRESET || error == -EPIPE;
+}
+
+static bool may_come_back(int error)
+{
+        return is_hang_up(error) || error == -ECONNREFUSED ||
+               (error == -ENOENT && is_home_of_managers());
 }
 
 /* The connection, with its answer. */
@@ -194,16 +218,21 @@ static int ask(enum gate_state state, union answer *answer, size_t *ret_size, in
         return r;
 }
 
-/* The same, also when the manager dies before it has answered, and another one starts. */
+/* The same, also when the manager is gone or dies before it has answered, and another one starts. */
 static int ask_surely(enum gate_state state, union answer *answer, size_t *ret_size, int *fds,
                       size_t *ret_n_fds, char *ret_text)
 {
-        const struct timespec interval = { .tv_nsec = RESTART_POLL_MS * 1000000L };
+        struct timespec interval = { .tv_nsec = RESTART_FIRST_NS };
+        uint64_t end_ns = clock_now(CLOCK_MONOTONIC) + RESTART_NS;
         int socket = ask(state, answer, ret_size, fds, ret_n_fds, ret_text);
-        bool has_been_there = is_hang_up(socket);
+        bool has_been_there = may_come_back(socket);
 
-        for (int i = 0; socket < 0 && has_been_there && i < RESTART_MS / RESTART_POLL_MS; i++) {
+        if (has_been_there)
+                log_write("%s; waiting for another one", ret_text);
+        while (socket < 0 && has_been_there && clock_now(CLOCK_MONOTONIC) < end_ns) {
                 nanosleep(&interval, NULL);
+                if (interval.tv_nsec < RESTART_LAST_NS)
+                        interval.tv_nsec *= 2;
                 socket = ask(state, answer, ret_size, fds, ret_n_fds, ret_text);
         }
         return socket;

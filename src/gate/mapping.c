@@ -10,9 +10,11 @@
 
 #include "base/cleanup.h"
 #include "gate/entry.h"
+#include "gate/fork-guard.h"
 #include "gate/log.h"
 #include "gate/peer.h"
 #include "gate/quota.h"
+#include "wire/gate.h"
 
 /* Out of the range of the driver's own ids, which count from 1; a block has one for each granule. */
 #define BUFFER_ID_FIRST ((uint64_t)1 << 62)
@@ -101,7 +103,8 @@ static CUresult put_in_place(struct mapping *mapping, CUmemGenericAllocationHand
 
         result = mapping_grant(mapping);
         if (result != CUDA_SUCCESS) {
-                DRIVER(cuMemUnmap)(mapping->address, mapping->size);
+                mapping->is_stuck =
+                        DRIVER(cuMemUnmap)(mapping->address, mapping->size) != CUDA_SUCCESS;
                 return failed(result, "cuMemSetAccess", ret_call);
         }
         if (mapping->sync_memops) /* the guest would rather go on without than not go on */
@@ -129,13 +132,27 @@ CUresult mapping_create(struct mapping *mapping, const char **ret_call)
         return result;
 }
 
-CUresult mapping_attach(struct mapping *mapping, int fd, const char **ret_call)
+/*
+ * Is its descriptor kept? So there are at most so many of them, and what is not kept needs no more
+ * than that part of the device as room for its copy.
+ */
+#define KEPT_MAX 256
+
+static bool is_kept(const struct mapping *mapping)
+{
+        size_t total = 0;
+
+        return DRIVER(cuDeviceTotalMem_v2)(&total, mapping->device) != CUDA_SUCCESS ||
+               mapping->size >= total / KEPT_MAX;
+}
+
+CUresult mapping_attach(struct mapping *mapping, int *fd, const char **ret_call)
 {
         CUmemGenericAllocationHandle handle;
         CUresult result;
 
         /* The driver takes the number of the descriptor in place of a pointer. */
-        result = DRIVER(cuMemImportFromShareableHandle)(&handle, (void *)(intptr_t)fd,
+        result = DRIVER(cuMemImportFromShareableHandle)(&handle, (void *)(intptr_t)*fd,
                                                         CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
         if (result != CUDA_SUCCESS)
                 return failed(result, "cuMemImportFromShareableHandle", ret_call);
@@ -144,8 +161,93 @@ CUresult mapping_attach(struct mapping *mapping, int fd, const char **ret_call)
                 DRIVER(cuMemRelease)(handle);
                 return result;
         }
-        mapping->imported_fd = fd;
+        mapping->is_imported = true;
+        if (is_kept(mapping)) {
+                fork_guard_enter();
+                mapping->imported_fd = TAKE_FD(*fd);
+                fork_guard_leave();
+        }
         return CUDA_SUCCESS;
+}
+
+/* From the mapping to @address, both mapped. */
+static CUresult copy_to(const struct mapping *mapping, CUdeviceptr address, const char **ret_call)
+{
+        CUcontext context = mapping->context;
+        CUresult result = DRIVER(cuCtxPushCurrent_v2)(context);
+
+        if (result != CUDA_SUCCESS)
+                return failed(result, "cuCtxPushCurrent", ret_call);
+        result = DRIVER(cuMemcpyDtoD_v2)(address, mapping->address, mapping->size);
+        if (result == CUDA_SUCCESS)
+                result = DRIVER(cuCtxSynchronize)();
+        DRIVER(cuCtxPopCurrent_v2)(&context);
+        return result == CUDA_SUCCESS ? result : failed(result, "cuMemcpyDtoD", ret_call);
+}
+
+/* What the mapping has, into the memory of @handle, which is mapped for that only. */
+static CUresult fill(const struct mapping *mapping, CUmemGenericAllocationHandle handle,
+                     const char **ret_call)
+{
+        const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, mapping->device },
+                                         CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+        CUdeviceptr address;
+        CUresult result;
+
+        result = DRIVER(cuMemAddressReserve)(&address, mapping->size, 0, 0, 0);
+        if (result != CUDA_SUCCESS)
+                return failed(result, "cuMemAddressReserve", ret_call);
+        result = DRIVER(cuMemMap)(address, mapping->size, 0, handle, 0);
+        if (result == CUDA_SUCCESS) {
+                result = DRIVER(cuMemSetAccess)(address, mapping->size, &access, 1);
+                if (result == CUDA_SUCCESS)
+                        result = copy_to(mapping, address, ret_call);
+                else
+                        (void)failed(result, "cuMemSetAccess", ret_call);
+                (void)DRIVER(cuMemUnmap)(address, mapping->size);
+        } else {
+                (void)failed(result, "cuMemMap", ret_call);
+        }
+        (void)DRIVER(cuMemAddressFree)(address, mapping->size);
+        return result;
+}
+
+/* The memory of @handle in place of what was imported; or that again, when it fails. */
+static CUresult exchange(struct mapping *mapping, CUmemGenericAllocationHandle handle,
+                         const char **ret_call)
+{
+        CUmemGenericAllocationHandle imported = mapping->handle;
+        const char *call;
+        CUresult result = mapping_unmap(mapping, ret_call);
+
+        if (result != CUDA_SUCCESS)
+                return result;
+        result = put_in_place(mapping, handle, ret_call);
+        if (result != CUDA_SUCCESS) {
+                (void)put_in_place(mapping, imported, &call);
+                return result;
+        }
+        (void)DRIVER(cuMemRelease)(imported);
+        mapping->is_imported = false;
+        return CUDA_SUCCESS;
+}
+
+CUresult mapping_make_own(struct mapping *mapping, const char **ret_call)
+{
+        CUmemGenericAllocationHandle handle;
+        CUresult result;
+
+        if (!mapping->is_imported || mapping->imported_fd >= 0)
+                return CUDA_SUCCESS;
+        result = handle_create(&handle, mapping->device, mapping->size);
+        if (result != CUDA_SUCCESS)
+                return failed(result, "cuMemCreate", ret_call);
+        result = fill(mapping, handle, ret_call);
+        if (result == CUDA_SUCCESS)
+                result = exchange(mapping, handle, ret_call);
+        if (result != CUDA_SUCCESS)
+                (void)DRIVER(cuMemRelease)(handle);
+        return result;
 }
 
 CUresult mapping_export(const struct mapping *mapping, int *ret_fd, const char **ret_call)
@@ -192,7 +294,12 @@ void mapping_release(struct mapping *mapping)
         if (result != CUDA_SUCCESS)
                 log_write("cuMemRelease failed: %d", result);
         mapping->handle = 0;
+        mapping->is_imported = false;
+        if (mapping->imported_fd < 0)
+                return;
+        fork_guard_enter();
         mapping->imported_fd = fd_close(mapping->imported_fd);
+        fork_guard_leave();
 }
 
 struct mapping *mapping_new(CUcontext context, CUdevice device, uint64_t size)
@@ -216,6 +323,8 @@ void mapping_free(struct mapping *mapping)
                 return;
         quota_refund(mapping->is_pinned ? INSTANCE_PAGE_FIXED : INSTANCE_PAGE_MOVABLE,
                      mapping->size);
+        if (mapping->is_registered)
+                quota_count_holds(GATE_HOLDS_REGISTERED, -1);
         free(mapping->block);
         free(mapping);
 }
@@ -327,5 +436,7 @@ struct mapping *mapping_table_get(size_t at)
 
 void mapping_table_clear(void)
 {
+        for (size_t i = 0; i < table.n; i++)
+                fd_close(table.sorted[i]->imported_fd);
         table.n = 0;
 }

@@ -30,12 +30,16 @@ struct mapping {
         CUdevice device;
         CUcontext context; /* current when it was made; its end ends the allocation */
         CUmemGenericAllocationHandle handle;
-        bool has_memory;  /* false between RELEASE and CREATE or MAP */
-        bool is_leaving;  /* being freed: it only keeps its address busy */
-        bool is_outside;  /* of the arena: the address is a reservation of its own */
-        bool is_pinned;   /* exported for good (dma-buf): cannot be moved by us */
-        bool sync_memops; /* an attribute that is lost with the physical memory */
-        int imported_fd; /* an imported handle cannot be exported again, its descriptor can; or -1 */
+        bool has_memory;    /* false between RELEASE and CREATE or MAP */
+        bool is_touched;    /* by a step that may still be undone */
+        bool is_leaving;    /* being freed: it only keeps its address busy */
+        bool is_outside;    /* of the arena: the address is a reservation of its own */
+        bool is_stuck;      /* it could not be made, and not be unmapped either */
+        bool is_pinned;     /* cannot be moved by us */
+        bool is_registered; /* there is a dma-buf of it, which is why */
+        bool sync_memops;   /* an attribute that is lost with the physical memory */
+        bool is_imported;   /* its handle cannot be exported again: */
+        int imported_fd;    /* this can, where it is kept; or -1 */
         uint64_t buffer_id; /* changes with the memory: caches of registrations go by it */
         struct block *block;
         struct mapping *next_block; /* in memory.c's list of blocks */
@@ -55,13 +59,17 @@ bool mapping_is_possible(CUdevice device);
 /*
  * Steps of a move; each leaves the mapping as it was when it fails, and names the failed call.
  * release hands the physical memory back to the driver; the others need a mapping without memory.
- * attach takes @fd only on success.
+ * attach takes @fd, and leaves -1, where it will be needed again: that of a large mapping. A process
+ * has too few descriptors for all of them; small ones are copied to new memory when they are exported.
  */
 CUresult mapping_unmap(struct mapping *mapping, const char **ret_call);
 CUresult mapping_map_again(struct mapping *mapping, const char **ret_call);
 void mapping_release(struct mapping *mapping);
 CUresult mapping_create(struct mapping *mapping, const char **ret_call);
-CUresult mapping_attach(struct mapping *mapping, int fd, const char **ret_call);
+CUresult mapping_attach(struct mapping *mapping, int *fd, const char **ret_call);
+
+/* mapping_make_own() - so that it can be exported: what was imported is copied to memory of our own. */
+CUresult mapping_make_own(struct mapping *mapping, const char **ret_call);
 
 /* mapping_export() - a descriptor of its memory for the caller. */
 CUresult mapping_export(const struct mapping *mapping, int *ret_fd, const char **ret_call);
@@ -79,7 +87,7 @@ void mapping_table_remove(const struct mapping *mapping);
 struct mapping *mapping_table_find(CUdeviceptr address);
 struct mapping *mapping_table_get(size_t at);                 /* NULL behind the last */
 struct mapping *mapping_table_find_from(CUdeviceptr address); /* the first that ends behind it */
-void mapping_table_clear(void);                               /* forgets, frees nothing */
+void mapping_table_clear(void); /* forgets and frees nothing, but closes descriptors */
 
 /*
  * mapping_arena_open() - reserve the arena, at the first allocation; without the lock. Where that

@@ -4,9 +4,12 @@
 #include <pthread.h>
 
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "gate/context.h"
 #include "gate/entry.h"
+#include "gate/peer.h"
 #include "gate/quota.h"
+#include "wire/gate.h"
 
 static struct {
         pthread_mutex_t lock; /* of the list, of the table of mappings and of all that is in them */
@@ -23,17 +26,25 @@ static bool is_spare(const struct mapping *mapping)
         return mapping->block && mapping->block->n_allocations == 0 && !mapping->is_pinned;
 }
 
+/* Out of the list of blocks, if it is in it, and on its way out. */
+static struct mapping *take(struct mapping *mapping)
+{
+        struct mapping **link = &memory.first_block;
+
+        while (*link && *link != mapping)
+                link = &(*link)->next_block;
+        if (*link)
+                *link = mapping->next_block;
+        mapping->is_leaving = true;
+        return mapping;
+}
+
 /* An empty block, not @but, of @context, for the caller to discard. */
 static struct mapping *spare_take(CUcontext context, const struct mapping *but)
 {
-        struct mapping **link = &memory.first_block, *mapping;
-
-        for (; (mapping = *link); link = &mapping->next_block)
-                if (mapping != but && mapping->context == context && is_spare(mapping)) {
-                        *link = mapping->next_block;
-                        mapping->is_leaving = true;
-                        return mapping;
-                }
+        for (struct mapping *it = memory.first_block; it; it = it->next_block)
+                if (it != but && it->context == context && is_spare(it))
+                        return take(it);
         return NULL;
 }
 
@@ -47,19 +58,59 @@ static void displace(const struct mapping *mapping)
                 DRIVER(cuMemAddressFree)(mapping->address, mapping->size);
 }
 
-/* The end of a mapping that nobody else finds any more, or of NULL. */
-static void discard(struct mapping *mapping)
+/*
+ * The end of a mapping that nobody else finds any more, or of NULL. What the driver does not unmap is
+ * still at its address, which must not be given out again: then nothing is done.
+ */
+static CUresult discard(struct mapping *mapping)
 {
         const char *call;
+        CUresult result;
 
         if (!mapping)
-                return;
+                return CUDA_SUCCESS;
         if (mapping->has_memory) {
-                (void)mapping_unmap(mapping, &call);
+                result = mapping_unmap(mapping, &call);
+                if (result != CUDA_SUCCESS)
+                        return result;
                 mapping_release(mapping);
         }
         displace(mapping);
         mapping_free(mapping);
+        return CUDA_SUCCESS;
+}
+
+static void pin_locked(struct mapping *mapping)
+{
+        if (!mapping->is_pinned)
+                quota_move(INSTANCE_PAGE_MOVABLE, INSTANCE_PAGE_FIXED, mapping->size);
+        mapping->is_pinned = true;
+}
+
+/* The driver could not unmap it, and nobody can free it any more: its address stays busy. */
+static void give_up(struct mapping *mapping)
+{
+        pthread_mutex_lock(&memory.lock);
+        mapping->is_leaving = true;
+        pin_locked(mapping);
+        pthread_mutex_unlock(&memory.lock);
+}
+
+/* As discard(); what is still there can be used, or freed, again. */
+static CUresult discard_or_keep(struct mapping *mapping)
+{
+        CUresult result = discard(mapping);
+
+        if (result == CUDA_SUCCESS)
+                return result;
+        pthread_mutex_lock(&memory.lock);
+        mapping->is_leaving = false;
+        if (mapping->block) {
+                mapping->next_block = memory.first_block;
+                memory.first_block = mapping;
+        }
+        pthread_mutex_unlock(&memory.lock);
+        return result;
 }
 
 static CUresult place_outside(struct mapping *mapping)
@@ -102,17 +153,22 @@ static CUresult mapping_make(struct mapping **ret_mapping, CUcontext context, CU
         if (!mapping)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         result = place(mapping);
-        if (result == CUDA_SUCCESS) {
-                result = mapping_create(mapping, &call);
-                if (result != CUDA_SUCCESS)
-                        displace(mapping);
-        }
         if (result != CUDA_SUCCESS) {
+                quota_settle(size);
                 mapping_free(mapping);
                 return result;
         }
-        *ret_mapping = mapping;
-        return CUDA_SUCCESS;
+        result = mapping_create(mapping, &call);
+        quota_settle(size);
+        if (result == CUDA_SUCCESS) {
+                *ret_mapping = mapping;
+        } else if (mapping->is_stuck) {
+                give_up(mapping);
+        } else {
+                displace(mapping);
+                mapping_free(mapping);
+        }
+        return result;
 }
 
 static bool spares_discard(CUcontext context)
@@ -120,14 +176,14 @@ static bool spares_discard(CUcontext context)
         struct mapping *spare;
         bool any = false;
 
-        do {
+        for (;;) {
                 pthread_mutex_lock(&memory.lock);
                 spare = spare_take(context, NULL);
                 pthread_mutex_unlock(&memory.lock);
-                any = any || spare;
-                discard(spare);
-        } while (spare);
-        return any;
+                if (!spare || discard_or_keep(spare) != CUDA_SUCCESS)
+                        return any;
+                any = true;
+        }
 }
 
 /* A new mapping; what lies idle in empty blocks is used before memory runs out. */
@@ -135,6 +191,7 @@ static CUresult mapping_add(struct mapping **ret_mapping, CUcontext context, CUd
                             uint64_t requested, struct block *block)
 {
         uint64_t size = block ? BLOCK_SIZE : round_up(requested);
+        uint64_t peers = peer_mask(device);
         struct mapping *mapping;
         CUresult result;
 
@@ -144,6 +201,7 @@ static CUresult mapping_add(struct mapping **ret_mapping, CUcontext context, CUd
         if (result != CUDA_SUCCESS)
                 return result;
 
+        (void)fault_point("gate-made");
         pthread_mutex_lock(&memory.lock);
         mapping->requested = requested;
         mapping->block = block;
@@ -152,6 +210,8 @@ static CUresult mapping_add(struct mapping **ret_mapping, CUcontext context, CUd
                 memory.first_block = mapping;
         }
         pthread_mutex_unlock(&memory.lock);
+        if (peer_mask(device) != peers) /* memory_grant() may have passed by before it was there */
+                (void)mapping_grant(mapping);
         *ret_mapping = mapping;
         return CUDA_SUCCESS;
 }
@@ -163,7 +223,8 @@ static bool take_from_blocks(CUcontext context, uint32_t size, CUdeviceptr *ret_
 
         pthread_mutex_lock(&memory.lock);
         for (struct mapping *it = memory.first_block; it && !taken; it = it->next_block)
-                if (it->context == context && block_take(it->block, size, &offset)) {
+                if (it->context == context && !it->is_pinned &&
+                    block_take(it->block, size, &offset)) {
                         *ret_address = it->address + offset;
                         taken = true;
                 }
@@ -271,9 +332,10 @@ static bool remove_allocation(CUdeviceptr address, struct mapping **ret_empty)
                 block_give_back(mapping->block, (uint32_t)(address - mapping->address));
                 if (is_spare(mapping)) /* one empty block is kept */
                         *ret_empty = spare_take(mapping->context, mapping);
+                else if (mapping->block->n_allocations == 0)
+                        *ret_empty = take(mapping); /* nothing comes out of it any more */
         } else if (mapping) {
-                mapping->is_leaving = true;
-                *ret_empty = mapping;
+                *ret_empty = take(mapping);
         }
         pthread_mutex_unlock(&memory.lock);
         return mapping != NULL;
@@ -290,10 +352,16 @@ bool memory_free(CUdeviceptr address, CUresult *ret_result)
 
         result = context_finish(info.context);
         if (result == CUDA_SUCCESS) {
+                bool is_small;
+
                 if (!remove_allocation(address, &empty))
                         return false;
-                discard(empty);
-                quota_count_allocations(-1);
+                is_small = !empty || empty->block;
+                result = discard_or_keep(empty);
+                if (is_small)
+                        result = CUDA_SUCCESS; /* it is free; a block too many does no harm */
+                if (result == CUDA_SUCCESS)
+                        quota_count_allocations(-1);
         }
         *ret_result = result;
         return true;
@@ -302,11 +370,13 @@ bool memory_free(CUdeviceptr address, CUresult *ret_result)
 bool memory_overlaps(CUdeviceptr address, uint64_t size)
 {
         const struct mapping *mapping;
+        bool overlaps;
 
         pthread_mutex_lock(&memory.lock);
         mapping = mapping_table_find_from(address);
+        overlaps = mapping && mapping->address < address + size; /* unlocked, it may go at once */
         pthread_mutex_unlock(&memory.lock);
-        return mapping && mapping->address < address + size;
+        return overlaps;
 }
 
 bool memory_is_unallocated(CUdeviceptr address)
@@ -320,20 +390,24 @@ bool memory_is_unallocated(CUdeviceptr address)
         return is_unallocated;
 }
 
-void memory_pin(CUdeviceptr address, uint64_t size)
+bool memory_register(CUdeviceptr address, uint64_t size)
 {
         struct mapping *mapping;
+        bool any = false;
 
         pthread_mutex_lock(&memory.lock);
         for (CUdeviceptr at = address; at < address + size; at = mapping->address + mapping->size) {
                 mapping = mapping_table_find(at);
                 if (!mapping)
                         break;
-                if (!mapping->is_pinned)
-                        quota_move(INSTANCE_PAGE_MOVABLE, INSTANCE_PAGE_FIXED, mapping->size);
-                mapping->is_pinned = true;
+                any = true;
+                if (!mapping->is_registered)
+                        quota_count_holds(GATE_HOLDS_REGISTERED, 1);
+                mapping->is_registered = true;
+                pin_locked(mapping);
         }
         pthread_mutex_unlock(&memory.lock);
+        return any;
 }
 
 void memory_set_sync_memops(CUdeviceptr address, bool on)
@@ -350,7 +424,7 @@ void memory_set_sync_memops(CUdeviceptr address, bool on)
 /* Any mapping of @context, on its way out; with how many allocations of the application. */
 static struct mapping *any_take(CUcontext context, int64_t *ret_n_allocations)
 {
-        struct mapping **link = &memory.first_block, *mapping;
+        struct mapping *mapping;
         size_t at = 0;
 
         while ((mapping = mapping_table_get(at)) &&
@@ -358,13 +432,8 @@ static struct mapping *any_take(CUcontext context, int64_t *ret_n_allocations)
                 at++;
         if (!mapping)
                 return NULL;
-        mapping->is_leaving = true;
-        while (*link && *link != mapping)
-                link = &(*link)->next_block;
-        if (*link)
-                *link = mapping->next_block;
         *ret_n_allocations = mapping->block ? mapping->block->n_allocations : 1;
-        return mapping;
+        return take(mapping);
 }
 
 void memory_drop_context(CUcontext context)
@@ -378,7 +447,8 @@ void memory_drop_context(CUcontext context)
                 pthread_mutex_unlock(&memory.lock);
                 if (mapping)
                         quota_count_allocations(-n);
-                discard(mapping);
+                if (discard(mapping) != CUDA_SUCCESS)
+                        give_up(mapping);
         } while (mapping);
 }
 
@@ -414,14 +484,16 @@ CUresult memory_grant(CUdevice device)
         }
 }
 
-struct mapping *memory_movable(size_t *at)
+struct mapping *memory_movable(uint64_t *from)
 {
         struct mapping *mapping;
 
         pthread_mutex_lock(&memory.lock);
-        do
-                mapping = mapping_table_get((*at)++);
-        while (mapping && mapping->is_pinned);
+        do {
+                mapping = mapping_table_find_from(*from);
+                if (mapping)
+                        *from = mapping->address + mapping->size;
+        } while (mapping && mapping->is_pinned);
         pthread_mutex_unlock(&memory.lock);
         return mapping;
 }

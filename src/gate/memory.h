@@ -45,8 +45,11 @@ bool memory_overlaps(CUdeviceptr address, uint64_t size);
 /* memory_is_unallocated() - does @address lie in our memory, but in no allocation? */
 bool memory_is_unallocated(CUdeviceptr address);
 
-/* memory_pin() - the mappings of the range were exported for good: leave them to the driver. */
-void memory_pin(CUdeviceptr address, uint64_t size);
+/*
+ * memory_register() - there is a dma-buf of the range: its mappings stay where they are until they are
+ * freed, and the process holds GATE_HOLDS_REGISTERED. False: none of it is ours.
+ */
+bool memory_register(CUdeviceptr address, uint64_t size);
 
 /* memory_set_sync_memops() - remember the attribute, to set it again after a move. */
 void memory_set_sync_memops(CUdeviceptr address, bool on);
@@ -59,9 +62,9 @@ CUresult memory_grant(CUdevice device);
 
 /*
  * The movable mappings, for the agent while the gate is closed: nothing is added or removed then.
- * memory_movable() returns the one at or after *@at and moves *@at behind it; NULL: no more.
+ * memory_movable() returns the first that ends behind *@from and moves *@from to its end; NULL: no more.
  */
-struct mapping *memory_movable(size_t *at);
+struct mapping *memory_movable(uint64_t *from);
 struct mapping *memory_movable_find(CUdeviceptr address);
 
 /* memory_forget() - in the child of a fork. */

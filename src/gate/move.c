@@ -7,6 +7,7 @@
 
 #include "base/fault.h"
 #include "base/packet.h"
+#include "gate/fork-guard.h"
 #include "gate/link.h"
 #include "gate/mapping.h"
 #include "gate/memory.h"
@@ -33,149 +34,226 @@ static void add(struct move *move, const struct mapping *mapping)
         move->count++;
 }
 
+/* The next in @rest, which begins behind it then. */
+static struct mapping *next(struct gate_range *rest)
+{
+        uint64_t from = rest->from;
+        struct mapping *mapping = memory_movable(&rest->from);
+
+        if (mapping && mapping->address < from) /* it begins before */
+                mapping = memory_movable(&rest->from);
+        return mapping && mapping->address < rest->to ? mapping : NULL;
+}
+
 struct move move_count(void)
 {
         struct move move = nothing_yet;
         struct mapping *mapping;
 
-        for (size_t at = 0; (mapping = memory_movable(&at));)
+        for (struct gate_range all = GATE_RANGE_ALL; (mapping = next(&all));)
                 add(&move, mapping);
         return move;
 }
 
-struct batch {
+/* What is under way to the manager; the child of a fork closes it. */
+static struct {
         struct gate_allocations message;
         int fd[GATE_BATCH_MAX];
-};
+} outgoing;
+
+static void batch_drop(void)
+{
+        fork_guard_enter();
+        packet_close_fds(outgoing.fd, outgoing.message.count);
+        outgoing.message.count = 0;
+        fork_guard_leave();
+}
 
 /*
  * The kernel limits the descriptors of a user that nobody has received yet (to RLIMIT_NOFILE), and
  * does not wait. The manager receives them soon, or gives us up and hangs up.
  */
-static int send_patiently(struct batch *batch, int socket)
+static int send_patiently(int socket)
 {
         const struct timespec interval = { .tv_nsec = 1000000 };
         int r;
 
         for (;;) {
-                r = link_send(socket, GATE_ALLOCATIONS, &batch->message, sizeof(batch->message),
-                              batch->fd, batch->message.count);
+                r = link_send(socket, GATE_ALLOCATIONS, &outgoing.message, sizeof(outgoing.message),
+                              outgoing.fd, outgoing.message.count);
                 if (r != -ETOOMANYREFS)
                         return r;
                 nanosleep(&interval, NULL);
         }
 }
 
-static int batch_send(struct batch *batch, int socket)
+static int batch_send(int socket)
 {
-        uint32_t n = batch->message.count;
         int r;
 
-        if (n == 0)
+        if (outgoing.message.count == 0)
                 return 0;
-        r = send_patiently(batch, socket);
-        packet_close_fds(batch->fd, n);
-        batch->message.count = 0;
+        r = send_patiently(socket);
+        batch_drop();
         return r;
 }
 
-static int batch_add(struct batch *batch, struct move *move, const struct mapping *mapping)
+static CUresult batch_export(const struct mapping *mapping, const char **ret_call)
 {
-        uint32_t n = batch->message.count;
+        uint32_t n = outgoing.message.count;
+        CUresult result;
+
+        fork_guard_enter();
+        result = mapping_export(mapping, &outgoing.fd[n], ret_call);
+        if (result == CUDA_SUCCESS) {
+                outgoing.message.allocation[n] =
+                        (struct gate_allocation){ mapping->address, mapping->size };
+                outgoing.message.count++; /* from here on it is closed with them */
+        }
+        fork_guard_leave();
+        return result;
+}
+
+static int batch_add(struct move *move, struct mapping *mapping)
+{
         const char *call = NULL;
         CUresult result;
         int r;
 
-        result = mapping_export(mapping, &batch->fd[n], &call);
-        if (result == CUDA_SUCCESS) {
-                batch->message.allocation[n] =
-                        (struct gate_allocation){ mapping->address, mapping->size };
-                batch->message.count++; /* from here on the batch's */
-        }
+        result = mapping_make_own(mapping, &call);
+        if (result == CUDA_SUCCESS)
+                result = batch_export(mapping, &call);
         r = outcome(move, result, call, "gate-export");
         if (r == 0)
                 add(move, mapping);
         return r;
 }
 
-int move_export(struct move *ret_move, int socket)
+/* Those of @range: all, or only what is new. */
+static int export(struct move *move, struct gate_range range, bool only_touched, int socket)
 {
-        struct batch batch = { .message = { .count = 0 } };
-        struct move move = nothing_yet;
         struct mapping *mapping;
         int r = 0;
 
-        for (size_t at = 0; r == 0 && (mapping = memory_movable(&at));) {
-                r = batch_add(&batch, &move, mapping);
-                if (r == 0 && batch.message.count == GATE_BATCH_MAX)
-                        r = batch_send(&batch, socket);
+        while (r == 0 && (mapping = next(&range))) {
+                if (only_touched && !mapping->is_touched)
+                        continue;
+                r = batch_add(move, mapping);
+                if (r == 0 && outgoing.message.count == GATE_BATCH_MAX)
+                        r = batch_send(socket);
         }
         if (r == 0)
-                r = batch_send(&batch, socket);
-        packet_close_fds(batch.fd, batch.message.count);
-        *ret_move = move;
+                r = batch_send(socket);
+        batch_drop();
         return r;
 }
 
+int move_export(struct move *ret_move, int socket)
+{
+        *ret_move = nothing_yet;
+        return export(ret_move, GATE_RANGE_ALL, false, socket);
+}
+
 /* After a failure: what is unmapped but not released goes back where it was. */
-static void map_all_again(void)
+static void map_again(struct gate_range range)
 {
         struct mapping *mapping;
         const char *call;
 
-        for (size_t at = 0; (mapping = memory_movable(&at));)
-                if (!mapping->has_memory)
+        while ((mapping = next(&range)))
+                if (mapping->is_touched)
                         (void)mapping_map_again(mapping, &call);
 }
 
-/* First all are unmapped, which can be undone, and only then any is released, which cannot. */
-int move_release(struct move *ret_move)
+static void release_unmapped(struct gate_range range)
 {
+        struct mapping *mapping;
+
+        while ((mapping = next(&range)))
+                if (mapping->is_touched)
+                        mapping_release(mapping);
+}
+
+/* First all are unmapped, which can be undone, and only then any is released, which cannot. */
+int move_release(struct move *ret_move, struct gate_range range)
+{
+        struct gate_range rest = range;
         struct move move = nothing_yet;
         struct mapping *mapping;
         const char *call = NULL;
         int r = 0;
 
-        for (size_t at = 0; r == 0 && (mapping = memory_movable(&at));) {
-                CUresult result = mapping_unmap(mapping, &call);
+        while (r == 0 && (mapping = next(&rest))) {
+                CUresult result;
 
+                if (!mapping->has_memory)
+                        continue;
+                result = mapping_unmap(mapping, &call);
+
+                mapping->is_touched = result == CUDA_SUCCESS;
                 r = outcome(&move, result, call, "gate-release");
                 add(&move, mapping);
         }
         if (r < 0)
-                map_all_again();
-        for (size_t at = 0; r == 0 && (mapping = memory_movable(&at));)
-                mapping_release(mapping);
+                map_again(range);
+        else
+                release_unmapped(range);
+        move_keep();
         *ret_move = move;
         return r;
 }
 
 void move_detach(void)
 {
+        struct gate_range all = GATE_RANGE_ALL;
         struct mapping *mapping;
         const char *call;
 
-        for (size_t at = 0; (mapping = memory_movable(&at));)
-                if (mapping->has_memory && mapping_unmap(mapping, &call) == CUDA_SUCCESS)
+        while ((mapping = next(&all)))
+                if (mapping->is_touched && mapping_unmap(mapping, &call) == CUDA_SUCCESS)
                         mapping_release(mapping);
+        move_keep();
 }
 
-int move_create(struct move *ret_move)
+void move_keep(void)
 {
-        struct move move = nothing_yet;
+        struct gate_range all = GATE_RANGE_ALL;
+        struct mapping *mapping;
+
+        while ((mapping = next(&all)))
+                mapping->is_touched = false;
+}
+
+static int create(struct move *move, struct gate_range range)
+{
         struct mapping *mapping;
         const char *call = NULL;
         int r = 0;
 
-        for (size_t at = 0; r == 0 && (mapping = memory_movable(&at));) {
-                CUresult result = mapping_create(mapping, &call);
+        while (r == 0 && (mapping = next(&range))) {
+                CUresult result;
 
-                r = outcome(&move, result, call, "gate-create");
-                add(&move, mapping);
+                if (mapping->has_memory)
+                        continue;
+                result = mapping_create(mapping, &call);
+                mapping->is_touched = result == CUDA_SUCCESS;
+                r = outcome(move, result, call, "gate-create");
         }
+        return r;
+}
+
+int move_create(struct move *ret_move, struct gate_range range, int socket)
+{
+        int r;
+
+        *ret_move = nothing_yet;
+        r = create(ret_move, range);
+        if (r == 0)
+                r = export(ret_move, range, true, socket);
         if (r < 0)
                 move_detach();
-        *ret_move = move;
+        else
+                move_keep();
         return r;
 }
 
@@ -188,21 +266,20 @@ static int attach_one(struct move *move, const struct gate_allocation *allocatio
 
         if (!mapping || mapping->has_memory || mapping->size != allocation->size)
                 return -EINVAL;
-        result = mapping_attach(mapping, *fd, &call);
-        if (result == CUDA_SUCCESS)
-                *fd = -1;
+        result = mapping_attach(mapping, fd, &call);
+        mapping->is_touched = result == CUDA_SUCCESS;
         r = outcome(move, result, call, "gate-map");
         if (r == 0)
                 add(move, mapping);
         return r;
 }
 
-static bool is_complete(void)
+bool move_is_complete(void)
 {
+        struct gate_range all = GATE_RANGE_ALL;
         struct mapping *mapping;
-        size_t at = 0;
 
-        while ((mapping = memory_movable(&at)))
+        while ((mapping = next(&all)))
                 if (!mapping->has_memory)
                         return false;
         return true;
@@ -215,8 +292,14 @@ int move_attach(struct move *ret_move, const struct gate_allocations *batch, int
 
         for (uint32_t i = 0; r == 0 && i < batch->count; i++)
                 r = attach_one(&move, &batch->allocation[i], &fds[i]);
-        if (r == 0 && batch->last && !is_complete())
+        if (r == 0 && batch->last && !move_is_complete())
                 r = -EINVAL;
         *ret_move = move;
         return r;
+}
+
+void move_forget(void)
+{
+        packet_close_fds(outgoing.fd, outgoing.message.count);
+        outgoing.message.count = 0;
 }

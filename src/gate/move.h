@@ -28,18 +28,25 @@ struct move move_count(void);
 /* move_export() - send descriptors of all movable memory, as ALLOCATIONS messages. */
 int move_export(struct move *ret_move, int socket);
 
-/* move_release() - give the memory back to the driver; the addresses stay reserved. */
-int move_release(struct move *ret_move);
+/* move_release() - give the memory of @range back to the driver; the addresses stay reserved. */
+int move_release(struct move *ret_move, struct gate_range range);
 
-/* move_create() - new memory at all addresses that have none. */
-int move_create(struct move *ret_move);
+/* move_create() - new memory at all addresses of @range that have none; and send it as move_export() does. */
+int move_create(struct move *ret_move, struct gate_range range, int socket);
+
+/* move_is_complete() - has every address its memory? */
+bool move_is_complete(void);
 
 /*
  * move_attach() - memory behind @fds at the addresses of @batch; the descriptors that are used are
  * taken out of @fds. After the last batch all addresses must have memory. move_detach() undoes the
- * batches so far.
+ * batches so far, until move_keep().
  */
 int move_attach(struct move *ret_move, const struct gate_allocations *batch, int *fds);
 void move_detach(void);
+void move_keep(void);
+
+/* move_forget() - in the child of a fork: what the parent was sending is not its. */
+void move_forget(void);
 
 #endif

@@ -11,9 +11,14 @@
 /* For each device, a bit for each other device that may use its memory. */
 static _Atomic uint64_t allowed[PEER_DEVICES_MAX];
 
+uint64_t peer_mask(CUdevice device)
+{
+        return atomic_load(&allowed[device]) & ~(1ull << device);
+}
+
 size_t peer_access(CUmemAccessDesc access[static PEER_DEVICES_MAX], CUdevice device)
 {
-        uint64_t peers = atomic_load(&allowed[device]) & ~(1ull << device);
+        uint64_t peers = peer_mask(device);
         size_t n = 0;
 
         access[n++] = (CUmemAccessDesc){ { CU_MEM_LOCATION_TYPE_DEVICE, device },

@@ -9,10 +9,14 @@
  */
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include "abi/cuda.h"
 
 #define PEER_DEVICES_MAX 64
+
+/* peer_mask() - a bit for each other device that may use memory of @device. */
+uint64_t peer_mask(CUdevice device);
 
 /* peer_access() - who may use memory of @device, itself first; returns how many. */
 size_t peer_access(CUmemAccessDesc access[static PEER_DEVICES_MAX], CUdevice device);

@@ -14,9 +14,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
+#include "gate/caller.h"
 #include "wire/gate.h"
 
 static struct instance_page_slot no_slot; /* counts when there is no manager */
@@ -29,7 +32,8 @@ static struct {
         uint32_t slot_number;
         uint64_t used[INSTANCE_PAGE_KINDS];
         uint64_t n_allocations;
-        uint64_t n_managed, n_imported;
+        uint64_t pending, beside;          /* see instance-page.h */
+        uint64_t n_held[GATE_HOLDS_KINDS]; /* by bit */
 } quota = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .slot = &no_slot };
 
 static void page_lock(short type)
@@ -91,8 +95,11 @@ static uint64_t left(void)
 
 static uint32_t holds(void)
 {
-        return (quota.n_managed > 0 ? GATE_HOLDS_MANAGED : 0) |
-               (quota.n_imported > 0 ? GATE_HOLDS_IMPORTED : 0);
+        uint32_t bits = 0;
+
+        for (int i = 0; i < GATE_HOLDS_KINDS; i++)
+                bits |= quota.n_held[i] > 0 ? 1u << i : 0;
+        return bits;
 }
 
 static void publish(void)
@@ -102,28 +109,121 @@ static void publish(void)
 
         for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
                 atomic_store_explicit(&slot->used[kind], quota.used[kind], memory_order_relaxed);
+        atomic_store(&slot->beside, quota.beside);
         atomic_store_explicit(&slot->n_allocations, quota.n_allocations, memory_order_relaxed);
         atomic_store_explicit(&slot->holds, holds(), memory_order_relaxed);
         if (sum > atomic_load_explicit(&slot->peak, memory_order_relaxed))
                 atomic_store_explicit(&slot->peak, sum, memory_order_relaxed);
 }
 
-int quota_charge(enum instance_page_kind kind, uint64_t bytes)
+static uint64_t beside_of_all(void)
 {
-        int r = 0;
+        uint64_t sum = 0;
+
+        for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++)
+                sum = add(sum, atomic_load(&quota.page->slot[i].beside));
+        return sum;
+}
+
+/* With the locks, and after what we want has been told as pending. */
+static bool is_under_ceiling(uint64_t bytes)
+{
+        uint64_t ceiling = quota.page ? atomic_load(&quota.page->ceiling) : 0;
+
+        if (ceiling == 0 ||
+            clock_now(CLOCK_MONOTONIC) >= atomic_load(&quota.page->ceiling_until_ns))
+                return true;
+        return add(add(used_by_all(), beside_of_all()), bytes) <= ceiling;
+}
+
+static void tell_pending(void)
+{
+        atomic_store(&atomic_load(&quota.slot)->pending, quota.pending);
+}
+
+static int check(uint64_t bytes, bool is_limited)
+{
+        if (is_limited && bytes > left())
+                return -EDQUOT;
+        return is_under_ceiling(bytes) ? 0 : -EAGAIN;
+}
+
+/* @count is one of ours. Errors: -EDQUOT, -EAGAIN (under the ceiling there is no room just now). */
+static int take(uint64_t *count, uint64_t bytes, bool is_limited)
+{
+        int r;
 
         pthread_mutex_lock(&quota.lock);
         page_lock(F_WRLCK);
-        if (bytes <= left()) {
-                quota.used[kind] += bytes;
+        quota.pending += bytes;
+        tell_pending();
+        r = check(bytes, is_limited);
+        if (r == 0) {
+                *count += bytes;
                 publish();
         } else {
-                r = -EDQUOT;
-                atomic_fetch_add(&atomic_load(&quota.slot)->n_refused, 1);
+                quota.pending -= bytes;
+                tell_pending();
         }
         page_lock(F_UNLCK);
         pthread_mutex_unlock(&quota.lock);
         return r;
+}
+
+/* As long as a manager takes to look again, and to divide what there is among those who wait. */
+#define CEILING_WAIT_NS 3000000000u
+#define CEILING_NAP_NS  1000000
+
+static void want(uint64_t bytes)
+{
+        atomic_store(&atomic_load(&quota.slot)->wanted, bytes);
+}
+
+/* Others may go on meanwhile, and so may the manager with us. */
+static void nap_aside(void)
+{
+        const struct timespec nap = { .tv_nsec = CEILING_NAP_NS };
+
+        caller_step_aside();
+        nanosleep(&nap, NULL);
+        caller_step_back();
+}
+
+static int take_patiently(uint64_t *count, uint64_t bytes, bool is_limited)
+{
+        int r = take(count, bytes, is_limited);
+        uint64_t deadline_ns;
+
+        if (r == -EAGAIN) {
+                deadline_ns = clock_now(CLOCK_MONOTONIC) + CEILING_WAIT_NS;
+                want(bytes);
+                do {
+                        nap_aside();
+                        r = take(count, bytes, is_limited);
+                } while (r == -EAGAIN && clock_now(CLOCK_MONOTONIC) < deadline_ns);
+                want(0);
+        }
+        if (r < 0)
+                atomic_fetch_add(&atomic_load(&quota.slot)->n_refused, 1);
+        return r < 0 ? -EDQUOT : 0;
+}
+
+int quota_charge(enum instance_page_kind kind, uint64_t bytes)
+{
+        return take_patiently(&quota.used[kind], bytes, true);
+}
+
+int quota_take_beside(uint64_t bytes)
+{
+        return take_patiently(&quota.beside, bytes, false);
+}
+
+void quota_settle(uint64_t bytes)
+{
+        pthread_mutex_lock(&quota.lock);
+        quota.pending -= bytes < quota.pending ? bytes : quota.pending;
+        tell_pending();
+        pthread_mutex_unlock(&quota.lock);
 }
 
 void quota_refund(enum instance_page_kind kind, uint64_t bytes)
@@ -151,12 +251,14 @@ void quota_count_allocations(int64_t n)
         pthread_mutex_unlock(&quota.lock);
 }
 
-void quota_count_holds(uint32_t bit, int n)
+void quota_count_holds(uint32_t bits, int n)
 {
-        uint64_t *count = bit == GATE_HOLDS_MANAGED ? &quota.n_managed : &quota.n_imported;
-
+        if (bits == 0)
+                return;
         pthread_mutex_lock(&quota.lock);
-        *count += (uint64_t)(int64_t)n;
+        for (int i = 0; i < GATE_HOLDS_KINDS; i++)
+                if (bits & 1u << i)
+                        quota.n_held[i] += (uint64_t)(int64_t)n;
         publish();
         pthread_mutex_unlock(&quota.lock);
 }
@@ -260,8 +362,27 @@ int quota_attach(int fd, uint32_t slot)
         fd_close(quota.fd);
         quota.fd = TAKE_FD(owned_fd);
         publish();
+        tell_pending();
         pthread_mutex_unlock(&quota.lock);
         return 0;
+}
+
+void quota_leave(void)
+{
+        struct instance_page *own = mmap(NULL, sizeof(*own), PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+        pthread_mutex_lock(&quota.lock);
+        if (own != MAP_FAILED && quota.page) {
+                memcpy(own, quota.page, sizeof(*own));
+                own->quota = UINT64_MAX;
+                own->turn = INSTANCE_PAGE_FREE;
+                own->ceiling = 0;
+                quota.page = replace(quota.page, own);
+                atomic_store(&quota.slot, &quota.page->slot[quota.slot_number]);
+                quota.fd = fd_close(quota.fd);
+        }
+        pthread_mutex_unlock(&quota.lock);
 }
 
 void quota_forget(void)
@@ -273,5 +394,6 @@ void quota_forget(void)
         quota.fd = fd_close(quota.fd);
         atomic_store(&quota.slot, &no_slot);
         memset(quota.used, 0, sizeof(quota.used));
-        quota.n_allocations = quota.n_managed = quota.n_imported = 0;
+        memset(quota.n_held, 0, sizeof(quota.n_held));
+        quota.n_allocations = quota.pending = quota.beside = 0;
 }

@@ -18,8 +18,18 @@
 
 #include "board/instance-page.h"
 
-/* quota_charge() - take @bytes, all or none. Errors: -EDQUOT, over the quota. */
+/*
+ * quota_charge() - take @bytes, all or none; quota_settle() follows when the driver has answered. Under
+ * a ceiling it waits for a moment: the gate may close meanwhile. Errors: -EDQUOT, over the quota, or the
+ * device's memory is promised to others.
+ */
 int quota_charge(enum instance_page_kind kind, uint64_t bytes);
+
+/* quota_settle() - the driver has answered, whatever it said. */
+void quota_settle(uint64_t bytes);
+
+/* quota_take_beside() - likewise, for @bytes that the quota does not count. quota_settle() follows. */
+int quota_take_beside(uint64_t bytes);
 
 /* quota_refund() - give @bytes back. */
 void quota_refund(enum instance_page_kind kind, uint64_t bytes);
@@ -31,11 +41,11 @@ void quota_move(enum instance_page_kind from, enum instance_page_kind to, uint64
 void quota_count_allocations(int64_t n);
 
 /*
- * quota_count_holds() - @n more, or with a negative @n fewer, of what keeps the driver from
- * checkpointing the process; @bit is a GATE_HOLDS_*. quota_get_holds() - those bits of which there is
- * any: what the instance page says, too.
+ * quota_count_holds() - @n more, or with a negative @n fewer, of what keeps the process where it is;
+ * @bits are GATE_HOLDS_*. quota_get_holds() - those bits of which there is any: what the instance page
+ * says, too.
  */
-void quota_count_holds(uint32_t bit, int n);
+void quota_count_holds(uint32_t bits, int n);
 uint32_t quota_get_holds(void);
 
 /* quota_count_launches() - @n more kernels, graphs and host functions were launched. */
@@ -61,6 +71,12 @@ void quota_get(struct quota_view *ret_view);
  * What was counted so far moves along. Errors: -EPROTO, not an instance page or no such slot.
  */
 int quota_attach(int fd, uint32_t slot);
+
+/*
+ * quota_leave() - the slot is the manager's again: we count in a page of our own, without a limit, until
+ * the next quota_attach().
+ */
+void quota_leave(void);
 
 /* quota_forget() - in the child of a fork: it holds nothing and has no slot. */
 void quota_forget(void);

@@ -15,6 +15,15 @@
  * two: whoever closes the gate runs membarrier(2) between setting the flag and
  * reading the marks (drain.c), which puts the cost on the rare side.
  *
+ * So no thread slips through, wherever it is preempted. Up to the mark it has not
+ * looked at the flag: it will see it set, as it was set before the marks were
+ * read. From the mark on it is seen, and waited for, until it takes the mark back:
+ * because of the flag, and then it waits at the gate, or because the function has
+ * returned. What is in between is one instruction each, and a thread that was
+ * preempted there has its barrier from the switch. test-stub.c stops a thread at
+ * every instruction. Driver calls of ours on a guest's thread that come before
+ * the mark (idle.c) take one of their own: caller_begin().
+ *
  * A jump (instead of call and return) would be 2 ns cheaper and could not tell
  * when the function has returned, which is what the drain has to know.
  *
@@ -24,6 +33,13 @@
  */
 
 #include "gate/caller-layout.h"
+
+/* The mark that the code bears indirect-branch tracking and shadow stacks; for want of it in one
+ * object the linker takes it off the whole library. A shadow stack has the same return address
+ * on top whenever a stub returns, for what is between is a call and its return. */
+#ifdef __CET__
+#include <cet.h>
+#endif
 
         .text
 
@@ -111,7 +127,8 @@
         .cfi_startproc
         endbr64
         watch_\kind
-.Lpast_\name:
+.Lpast_\name: /* jumped to by its address */
+        endbr64
         movq    caller_self@gottpoff(%rip), %r11
         movq    %fs:(%r11), %r11
         movq    CALLER_TOP(%r11), %r10

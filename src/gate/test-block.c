@@ -101,7 +101,8 @@ static void test_random_use_never_overlaps_and_ends_empty(void **state)
         srand(7);
         for (int round = 0; round < 20000; round++) {
                 uint32_t i = (uint32_t)rand() % 1000;
-                uint32_t first = offset[i] / BLOCK_GRANULE, n = (bytes[i] + 255) / 256;
+                uint32_t first = offset[i] / BLOCK_GRANULE,
+                         n = (bytes[i] + BLOCK_GRANULE - 1) / BLOCK_GRANULE;
 
                 if (bytes[i]) {
                         for (uint32_t g = first; g < first + n; g++) {
@@ -120,7 +121,7 @@ static void test_random_use_never_overlaps_and_ends_empty(void **state)
                 }
                 n_live++;
                 first = offset[i] / BLOCK_GRANULE;
-                n = (bytes[i] + 255) / 256;
+                n = (bytes[i] + BLOCK_GRANULE - 1) / BLOCK_GRANULE;
                 for (uint32_t g = first; g < first + n; g++) {
                         assert_int_equal(owner[g], 0);
                         owner[g] = (unsigned short)(i + 1);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/packet.h"
 #include "base/size.h"
 #include "base/test.h"
@@ -89,6 +90,20 @@ FAKE_TEST(test_a_manager_that_dies_in_the_middle_of_a_map_leaves_nothing_mapped)
         fake_guest_command(GATE_OPEN);
 }
 
+/* The gate thinks so little of a manager that leaves at once that it takes its time, ever more of it. */
+FAKE_TEST(test_a_manager_that_hangs_up_at_once_is_not_asked_without_a_pause)
+{
+        uint64_t start = clock_now(CLOCK_MONOTONIC);
+
+        fake_guest_start(GIB);
+        for (int i = 0; i < 4; i++)
+                fake_manager_hang_up();
+        check(fake_manager_wait_for_join().state == GATE_STATE_OPEN);
+        check(clock_now(CLOCK_MONOTONIC) - start >= (50 + 100 + 200) * UINT64_C(1000000));
+        fake_guest_fill();
+        fake_guest_check();
+}
+
 static void send_garbage(const void *bytes, size_t size)
 {
         char buffer[PACKET_SIZE_MAX];
@@ -104,7 +119,7 @@ static void send_garbage(const void *bytes, size_t size)
 
 FAKE_TEST(test_a_manager_that_talks_nonsense_is_left_and_the_guest_goes_on)
 {
-        struct gate_command command = { { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, 77 } };
+        struct gate_command command = { .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, 77 } };
         struct gate_allocations map = { .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_MAP },
                                         .count = 1000000 };
         char noise[PACKET_SIZE_MAX];
@@ -130,6 +145,7 @@ int main(void)
                 cmocka_unit_test(test_a_released_gate_waits_for_the_next_manager),
                 cmocka_unit_test(
                         test_a_manager_that_dies_in_the_middle_of_a_map_leaves_nothing_mapped),
+                cmocka_unit_test(test_a_manager_that_hangs_up_at_once_is_not_asked_without_a_pause),
                 cmocka_unit_test(test_a_manager_that_talks_nonsense_is_left_and_the_guest_goes_on),
         };
 

@@ -38,11 +38,12 @@ FAKE_TEST(test_joining_tells_who_we_are)
         check(strcmp(join.vgpu, "11112222-3333-4444-5555-666677778888") == 0);
 }
 
-/* What the variable is after joining, if it was @before. */
+/* What the variable is after joining, if it was @before (NULL: not there). */
 static const char *visible_after_joining(const char *before)
 {
         fake_host("1xH200:1G");
-        check(setenv("CUDA_VISIBLE_DEVICES", before, 1) == 0);
+        check((before ? setenv("CUDA_VISIBLE_DEVICES", before, 1)
+                      : unsetenv("CUDA_VISIBLE_DEVICES")) == 0);
         fake_manager_start(GIB);
         fake_manager_name_device("GPU-00000000-0000-0000-0000-000000000000");
         (void)cuInit(0); /* there is no such device */
@@ -58,6 +59,16 @@ FAKE_TEST(test_a_vgpu_that_has_moved_is_found_on_its_new_device)
 FAKE_TEST(test_device_0_is_the_device_of_the_vgpu)
 {
         check(strcmp(visible_after_joining("0"), "GPU-00000000-0000-0000-0000-000000000000") == 0);
+}
+
+FAKE_TEST(test_a_guest_without_the_variable_sees_the_device_of_the_vgpu_alone)
+{
+        const char *visible = visible_after_joining(NULL);
+
+        check(visible && strcmp(visible, "GPU-00000000-0000-0000-0000-000000000000") == 0);
+        check(getenv("OPENVGPU_VGPU")); /* the rest is still there, and can be changed */
+        check(setenv("OPENVGPU_OTHER", "1", 1) == 0 && unsetenv("CUDA_VISIBLE_DEVICES") == 0);
+        check(getenv("OPENVGPU_OTHER") && !getenv("CUDA_VISIBLE_DEVICES"));
 }
 
 FAKE_TEST(test_a_guest_that_wants_no_device_gets_none)
@@ -413,6 +424,8 @@ int main(int argc, char **argv)
                 cmocka_unit_test(test_joining_tells_who_we_are),
                 cmocka_unit_test(test_a_vgpu_that_has_moved_is_found_on_its_new_device),
                 cmocka_unit_test(test_device_0_is_the_device_of_the_vgpu),
+                cmocka_unit_test(
+                        test_a_guest_without_the_variable_sees_the_device_of_the_vgpu_alone),
                 cmocka_unit_test(test_a_guest_that_wants_no_device_gets_none),
                 cmocka_unit_test(test_a_refused_process_gets_an_error_and_lives_on),
                 cmocka_unit_test(

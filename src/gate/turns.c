@@ -41,6 +41,12 @@
 
 #define BOUND_NAP_NS 50000
 
+/*
+ * The longest that a thread waits for what is on the device. That may wait for the thread: a host
+ * function for a lock that it has, a stream for a value that it is about to write.
+ */
+#define BOUND_WAIT_NS 500000000
+
 _Atomic uint32_t gate_watch;
 
 static struct {
@@ -55,6 +61,7 @@ static struct {
 
         pthread_mutex_t bound; /* who waits for the mark before */
         bool is_bound_marked;
+        bool is_unbound; /* it has not been reached in time: nobody waits until it is */
         _Atomic uint32_t bound_size;
         uint64_t bound_ns; /* when it was marked */
 } turns = { .wake = -1, .bound = PTHREAD_MUTEX_INITIALIZER, .bound_size = 1 };
@@ -115,20 +122,40 @@ static bool is_contended(void)
         return page && atomic_load(&page->turn) != INSTANCE_PAGE_FREE;
 }
 
-/* Wait until what was submitted before the mark is done, and mark anew. */
-static void bound(void)
+/* False: it is not reached in time. */
+static bool wait_for_mark(void)
 {
         const struct timespec nap = { .tv_nsec = BOUND_NAP_NS };
+        uint64_t now = clock_now(CLOCK_MONOTONIC), until = now;
 
-        if (pthread_mutex_trylock(&turns.bound) != 0)
-                return; /* another thread of ours does it */
+        if (!turns.is_unbound)
+                until += BOUND_WAIT_NS;
         while (turns.is_bound_marked && !capture_is_active() && !idle_is_reached() &&
-               atomic_load(&turns.watch) == GATE_WATCH_TURNS)
+               !atomic_load(&gate_closed) && atomic_load(&turns.watch) == GATE_WATCH_TURNS) {
+                if (now >= until)
+                        return false;
                 nanosleep(&nap, NULL);
+                now = clock_now(CLOCK_MONOTONIC);
+        }
+        return true;
+}
+
+static void mark_bound(void)
+{
         if (turns.is_bound_marked)
                 adapt_bound(clock_now(CLOCK_MONOTONIC) - turns.bound_ns);
         turns.bound_ns = clock_now(CLOCK_MONOTONIC);
         turns.is_bound_marked = idle_mark() == 0;
+}
+
+/* Wait until what was submitted before the mark is done, and mark anew. */
+static void bound(void)
+{
+        if (pthread_mutex_trylock(&turns.bound) != 0)
+                return; /* another thread of ours does it */
+        turns.is_unbound = !wait_for_mark();
+        if (!turns.is_unbound)
+                mark_bound();
         pthread_mutex_unlock(&turns.bound);
 }
 
@@ -240,5 +267,5 @@ void turns_forget(void)
         atomic_store(&turns.watch, GATE_WATCH_NOTHING);
         atomic_store(&turns.n_waiting, 0);
         pthread_mutex_init(&turns.bound, NULL);
-        turns.is_marked = turns.is_bound_marked = false;
+        turns.is_marked = turns.is_bound_marked = turns.is_unbound = false;
 }

@@ -13,7 +13,8 @@
  * idle, and the agent sleeps until the next submission wakes it.
  *
  * TURNS: gate_watch stays set. Each submission waits until the manager has opened the vGPU's turn, and
- * no more than a few are on the device at a time, so that a turn can end soon.
+ * no more than a few are on the device at a time, so that a turn can end soon. A thread waits for them no
+ * longer than half a second, for they may wait for it.
  */
 
 #include <stdbool.h>

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that add allocation nodes to graphs, instantiate graphs, and destroy them. */
+#include <stdbool.h>
+
+#include "gate/entry.h"
+#include "gate/graph.h"
+
+CUresult our_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph,
+                                    const CUgraphNode *dependencies, size_t n,
+                                    CUDA_MEM_ALLOC_NODE_PARAMS *params)
+{
+        struct graph_memory *memory = graph_memory_new(params ? params->bytesize : 0);
+
+        if (!memory)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        return graph_memory_keep(
+                memory, DRIVER(cuGraphAddMemAllocNode)(node, graph, dependencies, n, params),
+                graph);
+}
+
+static bool is_allocation(const CUgraphNodeParams *params)
+{
+        return params && params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC;
+}
+
+CUresult our_cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                            size_t n, CUgraphNodeParams *params)
+{
+        struct graph_memory *memory;
+
+        if (!is_allocation(params))
+                return DRIVER(cuGraphAddNode)(node, graph, dependencies, n, params);
+        memory = graph_memory_new(params->alloc.bytesize);
+        if (!memory)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        return graph_memory_keep(
+                memory, DRIVER(cuGraphAddNode)(node, graph, dependencies, n, params), graph);
+}
+
+CUresult our_cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
+                               const void *edges, size_t n, CUgraphNodeParams *params)
+{
+        struct graph_memory *memory;
+
+        if (!is_allocation(params))
+                return DRIVER(cuGraphAddNode_v2)(node, graph, dependencies, edges, n, params);
+        memory = graph_memory_new(params->alloc.bytesize);
+        if (!memory)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        return graph_memory_keep(
+                memory, DRIVER(cuGraphAddNode_v2)(node, graph, dependencies, edges, n, params),
+                graph);
+}
+
+CUresult our_cuGraphDestroy(CUgraph graph)
+{
+        struct graph_handle *handle = graph_handle_take(graph);
+
+        return graph_handle_settle(handle, DRIVER(cuGraphDestroy)(graph));
+}
+
+CUresult our_cuGraphExecDestroy(CUgraphExec exec)
+{
+        struct graph_handle *handle = graph_handle_take(exec);
+
+        return graph_handle_settle(handle, DRIVER(cuGraphExecDestroy)(exec));
+}
+
+CUresult our_cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
+                                char *log, size_t log_size)
+{
+        return graph_memory_share(
+                DRIVER(cuGraphInstantiate)(exec, graph, error_node, log, log_size), graph, exec);
+}
+
+CUresult our_cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *error_node,
+                                   char *log, size_t log_size)
+{
+        return graph_memory_share(
+                DRIVER(cuGraphInstantiate_v2)(exec, graph, error_node, log, log_size), graph, exec);
+}
+
+CUresult our_cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+        return graph_memory_share(DRIVER(cuGraphInstantiateWithFlags)(exec, graph, flags), graph,
+                                  exec);
+}
+
+CUresult our_cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, void *params)
+{
+        return graph_memory_share(DRIVER(cuGraphInstantiateWithParams)(exec, graph, params), graph,
+                                  exec);
+}
+
+CUresult our_cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph, void *params)
+{
+        return graph_memory_share(DRIVER(cuGraphInstantiateWithParams_ptsz)(exec, graph, params),
+                                  graph, exec);
+}

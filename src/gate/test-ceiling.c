@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Allocations while room on the device is promised to others. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/size.h"
+#include "base/test.h"
+#include "gate/fake-guest.h"
+
+#define SECOND_NS 1000000000u
+
+static void set_ceiling(struct instance_page *page, uint64_t bytes, uint64_t seconds)
+{
+        atomic_store(&page->ceiling_until_ns, clock_now(CLOCK_MONOTONIC) + seconds * SECOND_NS);
+        atomic_store(&page->ceiling, bytes);
+}
+
+/* What all of the vGPU's processes have, as the ceiling counts it. */
+static uint64_t taken(struct instance_page *page)
+{
+        const struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
+
+        return slot->used[INSTANCE_PAGE_MOVABLE] + slot->used[INSTANCE_PAGE_FIXED] + slot->beside;
+}
+
+static void wait_until_wanted(struct instance_page *page, uint64_t bytes)
+{
+        const struct timespec nap = { .tv_nsec = 1000000 };
+
+        while (atomic_load(&page->slot[FAKE_SLOT].wanted) != bytes)
+                nanosleep(&nap, NULL);
+}
+
+static void *allocate(void *argument)
+{
+        CUdeviceptr *pointer = argument;
+
+        fake_context();
+        check(cuMemAlloc_v2(pointer, 8 * MIB) == CUDA_SUCCESS);
+        return NULL;
+}
+
+FAKE_TEST(test_who_waits_under_a_ceiling_goes_on_when_it_is_lifted)
+{
+        struct instance_page *page = fake_guest_start(GIB);
+        const struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
+        CUdeviceptr pointer, fits;
+        pthread_t thread;
+
+        set_ceiling(page, taken(page) + 4 * MIB, 60);
+        check(cuMemAlloc_v2(&fits, 4 * MIB) == CUDA_SUCCESS);
+        check(slot->pending == 0 && slot->wanted == 0);
+        check(pthread_create(&thread, NULL, allocate, &pointer) == 0);
+        wait_until_wanted(page, 8 * MIB);
+        check(slot->used[INSTANCE_PAGE_MOVABLE] == 4 * MIB && slot->pending == 0);
+        set_ceiling(page, 0, 0);
+        check(pthread_join(thread, NULL) == 0);
+        check(slot->used[INSTANCE_PAGE_MOVABLE] == 12 * MIB);
+        check(slot->pending == 0 && slot->wanted == 0);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS && cuMemFree_v2(fits) == CUDA_SUCCESS);
+}
+
+FAKE_TEST(test_who_waits_under_a_ceiling_does_not_keep_its_gate_from_closing)
+{
+        struct instance_page *page = fake_guest_start(GIB);
+        const struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
+        CUdeviceptr pointer;
+        pthread_t thread;
+
+        set_ceiling(page, taken(page), 60);
+        check(pthread_create(&thread, NULL, allocate, &pointer) == 0);
+        wait_until_wanted(page, 8 * MIB);
+        check(fake_close(FAKE_GUEST_TIMEOUT_MS).error == 0);
+        set_ceiling(page, 0, 0);
+        fake_guest_command(GATE_EXPORT);
+        fake_guest_command(GATE_RELEASE);
+        check(slot->used[INSTANCE_PAGE_MOVABLE] == 0); /* it waits at the gate now */
+        fake_guest_command(GATE_CREATE);
+        fake_guest_command(GATE_OPEN);
+        check(pthread_join(thread, NULL) == 0);
+        check(slot->used[INSTANCE_PAGE_MOVABLE] == 8 * MIB);
+        check(cuMemsetD8_v2(pointer, 1, 8 * MIB) == CUDA_SUCCESS);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+}
+
+FAKE_TEST(test_what_is_never_there_is_out_of_memory)
+{
+        struct instance_page *page = fake_guest_start(GIB);
+        CUdeviceptr pointer;
+        CUcontext context;
+
+        set_ceiling(page, taken(page), 60);
+        check(cuMemAlloc_v2(&pointer, 2 * MIB) == CUDA_ERROR_OUT_OF_MEMORY);
+        check(cuCtxCreate_v2(&context, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY);
+        check(page->slot[FAKE_SLOT].pending == 0);
+        set_ceiling(page, 0, 0);
+        check(cuMemAlloc_v2(&pointer, 2 * MIB) == CUDA_SUCCESS);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+}
+
+FAKE_TEST(test_a_ceiling_that_nobody_renews_ends)
+{
+        struct instance_page *page = fake_guest_start(GIB);
+        CUdeviceptr pointer;
+
+        set_ceiling(page, 1, 0);
+        check(cuMemAlloc_v2(&pointer, 2 * MIB) == CUDA_SUCCESS);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+}
+
+FAKE_TEST(test_a_context_counts_under_the_ceiling_and_not_against_the_quota)
+{
+        struct instance_page *page = fake_guest_start(GIB);
+        const struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
+        uint64_t before = taken(page), used = slot->used[INSTANCE_PAGE_FIXED];
+        CUcontext context, same;
+
+        check(before > 0); /* the primary one */
+        check(cuDevicePrimaryCtxRetain(&same, 0) == CUDA_SUCCESS);
+        check(taken(page) == before); /* there it was */
+        check(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
+        check(taken(page) > before && slot->used[INSTANCE_PAGE_FIXED] == used);
+        check(slot->pending == 0);
+        check(cuCtxDestroy_v2(context) == CUDA_SUCCESS);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_who_waits_under_a_ceiling_goes_on_when_it_is_lifted),
+                cmocka_unit_test(
+                        test_who_waits_under_a_ceiling_does_not_keep_its_gate_from_closing),
+                cmocka_unit_test(test_what_is_never_there_is_out_of_memory),
+                cmocka_unit_test(test_a_ceiling_that_nobody_renews_ends),
+                cmocka_unit_test(test_a_context_counts_under_the_ceiling_and_not_against_the_quota),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
