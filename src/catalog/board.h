@@ -24,11 +24,15 @@ struct catalog_board {
         uint8_t mig_processors; /* multiprocessors of a slice */
         bool has_graphics;
         uint32_t n_cores, memory_bus_width, power_limit; /* bits; W */
+        uint32_t bar1; /* MiB; 0: the power of two that holds the memory */
 };
 
 /* catalog_find_board() - by PCI device, or by the device's name; NULL for none. */
 const struct catalog_board *catalog_find_board(uint16_t pci_device);
 const struct catalog_board *catalog_find_product(const char *product);
+
+/* catalog_get_bar1() - the window to its memory, in bytes; of those that can be simulated. */
+uint64_t catalog_get_bar1(const struct catalog_board *board);
 
 /* catalog_find_kind() - by the simulator's word. */
 const struct catalog_board *catalog_find_kind(const char *kind);

@@ -40,6 +40,21 @@ static uint64_t get_memory(const struct cut *cut, const struct board_device *dev
                                                         : share - share % STEP;
 }
 
+/*
+ * Instances begin at multiples of their size, and there are only seven slices of multiprocessors,
+ * one behind each slice of memory but the last.
+ */
+static uint32_t get_starts(const struct cut *cut)
+{
+        uint32_t starts = 0;
+
+        for (uint32_t start = 0; start + cut->memory_slices <= CATALOG_MIG_SLICES;
+             start += cut->memory_slices)
+                if (start + cut->slices < CATALOG_MIG_SLICES)
+                        starts |= 1u << start;
+        return starts;
+}
+
 uint32_t catalog_list_profiles(struct catalog_profile *profiles, const struct board_device *device)
 {
         const struct catalog_board *board =
@@ -52,7 +67,6 @@ uint32_t catalog_list_profiles(struct catalog_profile *profiles, const struct bo
 
                 profiles[i] = (struct catalog_profile){
                         .number = cut->number,
-                        .memory_slices = cut->memory_slices,
                         .profile = { .id = cut->id,
                                      .slices = cut->slices,
                                      .max_instances = cut->instances,
@@ -62,12 +76,29 @@ uint32_t catalog_list_profiles(struct catalog_profile *profiles, const struct bo
                                      .n_jpegs = cut->n_jpegs,
                                      .n_ofas = cut->n_ofas,
                                      .n_left = cut->instances,
+                                     .memory_slices = cut->memory_slices,
+                                     .starts = get_starts(cut),
                                      .memory_size = get_memory(cut, device) },
                 };
                 snprintf(profiles[i].profile.name, sizeof(profiles[i].profile.name), "%ug.%ugb%s",
                          cut->slices, name_gigabytes(cut, board), cut->suffix);
         }
         return CATALOG_MIG_PROFILES;
+}
+
+bool catalog_fits(const struct catalog_profile *profile, uint32_t start, uint32_t taken)
+{
+        return start < CATALOG_MIG_SLICES && (profile->profile.starts >> start & 1) &&
+               (taken & catalog_slices(start, profile->profile.memory_slices)) == 0;
+}
+
+uint32_t catalog_count_room(const struct catalog_profile *profile, uint32_t taken)
+{
+        uint32_t n = 0;
+
+        for (uint32_t start = 0; start < CATALOG_MIG_SLICES; start++)
+                n += catalog_fits(profile, start, taken);
+        return n;
 }
 
 uint32_t catalog_list_mig_types(struct catalog_type *types, uint32_t n,

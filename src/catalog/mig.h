@@ -10,8 +10,7 @@
 #define CATALOG_MIG_SLICES 8 /* of memory */
 
 struct catalog_profile {
-        uint32_t number;        /* NVML_GPU_INSTANCE_PROFILE_* */
-        uint32_t memory_slices; /* and, but on the largest, the grain of placements */
+        uint32_t number; /* NVML_GPU_INSTANCE_PROFILE_* */
         struct board_profile profile;
 };
 
@@ -19,6 +18,18 @@ struct catalog_profile {
 
 /* catalog_list_profiles() - into CATALOG_MIG_PROFILES places; 0: the board has no MIG. */
 uint32_t catalog_list_profiles(struct catalog_profile *profiles, const struct board_device *device);
+
+/* catalog_slices() - slices of memory as bits. */
+static inline uint32_t catalog_slices(uint32_t start, uint32_t size)
+{
+        return ((1u << size) - 1) << start;
+}
+
+/* catalog_fits() - can an instance begin at slice @start of memory beside those that are @taken (bits)? */
+bool catalog_fits(const struct catalog_profile *profile, uint32_t start, uint32_t taken);
+
+/* catalog_count_room() - how many instances fit beside the slices of memory that are @taken. */
+uint32_t catalog_count_room(const struct catalog_profile *profile, uint32_t taken);
 
 struct catalog_type;
 

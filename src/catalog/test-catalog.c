@@ -18,7 +18,7 @@ static int set_up(void **state)
         char path[] = "/tmp/test-catalog-XXXXXX";
 
         close(mkstemp(path));
-        assert_int_equal(board_create(&board, path), 0);
+        assert_int_equal(board_create(&board, path, NULL), 0);
         unlink(path);
         board_write_device(board, 0, &h200);
         assert_int_equal(catalog_publish(board, &h200), 0);
@@ -121,6 +121,38 @@ static void test_mig_cuts_a_board_as_nvidia_does(void **state)
         assert_int_equal(profiles[5].profile.id, 19);
 }
 
+/* By id: 7g, 4g, 3g, 2g, 1g with two slices of memory, 1g, 1g with the media engines. */
+static void check_room(uint32_t taken, const uint32_t *wanted)
+{
+        struct catalog_profile profiles[CATALOG_MIG_PROFILES];
+
+        assert_int_equal(catalog_list_profiles(profiles, &h200), CATALOG_MIG_PROFILES);
+        for (uint32_t i = 0; i < CATALOG_MIG_PROFILES; i++)
+                assert_int_equal(catalog_count_room(&profiles[i], taken), wanted[i]);
+}
+
+/* Where they may begin is in NVIDIA's MIG user guide: 4g at 0, 3g at 0 and 4, 2g at 0, 2 and 4. */
+static void test_mig_has_the_room_that_the_others_leave(void **state)
+{
+        (void)state;
+        check_room(0, (const uint32_t[]){ 1, 1, 2, 3, 4, 7, 7 });
+        check_room(catalog_slices(0, 4), (const uint32_t[]){ 0, 0, 1, 1, 2, 3, 3 });
+        check_room(catalog_slices(4, 2), (const uint32_t[]){ 0, 1, 1, 2, 3, 5, 5 });
+        check_room(catalog_slices(0, 4) | catalog_slices(4, 2) | catalog_slices(6, 1),
+                   (const uint32_t[]){ 0, 0, 0, 0, 0, 0, 0 });
+}
+
+/* As nvidia-smi shows them. */
+static void test_the_window_to_the_memory_is_that_of_the_board(void **state)
+{
+        (void)state;
+        assert_int_equal(catalog_get_bar1(catalog_find_kind("H200")), 256 * GIB);
+        assert_int_equal(catalog_get_bar1(catalog_find_kind("H100")), 128 * GIB);
+        assert_int_equal(catalog_get_bar1(catalog_find_kind("A100")), 64 * GIB);
+        assert_int_equal(catalog_get_bar1(catalog_find_kind("L4")), 32 * GIB);
+        assert_int_equal(catalog_get_bar1(catalog_find_kind("T4")), 256 * MIB);
+}
+
 /* Rows of the tables in NVIDIA's user guide. */
 static void test_mixed_placements_are_nvidias(void **state)
 {
@@ -216,6 +248,8 @@ int main(void)
                                                 set_up, tear_down),
                 cmocka_unit_test(test_boards_with_graphics_have_more_series),
                 cmocka_unit_test(test_mig_cuts_a_board_as_nvidia_does),
+                cmocka_unit_test(test_mig_has_the_room_that_the_others_leave),
+                cmocka_unit_test(test_the_window_to_the_memory_is_that_of_the_board),
                 cmocka_unit_test(test_mixed_placements_are_nvidias),
                 cmocka_unit_test_setup_teardown(test_what_can_be_created_follows_from_what_runs,
                                                 set_up, tear_down),

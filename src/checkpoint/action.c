@@ -193,9 +193,17 @@ static int prepare_restores(struct job *job)
         return memory_check(job);
 }
 
+static int check_all(struct job *job, enum step step)
+{
+        for (int i = 0; i < (int)job->answer.n_processes; i++)
+                if (step_check(job, i, step) < 0)
+                        return -1;
+        return 0;
+}
+
 static int restore(struct job *job)
 {
-        if (prepare_restores(job) < 0)
+        if (check_all(job, STEP_RESTORE) < 0 || prepare_restores(job) < 0)
                 return -1;
         return for_each_backwards(job, step_restore);
 }
@@ -230,20 +238,22 @@ static int toggle(struct job *job)
 
 static int lock(struct job *job)
 {
-        if (for_each(job, step_lock) < 0)
+        if (check_all(job, STEP_LOCK) < 0 || for_each(job, step_lock) < 0)
                 return -1;
         return job->request->flags & CHECKPOINT_WITH_CHILDREN ? lock_newcomers(job) : 0;
 }
 
 static int checkpoint(struct job *job)
 {
-        if (for_each(job, prepare) < 0)
+        if (check_all(job, STEP_CHECKPOINT) < 0 || for_each(job, prepare) < 0)
                 return -1;
         return for_each(job, step_checkpoint);
 }
 
 static int unlock(struct job *job)
 {
+        if (check_all(job, STEP_UNLOCK) < 0)
+                return -1;
         return for_each_backwards(job, step_unlock);
 }
 

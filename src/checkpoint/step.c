@@ -22,8 +22,6 @@
 /* The driver gives up on a process a little before it has ended. */
 #define DEATH_MS 300
 
-enum step { LOCK, CHECKPOINT, RESTORE, UNLOCK };
-
 static CUresult call_lock(struct job *job, int i)
 {
         CUcheckpointLockArgs args = { 0 }; /* a time-out of 0 waits for ever */
@@ -58,22 +56,27 @@ static const struct {
         const char *before, *behind; /* fault points */
         CUresult (*run)(struct job *job, int i);
         size_t time;
-        CUprocessState goal;
-        bool leads_away; /* from running */
+        CUprocessState from, goal;
+        const char *name; /* follows "can be" */
+        bool leads_away;  /* from running */
 } steps[] = {
-        [LOCK] = { "cuCheckpointProcessLock", "checkpointer.lock", "checkpointer.locked", call_lock,
-                   offsetof(struct checkpoint_wire_process, lock_ns), CU_PROCESS_STATE_LOCKED,
-                   true },
-        [CHECKPOINT] = { "cuCheckpointProcessCheckpoint", "checkpointer.checkpoint",
-                         "checkpointer.checkpointed", call_checkpoint,
-                         offsetof(struct checkpoint_wire_process, checkpoint_ns),
-                         CU_PROCESS_STATE_CHECKPOINTED, true },
-        [RESTORE] = { "cuCheckpointProcessRestore", "checkpointer.restore", "checkpointer.restored",
-                      call_restore, offsetof(struct checkpoint_wire_process, restore_ns),
-                      CU_PROCESS_STATE_LOCKED, false },
-        [UNLOCK] = { "cuCheckpointProcessUnlock", "checkpointer.unlock", "checkpointer.unlocked",
-                     call_unlock, offsetof(struct checkpoint_wire_process, unlock_ns),
-                     CU_PROCESS_STATE_RUNNING, false },
+        [STEP_LOCK] = { "cuCheckpointProcessLock", "checkpointer.lock", "checkpointer.locked",
+                        call_lock, offsetof(struct checkpoint_wire_process, lock_ns),
+                        CU_PROCESS_STATE_RUNNING, CU_PROCESS_STATE_LOCKED, "locked", true },
+        [STEP_CHECKPOINT] = { "cuCheckpointProcessCheckpoint", "checkpointer.checkpoint",
+                              "checkpointer.checkpointed", call_checkpoint,
+                              offsetof(struct checkpoint_wire_process, checkpoint_ns),
+                              CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_CHECKPOINTED,
+                              "checkpointed", true },
+        [STEP_RESTORE] = { "cuCheckpointProcessRestore", "checkpointer.restore",
+                           "checkpointer.restored", call_restore,
+                           offsetof(struct checkpoint_wire_process, restore_ns),
+                           CU_PROCESS_STATE_CHECKPOINTED, CU_PROCESS_STATE_LOCKED, "restored",
+                           false },
+        [STEP_UNLOCK] = { "cuCheckpointProcessUnlock", "checkpointer.unlock",
+                          "checkpointer.unlocked", call_unlock,
+                          offsetof(struct checkpoint_wire_process, unlock_ns),
+                          CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_RUNNING, "unlocked", false },
 };
 
 static void tell(const struct job *job, int i, const char *call)
@@ -131,6 +134,39 @@ static int check_stopped(struct job *job, int i)
                         "process %d is stopped by a signal: the driver could not reach it", pid);
 }
 
+static int fail_state(struct job *job, int i)
+{
+        const struct checkpoint_wire_process *process = &job->answer.process[i];
+
+        if (storage_check_lost(job, i) < 0)
+                return -1;
+        if (process->state == CU_PROCESS_STATE_FAILED)
+                return job_fail(job, i, VGPU_CHECKPOINT_ERROR_LOST, "", CUDA_SUCCESS,
+                                "nothing but to kill it is left",
+                                "process %d has failed: the driver calls it beyond repair",
+                                process->pid);
+        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
+                        "somebody else checkpoints or restores it: try again when that has ended",
+                        "process %d is busy: the driver says state %d", process->pid,
+                        process->state);
+}
+
+/* The driver would refuse it, too, with this code; but what is stored elsewhere is not its affair. */
+int step_check(struct job *job, int i, enum step step)
+{
+        const struct checkpoint_wire_process *process = &job->answer.process[i];
+
+        if (process->state == (int32_t)steps[step].from)
+                return 0;
+        if (process->state < 0 || process->state > CU_PROCESS_STATE_CHECKPOINTED)
+                return fail_state(job, i);
+        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, steps[step].call,
+                        CUDA_ERROR_ILLEGAL_STATE, "suspend and resume go on from any state",
+                        "process %d is %s; only a %s one can be %s", process->pid,
+                        checkpoint_state_name(process->state),
+                        checkpoint_state_name((int)steps[step].from), steps[step].name);
+}
+
 static int run(struct job *job, int i, enum step step)
 {
         struct checkpoint_wire_process *process = &job->answer.process[i];
@@ -138,7 +174,7 @@ static int run(struct job *job, int i, enum step step)
         CUresult code;
 
         if (check_caller(job, step) < 0 || check_stopped(job, i) < 0 ||
-            (step != LOCK && storage_check_lost(job, i) < 0))
+            (step != STEP_LOCK && storage_check_lost(job, i) < 0) || step_check(job, i, step) < 0)
                 return -1;
         tell(job, i, steps[step].call);
         if (check_fault(job, i, steps[step].before) < 0)
@@ -157,17 +193,17 @@ static int run(struct job *job, int i, enum step step)
 
 int step_lock(struct job *job, int i)
 {
-        return run(job, i, LOCK);
+        return run(job, i, STEP_LOCK);
 }
 
 int step_checkpoint(struct job *job, int i)
 {
-        return run(job, i, CHECKPOINT);
+        return run(job, i, STEP_CHECKPOINT);
 }
 
 int step_restore(struct job *job, int i)
 {
-        int r = run(job, i, RESTORE);
+        int r = run(job, i, STEP_RESTORE);
 
         if (job->answer.process[i].state == CU_PROCESS_STATE_LOCKED)
                 memory_forget(job, i);
@@ -176,7 +212,7 @@ int step_restore(struct job *job, int i)
 
 int step_unlock(struct job *job, int i)
 {
-        return run(job, i, UNLOCK);
+        return run(job, i, STEP_UNLOCK);
 }
 
 int step_read_state(struct job *job, int i)
@@ -212,23 +248,6 @@ int step_read_thread(struct job *job, int i)
                 return fail(job, i, "cuCheckpointProcessGetRestoreThreadId", code);
         process->thread = thread;
         return 0;
-}
-
-static int fail_state(struct job *job, int i)
-{
-        const struct checkpoint_wire_process *process = &job->answer.process[i];
-
-        if (storage_check_lost(job, i) < 0)
-                return -1;
-        if (process->state == CU_PROCESS_STATE_FAILED)
-                return job_fail(job, i, VGPU_CHECKPOINT_ERROR_LOST, "", CUDA_SUCCESS,
-                                "nothing but to kill it is left",
-                                "process %d has failed: the driver calls it beyond repair",
-                                process->pid);
-        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
-                        "somebody else checkpoints or restores it: try again when that has ended",
-                        "process %d is busy: the driver says state %d", process->pid,
-                        process->state);
 }
 
 /* The next step from a state (row) to a goal (column); NULL: is there. */

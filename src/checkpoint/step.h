@@ -17,6 +17,13 @@ int step_read_state(struct job *job, int i);
 /* step_read_thread() - its restore thread. */
 int step_read_thread(struct job *job, int i);
 
+/*
+ * The steps, each from one state only. step_check() - may process @i take @step from where it is? Ask for
+ * every process of a group before the first of them is touched.
+ */
+enum step { STEP_LOCK, STEP_CHECKPOINT, STEP_RESTORE, STEP_UNLOCK };
+int step_check(struct job *job, int i, enum step step);
+
 int step_lock(struct job *job, int i);
 int step_checkpoint(struct job *job, int i);
 int step_restore(struct job *job, int i); /* with the job's pairs, unless it undoes */

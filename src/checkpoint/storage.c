@@ -246,6 +246,16 @@ static int fail_busy(struct job *job, int i)
                         job->answer.process[i].pid);
 }
 
+/* Between our look at its state and now: that is not ours to undo. */
+static int fail_stored(struct job *job, int i)
+{
+        job->answer.process[i].state_before = CHECKPOINT_NO_STATE;
+        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
+                        "ask for its state, and resume it",
+                        "somebody else has just checkpointed process %d",
+                        job->answer.process[i].pid);
+}
+
 int storage_prepare(struct job *job, int i)
 {
         struct checkpoint_wire_process *process = &job->answer.process[i];
@@ -256,6 +266,8 @@ int storage_prepare(struct job *job, int i)
 
         if (job->store[i].state == STORE_RESERVED || process->storage_reason)
                 return 0; /* is chosen */
+        if (storage_check_lost(job, i) < 0)
+                return -1;
         if (wants_driver(job, process)) {
                 process->storage = VGPU_CHECKPOINT_STORAGE_DRIVER;
                 return 0;
@@ -275,6 +287,8 @@ int storage_prepare(struct job *job, int i)
         r = make_store(job, i, &bound);
         if (r == -EBUSY)
                 return fail_busy(job, i);
+        if (r == -EEXIST)
+                return fail_stored(job, i);
         if (r < 0) {
                 snprintf(detail, sizeof(detail), "%s, %s", size_format(size, bound.sum),
                          strerrordesc_np(-r));

@@ -159,8 +159,20 @@ static int open_directory(struct store *store)
         return flock(store->directory, LOCK_EX | LOCK_NB) < 0 ? -EBUSY : 0;
 }
 
-/* A name that is taken belongs to a former try of the same process, or to another one of now: -EBUSY. */
-static int make_directory(struct store *store)
+/* A note that counts tells of memory which is nowhere else, or that there is none. */
+static int check_note(const char *note)
+{
+        struct store former;
+
+        (void)store_note_read(&former, note);
+        return former.state == STORE_SAVED || former.state == STORE_LOST ? -EEXIST : 0;
+}
+
+/*
+ * A name that is taken belongs to a former try of the same process, or to another one of now: -EBUSY. Only
+ * under the lock does the note tell which.
+ */
+static int make_directory(struct store *store, const char *note)
 {
         bool is_new = mkdir(store->path, 0700) == 0;
         int r;
@@ -168,6 +180,8 @@ static int make_directory(struct store *store)
         if (!is_new && errno != EEXIST)
                 return -errno;
         r = open_directory(store);
+        if (r == 0)
+                r = check_note(note);
         if (r == 0) {
                 remove_files(store->directory);
                 return 0;
@@ -204,7 +218,7 @@ int store_make(struct store *store, int pid, const char *base, uint64_t bytes)
         if (r == 0)
                 r = choose_path(store, pid, base, bytes);
         if (r == 0)
-                r = make_directory(store);
+                r = make_directory(store, note);
         if (r < 0) {
                 *store = STORE_INIT;
                 return r;

@@ -50,7 +50,7 @@ struct store {
 
 /*
  * store_make() - for process @pid, in a directory below @base, or for NULL in memory; there must be room
- * for @bytes. Errors: -ENOSPC; those of making a directory.
+ * for @bytes. Errors: -ENOSPC; -EEXIST, it has one that counts, which stays; those of making a directory.
  */
 int store_make(struct store *store, int pid, const char *base, uint64_t bytes);
 

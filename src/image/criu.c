@@ -232,23 +232,19 @@ static const char *hint_for(const char *reason)
         return "see docs/checkpoint-images.md, and CRIU's web pages";
 }
 
-static int act(const struct criu *criu, const char *action, const char *folder,
+/* @place: absolute, for CRIU looks from another directory. It would load a plugin from an image, too. */
+static int act(const struct criu *criu, const char *action, const char *place,
                const char *const options[], struct image_error *error)
 {
-        CLEANUP(freep) char *place = realpath(folder, NULL); /* it looks from another directory */
-        const char *arguments[32] = {
-                criu->path, action,       "--images-dir", place, "--libdir",
-                place,      "--log-file", LOG_NAME,       "-v2", "--work-dir"
-        };
         char work[] = "/tmp/vgpu-criu-XXXXXX", output[OUTPUT_MAX] = "", reason[256];
-        size_t n = 10;
+        const char *arguments[32] = { criu->path, action,       "--images-dir", place, "--libdir",
+                                      work,       "--log-file", LOG_NAME,       "-v2", "--work-dir",
+                                      work };
+        size_t n = 11;
         int r;
 
-        if (!place)
-                return image_fail_file(error, -errno, "open", folder);
         if (!mkdtemp(work))
                 return image_fail_file(error, -errno, "make a folder in", "/tmp");
-        arguments[n++] = work;
         for (size_t i = 0; options[i]; i++)
                 arguments[n++] = options[i];
         r = run(arguments, output);
@@ -265,6 +261,7 @@ static int act(const struct criu *criu, const char *action, const char *folder,
 int criu_dump(const struct criu *criu, const char *folder, pid_t pid, bool is_shell_job,
               struct image_error *error)
 {
+        CLEANUP(freep) char *place = realpath(folder, NULL);
         char number[16];
         const char *const options[] = { "--leave-stopped",
                                         "--file-locks",
@@ -273,15 +270,19 @@ int criu_dump(const struct criu *criu, const char *folder, pid_t pid, bool is_sh
                                         is_shell_job ? "--shell-job" : NULL,
                                         NULL };
 
+        if (!place)
+                return image_fail_file(error, -errno, "open", folder);
         snprintf(number, sizeof(number), "%d", (int)pid);
-        return act(criu, "dump", folder, options, error);
+        return act(criu, "dump", place, options, error);
 }
 
-int criu_restore(const struct criu *criu, const char *folder, bool is_shell_job,
-                 struct image_error *error)
+/* By the descriptor: what was checked is what is used, whatever becomes of the path. */
+int criu_restore(const struct criu *criu, int folder, bool is_shell_job, struct image_error *error)
 {
+        char place[48];
         const char *const options[] = { "--restore-detached", "--file-locks",
                                         is_shell_job ? "--shell-job" : NULL, NULL };
 
-        return act(criu, "restore", folder, options, error);
+        snprintf(place, sizeof(place), "/proc/%d/fd/%d", (int)getpid(), folder);
+        return act(criu, "restore", place, options, error);
 }

@@ -39,8 +39,7 @@ int criu_find(struct criu *ret_criu, const char *wanted, struct image_error *err
 int criu_dump(const struct criu *criu, const char *folder, pid_t pid, bool is_shell_job,
               struct image_error *error);
 
-/* criu_restore() - make them again, running, as children of init. */
-int criu_restore(const struct criu *criu, const char *folder, bool is_shell_job,
-                 struct image_error *error);
+/* criu_restore() - make them again from the open @folder, running, as children of init. */
+int criu_restore(const struct criu *criu, int folder, bool is_shell_job, struct image_error *error);
 
 #endif

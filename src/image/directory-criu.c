@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/trust.h"
 #include "image/checksum.h"
 #include "image/directory.h"
 
@@ -143,4 +144,59 @@ int image_directory_check_criu(const struct image_directory *directory,
         for (size_t i = 0; r == 0 && i < manifest->criu.n_files; i++)
                 r = check_file(directory, folder, &manifest->criu.files[i], error);
         return r;
+}
+
+/* What is in @folder, and the folder itself; links would lead elsewhere. */
+static int check_owner(int folder, const char *name, const char *path, struct image_error *error)
+{
+        struct stat status;
+
+        if (fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+                return image_fail_file(error, -errno, "look at", path);
+        if (!trust_user(status.st_uid))
+                return image_fail(
+                        error, -EPERM,
+                        "an image is a program: load it as its owner, or have whoever you "
+                        "trust copy it for you",
+                        "%s/%s belongs to user %u, who is neither root nor you", path, name,
+                        status.st_uid);
+        if (status.st_mode & (S_IWGRP | S_IWOTH) || S_ISLNK(status.st_mode))
+                return image_fail(error, -EPERM, "chmod -R go-w it, if nobody has altered it",
+                                  S_ISLNK(status.st_mode) ? "%s/%s is a link"
+                                                          : "%s/%s can be altered by other users",
+                                  path, name);
+        return 0;
+}
+
+static int check_owners(int folder, const char *path, struct image_error *error)
+{
+        CLEANUP(fd_closep) int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        CLEANUP(dir_closep) DIR *dir = again < 0 ? NULL : fdopendir(again);
+        struct dirent *entry;
+        int r = 0;
+
+        if (!dir)
+                return image_fail_file(error, -errno, "read", path);
+        (void)TAKE_FD(again);
+        while (r == 0 && (entry = readdir(dir))) /* "." is one of them */
+                if (strcmp(entry->d_name, "..") != 0)
+                        r = check_owner(folder, entry->d_name, path, error);
+        return r;
+}
+
+int image_directory_open_criu(const struct image_directory *directory, struct image_error *error)
+{
+        CLEANUP(fd_closep) int folder = -1;
+        char path[PATH_MAX + sizeof(IMAGE_CRIU_FOLDER)];
+        int r = check_owners(directory->fd, directory->path, error);
+
+        if (r < 0)
+                return r;
+        snprintf(path, sizeof(path), "%s/" IMAGE_CRIU_FOLDER, directory->path);
+        folder = openat(directory->fd, IMAGE_CRIU_FOLDER,
+                        O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (folder < 0)
+                return image_fail_file(error, -errno, "open", path);
+        r = check_owners(folder, path, error);
+        return r < 0 ? r : TAKE_FD(folder);
 }

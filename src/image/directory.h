@@ -50,4 +50,11 @@ int image_directory_list_criu(const struct image_directory *directory,
 int image_directory_check_criu(const struct image_directory *directory,
                                const struct image_manifest *manifest, struct image_error *error);
 
+/*
+ * image_directory_open_criu() - the folder of CRIU's files, to make processes of them: with the rights of
+ * whoever loads them, so nobody but root and that user may have written any of it, or be able to
+ * Returns a descriptor. Errors: -EPERM.
+ */
+int image_directory_open_criu(const struct image_directory *directory, struct image_error *error);
+
 #endif

@@ -27,7 +27,8 @@
 #include "base/cleanup.h"
 #include "base/fd-table.h"
 #include "base/packet.h"
-#include "channels/plan.h"
+#include "base/privilege.h"
+#include "keeper/orphans.h"
 
 #define LISTEN_FD 3
 
@@ -40,7 +41,7 @@
 _Static_assert(FD_TABLE_LABEL_MAX == KEEPER_LABEL_MAX, "a label of the wire is one of the table");
 
 struct keeper {
-        struct fd_table table;
+        struct fd_table table, orphans;
         size_t capacity; /* of descriptors, from RLIMIT_NOFILE */
         int client;      /* or -1 */
         bool is_answering;
@@ -50,46 +51,12 @@ struct keeper {
 };
 
 /* Whom the manager held off its device goes on: nobody else would let it. */
-static void carry_out(const struct keeper *keeper, const char *name, int plan_fd)
-{
-        char label[KEEPER_LABEL_MAX];
-        struct plan plan;
-        int fd;
-
-        if (snprintf(label, sizeof(label), KEEPER_PROCESS "%s", name) >= (int)sizeof(label))
-                return;
-        fd = fd_table_find(&keeper->table, label);
-        if (fd >= 0 && plan_read(plan_fd, &plan) == 0)
-                (void)plan_undo(&plan, fd);
-}
-
-static bool has_prefix(const char *label, const char *prefix)
-{
-        return strncmp(label, prefix, strlen(prefix)) == 0;
-}
-
-/* All first, and then the labels: their order is not kept when one is dropped. */
-static void carry_out_plans(struct keeper *keeper)
-{
-        const struct fd_table *table = &keeper->table;
-
-        for (size_t i = 0; i < table->n; i++)
-                if (has_prefix(table->entries[i].label, KEEPER_PLAN))
-                        carry_out(keeper, table->entries[i].label + strlen(KEEPER_PLAN),
-                                  table->entries[i].fd);
-        for (size_t i = table->n; i-- > 0;) {
-                char label[KEEPER_LABEL_MAX];
-
-                memcpy(label, table->entries[i].label, sizeof(label));
-                if (has_prefix(label, KEEPER_PLAN) || has_prefix(label, KEEPER_PROCESS))
-                        (void)fd_table_drop(&keeper->table, label);
-        }
-}
-
 static void hang_up(struct keeper *keeper)
 {
-        if (keeper->client >= 0)
-                carry_out_plans(keeper);
+        if (keeper->client >= 0) {
+                orphans_take(&keeper->orphans, &keeper->table);
+                orphans_let_on(&keeper->orphans);
+        }
         keeper->client = fd_close(keeper->client);
         keeper->is_answering = false;
         keeper->is_listing = false;
@@ -123,14 +90,16 @@ static int put(struct keeper *keeper, const struct keeper_packet *request, int *
 {
         int r;
 
-        if (keeper->table.n + count_new(keeper, request) > keeper->capacity)
+        if (keeper->table.n + keeper->orphans.n + count_new(keeper, request) > keeper->capacity)
                 return -EMFILE;
 
         r = fd_table_reserve(&keeper->table, request->count);
         for (uint32_t i = 0; r == 0 && i < request->count; i++) {
                 r = fd_table_put(&keeper->table, request->label[i], fds[i]);
-                if (r == 0)
+                if (r == 0) {
                         fds[i] = -1; /* the table's now */
+                        (void)fd_table_drop(&keeper->orphans, request->label[i]);
+                }
         }
         return r;
 }
@@ -264,17 +233,20 @@ static int run(struct keeper *keeper)
 
         for (;;) {
                 bool owes = keeper->is_listing || keeper->is_answering;
+                bool has_orphans = keeper->orphans.n > 0;
                 struct pollfd fds[] = { { .fd = LISTEN_FD, .events = POLLIN },
                                         { .fd = keeper->client,
                                           .events = owes ? POLLOUT : POLLIN } };
-                int n = poll(fds, 2, timeout_ms);
+                int n = poll(fds, 2, has_orphans ? ORPHANS_RETRY_MS : timeout_ms);
 
                 if (n < 0 && errno != EINTR)
                         return -errno;
-                if (n == 0)
+                if (n == 0 && !has_orphans)
                         return 0; /* nobody came, and we hold nothing */
                 if (n < 0)
                         continue;
+                if (has_orphans)
+                        orphans_let_on(&keeper->orphans);
 
                 if (fds[1].revents && !owes)
                         receive(keeper);
@@ -284,7 +256,7 @@ static int run(struct keeper *keeper)
                         accept_client(keeper);
                 if (keeper->client >= 0)
                         timeout_ms = -1;
-                else if (timeout_ms == -1 && keeper->table.n == 0)
+                else if (timeout_ms == -1 && keeper->table.n == 0 && keeper->orphans.n == 0)
                         return 0;
         }
 }
@@ -322,6 +294,7 @@ int main(void)
         socklen_t size = sizeof(is_listening);
         int r;
 
+        (void)privilege_keep(PRIVILEGE_KEEPER);
         if (getsockopt(LISTEN_FD, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size) < 0 ||
             !is_listening) {
                 fprintf(stderr, "vgpu-keeper: descriptor 3 is not a listening socket: "
@@ -334,5 +307,6 @@ int main(void)
         r = run(&keeper);
         unlink_socket();
         fd_table_deinit(&keeper.table);
+        fd_table_deinit(&keeper.orphans);
         return r < 0 ? 1 : 0;
 }

@@ -104,6 +104,28 @@ static void test_clock_steps_are_seen_and_change_no_length(void **state)
         assert_int_equal(wall_at(&wall, 99000), 5); /* not yet */
 }
 
+/* Who asks for what is later than the last that he has seen misses none, whatever is done to the clock. */
+static void test_time_stamps_never_go_back(void **state)
+{
+        struct wall_stamps stamps = { 0 };
+        uint64_t at, last, hour = 3600000;
+
+        (void)state;
+        last = wall_stamp(&stamps, &(struct wall){ 1000, 9 * hour });
+        assert_int_equal(last, 9 * hour);
+        assert_int_equal(wall_stamp(&stamps, &(struct wall){ 1250, 9 * hour + 250 }), last + 250);
+        last += 250;
+        for (uint64_t passed = 250; passed <= hour; passed += 250) { /* set back by half an hour */
+                at = wall_stamp(&stamps, &(struct wall){ 1250 + passed,
+                                                         9 * hour - hour / 2 + 250 + passed });
+                assert_true(at > last);
+                last = at;
+        }
+        assert_int_equal(last, 9 * hour + hour / 2 + 250); /* it has come up with them */
+        at = wall_stamp(&stamps, &(struct wall){ 1500 + hour, 20 * hour });
+        assert_int_equal(at, 20 * hour);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -112,6 +134,7 @@ int main(void)
                 cmocka_unit_test(test_parts_sum_up_to_the_amount),
                 cmocka_unit_test(test_areas_lose_nothing_in_small_steps),
                 cmocka_unit_test(test_clock_steps_are_seen_and_change_no_length),
+                cmocka_unit_test(test_time_stamps_never_go_back),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

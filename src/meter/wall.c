@@ -17,3 +17,14 @@ uint64_t wall_at(const struct wall *wall, uint64_t steady_ms)
 
         return wall->wall_ms > ago ? wall->wall_ms - ago : 0;
 }
+
+uint64_t wall_stamp(struct wall_stamps *stamps, const struct wall *wall)
+{
+        uint64_t passed =
+                wall->steady_ms > stamps->steady_ms ? wall->steady_ms - stamps->steady_ms : 0;
+        uint64_t least = stamps->stamp_ms ? stamps->stamp_ms + passed / 2 : 0;
+
+        *stamps = (struct wall_stamps){ wall->steady_ms,
+                                        wall->wall_ms > least ? wall->wall_ms : least };
+        return stamps->stamp_ms;
+}

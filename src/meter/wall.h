@@ -29,4 +29,16 @@ int64_t wall_read(struct wall *wall, uint64_t steady_ms, uint64_t wall_ms);
 /* wall_at() - what the wall clock would have shown at @steady_ms, had it not been set since. */
 uint64_t wall_at(const struct wall *wall, uint64_t steady_ms);
 
+/*
+ * The time stamps of samples: what the wall clock shows, but they never go back, because who reads
+ * samples asks for those later than the last that he has seen. While the clock that was set back is
+ * behind them they go half as fast as time does, so that it comes up with them.
+ */
+struct wall_stamps {
+        uint64_t steady_ms, stamp_ms; /* the last; 0: none */
+};
+
+/* wall_stamp() - of a sample that is taken at the time that @wall was read. */
+uint64_t wall_stamp(struct wall_stamps *stamps, const struct wall *wall);
+
 #endif

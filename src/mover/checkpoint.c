@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "mover/driver.h"
 
 static int get_state(int pid, CUprocessState *ret_state, struct mover_done *done)
@@ -69,11 +71,10 @@ static int checkpoint(int pid, struct mover_done *done)
 /* The wire's pairs are the driver's: two UUIDs of 16 bytes. NULL with a count would kill us. */
 _Static_assert(sizeof(struct mover_pair) == sizeof(CUcheckpointGpuPair), "pairs are copied");
 
-static int restore(const struct mover_checkpoint *request, struct mover_done *done)
+static int restore_once(const struct mover_checkpoint *request, struct mover_done *done)
 {
         CUcheckpointGpuPair pairs[MOVER_PAIRS_MAX];
         CUcheckpointRestoreArgs args = { 0 };
-        uint64_t start = clock_now(CLOCK_MONOTONIC);
         int r;
 
         if (request->n_pairs > 0) {
@@ -82,8 +83,35 @@ static int restore(const struct mover_checkpoint *request, struct mover_done *do
                 args.gpuPairsCount = request->n_pairs;
         }
         r = DRIVER_CALL(done, cuCheckpointProcessRestore, request->pid, &args);
-        done->checkpoint_ns = clock_now(CLOCK_MONOTONIC) - start;
         return settle(r, request->pid, CU_PROCESS_STATE_LOCKED, done);
+}
+
+/* What the driver refuses before it does anything leaves the process as it was. */
+static bool was_refused(const struct mover_done *done)
+{
+        return done->driver_code == CUDA_ERROR_INVALID_VALUE ||
+               done->driver_code == CUDA_ERROR_ILLEGAL_STATE ||
+               done->driver_code == CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* The second time shows whether the first has lost the process: then no restore succeeds any more. */
+static int restore(const struct mover_checkpoint *request, struct mover_done *done)
+{
+        uint64_t start = clock_now(CLOCK_MONOTONIC);
+        struct mover_done again = { 0 };
+        int r = restore_once(request, done);
+
+        if (r < 0 && !was_refused(done)) {
+                if (restore_once(request, &again) == 0) {
+                        done->driver_code = 0;
+                        done->call[0] = '\0';
+                        r = 0;
+                } else {
+                        r = -EUCLEAN;
+                }
+        }
+        done->checkpoint_ns = clock_now(CLOCK_MONOTONIC) - start;
+        return r;
 }
 
 /* Back to a running process, as far as the driver lets us; what failed first is what is told. */
@@ -100,7 +128,36 @@ static void undo(const struct mover_checkpoint *request)
                 (void)unlock(request->pid, &ignored);
 }
 
-static int suspend_from(const struct mover_checkpoint *request, CUprocessState state,
+/* 0: not known, for want of a context. */
+static uint64_t free_bytes(struct device *device)
+{
+        struct mover_done ignored = { 0 };
+        size_t bytes = 0, total;
+
+        if (!device_has_context(device) || device_enter(device, &ignored) < 0 ||
+            DRIVER_CALL(&ignored, cuMemGetInfo_v2, &bytes, &total) < 0)
+                return 0;
+        return bytes;
+}
+
+/* The way back is kept free: the process has just had all of it. */
+static int checkpoint_and_hold(struct device *device, struct holds *holds,
+                               const struct mover_checkpoint *request, struct mover_done *done)
+{
+        uint64_t before = free_bytes(device), after;
+        struct mover_done ignored = { 0 };
+        int r = checkpoint(request->pid, done);
+
+        if (r < 0)
+                return r;
+        after = free_bytes(device);
+        done->bytes = before > 0 && after > before ? after - before : 0;
+        done->is_held = hold_take(holds, device, request->pid, request->bytes, &ignored) == 0;
+        return 0;
+}
+
+static int suspend_from(struct device *device, struct holds *holds,
+                        const struct mover_checkpoint *request, CUprocessState state,
                         struct mover_done *done)
 {
         int r = 0;
@@ -112,21 +169,41 @@ static int suspend_from(const struct mover_checkpoint *request, CUprocessState s
                 r = driver_fault_point(done, "mover.locked");
         }
         if (r == 0 && state != CU_PROCESS_STATE_CHECKPOINTED)
-                r = checkpoint(request->pid, done);
+                r = checkpoint_and_hold(device, holds, request, done);
         if (r == 0)
                 r = driver_fault_point(done, "mover.checkpointed");
-        if (r < 0)
+        if (r < 0) {
+                hold_drop(holds, request->pid);
                 undo(request);
+        }
         return r;
 }
 
-static int resume_from(const struct mover_checkpoint *request, CUprocessState state,
+/* Whatever is to be done about its room is done before: from here on there is no way back. */
+static int restore_with_room(struct device *device, struct holds *holds,
+                             const struct mover_checkpoint *request, struct mover_done *done)
+{
+        int r = hold_take(holds, device, request->pid, request->bytes, done);
+
+        if (r == 0)
+                r = driver_fault_point(done, "mover.held");
+        if (r < 0)
+                return r == -ENOMEM ? -ENOSPC : r;
+        hold_drop(holds, request->pid);
+        (void)fault_point("mover.restoring"); /* to kill or to wait: there is no way back */
+        return restore(request, done);
+}
+
+static int resume_from(struct device *device, struct holds *holds,
+                       const struct mover_checkpoint *request, CUprocessState state,
                        struct mover_done *done)
 {
         int r = 0;
 
         if (state == CU_PROCESS_STATE_CHECKPOINTED)
-                r = restore(request, done);
+                r = restore_with_room(device, holds, request, done);
+        else
+                hold_drop(holds, request->pid);
         if (r == 0)
                 r = driver_fault_point(done, "mover.restored");
         if (r == 0 && state != CU_PROCESS_STATE_RUNNING)
@@ -136,8 +213,8 @@ static int resume_from(const struct mover_checkpoint *request, CUprocessState st
         return r;
 }
 
-static int act(const struct mover_checkpoint *request, CUprocessState state,
-               struct mover_done *done)
+static int act(struct device *device, struct holds *holds, const struct mover_checkpoint *request,
+               CUprocessState state, struct mover_done *done)
 {
         if (state == CU_PROCESS_STATE_FAILED && request->action != MOVER_CHECKPOINT_STATE)
                 return -EUCLEAN;
@@ -146,21 +223,23 @@ static int act(const struct mover_checkpoint *request, CUprocessState state,
         case MOVER_CHECKPOINT_STATE:
                 return 0;
         case MOVER_CHECKPOINT_SUSPEND:
-                return suspend_from(request, state, done);
+                return suspend_from(device, holds, request, state, done);
         case MOVER_CHECKPOINT_RESUME:
-                return resume_from(request, state, done);
+                return resume_from(device, holds, request, state, done);
         default:
                 return -EINVAL;
         }
 }
 
-int checkpoint_run(const struct mover_checkpoint *request, struct mover_done *done)
+int checkpoint_run(struct device *device, struct holds *holds,
+                   const struct mover_checkpoint *request, struct mover_done *done)
 {
         struct mover_done ignored = { 0 };
         CUprocessState state;
         int r;
 
         done->process_state = -1;
+        done->is_untouched = 1;
         if (request->pid <= 0 || request->n_pairs > MOVER_PAIRS_MAX ||
             (request->n_pairs > 0 && request->action != MOVER_CHECKPOINT_RESUME))
                 return -EINVAL;
@@ -168,10 +247,14 @@ int checkpoint_run(const struct mover_checkpoint *request, struct mover_done *do
                 return -ENOSYS;
 
         r = get_state(request->pid, &state, done);
-        if (r == 0)
-                r = act(request, state, done);
+        if (r == 0) {
+                done->is_untouched = 0;
+                r = act(device, holds, request, state, done);
+        }
         if (get_state(request->pid, &state, &ignored) == 0)
                 done->process_state = (int32_t)state;
+        if (r == -EUCLEAN)
+                done->process_state = CU_PROCESS_STATE_FAILED;
         if (r < 0 && kill(request->pid, 0) < 0 && errno == ESRCH)
                 r = -ESRCH;
         return r;

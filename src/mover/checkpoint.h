@@ -11,16 +11,21 @@
  * is checkpointed is done. So a manager that lost its mover just asks again.
  *
  * A suspend that fails leaves the process running, where the driver lets us; a
- * resume that fails leaves it as far as it came. @done says the state.
+ * resume that fails leaves it as far as it came. @done says the state: FAILED, when
+ * the driver was asked twice to restore it, for then it never will.
  */
 
+#include "mover/device.h"
+#include "mover/hold.h"
 #include "wire/mover.h"
 
 /*
  * checkpoint_run() - do @request and fill @done: state, times, and the failed call
  * Errors: -ETIMEDOUT (the lock; the process runs), -ESRCH (no such process), -EINVAL, -ENOSYS (the
- * driver is older than 570), -EUCLEAN (the driver says that the process failed), -EIO, -ENOMEM.
+ * driver is older than 570), -EUCLEAN (the driver says that the process failed), -ENOSPC (the device
+ * has no room for the restore, which was not begun), -EIO, -ENOMEM.
  */
-int checkpoint_run(const struct mover_checkpoint *request, struct mover_done *done);
+int checkpoint_run(struct device *device, struct holds *holds,
+                   const struct mover_checkpoint *request, struct mover_done *done);
 
 #endif

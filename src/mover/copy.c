@@ -82,6 +82,10 @@ static int queue_copy(struct copy *copy, enum copy_direction direction,
                 return DRIVER_CALL(done, cuMemcpyHtoDAsync_v2, part->device + offset,
                                    part->host + offset, length, copy->stream);
         case COPY_BETWEEN_DEVICES:
+                if (copy->control->from_context)
+                        return DRIVER_CALL(done, cuMemcpyPeerAsync, part->device + offset,
+                                           copy->control->to_context, part->from + offset,
+                                           copy->control->from_context, length, copy->stream);
                 return DRIVER_CALL(done, cuMemcpyDtoDAsync_v2, part->device + offset,
                                    part->from + offset, length, copy->stream);
         }

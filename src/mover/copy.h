@@ -29,6 +29,8 @@ struct copy_control {
         int (*progress)(uint64_t bytes_done, void *userdata); /* a failure ends the copy with it */
         void *userdata;
         const atomic_bool *stop; /* once true, nothing more is queued */
+        /* BETWEEN_DEVICES that cannot use each other's memory: whose it is. NULL: they can. */
+        CUcontext to_context, from_context;
 };
 
 /*

@@ -25,6 +25,7 @@
         X(cuDeviceGetUuid)                \
         X(cuDeviceGetPCIBusId)            \
         X(cuDeviceTotalMem_v2)            \
+        X(cuDeviceCanAccessPeer)          \
         X(cuDevicePrimaryCtxRetain)       \
         X(cuDevicePrimaryCtxRelease_v2)   \
         X(cuCtxSetCurrent)                \
@@ -42,6 +43,7 @@
         X(cuMemcpyDtoHAsync_v2)           \
         X(cuMemcpyHtoDAsync_v2)           \
         X(cuMemcpyDtoDAsync_v2)           \
+        X(cuMemcpyPeerAsync)              \
         X(cuStreamCreate)                 \
         X(cuStreamDestroy_v2)             \
         X(cuStreamSynchronize)            \

@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/packet.h"
+#include "mover/driver.h"
 
 DEFINE_CLEANUP(struct job *, job_unref);
 
@@ -195,6 +196,9 @@ void job_release(struct job *job)
         mapping_deinit(&job->staging);
         mapping_deinit(&job->target_mapping);
         mapping_deinit(&job->source_mapping);
+        if (job->source_context)
+                driver.cuDevicePrimaryCtxRelease_v2(job->source_device);
+        job->source_context = NULL;
         while (job->n_held > 0)
                 slab_release(job->slabs, job->segments[--job->n_held].slab);
         free(TAKE(job->pieces));

@@ -72,6 +72,8 @@ struct job {
         size_t n_pieces;
         uint64_t n_bytes; /* of all pieces */
         struct mapping source_mapping, staging, target_mapping;
+        CUcontext source_context; /* of a device that ours has no access to; NULL: it has */
+        CUdevice source_device;
         uint64_t n_staged;            /* bytes from the first piece on that are in @staging */
         int stage_error;              /* a failure that is not just want of memory */
         struct mover_done stage_done; /* its driver call */

@@ -15,14 +15,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "abi/cuda-fault.h"
 #include "base/cleanup.h"
 #include "base/descriptors.h"
 #include "base/fault.h"
 #include "base/packet.h"
+#include "base/privilege.h"
 #include "mover/answer.h"
 #include "mover/checkpoint.h"
 #include "mover/device.h"
 #include "mover/driver.h"
+#include "mover/hold.h"
 #include "mover/job.h"
 #include "mover/lane.h"
 #include "mover/probe.h"
@@ -44,6 +47,7 @@ struct mover {
         const char *uuid;
         struct device device;
         struct slabs slabs;
+        struct holds holds;
         struct lane lanes[N_LANES];
         struct job *jobs;   /* main thread */
         atomic_uint n_jobs; /* that hold, or may hold, memory */
@@ -57,6 +61,7 @@ union packet {
         struct mover_segments segments;
         struct mover_stage stage;
         struct mover_checkpoint checkpoint;
+        struct mover_hold hold;
         struct mover_context context;
         char space[PACKET_SIZE_MAX];
 };
@@ -158,7 +163,20 @@ static int run_job_end(struct request *request, struct mover_done *done)
 
 static int run_checkpoint(struct request *request, struct mover_done *done)
 {
-        return checkpoint_run(&request->packet.checkpoint, done);
+        struct mover *mover = request->mover;
+
+        return checkpoint_run(&mover->device, &mover->holds, &request->packet.checkpoint, done);
+}
+
+static int run_hold(struct request *request, struct mover_done *done)
+{
+        const struct mover_hold *hold = &request->packet.hold;
+        struct mover *mover = request->mover;
+
+        if (hold->bytes > 0)
+                return hold_take(&mover->holds, &mover->device, hold->pid, hold->bytes, done);
+        hold_drop(&mover->holds, hold->pid);
+        return 0;
 }
 
 /* What is registered or mapped would go with the context, behind the manager's back. */
@@ -168,7 +186,7 @@ static int run_context(struct request *request, struct mover_done *done)
 
         if (request->packet.context.wanted)
                 return device_enter(&mover->device, done);
-        if (!slabs_are_empty(&mover->slabs) || mover->n_jobs > 0)
+        if (!slabs_are_empty(&mover->slabs) || !holds_are_empty(&mover->holds) || mover->n_jobs > 0)
                 return -EBUSY;
         return device_drop(&mover->device, done);
 }
@@ -296,6 +314,7 @@ static const struct operation {
                             .run = run_job, .lane = LANE_COPY },
         [MOVER_JOB_END] = { "job-end", sizeof(struct mover_header), .begin = end_job,
                             .run = run_job_end },
+        [MOVER_HOLD] = { "hold", sizeof(struct mover_hold), .run = run_hold },
         [MOVER_CHECKPOINT] = { "checkpoint", sizeof(struct mover_checkpoint), .run = run_checkpoint,
                                .lane = LANE_CHECKPOINT },
 };
@@ -310,6 +329,19 @@ static void log_failure(const struct mover *mover, const struct mover_header *re
                 done->call[0] ? done->call : "-", done->driver_code, strerrordesc_np(-error));
 }
 
+/*
+ * With a broken context nothing works on the device any more, for nobody: the manager tries again with
+ * another mover, as after any death. What a checkpoint answers is of the process that it is of.
+ */
+static void end_if_broken(const struct mover_header *request, const struct mover_done *done)
+{
+        if (request->message == MOVER_CHECKPOINT ||
+            !cuda_breaks_context((CUresult)done->driver_code))
+                return;
+        fprintf(stderr, "mover: event=broken code=%d\n", done->driver_code);
+        _exit(EXIT_FAILURE);
+}
+
 static void run_request(struct task *task)
 {
         CLEANUP(request_freep) struct request *request = (struct request *)task;
@@ -317,8 +349,10 @@ static void run_request(struct task *task)
         int r;
 
         r = request->run(request, &done);
-        if (r < 0 && r != -ECANCELED) /* somebody wanted that */
+        if (r < 0 && r != -ECANCELED) { /* somebody wanted that */
                 log_failure(request->mover, &request->packet.header, &done, r);
+                end_if_broken(&request->packet.header, &done);
+        }
         if (r < 0 || !operations[request->packet.header.message].is_silent)
                 answer_done(&request->packet.header, &done, r);
 }
@@ -393,6 +427,7 @@ static int mover_init(struct mover *mover, const char *uuid)
 
         mover->uuid = uuid;
         pthread_mutex_init(&mover->slabs.lock, NULL);
+        pthread_mutex_init(&mover->holds.lock, NULL);
         for (size_t i = 0; i < N_LANES; i++)
                 lane_init(&mover->lanes[i], n_lane_threads[i]);
 
@@ -419,6 +454,7 @@ int main(int argc, char **argv)
         if (argc != 2)
                 return usage();
 
+        (void)privilege_keep(PRIVILEGE_MOVER);
         descriptors_make_room();
         r = driver_load();
         if (strcmp(argv[1], "--probe") == 0) {

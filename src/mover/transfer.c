@@ -80,20 +80,45 @@ static int find_segments(struct transfer *transfer)
         return r;
 }
 
-/* Access for both devices: that is what makes the driver copy directly; peer contexts need not be. */
+/* Else the driver copies by way of the host, between contexts: there must be one on each device. */
+static int find_access(struct transfer *transfer, CUdevice source, bool *ret_has_access)
+{
+        struct job *job = transfer->job;
+        int can = 1, r = 0;
+
+        if (source != transfer->device->id)
+                r = DRIVER_CALL(transfer->done, cuDeviceCanAccessPeer, &can, transfer->device->id,
+                                source);
+        if (r == 0 && !can && !job->source_context)
+                r = DRIVER_CALL(transfer->done, cuDevicePrimaryCtxRetain, &job->source_context,
+                                source);
+        job->source_device = source;
+        *ret_has_access = can;
+        return r;
+}
+
+/*
+ * Access for both devices, where there is any: that is what makes the driver copy directly; peer
+ * contexts need not be.
+ */
 static int import_source(struct transfer *transfer)
 {
         struct job *job = transfer->job;
-        CUdevice ids[2] = { transfer->device->id };
+        CUdevice source, ids[2];
+        bool has_access = false;
         int r;
 
-        r = device_find(&ids[1], job->source_uuid, transfer->done);
+        r = device_find(&source, job->source_uuid, transfer->done);
+        if (r == 0)
+                r = find_access(transfer, source, &has_access);
         if (r == 0)
                 r = mapping_import(&job->source_mapping, job->source.sizes, job->source.fds,
                                    job->source.n, transfer->done);
+        ids[0] = source;
+        ids[1] = transfer->device->id;
         if (r == 0)
                 r = mapping_map(&job->source_mapping, job->source.sizes, ids,
-                                ids[0] == ids[1] ? 1 : 2, transfer->done);
+                                has_access && ids[0] != ids[1] ? 2 : 1, transfer->done);
         return r;
 }
 
@@ -269,7 +294,9 @@ static int copy(struct transfer *transfer, const atomic_bool *stop, uint64_t *re
                                                           [MOVER_PEER] = COPY_BETWEEN_DEVICES };
         const struct copy_control control = { .progress = on_progress,
                                               .userdata = transfer,
-                                              .stop = stop };
+                                              .stop = stop,
+                                              .to_context = transfer->device->context,
+                                              .from_context = transfer->job->source_context };
 
         return copy_run(directions[transfer->job->kind], transfer->parts, transfer->n_parts,
                         &control, ret_copied, transfer->done);

@@ -12,7 +12,7 @@ int library_load(const char *path)
         void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 
         if (!handle) {
-                fprintf(stderr, "sampler: %s\n", dlerror()); /* NOLINT(concurrency-mt-unsafe) */
+                fprintf(stderr, "sampler: %s\n", dlerror());
                 return -ENOENT;
         }
         *(void **)&library.init = dlsym(handle, "nvmlInit_v2");

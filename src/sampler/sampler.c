@@ -16,6 +16,7 @@
 
 #include "abi/nvml.h"
 #include "base/cleanup.h"
+#include "base/privilege.h"
 #include "sampler/library.h"
 #include "sampler/present.h"
 #include "sampler/tell.h"
@@ -192,7 +193,7 @@ static struct device *find_devices(char **uuids, uint16_t n)
 
                 devices[i].seen_us = now_us() - BEFORE_US;
                 if (r != NVML_SUCCESS && tell_error(&devices[i], i, r) < 0)
-                        exit(0); /* NOLINT(concurrency-mt-unsafe): there is one thread */
+                        exit(0);
         }
         return devices;
 }
@@ -209,6 +210,7 @@ int main(int argc, char **argv)
         uint16_t n = (uint16_t)(argc - 2);
         CLEANUP(freep) struct device *devices = NULL;
 
+        (void)privilege_keep(PRIVILEGE_SAMPLER);
         if (argc < 3) {
                 fprintf(stderr, "vgpu-sampler is started by vgpud\n");
                 return 2;

@@ -27,6 +27,10 @@
  * come about: the gate keeps those descriptors, answers the next EXPORT with them, and the next
  * RELEASE lets them go. Where MAP fails, CREATE and a copy take its place.
  *
+ * RELEASE and CREATE say for which addresses; ALLOCATIONS come in the order of addresses. While any
+ * allocation is without memory the state is RELEASED. RELEASE passes over those that have none, CREATE
+ * over those that have some. So memory can come back piece by piece where there is no room for it twice.
+ *
  * A step may be refused: the answer carries a result and the name of the failed driver call, and
  * the gate is then in the state of before the step. CLOSE refused leaves the gate open.
  *
@@ -42,7 +46,7 @@
 #include <stdint.h>
 
 /* Both sides compare: another number is refused with a message that says who must be upgraded. */
-#define GATE_WIRE_VERSION 2u
+#define GATE_WIRE_VERSION 4u
 #define GATE_WIRE_MAGIC   0x45544147u /* "GATE" */
 
 enum gate_message {
@@ -70,7 +74,7 @@ enum gate_message {
 enum gate_state {
         GATE_STATE_OPEN = 0,
         GATE_STATE_CLOSED,   /* drained; memory is mapped: still, or again by CREATE or MAP */
-        GATE_STATE_RELEASED, /* its movable memory is not mapped any more */
+        GATE_STATE_RELEASED, /* its movable memory, or some of it, is not mapped any more */
         GATE_STATE_CREATED,  /* in JOIN: CLOSED, by CREATE: the memory may not be filled yet */
 };
 
@@ -110,15 +114,33 @@ struct gate_refused {
         char text[GATE_TEXT_MAX]; /* one line for the person who started the guest */
 };
 
+/*
+ * What an answer says of the process besides. One whose driver has ended or whose context is broken can
+ * take no part any more; it shall not hold the others of its vGPU, and is not held itself: a thread
+ * that waits at the gate would wait for ever. The manager forgets the guest with all that it holds of it.
+ */
+enum gate_fate {
+        GATE_FATE_STAYS = 0,
+        GATE_FATE_ENDS, /* the driver has ended: so has the process, soon. It is open, and hangs up for good */
+        /*
+         * The context is broken: the driver answers every call with the same error. In CLOSED: why it is
+         * open again. Else it was between RELEASE and OPEN, is open now without its memory, hangs up and
+         * joins anew.
+         */
+        GATE_FATE_BROKEN,
+};
+
 struct gate_close {
         struct gate_header header;
         uint32_t timeout_ms; /* for everything: captures end, calls drain, work finishes */
         uint32_t reserved;
 };
 
-/* What keeps the driver from checkpointing the process; --keep-context does not mind. */
-#define GATE_HOLDS_MANAGED  1u /* cuMemAllocManaged: the checkpoint answers 801 */
-#define GATE_HOLDS_IMPORTED 2u /* memory of another process: the restore would lose the guest */
+/* What keeps a process where it is; --keep-context does not mind. */
+#define GATE_HOLDS_MANAGED    1u /* cuMemAllocManaged: the checkpoint answers 801 */
+#define GATE_HOLDS_IMPORTED   2u /* memory of another process: the restore would lose the guest */
+#define GATE_HOLDS_REGISTERED 4u /* a dma-buf of its memory: a network card would use the old one */
+#define GATE_HOLDS_KINDS      3
 
 /*
  * Shall the gate say in the instance page whether the process has work for the device (REPORT), and
@@ -144,7 +166,9 @@ struct gate_closed {
         uint64_t movable_bytes; /* what EXPORT will hand over */
         uint32_t n_allocations;
         uint32_t holds; /* GATE_HOLDS_* */
-        char call[64];  /* the driver call that failed or that a thread sits in */
+        uint32_t fate;  /* enum gate_fate */
+        uint32_t reserved;
+        char call[64]; /* the driver call that failed or that a thread sits in */
 };
 
 /* Up to this many allocations, each with one descriptor, in one ALLOCATIONS or MAP message. */
@@ -153,20 +177,30 @@ struct gate_closed {
 struct gate_allocations { /* ALLOCATIONS and MAP */
         struct gate_header header;
         uint32_t count;
-        uint32_t last; /* MAP: 1 in the last batch, the gate answers MAPPED */
+        uint32_t last; /* MAP: 1 in the last batch: only that is answered, also after a failure */
         struct gate_allocation allocation[GATE_BATCH_MAX];
 };
+
+/* The allocations whose addresses are from @from on and below @to. */
+struct gate_range {
+        uint64_t from, to;
+};
+
+#define GATE_RANGE_ALL ((struct gate_range){ 0, UINT64_MAX })
 
 struct gate_result { /* EXPORTED, RELEASED, CREATED, MAPPED, OPENED */
         struct gate_header header;
         int32_t error;       /* 0, or a positive errno */
         int32_t driver_code; /* CUresult of the failed call, or 0 */
         uint64_t bytes;      /* EXPORTED, CREATED: of all batches */
+        uint32_t fate;       /* enum gate_fate */
+        uint32_t state;      /* enum gate_state, after the step */
         char call[64];
 };
 
 struct gate_command { /* EXPORT, RELEASE, CREATE, OPEN */
         struct gate_header header;
+        struct gate_range range; /* RELEASE, CREATE */
 };
 
 #endif

@@ -21,7 +21,9 @@
  * Labels are the manager's: it finds in them what a descriptor is. But two kinds the keeper knows, and
  * acts on when its connection to the manager ends, whatever ended it: what is under KEEPER_PLAN is a
  * plan to let a process on its device again (channels/plan.h), by means of the descriptor under
- * KEEPER_PROCESS with the same rest of the label. It carries the plan out and drops both.
+ * KEEPER_PROCESS with the same rest of the label. It carries the plan out and drops both. Where that
+ * fails it tries again, ten times a second, until the process is on its device, or has ended, or a
+ * manager puts the same label again; what it tries again is not listed.
  */
 
 #include <stdbool.h>

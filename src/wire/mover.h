@@ -23,13 +23,20 @@
  *                                                      guest's new memory to copy to, in order
  *   JOB_RUN     job                       -> PROGRESS*, DONE
  *   JOB_END     job                       -> DONE      drop the mover's hold on the memory
- *   CHECKPOINT  pid, action               -> DONE
+ *   HOLD        pid, bytes                -> DONE      have that much memory of the device in hand, so
+ *                                                      that nobody takes what the restore of the
+ *                                                      process will need; 0: let go of it
+ *   CHECKPOINT  pid, action, bytes        -> DONE
  *   CONTEXT     wanted                    -> DONE      create or drop the device context
  *
  * Staging is what hides a resume behind the driver's restore: the guest can create its memory only
  * when its context is back (0.2 to 0.3 s), so until then the mover fills memory of its own on the
  * same device at the speed of the bus. When the guest's memory arrives, what is staged is copied
  * within the device (about 2 TB/s) and the rest goes straight from the source.
+ *
+ * A restore that runs out of memory loses the process for ever (measured on driver 580), so it is not
+ * begun before the mover has @bytes of memory in hand, which it frees right before the call; and a
+ * checkpoint leaves the mover with as much of what it has freed, for the way back.
  *
  * A job that fails says so once, in the DONE of JOB_RUN; what it staged is gone, what it was given
  * to read is untouched. JOB_END is needed in any case, and ends a job in any state.
@@ -38,7 +45,7 @@
 #include <stdint.h>
 
 #define MOVER_WIRE_MAGIC   0x45564f4du /* "MOVE" */
-#define MOVER_WIRE_VERSION 1u
+#define MOVER_WIRE_VERSION 2u
 #define MOVER_SOCKET       3
 
 enum mover_message {
@@ -55,6 +62,7 @@ enum mover_message {
         MOVER_CONTEXT,
         MOVER_JOB_SOURCE,
         MOVER_JOB_STAGE,
+        MOVER_HOLD,
 
         MOVER_INFO_IS = 64,
         MOVER_PROGRESS,
@@ -129,6 +137,13 @@ struct mover_stage {
         uint64_t limit; /* bytes of device memory that staging may take */
 };
 
+struct mover_hold {
+        struct mover_header header;
+        int32_t pid; /* whose */
+        uint32_t reserved;
+        uint64_t bytes; /* in all; 0: none any more */
+};
+
 enum mover_checkpoint_action {
         MOVER_CHECKPOINT_STATE = 1, /* only read it */
         MOVER_CHECKPOINT_SUSPEND,   /* lock, checkpoint; a failed checkpoint is unlocked again */
@@ -149,6 +164,8 @@ struct mover_checkpoint {
         uint32_t timeout_ms; /* of the lock; at least 1 */
         uint32_t n_pairs;    /* RESUME: 0 restores to the same devices */
         struct mover_pair pair[MOVER_PAIRS_MAX];
+        uint64_t
+                bytes; /* RESUME: what the restore takes; SUSPEND: to hold afterwards, if possible */
 };
 
 struct mover_context {
@@ -168,12 +185,13 @@ struct mover_done {
         int32_t error;         /* 0 or a negative errno; -ETIMEDOUT: the lock timed out */
         int32_t driver_code;   /* CUresult of the failed call, or 0 */
         char call[64];         /* the driver call that failed */
-        int32_t process_state; /* CHECKPOINT: CUprocessState afterwards, -1 unknown */
-        uint32_t reserved;
-        uint64_t bytes;         /* JOB_RUN */
-        uint64_t prepare_ns;    /* JOB_RUN: import or create, and map */
-        uint64_t copy_ns;       /* JOB_RUN: from the first to the last byte */
-        uint64_t lock_ns;       /* CHECKPOINT: lock, or unlock */
+        int32_t process_state; /* CHECKPOINT: CUprocessState afterwards, -1 unknown; FAILED: lost */
+        uint16_t is_untouched; /* CHECKPOINT: 1: nothing was asked of the process */
+        uint16_t is_held;      /* SUSPEND: 1: the bytes that were to be held */
+        uint64_t bytes;        /* JOB_RUN; SUSPEND: what became free meanwhile, 0: not known */
+        uint64_t prepare_ns;   /* JOB_RUN: import or create, and map */
+        uint64_t copy_ns;      /* JOB_RUN: from the first to the last byte */
+        uint64_t lock_ns;      /* CHECKPOINT: lock, or unlock */
         uint64_t checkpoint_ns; /* CHECKPOINT: checkpoint, or restore */
 };
 

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MOVER_HOLD_H
+#define MOVER_HOLD_H
+
+/*
+ * What is held: memory of the mover's device that nobody uses, kept for the
+ * restores of processes so that nobody else takes it. It is let go of right
+ * before the driver's call. Needs no current context.
+ */
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mover/device.h"
+#include "wire/mover.h"
+
+struct hold;
+
+struct holds {
+        pthread_mutex_t lock;
+        struct hold *first;
+};
+
+/*
+ * hold_take() - have @bytes in all in hand for @pid; what there is already stays. Errors: -ENOMEM (the
+ * device has no room; what was held before is held still), -EIO.
+ */
+int hold_take(struct holds *holds, const struct device *device, int pid, uint64_t bytes,
+              struct mover_done *done);
+
+/* hold_drop() - let go of all that is held for @pid. */
+void hold_drop(struct holds *holds, int pid);
+
+bool holds_are_empty(struct holds *holds);
+
+#endif
