@@ -16,8 +16,11 @@ int arrival_check_promise(const struct operation *operation, struct failure *fai
  */
 int arrival_check_kind(const struct operation *operation, struct failure *failure);
 
-/* arrival_check() - has it the free memory? That is asked of the driver. */
+/* arrival_check() - is promised the memory that it needs, or waits for it, or is refused. */
 void arrival_check(struct operation *operation);
+
+/* arrival_check_again() - more of it, if contexts turned out to be larger than was known. */
+void arrival_check_again(struct operation *operation);
 
 void arrival_create(struct operation *operation);
 void arrival_undo_create(struct operation *operation);

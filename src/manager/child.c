@@ -126,7 +126,8 @@ static int on_ended(sd_event_source *source, int fd, uint32_t events, void *user
         waitid(P_PIDFD, (id_t)fd, &info, WEXITED);
         if (child->ended)
                 child->ended(child->userdata);
-        sd_event_source_disable_unref(source); /* the loop's reference: this frees the child */
+        sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        sd_event_source_set_floating(source, false); /* this frees the child */
         return 0;
 }
 
@@ -151,6 +152,8 @@ int child_watch(struct child **ret_child, sd_event *event, pid_t pid, child_ende
                 return r;
         }
         sd_event_source_set_destroy_callback(source, child_free);
+        sd_event_source_set_floating(source, true); /* of the loop: it ends with one of the two */
+        sd_event_source_unref(source);
         *ret_child = TAKE(child);
         return 0;
 }

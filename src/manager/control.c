@@ -9,15 +9,17 @@
 
 #include "base/cleanup.h"
 #include "base/packet.h"
+#include "manager/foreign.h"
 #include "manager/image.h"
 #include "manager/listener.h"
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/methods.h"
-#include "manager/policy.h"
 
-#define CLIENTS_MAX      512
-#define CLIENTS_USER_MAX 64 /* of one user, other than our own */
+static const struct account_cost client_cost = {
+        { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 1 },
+};
+static const struct account_cost call_cost = { { [ACCOUNT_REQUESTS] = 1 } };
 
 /* With so much unread, a client gets no more progress; and with so much, no more answers. */
 #define PROGRESS_UNREAD_MAX 4096
@@ -27,7 +29,6 @@ struct control {
         struct manager *manager;
         struct listener listener;
         struct list clients;
-        size_t n_clients;
 };
 
 struct control_client {
@@ -35,6 +36,7 @@ struct control_client {
         struct control *control;
         int fd;
         struct ucred peer;
+        struct account_charge charge;
         sd_event_source *source;
         struct control_buffer in;
         char *out;
@@ -51,11 +53,10 @@ static struct control_client *client_free(struct control_client *client)
         if (client->pending)
                 client->pending->client = NULL;
         list_remove(&client->link);
-        client->control->n_clients--;
-        listener_set_enabled(&client->control->listener, true);
+        account_end(&client->charge);
         sd_event_source_disable_unref(client->source);
         control_buffer_deinit(&client->in);
-        fd_close(client->fd);
+        foreign_hang_up(client->fd, client->peer.uid);
         free(client->out);
         free(client);
         return NULL;
@@ -67,6 +68,30 @@ static bool is_behind(const struct control_client *client)
         return client->out_size - client->out_sent > ANSWERS_UNREAD_MAX;
 }
 
+/* Of what it sent and of what it has not read, before @more is kept. */
+static int charge_bytes(struct control_client *client, size_t more)
+{
+        const struct account_cost cost = { { [ACCOUNT_BYTES] = more } };
+        struct failure failure = { 0 };
+        int r = account_take(client->control->manager->accounts, &client->charge, client->peer.uid,
+                             &cost, &failure);
+
+        if (r < 0)
+                log_event(LOG_LEVEL_NOTICE, "cut off a client for which too much is kept",
+                          "pid=%d uid=%u bytes=%zu", (int)client->peer.pid, client->peer.uid,
+                          client->in.size + client->out_size);
+        return r;
+}
+
+static void settle_bytes(struct control_client *client)
+{
+        uint64_t kept = client->in.size + client->out_size;
+        uint64_t charged = client->charge.cost.of[ACCOUNT_BYTES];
+
+        if (charged > kept)
+                account_give(&client->charge, ACCOUNT_BYTES, charged - kept);
+}
+
 /* Reading stops while a call is under way, but a hang-up is still told. */
 static void update_events(struct control_client *client)
 {
@@ -74,6 +99,7 @@ static void update_events(struct control_client *client)
 
         if (!client->pending && !client->is_ended && !is_behind(client))
                 events |= EPOLLIN;
+        settle_bytes(client);
         if (client->is_due || client->out_sent < client->out_size)
                 events |= EPOLLOUT;
         sd_event_source_set_io_events(client->source, events);
@@ -100,7 +126,8 @@ static int flush(struct control_client *client)
 static int append_out(struct control_client *client, const char *text)
 {
         size_t size = strlen(text) + 1; /* the NUL ends the message */
-        char *out = realloc(client->out, client->out_size + size);
+        char *out = charge_bytes(client, size) == 0 ? realloc(client->out, client->out_size + size)
+                                                    : NULL;
 
         if (!out)
                 return -ENOMEM;
@@ -168,6 +195,7 @@ static void pending_free(struct control_pending *pending)
 {
         if (pending->client)
                 pending->client->pending = NULL;
+        account_end(&pending->charge);
         control_call_deinit(&pending->call);
         free(pending);
 }
@@ -232,6 +260,7 @@ void control_progress(struct control_pending *pending, json_t *parameters)
 static int start_call(struct control_client *client, const char *text, size_t size)
 {
         struct control_pending *pending = calloc(1, sizeof(*pending));
+        struct failure failure = { 0 };
         int r;
 
         if (!pending)
@@ -246,22 +275,34 @@ static int start_call(struct control_client *client, const char *text, size_t si
         pending->uid = client->peer.uid;
         pending->pid = client->peer.pid;
         client->pending = pending;
-        methods_call(pending);
+        r = account_take(client->control->manager->accounts, &pending->charge, pending->uid,
+                         &call_cost, &failure);
+        if (r < 0)
+                control_fail(pending, &failure);
+        else
+                methods_call(pending);
         return 0;
 }
 
 static int read_some(struct control_client *client)
 {
         char bytes[65536];
-        ssize_t n = recv(client->fd, bytes, sizeof(bytes), MSG_DONTWAIT);
+        int fds[PACKET_FDS_ANY];
+        size_t size, n_fds;
+        int r = packet_receive_any(client->fd, bytes, sizeof(bytes), &size, fds, &n_fds);
 
-        if (n < 0)
-                return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-        if (n == 0) {
+        if (n_fds > 0) { /* no call has any */
+                foreign_close(fds, n_fds, client->peer.uid);
+                return -EINVAL;
+        }
+        if (r < 0)
+                return r == -EAGAIN ? 0 : r;
+        if (size == 0) {
                 client->is_ended = true;
                 return 0;
         }
-        return control_buffer_append(&client->in, bytes, (size_t)n);
+        r = charge_bytes(client, size);
+        return r < 0 ? r : control_buffer_append(&client->in, bytes, size);
 }
 
 /* One call at a time and then back to the loop, so that clients take turns. */
@@ -304,33 +345,38 @@ static int on_client(sd_event_source *source, int fd, uint32_t events, void *use
         return 0;
 }
 
-static bool is_welcome(const struct control *control, uid_t uid)
+/* Before it has said anything: the answer to its first call, if there is one. Takes @fd. */
+static void turn_away(int fd, const struct ucred *peer, const struct failure *failure)
 {
-        const struct control_client *client;
-        size_t n = 0;
+        CLEANUP_JSON json_t *message = control_error_json(failure);
+        CLEANUP(freep) char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
 
-        if (policy_is_operator(uid))
-                return true;
-        list_for_each(client, &control->clients, link)
-                n += client->peer.uid == uid;
-        return n < CLIENTS_USER_MAX;
+        if (text)
+                (void)send(fd, text, strlen(text) + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
+        log_event(LOG_LEVEL_INFO, "turned a client away", "pid=%d uid=%u", (int)peer->pid,
+                  peer->uid);
+        foreign_hang_up(fd, peer->uid);
 }
 
 static int on_connection(int fd, const struct ucred *peer, void *userdata)
 {
         struct control *control = userdata;
-        struct control_client *client;
-        int r;
+        struct control_client *client = calloc(1, sizeof(*client));
+        struct failure failure = { 0 };
+        int r = client ? account_take(control->manager->accounts, &client->charge, peer->uid,
+                                      &client_cost, &failure)
+                       : -ENOMEM;
 
-        client = is_welcome(control, peer->uid) ? calloc(1, sizeof(*client)) : NULL;
-        if (!client) {
-                fd_close(fd);
-                return -EBUSY;
+        if (r < 0) {
+                (void)failure_from_errno(&failure, r, "accepting a connection");
+                turn_away(fd, peer, &failure);
+                free(client);
+                return r;
         }
-        *client = (struct control_client){ .control = control, .fd = fd, .peer = *peer };
+        client->control = control;
+        client->fd = fd;
+        client->peer = *peer;
         list_append(&control->clients, &client->link);
-        if (++control->n_clients == CLIENTS_MAX)
-                listener_set_enabled(&control->listener, false); /* until one goes */
         r = sd_event_add_io(control->manager->event, &client->source, fd, EPOLLIN, on_client,
                             client);
         if (r < 0)
@@ -338,21 +384,7 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
         return r;
 }
 
-static int listen_to(struct control *control, struct failure *failure)
-{
-        const struct options *options = control->manager->options;
-        int r = listener_init(&control->listener, control->manager, PATHS_CONTROL_SOCKET,
-                              SOCK_STREAM, options->has_group ? &options->group : NULL,
-                              on_connection, control);
-
-        if (r == -EPERM && options->has_group)
-                return failure_set(
-                        failure, r, "Failed", "run vgpud as root, or name a group of its user",
-                        "the control socket cannot be given to group %u", options->group);
-        return r;
-}
-
-int control_new(struct control **ret_control, struct manager *manager, struct failure *failure)
+int control_new(struct control **ret_control, struct manager *manager)
 {
         struct control *control = calloc(1, sizeof(*control));
         int r;
@@ -361,7 +393,8 @@ int control_new(struct control **ret_control, struct manager *manager, struct fa
                 return -ENOMEM;
         control->manager = manager;
         list_init(&control->clients);
-        r = listen_to(control, failure);
+        r = listener_init(&control->listener, manager, PATHS_CONTROL_SOCKET, SOCK_STREAM,
+                          on_connection, control);
         if (r < 0) {
                 free(control);
                 return r;

@@ -12,6 +12,7 @@
 #include <jansson.h>
 #include <sys/types.h>
 
+#include "manager/account.h"
 #include "manager/control-call.h"
 #include "manager/failure.h"
 
@@ -25,6 +26,7 @@ struct control_pending {
         struct control_client *client; /* NULL: hung up */
         uid_t uid;
         pid_t pid;
+        struct account_charge charge;
 };
 
 /* What can be called. */
@@ -35,7 +37,7 @@ struct control_method {
         const struct control_parameter *parameters;
 };
 
-int control_new(struct control **ret_control, struct manager *manager, struct failure *failure);
+int control_new(struct control **ret_control, struct manager *manager);
 struct control *control_free(struct control *control);
 
 /* control_start() - begin to answer. */

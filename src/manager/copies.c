@@ -15,7 +15,33 @@
 
 static void end(struct guest *guest)
 {
-        operation_end_part(guest->instance->operation);
+        if (guest->job.then)
+                TAKE(guest->job.then)(guest, guest->job.is_done);
+        else
+                operation_end_part(guest->instance->operation);
+}
+
+/* What the database says about the pool is believed only when the slabs say the same. */
+int copies_check(const struct guest *guest, struct failure *failure)
+{
+        uint32_t slab = 0;
+        int r = -ESTALE;
+
+        if (guest->n_memory == 0)
+                return 0;
+        if (guest->reservation)
+                r = pool_check(guest->instance->manager->pool, guest->reservation, guest->pid,
+                               guest->start_time, &slab);
+        if (r == 0)
+                return 0;
+        log_event(LOG_LEVEL_ERROR, "the pool has not got what the database says",
+                  "vgpu=%s pid=%d slab=%u", guest->instance->name, (int)guest->pid, slab);
+        failure->process = guest->pid;
+        return failure_set(failure, r, "GuestLost",
+                           "end the process, then the others of the vGPU can be resumed",
+                           "the memory of process %d (%.40s) of vGPU %s is not in the pool, or "
+                           "something else is in its place",
+                           (int)guest->pid, guest->name, guest->instance->name);
 }
 
 static void note_failure(struct guest *guest, int error, const struct mover_done *done)
@@ -26,6 +52,8 @@ static void note_failure(struct guest *guest, int error, const struct mover_done
                 operation_lost_mover(operation);
         else if (guest->is_dead)
                 (void)0; /* nobody needs it any more */
+        else if (error == -ESTALE && copies_check(guest, &operation->failure) < 0)
+                operation_fail_errno(operation, error, "looking for memory in the pool");
         else if (done && done->driver_code == DRIVER_OUT_OF_MEMORY)
                 operation_fail(operation, -ENOSPC, "NoRoom", "free memory there or choose another",
                                "device %u has too little free memory", guest->job.device->index);
@@ -80,7 +108,8 @@ static void lists_deinit(struct lists *lists)
 
 static int make_lists(const struct guest *guest, struct lists *lists)
 {
-        size_t n = guest->n_memory;
+        const struct guest_memory *memory = guest->memory + guest->job.first;
+        size_t n = guest->job.n;
 
         lists->sizes = calloc(n + 1, sizeof(*lists->sizes));
         lists->sources = calloc(n + 1, sizeof(*lists->sources));
@@ -88,31 +117,54 @@ static int make_lists(const struct guest *guest, struct lists *lists)
         if (!lists->sizes || !lists->sources || !lists->targets)
                 return -ENOMEM;
         for (size_t i = 0; i < n; i++) {
-                lists->sizes[i] = guest->memory[i].size;
-                lists->sources[i] = guest->memory[i].source;
-                lists->targets[i] = guest->memory[i].target;
+                lists->sizes[i] = memory[i].size;
+                lists->sources[i] = memory[i].source;
+                lists->targets[i] = memory[i].target;
         }
         return 0;
 }
 
-static int make_segments(const struct guest *guest, const uint64_t *sizes,
-                         struct mover_segment **ret_segments, size_t *ret_n)
+/* Of the job's part of the memory: the reservation is for all of it. */
+static size_t keep_segments(const struct guest *guest, struct mover_segment *segments, size_t n)
 {
+        size_t n_kept = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                if (segments[i].memory < guest->job.first ||
+                    segments[i].memory - guest->job.first >= guest->job.n)
+                        continue;
+                segments[n_kept] = segments[i];
+                segments[n_kept++].memory -= (uint32_t)guest->job.first;
+        }
+        return n_kept;
+}
+
+static int make_segments(const struct guest *guest, struct mover_segment **ret_segments,
+                         size_t *ret_n)
+{
+        CLEANUP(freep) uint64_t *sizes = calloc(guest->n_memory + 1, sizeof(*sizes));
         const struct pool_extent *extents;
         size_t n_extents;
+        int r;
 
+        if (!sizes)
+                return -ENOMEM;
+        for (size_t i = 0; i < guest->n_memory; i++)
+                sizes[i] = guest->memory[i].size;
         extents = pool_get_extents(guest->reservation, &n_extents);
-        return pool_make_segments(ret_segments, ret_n, sizes, guest->n_memory, extents, n_extents);
+        r = pool_make_segments(ret_segments, ret_n, sizes, guest->n_memory, extents, n_extents);
+        if (r == 0)
+                *ret_n = keep_segments(guest, *ret_segments, *ret_n);
+        return r;
 }
 
 static int begin_job(struct guest *guest, enum mover_job_kind kind, const struct lists *lists)
 {
         struct operation *operation = guest->instance->operation;
         CLEANUP(freep) struct mover_segment *segments = NULL;
-        struct mover_job job = { .kind = kind,
-                                 .n_memories = guest->n_memory,
-                                 .progress = on_progress,
-                                 .userdata = guest };
+        struct mover_job job = {
+                .kind = kind, .n_memories = guest->job.n, .progress = on_progress, .userdata = guest
+        };
         struct mover *mover;
         int r = device_get_mover(guest->job.device, &mover);
 
@@ -120,14 +172,18 @@ static int begin_job(struct guest *guest, enum mover_job_kind kind, const struct
                 job.source_uuid = operation->source->uuid;
                 job.source_sizes = lists->sizes;
                 job.source_fds = lists->sources;
-        } else if (r == 0) {
-                r = make_segments(guest, lists->sizes, &segments, &job.n_segments);
+        } else if (r == 0 && kind == MOVER_IN) {
+                r = copies_check(guest, &operation->failure);
+        }
+        if (r == 0 && kind != MOVER_PEER) {
+                r = make_segments(guest, &segments, &job.n_segments);
                 job.segments = segments;
         }
         if (r == 0)
                 r = mover_job_begin(mover, &guest->job.id, &job);
         if (r < 0)
                 return r;
+        guest->job.kind = kind;
         guest->job.generation = guest->job.device->generation;
         guest->job.bytes_done = 0;
         return 0;
@@ -163,6 +219,20 @@ static void end_run(struct guest *guest)
                 end(guest);
 }
 
+/* The copy out is complete; only now, and for this process alone, it is what may be copied in. */
+static int stamp(struct guest *guest)
+{
+        struct operation *operation = guest->instance->operation;
+        int r = pool_stamp(operation->instance->manager->pool, guest->reservation, guest->pid,
+                           guest->start_time);
+
+        if (r < 0) {
+                operation_fail_errno(operation, r, "marking memory of the pool");
+                operation_leave_guest(operation, guest);
+        }
+        return r;
+}
+
 static void on_run(struct mover *mover, const struct mover_done *done, void *userdata)
 {
         struct guest *guest = userdata;
@@ -180,9 +250,8 @@ static void on_run(struct mover *mover, const struct mover_done *done, void *use
                   (double)done->copy_ns / 1e6);
         if (done->copy_ns > operation->copy_ns)
                 operation->copy_ns = done->copy_ns;
-        if (operation->is_undoing)
-                operation_pass(operation, "remapped");
-        else if (operation->kind == &operation_suspend)
+        guest->job.is_done = guest->job.kind != MOVER_OUT || stamp(guest) == 0;
+        if (!operation->is_undoing && operation->kind == &operation_suspend)
                 operation_pass(operation, "copied");
         end_run(guest);
 }
@@ -193,19 +262,38 @@ static int run_job(struct guest *guest, const struct lists *lists, const int *fd
                              guest);
 }
 
+/* A job for all of the guest's memory, by the target's mover. */
+static void begin_part(struct operation *operation, struct guest *guest)
+{
+        operation_begin_part(operation);
+        guest->job.device = operation->target;
+        guest->job.first = 0;
+        guest->job.n = guest->n_memory;
+        guest->job.then = NULL;
+}
+
 /* Reservations. */
 
 static void then_out(struct guest *guest);
 static void then_stage(struct guest *guest);
 static void then_in(struct guest *guest);
+static void then_back(struct guest *guest);
+
+/* Of what comes to a device. What a guest happens to have in the pool does not say it. */
+static bool is_from_pool(const struct guest *guest)
+{
+        return guest->instance->operation->kind->is_from_pool;
+}
 
 /* Goes on with @next when all slabs of the guest's reservation are ready on the target. */
 static void prepare(struct guest *guest, pool_prepared_fn prepared, void (*next)(struct guest *))
 {
         struct operation *operation = guest->instance->operation;
-        bool is_ready;
-        int r = pool_prepare(operation->instance->manager->pool, guest->reservation,
-                             guest->job.device->index, prepared, guest, &is_ready);
+        bool is_ready = false;
+        int r = !guest->reservation
+                        ? -ESTALE
+                        : pool_prepare(operation->instance->manager->pool, guest->reservation,
+                                       guest->job.device->index, prepared, guest, &is_ready);
 
         if (r < 0)
                 fail(guest, r, NULL);
@@ -250,8 +338,7 @@ void copies_out(struct operation *operation, struct guest *guest)
 {
         if (guest->n_memory == 0)
                 return;
-        operation_begin_part(operation);
-        guest->job.device = operation->target;
+        begin_part(operation, guest);
         prepare(guest, on_out_prepared, then_out);
 }
 
@@ -261,7 +348,7 @@ static uint64_t stage_limit(const struct guest *guest)
         const struct operation *operation = guest->instance->operation;
         double part = (double)guest->memory_bytes / (double)operation->bytes;
 
-        return (uint64_t)(part * (double)operation->stage_bytes);
+        return (uint64_t)(part * (double)operation->staging.bytes);
 }
 
 static void on_stage_prepared(struct pool_reservation *reservation, int error, void *userdata)
@@ -276,7 +363,7 @@ static void then_stage(struct guest *guest)
         int r = make_lists(guest, &lists);
 
         if (r == 0)
-                r = begin_job(guest, guest->reservation ? MOVER_IN : MOVER_PEER, &lists);
+                r = begin_job(guest, is_from_pool(guest) ? MOVER_IN : MOVER_PEER, &lists);
         if (r == 0)
                 r = mover_job_stage(guest->job.device->mover, guest->job.id, stage_limit(guest));
         if (r < 0)
@@ -289,9 +376,8 @@ void copies_stage(struct operation *operation, struct guest *guest)
 {
         if (guest->n_memory == 0 || has_job(guest))
                 return;
-        operation_begin_part(operation);
-        guest->job.device = operation->target;
-        if (guest->reservation)
+        begin_part(operation, guest);
+        if (is_from_pool(guest))
                 prepare(guest, on_stage_prepared, then_stage);
         else
                 then_stage(guest);
@@ -309,7 +395,7 @@ static void then_in(struct guest *guest)
         int r = make_lists(guest, &lists);
 
         if (r == 0 && !has_job(guest))
-                r = begin_job(guest, guest->reservation ? MOVER_IN : MOVER_PEER, &lists);
+                r = begin_job(guest, is_from_pool(guest) ? MOVER_IN : MOVER_PEER, &lists);
         if (r == 0)
                 r = run_job(guest, &lists, lists.targets);
         if (r < 0)
@@ -320,27 +406,82 @@ void copies_in(struct operation *operation, struct guest *guest)
 {
         if (guest->n_memory == 0)
                 return;
-        operation_begin_part(operation);
-        guest->job.device = operation->target;
-        if (guest->reservation)
+        begin_part(operation, guest);
+        if (is_from_pool(guest))
                 prepare(guest, on_in_prepared, then_in);
         else
                 then_in(guest);
 }
 
-void copies_back(struct operation *operation, struct guest *guest)
+static void begin_undo(struct guest *guest, size_t first, size_t n, guest_copied_fn then)
+{
+        guest->job.device = guest->instance->operation->source;
+        guest->job.first = first;
+        guest->job.n = n;
+        guest->job.then = then;
+        guest->job.is_done = false;
+}
+
+static void on_context(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct guest *guest = userdata;
+
+        (void)mover;
+        if (done->error < 0) {
+                fail(guest, done->error, done);
+                return;
+        }
+        guest->job.device->has_context = true;
+        guest->job.is_done = true;
+        end(guest);
+}
+
+void copies_ready(struct guest *guest, guest_copied_fn then)
+{
+        struct mover *mover;
+        int r;
+
+        begin_undo(guest, 0, 0, then);
+        r = device_get_mover(guest->job.device, &mover);
+        if (r == 0)
+                r = mover_context(mover, true, on_context, guest);
+        if (r < 0)
+                fail(guest, r, NULL);
+}
+
+static void on_back_prepared(struct pool_reservation *reservation, int error, void *userdata)
+{
+        (void)reservation;
+        after_prepare(userdata, error, then_back);
+}
+
+static void then_back(struct guest *guest)
 {
         CLEANUP(lists_deinit) struct lists lists = { 0 };
+        bool is_parked = guest->memory[guest->job.first].is_parked;
         int r = make_lists(guest, &lists);
 
-        operation_begin_part(operation);
-        guest->job.device = operation->source;
         if (r == 0)
-                r = begin_job(guest, MOVER_PEER, &lists);
+                r = begin_job(guest, is_parked ? MOVER_IN : MOVER_PEER, &lists);
         if (r == 0)
                 r = run_job(guest, &lists, lists.targets);
         if (r < 0)
                 fail(guest, r, NULL);
+}
+
+void copies_back(struct guest *guest, size_t first, size_t n, guest_copied_fn then)
+{
+        begin_undo(guest, first, n, then);
+        if (guest->memory[first].is_parked)
+                prepare(guest, on_back_prepared, then_back);
+        else
+                then_back(guest);
+}
+
+void copies_park(struct guest *guest, size_t first, size_t n, guest_copied_fn then)
+{
+        begin_undo(guest, first, n, then);
+        prepare(guest, on_out_prepared, then_out);
 }
 
 void copies_end(struct operation *operation, struct guest *guest)

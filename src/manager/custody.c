@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "manager/backlog.h"
+#include "manager/footprint.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/log.h"
@@ -16,6 +18,7 @@
 
 #define PAGE_PREFIX   "page/"
 #define MEMORY_PREFIX "memory/"
+#define PARKED_PREFIX "parked/"
 #define SLAB_PREFIX   "slab/"
 
 static void page_label(char label[KEEPER_LABEL_MAX], const struct instance *instance)
@@ -23,10 +26,10 @@ static void page_label(char label[KEEPER_LABEL_MAX], const struct instance *inst
         snprintf(label, KEEPER_LABEL_MAX, PAGE_PREFIX "%s", instance->uuid);
 }
 
-static void memory_label(char label[KEEPER_LABEL_MAX], const struct guest *guest,
-                         const struct guest_memory *memory)
+static void memory_label(char label[KEEPER_LABEL_MAX], const char *prefix,
+                         const struct guest *guest, const struct guest_memory *memory)
 {
-        snprintf(label, KEEPER_LABEL_MAX, MEMORY_PREFIX "%s/%d/%" PRIx64 "/%" PRIx64,
+        snprintf(label, KEEPER_LABEL_MAX, "%s%s/%d/%" PRIx64 "/%" PRIx64, prefix,
                  guest->instance->uuid, (int)guest->pid, memory->address, memory->size);
 }
 
@@ -71,14 +74,22 @@ int custody_get_page(struct instance *instance)
 
 /* Processes and memory. */
 
-int custody_store_process(const struct guest *guest)
+/* Beside what the store has of a context: the process was left behind when the others were resumed. */
+#define ABSENT 0x100u
+
+static bool is_away(const struct guest *guest)
+{
+        return guest->presence != GUEST_PRESENT;
+}
+
+static int put_process(const struct guest *guest)
 {
         struct store_process process = {
                 .instance = guest->instance->id,
                 .pid = guest->pid,
                 .start_time = guest->start_time,
                 .slot = guest->slot,
-                .context = guest->context,
+                .context = guest->context | (is_away(guest) ? ABSENT : 0),
         };
 
         snprintf(process.context_device, sizeof(process.context_device), "%s",
@@ -87,6 +98,22 @@ int custody_store_process(const struct guest *guest)
                 snprintf(process.context_target, sizeof(process.context_target), "%s",
                          guest->context_target->uuid);
         return store_put_process(guest->instance->manager->store, &process);
+}
+
+static void note_stored(struct guest *guest)
+{
+        guest->stored.context = guest->context;
+        guest->stored.device = guest->context_device;
+        guest->stored.target = guest->context_target;
+}
+
+int custody_store_process(struct guest *guest)
+{
+        int r = put_process(guest);
+
+        if (r == 0)
+                note_stored(guest);
+        return r;
 }
 
 int custody_store_memory(const struct guest *guest)
@@ -108,14 +135,39 @@ int custody_store_memory(const struct guest *guest)
                         (struct gate_allocation){ guest->memory[i].address, guest->memory[i].size };
         for (size_t i = 0; i < n_extents; i++)
                 extents[i] = (struct store_extent){ reserved[i].slab, reserved[i].offset,
-                                                    reserved[i].length };
+                                                    reserved[i].length,
+                                                    pool_get_generation(guest->reservation) };
         return store_put_memory(
                 guest->instance->manager->store, guest->instance->id, guest->pid,
                 &(struct store_memory){ allocations, guest->n_memory, extents, n_extents });
 }
 
-/* Shows all that the guest has exported to @tell, as many at once as the keeper takes. */
-static int tell_memory(struct guest *guest,
+static int exported_fd(const struct guest *guest, const struct guest_memory *memory)
+{
+        (void)guest;
+        return memory->source;
+}
+
+/* Any slab of the reservation: it is the label that says what is to be known. */
+static int parked_fd(const struct guest *guest, const struct guest_memory *memory)
+{
+        const struct pool_extent *extents;
+        size_t n = 0;
+
+        if (!memory->is_parked || !guest->reservation)
+                return -1;
+        extents = pool_get_extents(guest->reservation, &n);
+        return n > 0 ? pool_get_slab(guest->instance->manager->pool, extents[0].slab) : -1;
+}
+
+static const struct kind {
+        const char *prefix;
+        int (*fd)(const struct guest *guest,
+                  const struct guest_memory *memory); /* -1: it has none */
+} exported = { MEMORY_PREFIX, exported_fd }, parked = { PARKED_PREFIX, parked_fd };
+
+/* Shows what the guest has of a kind to @tell, as many at once as the keeper takes. */
+static int tell_memory(struct guest *guest, const struct kind *kind, size_t first, size_t n_memory,
                        int (*tell)(struct keeper *, const struct keeper_item *, size_t))
 {
         struct keeper_item items[KEEPER_BATCH_MAX];
@@ -123,13 +175,15 @@ static int tell_memory(struct guest *guest,
         size_t n = 0;
         int r = 0;
 
-        for (size_t i = 0; r == 0 && i < guest->n_memory; i++) {
-                if (guest->memory[i].source >= 0) {
-                        memory_label(labels[n], guest, &guest->memory[i]);
-                        items[n] = (struct keeper_item){ labels[n], guest->memory[i].source };
+        for (size_t i = first; r == 0 && i < first + n_memory; i++) {
+                int fd = kind->fd(guest, &guest->memory[i]);
+
+                if (fd >= 0) {
+                        memory_label(labels[n], kind->prefix, guest, &guest->memory[i]);
+                        items[n] = (struct keeper_item){ labels[n], fd };
                         n++;
                 }
-                if (n < KEEPER_BATCH_MAX && i + 1 < guest->n_memory)
+                if (n < KEEPER_BATCH_MAX && i + 1 < first + n_memory)
                         continue;
                 r = tell(guest->instance->manager->keeper, items, n);
                 n = 0;
@@ -139,14 +193,90 @@ static int tell_memory(struct guest *guest,
 
 int custody_put_memory(struct guest *guest)
 {
-        int r = tell_memory(guest, keeper_put_batch);
+        int r = tell_memory(guest, &exported, 0, guest->n_memory, keeper_put_batch);
 
         return r < 0 ? r : custody_store_memory(guest);
 }
 
 void custody_drop_memory(struct guest *guest)
 {
-        (void)tell_memory(guest, keeper_drop_batch);
+        custody_drop_part(guest, 0, guest->n_memory);
+}
+
+void custody_drop_part(struct guest *guest, size_t first, size_t n)
+{
+        (void)tell_memory(guest, &exported, first, n, keeper_drop_batch);
+        (void)tell_memory(guest, &parked, first, n, keeper_drop_batch);
+}
+
+int custody_put_parked(struct guest *guest, size_t first, size_t n)
+{
+        int r;
+
+        for (size_t i = first; i < first + n; i++)
+                guest->memory[i].is_parked = true;
+        r = tell_memory(guest, &parked, first, n, keeper_put_batch);
+        if (r == 0)
+                (void)tell_memory(guest, &exported, first, n, keeper_drop_batch);
+        for (size_t i = first; i < first + n; i++) {
+                guest->memory[i].is_parked = r == 0;
+                if (r == 0)
+                        guest_close_source(guest, &guest->memory[i]);
+        }
+        return r;
+}
+
+/* The whole of an instance, when nothing goes on with it. */
+
+static int put_settled(struct instance *instance)
+{
+        const struct store_memory nothing = { 0 };
+        struct store *store = instance->manager->store;
+        const struct guest *guest;
+        int r = store_set_instance(store, instance->id, instance->state, instance->device->uuid);
+
+        if (r == 0)
+                r = store_remove_operation(store, instance->id);
+        list_for_each(guest, &instance->guests, link) {
+                if (r < 0 || guest->is_dead || guest->slot == UINT32_MAX)
+                        continue;
+                r = put_process(guest);
+                if (r == 0 && !instance_is_off(instance) && !is_away(guest))
+                        r = store_put_memory(store, instance->id, guest->pid, &nothing);
+        }
+        return r;
+}
+
+/* On the device it needs nothing of this; and nobody looks for it any more. */
+static void let_memory_go(struct guest *guest)
+{
+        custody_drop_memory(guest);
+        guest_forget_memory(guest);
+        guest->is_remembered = false;
+        guest_give_back(guest);
+}
+
+int custody_store_instance(struct instance *instance)
+{
+        struct store *store = instance->manager->store;
+        struct guest *guest;
+        int r = store_begin(store);
+
+        if (r == 0)
+                r = put_settled(instance);
+        if (r == 0)
+                r = store_commit(store);
+        if (r < 0) {
+                store_rollback(store);
+                return r;
+        }
+        list_for_each(guest, &instance->guests, link) {
+                note_stored(guest);
+                if (!instance_is_off(instance) && !is_away(guest))
+                        let_memory_go(guest);
+        }
+        custody_sync_slabs(instance->manager);
+        return 0;
 }
 
 static void plan_label(char label[KEEPER_LABEL_MAX], const char *prefix, const struct guest *guest)
@@ -203,38 +333,13 @@ int custody_put_slabs(struct guest *guest)
 
 /* Dropping what nobody needs. */
 
-static bool holds_slab(const struct guest *guest, uint32_t slab)
-{
-        const struct pool_extent *extents;
-        size_t n;
-
-        if (!guest->reservation)
-                return false;
-        extents = pool_get_extents(guest->reservation, &n);
-        for (size_t i = 0; i < n; i++)
-                if (extents[i].slab == slab)
-                        return true;
-        return false;
-}
-
-static bool is_slab_in_use(const struct manager *manager, uint32_t slab)
-{
-        const struct instance *instance;
-        const struct guest *guest;
-
-        list_for_each(instance, &manager->instances, link)
-                list_for_each(guest, &instance->guests, link)
-                        if (holds_slab(guest, slab))
-                                return true;
-        return false;
-}
-
 static int drop_idle_slab(const char *label, int fd, void *userdata)
 {
         struct manager *manager = userdata;
 
         (void)fd;
-        if (!is_slab_in_use(manager, (uint32_t)strtoul(label + strlen(SLAB_PREFIX), NULL, 10)))
+        if (!pool_is_in_use(manager->pool,
+                            (uint32_t)strtoul(label + strlen(SLAB_PREFIX), NULL, 10)))
                 (void)keeper_drop(manager->keeper, label);
         return 0;
 }
@@ -264,8 +369,8 @@ static bool is_memory_known(struct manager *manager, const char *label)
         struct guest *guest;
         int pid;
 
-        if (sscanf(label, MEMORY_PREFIX "%47[^/]/%d/%" SCNx64 "/%" SCNx64, uuid, &pid, &address,
-                   &size) != 4)
+        if (sscanf(label, "%*[^/]/%47[^/]/%d/%" SCNx64 "/%" SCNx64, uuid, &pid, &address, &size) !=
+            4)
                 return false;
         instance = instance_find(manager, uuid, &failure);
         guest = instance ? guest_find(instance, pid) : NULL;
@@ -306,6 +411,7 @@ static int adopt_slab(const char *label, int fd, void *userdata)
 static int adopt_reservation(struct guest *guest, const struct store_extent *stored, size_t n)
 {
         CLEANUP(freep) struct pool_extent *extents = calloc(n + 1, sizeof(*extents));
+        struct pool_mark mark = { .pid = guest->pid, .start_time = guest->start_time };
 
         if (!extents)
                 return -ENOMEM;
@@ -314,13 +420,16 @@ static int adopt_reservation(struct guest *guest, const struct store_extent *sto
         for (size_t i = 0; i < n; i++)
                 extents[i] =
                         (struct pool_extent){ stored[i].slab, stored[i].offset, stored[i].length };
-        return pool_adopt_reservation(guest->instance->manager->pool, &guest->reservation,
-                                      guest->instance->uuid, extents, n);
+        mark.generation = stored[0].generation;
+        snprintf(mark.owner, sizeof(mark.owner), "%s", guest->instance->uuid);
+        return pool_adopt_reservation(guest->instance->manager->pool, &guest->reservation, &mark,
+                                      extents, n);
 }
 
 static int adopt_allocations(struct guest *guest, const struct gate_allocation *allocations,
                              size_t n)
 {
+        struct keeper *keeper = guest->instance->manager->keeper;
         char label[KEEPER_LABEL_MAX];
 
         guest->memory = calloc(n + 1, sizeof(*guest->memory));
@@ -331,11 +440,15 @@ static int adopt_allocations(struct guest *guest, const struct gate_allocation *
                 int fd;
 
                 *memory = (struct guest_memory){ allocations[i].address, allocations[i].size, -1,
-                                                 -1 };
-                memory_label(label, guest, memory);
-                fd = keeper_find(guest->instance->manager->keeper, label);
+                                                 -1, false };
                 guest->n_memory++;
                 guest->memory_bytes += memory->size;
+                memory_label(label, PARKED_PREFIX, guest, memory);
+                memory->is_parked = keeper_find(keeper, label) >= 0;
+                memory_label(label, MEMORY_PREFIX, guest, memory);
+                if (memory->is_parked)
+                        (void)keeper_drop(keeper, label);
+                fd = keeper_find(keeper, label);
                 if (fd < 0)
                         continue;
                 memory->source = fcntl(fd, F_DUPFD_CLOEXEC, 3);
@@ -379,14 +492,49 @@ static int list_process(const struct store_process *process, void *userdata)
         return 0;
 }
 
+/*
+ * Extents and descriptors count where the memory is off its device, or on its way. Anything else is
+ * what the store could not be told to forget, and may be somebody else's by now.
+ */
+static bool counts_memory(struct instance *instance)
+{
+        struct store_operation operation;
+
+        return instance_is_off(instance) ||
+               store_get_operation(instance->manager->store, instance->id, &operation) == 0;
+}
+
+static int load_claims(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+        int r;
+
+        if (!counts_memory(instance) && !is_away(guest)) {
+                instance->is_unsettled = true; /* custody_load() has it brought up to date */
+                return 0;
+        }
+        r = load_memory(guest);
+        guest->is_remembered = true;
+        if (r != -ENOENT && r != -EINVAL && r != -ESTALE)
+                return r;
+        log_event(LOG_LEVEL_ERROR, "the memory of a suspended process is lost",
+                  "vgpu=%s pid=%d reason=%s", instance->name, (int)guest->pid,
+                  r == -ENOENT   ? "slab-gone"
+                  : r == -ESTALE ? "other-memory"
+                                 : "bad-extents");
+        return 0; /* a resume is refused while it lives; the others of its vGPU lose nothing */
+}
+
 static int load_guest(struct instance *instance, const struct store_process *process)
 {
         struct device *device = device_find_uuid(instance->manager, process->context_device);
         struct guest *guest;
         int r = guest_new(&guest, instance, process->pid, instance->owner, process->start_time);
 
-        if (r == -ESRCH)
-                return store_remove_process(instance->manager->store, instance->id, process->pid);
+        if (r == -ESRCH) {
+                (void)store_remove_process(instance->manager->store, instance->id, process->pid);
+                return 0; /* if the store keeps it: the next manager finds it gone as well */
+        }
         if (r < 0)
                 return r;
         r = page_claim_slot(&instance->page, process->slot);
@@ -395,19 +543,18 @@ static int load_guest(struct instance *instance, const struct store_process *pro
         guest->slot = process->slot;
         guest->must_stay = true; /* as far as we know, until it connects */
         guest->state = instance_is_off(instance) ? GATE_STATE_RELEASED : GATE_STATE_OPEN;
-        guest->context = process->context;
+        guest->context = process->context & ~ABSENT;
+        if ((process->context & ABSENT) && !instance_is_off(instance)) {
+                guest->presence = GUEST_ABSENT;
+                guest->state = GATE_STATE_RELEASED;
+        }
         if (device)
                 guest->context_device = device;
         guest->context_target = device_find_uuid(instance->manager, process->context_target);
+        note_stored(guest);
+        footprint_load(guest);
         meter_load_guest(guest);
-        r = load_memory(guest);
-        if (r == -ENOENT || r == -EINVAL) {
-                log_event(LOG_LEVEL_ERROR, "the memory of a suspended process is lost",
-                          "vgpu=%s pid=%d", instance->name, (int)guest->pid);
-                instance->state = BOARD_FAILED;
-                r = 0;
-        }
-        return r;
+        return load_claims(guest);
 }
 
 static int load_guests(struct instance *instance)
@@ -441,9 +588,12 @@ int custody_load(struct manager *manager)
                 r = load_guests(instance);
                 if (r < 0)
                         return r;
+                if (instance->is_unsettled)
+                        backlog_add_instance(instance);
         }
         (void)keeper_list(manager->keeper, PAGE_PREFIX, drop_ownerless_page, manager);
         (void)keeper_list(manager->keeper, MEMORY_PREFIX, drop_ownerless_memory, manager);
+        (void)keeper_list(manager->keeper, PARKED_PREFIX, drop_ownerless_memory, manager);
         custody_sync_slabs(manager);
         return 0;
 }

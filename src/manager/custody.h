@@ -3,12 +3,14 @@
 #define MANAGER_CUSTODY_H
 
 /*
- * What the next manager must find: descriptors in the keeper, facts in the store.
+ * What the next manager must find: descriptors in the keeper, facts in the store;
+ * docs/recovery.md says what of it at which step.
  *
  * Labels in the keeper:
  *
  *     page/VGPU                      an instance page
  *     memory/VGPU/PID/ADDRESS/SIZE   device memory that a guest exported and has let go
+ *     parked/VGPU/PID/ADDRESS/SIZE   a slab: the contents of that are in the guest's reservation now
  *     slab/NUMBER                    a slab of the pool with somebody's memory in it
  *
  *     plan/VGPU/PID                  how to let a process on its device again (channels/plan.h)
@@ -17,6 +19,8 @@
  * VGPU is the instance's UUID, PID and NUMBER are decimal, ADDRESS and SIZE
  * hexadecimal. Other slabs are not kept: what is empty is not worth saving.
  */
+
+#include <stddef.h>
 
 struct guest;
 struct instance;
@@ -29,7 +33,14 @@ void custody_drop_page(struct instance *instance);
 int custody_get_page(struct instance *instance);
 
 /* custody_store_process() - what the store says about the process is brought up to date. */
-int custody_store_process(const struct guest *guest);
+int custody_store_process(struct guest *guest);
+
+/*
+ * custody_store_instance() - all that the store says of @instance is brought up to date at once. When it
+ * is on its device nothing is left there of memory that went off it; then that is let go. Errors: the
+ * store's, and nothing has changed.
+ */
+int custody_store_instance(struct instance *instance);
 
 /* custody_put_memory() - the exported memory, and its list in the store with its extents. */
 int custody_put_memory(struct guest *guest);
@@ -39,6 +50,15 @@ int custody_store_memory(const struct guest *guest);
 
 /* custody_drop_memory() - out of the keeper; what the store knows stays. */
 void custody_drop_memory(struct guest *guest);
+
+/* custody_drop_part() - the same for allocations @first to @first + @n - 1. */
+void custody_drop_part(struct guest *guest, size_t first, size_t n);
+
+/*
+ * custody_put_parked() - the contents of these allocations are in the reservation, which is kept and
+ * stored already; their descriptors are dropped.
+ */
+int custody_put_parked(struct guest *guest, size_t first, size_t n);
 
 /* custody_put_plan() - the keeper carries it out when we die. */
 int custody_put_plan(const struct guest *guest, int plan, int process);

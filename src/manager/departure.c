@@ -32,7 +32,8 @@ void departure_undo_export(struct operation *operation)
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
-                guest_forget_memory(guest);
+                if (!guest->is_remembered)
+                        guest_forget_memory(guest);
 }
 
 void departure_keep(struct operation *operation)
@@ -49,21 +50,49 @@ void departure_keep(struct operation *operation)
         }
         if (r == 0)
                 r = store_commit(store);
-        if (r == 0)
+        if (r < 0) {
+                store_rollback(store);
+                operation_fail_store(operation, r, "keeping the exported memory");
                 return;
-        store_rollback(store);
-        operation_fail_errno(operation, r, "keeping the exported memory");
+        }
+        operation_for_each_guest(guest, operation)
+                guest->is_remembered = true;
 }
 
-void departure_undo_keep(struct operation *operation)
+static int forget(struct operation *operation)
 {
         const struct store_memory nothing = { 0 };
+        struct store *store = operation->instance->manager->store;
+        struct guest *guest;
+        int r = store_begin(store);
+
+        operation_for_each_guest(guest, operation)
+                if (r == 0)
+                        r = store_put_memory(store, operation->instance->id, guest->pid, &nothing);
+        if (r == 0)
+                r = operation_store_undone(operation);
+        if (r == 0)
+                r = store_commit(store);
+        if (r < 0)
+                store_rollback(store);
+        return r;
+}
+
+/*
+ * The store first, and with it that all before this is undone: a next manager that knew of the memory
+ * but had it not, or the other way round, would take from a guest what it has mapped again. What the
+ * store does not forget is kept, and so is all while a guest is stuck; the guests go on meanwhile.
+ */
+void departure_undo_keep(struct operation *operation)
+{
         struct guest *guest;
 
+        if (operation->has_failed_undo || forget(operation) < 0)
+                return;
         operation_for_each_guest(guest, operation) {
+                guest->is_remembered = false;
                 custody_drop_memory(guest);
-                (void)store_put_memory(operation->instance->manager->store, operation->instance->id,
-                                       guest->pid, &nothing);
+                guest_give_back(guest);
         }
 }
 
@@ -85,6 +114,6 @@ void departure_drop(struct operation *operation)
         operation_for_each_guest(guest, operation) {
                 custody_drop_memory(guest);
                 for (size_t i = 0; i < guest->n_memory; i++)
-                        guest->memory[i].source = fd_close(guest->memory[i].source);
+                        guest_close_source(guest, &guest->memory[i]);
         }
 }

@@ -35,6 +35,8 @@ static int add_device(struct manager *manager, const struct mover_device *found)
                 .driver_version = found->driver_version,
         };
         list_init(&device->errands);
+        list_init(&device->admissions);
+        room_init(&device->room);
         if (uuid_parse(device->uuid_bytes, found->uuid) < 0)
                 return -EPROTO;
         snprintf(device->uuid, sizeof(device->uuid), "%s", found->uuid);
@@ -201,6 +203,7 @@ static void on_mover_lost(struct mover *mover, void *userdata)
         device->mover = mover_free(mover);
         device->is_standby = device->has_context = false;
         pool_device_lost(device->manager->pool, device->index);
+        room_lose(&device->room);
         device->wanted = 0;
         (void)sd_event_now(device->manager->event, CLOCK_MONOTONIC, &device->rest_until_us);
         device->rest_until_us += REST_US;
@@ -227,7 +230,21 @@ static int start_mover(struct device *device)
                 return r;
         }
         device->generation++;
-        return store_put_mover(manager->store, mover_get_pid(device->mover));
+        device->is_mover_stored = false;
+        return 0;
+}
+
+/* Noted before it is asked for anything; if the store refuses, the next time. */
+static void store_mover(struct device *device)
+{
+        if (device->is_mover_stored)
+                return;
+        device->is_mover_stored =
+                store_put_mover(device->manager->store, mover_get_pid(device->mover)) == 0;
+        if (!device->is_mover_stored)
+                log_event(LOG_LEVEL_WARNING,
+                          "should vgpud die now, the next will not wait for a mover",
+                          "device=%u pid=%d", device->index, (int)mover_get_pid(device->mover));
 }
 
 int device_get_mover(struct device *device, struct mover **ret_mover)
@@ -240,6 +257,7 @@ int device_get_mover(struct device *device, struct mover **ret_mover)
                 r = start_mover(device);
         if (r < 0)
                 return r;
+        store_mover(device);
         device->is_standby = false;
         *ret_mover = device->mover;
         return 0;
@@ -329,6 +347,7 @@ void device_deinit(struct device *device)
 
         list_for_each_safe(errand, after, &device->errands, link)
                 errand_free(errand);
+        ceiling_deinit(&device->ceiling);
         device->mover = mover_free(device->mover);
         device->schedule = schedule_free(device->schedule);
 }

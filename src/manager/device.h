@@ -18,10 +18,12 @@
 
 #include "base/list.h"
 #include "board/board.h"
+#include "manager/ceiling.h"
 #include "manager/failure.h"
 #include "manager/meter.h"
 #include "manager/mover.h"
 #include "manager/pool.h"
+#include "manager/room.h"
 
 struct manager;
 struct schedule;
@@ -40,10 +42,14 @@ struct device {
         struct board_sample virtual_load; /* percent */
         uint32_t driver_version;
         struct mover *mover;    /* NULL: not running */
+        bool is_mover_stored;   /* else the next manager does not wait for its end */
         uint32_t generation;    /* which of its movers that is, from 1 */
         bool is_standby;        /* the mover has not been asked for anything yet */
         bool has_context;       /* it has one, so free memory is known at once */
         struct list errands;    /* what the pool waits for */
+        struct room room;       /* who was promised its memory */
+        struct ceiling ceiling; /* for those who run there */
+        struct list admissions; /* operations that wait for a promise, the first first */
         uint64_t rest_until_us; /* CLOCK_MONOTONIC: after a loss no mover is started ahead */
         uint64_t wanted;        /* bytes of the pool that were asked to be ready here */
         struct meter_device meter;

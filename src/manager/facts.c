@@ -195,7 +195,8 @@ static uint64_t get_uses(const struct instance *instance)
                         continue;
                 page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
                 uses |= (use.holds & GATE_HOLDS_MANAGED ? BOARD_USES_MANAGED : 0) |
-                        (use.holds & GATE_HOLDS_IMPORTED ? BOARD_USES_IMPORTED : 0);
+                        (use.holds & GATE_HOLDS_IMPORTED ? BOARD_USES_IMPORTED : 0) |
+                        (use.holds & GATE_HOLDS_REGISTERED ? BOARD_USES_REGISTERED : 0);
         }
         return uses;
 }

@@ -2,6 +2,7 @@
 #include "manager/gate.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,8 @@
 
 #include "base/cleanup.h"
 #include "base/packet.h"
+#include "manager/account.h"
+#include "manager/foreign.h"
 #include "manager/guest.h"
 #include "manager/image.h"
 #include "manager/instance.h"
@@ -19,17 +22,18 @@
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
-#include "manager/policy.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
 
 /* From connect to JOIN; the gate sends it at once. */
 #define JOIN_TIMEOUT_US 10000000
 
-/* Connections in all, and such that have not said who they are: the rest waits in the backlog. */
-#define LINKS_MAX     4096
-#define STRANGERS_MAX 128
-
-/* Of one user, other than our own: more are hung up on, and try again; so a user keeps nobody out. */
-#define STRANGERS_USER_MAX 32
+/* Until it has joined, it is a request as well. */
+static const struct account_cost link_cost = {
+        { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 1, [ACCOUNT_REQUESTS] = 1 },
+};
 
 /* One wake-up reads so many messages, then the others have their turn. */
 #define MESSAGES_A_TURN 32
@@ -38,7 +42,6 @@ struct gate {
         struct manager *manager;
         struct listener listener;
         struct list links;
-        size_t n_links, n_strangers;
 };
 
 struct gate_link {
@@ -46,24 +49,26 @@ struct gate_link {
         struct gate *gate;
         int fd;
         struct ucred peer;
-        bool is_stranger;    /* has not joined */
+        struct account_charge charge;
         struct guest *guest; /* NULL for a stranger */
         sd_event_source *source;
         sd_event_source *join_timer;
 };
+
+void gate_link_hang_up(struct gate_link *link)
+{
+        (void)shutdown(link->fd, SHUT_RDWR);
+}
 
 struct gate_link *gate_link_free(struct gate_link *link)
 {
         if (!link)
                 return NULL;
         list_remove(&link->link);
-        link->gate->n_links--;
-        if (link->is_stranger)
-                link->gate->n_strangers--;
-        listener_set_enabled(&link->gate->listener, true);
+        account_end(&link->charge);
         sd_event_source_disable_unref(link->join_timer);
         sd_event_source_disable_unref(link->source);
-        fd_close(link->fd);
+        foreign_hang_up(link->fd, link->peer.uid);
         free(link);
         return NULL;
 }
@@ -114,8 +119,8 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct gate_link *link, 
 static void attach(struct gate_link *link, struct guest *guest, enum gate_state state)
 {
         link->join_timer = sd_event_source_disable_unref(link->join_timer);
-        link->is_stranger = false;
-        link->gate->n_strangers--;
+        account_give(&link->charge, ACCOUNT_REQUESTS, 1);
+        foreign_allow_fds(link->fd, true);
         link->guest = guest;
         guest_attach(guest, link, state);
 }
@@ -185,6 +190,7 @@ static int rejoin(struct gate_link *link, struct guest *guest, enum gate_state s
 static int join_new(struct gate_link *link, struct instance *instance, uint64_t start_time,
                     enum gate_state state)
 {
+        struct failure failure = { 0 };
         struct guest *guest;
         int r;
 
@@ -196,6 +202,11 @@ static int join_new(struct gate_link *link, struct instance *instance, uint64_t 
         r = guest_new(&guest, instance, link->peer.pid, link->peer.uid, start_time);
         if (r < 0)
                 return refuse(link, -r, "the process could not be added: %s", strerror(-r));
+        r = guest_charge(guest, &failure);
+        if (r < 0) {
+                guest_unload(guest);
+                return refuse(link, -r, "%s; %s", failure.message, failure.hint);
+        }
         guest->is_waiting = true;
         attach(link, guest, state);
         return admit_now(link);
@@ -237,6 +248,32 @@ static bool is_elsewhere(struct manager *manager, const struct instance *here, p
         return false;
 }
 
+/* An operation looks at it still: what is dropped then must not be what its successor has by then. */
+static bool is_buried_later(const struct instance *instance, pid_t pid)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->pid == pid && guest->is_dead)
+                        return true;
+        return false;
+}
+
+/* Who connected; since Linux 6.5, and whatever has its number by now. */
+static bool is_peer_dead(int socket)
+{
+        CLEANUP(fd_closep) int pidfd = -1;
+        socklen_t size = sizeof(pidfd);
+        struct pollfd end = { .events = POLLIN };
+
+        if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) < 0) {
+                pidfd = -1;
+                return errno != ENOPROTOOPT && errno != EMFILE && errno != ENFILE;
+        }
+        end.fd = pidfd;
+        return poll(&end, 1, 0) != 0;
+}
+
 static int receive_join(struct gate_link *link, const struct gate_join *join, size_t size)
 {
         struct instance *instance = NULL;
@@ -251,11 +288,12 @@ static int receive_join(struct gate_link *link, const struct gate_join *join, si
         if (r == 0)
                 r = process_get_user(link->peer.pid, &user);
         if (r < 0)
-                return -ENOTCONN;   /* it has just died */
-        if (user != link->peer.uid) /* who connected has died, and its number is somebody else's */
+                return -ENOTCONN;                             /* it has just died */
+        if (user != link->peer.uid || is_peer_dead(link->fd)) /* its number is somebody else's */
                 return -EPROTO;
 
-        if (join->state != GATE_STATE_OPEN && image_keeps_away(instance))
+        if ((join->state != GATE_STATE_OPEN && image_keeps_away(instance)) ||
+            is_buried_later(instance, link->peer.pid))
                 return -ENOTCONN; /* it tries again */
 
         guest = guest_find(instance, link->peer.pid);
@@ -274,22 +312,23 @@ static int receive(struct gate_link *link)
                 struct gate_join join;
                 char bytes[PACKET_SIZE_MAX];
         } message;
-        int fds[PACKET_FDS_MAX];
+        int fds[PACKET_FDS_ANY];
         size_t size, n_fds;
-        int r = packet_receive(link->fd, &message, &size, fds, &n_fds);
+        int r = packet_receive_any(link->fd, &message, sizeof(message), &size, fds, &n_fds);
 
-        if (r == -EMSGSIZE)
-                return -EPROTO;
-        if (r < 0)
-                return r == -EAGAIN ? r : -ENOTCONN;
-
-        if (!link->guest && n_fds == 0)
+        if (r == 0 && link->guest && link->guest->is_dead)
+                r = -ENOTCONN;
+        if (r == 0 && !link->guest && size > 0 && n_fds == 0)
                 return receive_join(link, &message.join, size);
-        if (link->guest && size >= sizeof(message.header) &&
+        if (r == 0 && link->guest && size >= sizeof(message.header) &&
             message.header.magic == GATE_WIRE_MAGIC && message.header.version == GATE_WIRE_VERSION)
-                return guest_receive(link->guest, &message, size, fds, n_fds);
-        packet_close_fds(fds, n_fds);
-        return -EPROTO;
+                r = guest_receive(link->guest, &message, size, fds, n_fds);
+        else if (r == -EMSGSIZE || (r == 0 && (size > 0 || n_fds > 0)))
+                r = -EPROTO;
+        else if (r != -EAGAIN)
+                r = -ENOTCONN;
+        foreign_close(fds, n_fds, link->peer.uid); /* those that were taken are -1 */
+        return r;
 }
 
 static int on_link(sd_event_source *source, int fd, uint32_t events, void *userdata)
@@ -303,6 +342,8 @@ static int on_link(sd_event_source *source, int fd, uint32_t events, void *userd
                 if (link->guest)
                         guest_flush(link->guest);
         }
+        if (foreign_is_behind(link->peer.uid))
+                r = -ENOTCONN; /* it tries again */
         for (int i = 0; r == 0 && i < MESSAGES_A_TURN; i++)
                 r = receive(link);
         if (r < 0 && r != -EAGAIN)
@@ -317,35 +358,24 @@ static int on_no_join(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-static bool is_welcome(const struct gate *gate, uid_t uid)
-{
-        const struct gate_link *link;
-        size_t n = 0;
-
-        if (policy_is_operator(uid))
-                return true;
-        list_for_each(link, &gate->links, link)
-                n += link->is_stranger && link->peer.uid == uid;
-        return n < STRANGERS_USER_MAX;
-}
-
 static int on_connection(int fd, const struct ucred *peer, void *userdata)
 {
         struct gate *gate = userdata;
-        struct gate_link *link = is_welcome(gate, peer->uid) ? calloc(1, sizeof(*link)) : NULL;
-        int r;
+        struct gate_link *link = calloc(1, sizeof(*link));
+        struct failure failure = { 0 };
+        int r = link ? account_take(gate->manager->accounts, &link->charge, peer->uid, &link_cost,
+                                    &failure)
+                     : -ENOMEM;
 
-        if (!link) {
-                fd_close(fd);
-                return -ENOMEM;
+        if (r < 0) { /* it tries again */
+                foreign_hang_up(fd, peer->uid);
+                free(link);
+                return r;
         }
-        *link = (struct gate_link){ .gate = gate, .fd = fd, .peer = *peer, .is_stranger = true };
+        link->gate = gate;
+        link->fd = fd;
+        link->peer = *peer;
         list_append(&gate->links, &link->link);
-        gate->n_links++;
-        gate->n_strangers++;
-        if (gate->n_links >= LINKS_MAX || gate->n_strangers >= STRANGERS_MAX)
-                listener_set_enabled(&gate->listener, false); /* until one goes */
-
         r = sd_event_add_io(gate->manager->event, &link->source, fd, EPOLLIN, on_link, link);
         if (r == 0)
                 r = sd_event_add_time_relative(gate->manager->event, &link->join_timer,
@@ -365,7 +395,7 @@ int gate_new(struct gate **ret_gate, struct manager *manager)
                 return -ENOMEM;
         gate->manager = manager;
         list_init(&gate->links);
-        r = listener_init(&gate->listener, manager, PATHS_GATE_SOCKET, SOCK_SEQPACKET, NULL,
+        r = listener_init(&gate->listener, manager, PATHS_GATE_SOCKET, SOCK_SEQPACKET,
                           on_connection, gate);
         if (r < 0) {
                 free(gate);

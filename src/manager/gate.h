@@ -28,6 +28,9 @@ struct gate *gate_free(struct gate *gate);
 int gate_link_send(struct gate_link *link, const void *message, size_t size, const int *fds,
                    size_t n_fds);
 
+/* gate_link_hang_up() - also while one of its messages is dealt with; guest_detach() follows. */
+void gate_link_hang_up(struct gate_link *link);
+
 /* gate_link_free() - hang up; the guest is not told. Returns NULL. */
 struct gate_link *gate_link_free(struct gate_link *link);
 

@@ -2,22 +2,39 @@
 #include "manager/gates.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "manager/guest.h"
 #include "manager/instance.h"
+#include "manager/manager.h"
 #include "manager/operation.h"
+#include "manager/remap.h"
 
 /* Gates connect again within a second; one that is stopped or hangs must not hold up the others. */
 #define GATHER_MS 10000
+
+/* CUresult of a device without room. */
+#define DRIVER_OUT_OF_MEMORY 2
+
+/* Hangs, or has hung up and does not come back. */
+static bool is_silent(const struct guest_answer *answer)
+{
+        return answer->error == -ETIMEDOUT || answer->error == -ENOTCONN;
+}
+
+static void fail_stopped(struct operation *operation, const struct guest *guest)
+{
+        operation_fail(operation, -ETIMEDOUT, "TimedOut",
+                       "let it go on (kill -CONT), or end it, and try again",
+                       "process %d (%.40s) is stopped", (int)guest->pid, guest->name);
+}
 
 static void fail_close(struct operation *operation, struct guest *guest,
                        const struct guest_answer *answer)
 {
         if (answer->error == -ETIMEDOUT && process_is_stopped(guest->pid))
-                operation_fail(operation, -ETIMEDOUT, "TimedOut",
-                               "let it go on (kill -CONT), or end it, and try again",
-                               "process %d (%.40s) is stopped", (int)guest->pid, guest->name);
+                fail_stopped(operation, guest);
         else if (answer->error == -ETIMEDOUT)
                 operation_fail(operation, -ETIMEDOUT, "TimedOut",
                                "it runs on; try again with a longer --timeout",
@@ -31,20 +48,89 @@ static void fail_close(struct operation *operation, struct guest *guest,
                                guest->name, answer->call[0] ? answer->call : "it is busy");
 }
 
+/* The state of the account is still that of the refusal: it says the same again. */
+static void fail_charge(struct operation *operation, struct guest *guest)
+{
+        const struct account_cost more = { { [ACCOUNT_DESCRIPTORS] = UINT32_MAX } };
+        struct account_charge none = { 0 };
+        struct failure failure = { 0 };
+
+        (void)account_take(operation->instance->manager->accounts, &none, guest->uid, &more,
+                           &failure);
+        operation_fail(operation, -EDQUOT, "NoRoom", failure.hint,
+                       "process %d (%.40s) has memory in too many pieces: %.400s", (int)guest->pid,
+                       guest->name, failure.message);
+}
+
 void gates_fail(struct operation *operation, struct guest *guest, const struct guest_answer *answer)
 {
-        if (answer->driver_code)
+        if (answer->driver_code == DRIVER_OUT_OF_MEMORY && guest->state == GATE_STATE_RELEASED)
+                operation_fail(
+                        operation, -ENOSPC, "NoRoom",
+                        "end or suspend what is there, or choose another device",
+                        "somebody has taken memory of the device that process %d (%.40s) needs",
+                        (int)guest->pid, guest->name);
+        else if (answer->error == -EDQUOT)
+                fail_charge(operation, guest);
+        else if (answer->driver_code)
                 operation_fail_driver(operation, guest, answer->call, answer->driver_code,
                                       answer->error);
+        else if (is_silent(answer) && process_is_stopped(guest->pid))
+                fail_stopped(operation, guest);
         else
                 operation_fail(operation, answer->error, "GuestLost",
-                               "the log of vgpud has more; is the process stopped?",
-                               "the gate of process %d (%.40s) failed: %s", (int)guest->pid,
-                               guest->name, strerror(-answer->error));
+                               "end it if it hangs; the log of vgpud has more",
+                               "the gate of process %d (%.40s) %s: %s", (int)guest->pid,
+                               guest->name, is_silent(answer) ? "does not answer" : "failed",
+                               strerror(-answer->error));
         operation_leave_guest(operation, guest);
 }
 
-/* Closed it has; but the driver's checkpoint would fail, or lose the process. */
+static void fail_broken(struct operation *operation, struct guest *guest,
+                        const struct guest_answer *answer)
+{
+        operation_fail(operation, -EOPNOTSUPP, "NotMovable",
+                       "end it: it can do nothing on the device any more",
+                       "the CUDA context of process %d (%.40s) is broken: %.63s failed with %d",
+                       (int)guest->pid, guest->name, answer->call, answer->driver_code);
+}
+
+bool gates_failed(struct operation *operation, struct guest *guest,
+                  const struct guest_answer *answer)
+{
+        char why[128];
+
+        if (answer->error == 0 || answer->error == -ESRCH)
+                return false;
+        if (answer->fate == GATE_FATE_STAYS)
+                return true;
+        snprintf(why, sizeof(why), "%s: %.63s failed with %d",
+                 answer->fate == GATE_FATE_ENDS ? "it is ending" : "its CUDA context is broken",
+                 answer->call, answer->driver_code);
+        operation_let_go_guest(operation, guest, why);
+        return false;
+}
+
+static const struct {
+        uint32_t bit;
+        const char *what;
+} kept_by[] = {
+        { GATE_HOLDS_MANAGED,
+          "managed memory (cuMemAllocManaged), which the driver cannot checkpoint" },
+        { GATE_HOLDS_IMPORTED, "memory of another process, which the driver cannot checkpoint" },
+        { GATE_HOLDS_REGISTERED,
+          "memory of which it has a dma-buf (RDMA): a network card would go on with the old memory" },
+};
+
+static const char *what_keeps(uint32_t holds)
+{
+        for (size_t i = 0; i < sizeof(kept_by) / sizeof(kept_by[0]); i++)
+                if (holds & kept_by[i].bit)
+                        return kept_by[i].what;
+        return "something that this vgpud does not know";
+}
+
+/* Closed it has; but the driver's checkpoint would fail, or lose the process or what it shares. */
 static void check_holds(struct operation *operation, struct guest *guest, uint32_t holds)
 {
         if (holds == 0 || operation->keep_context)
@@ -53,10 +139,8 @@ static void check_holds(struct operation *operation, struct guest *guest, uint32
                        operation->kind == &operation_suspend
                                ? "it runs on; --keep-context evicts what can be moved"
                                : "it runs on",
-                       "process %d (%.40s) holds %s, which the driver cannot checkpoint",
-                       (int)guest->pid, guest->name,
-                       holds & GATE_HOLDS_MANAGED ? "managed memory (cuMemAllocManaged)"
-                                                  : "memory of another process");
+                       "process %d (%.40s) holds %s", (int)guest->pid, guest->name,
+                       what_keeps(holds));
 }
 
 static void on_closed(struct guest *guest, const struct guest_answer *answer, void *userdata)
@@ -65,9 +149,11 @@ static void on_closed(struct guest *guest, const struct guest_answer *answer, vo
 
         if (answer->error == -ETIMEDOUT || answer->error == -EBUSY)
                 fail_close(operation, guest, answer);
-        else if (answer->error && answer->error != -ESRCH)
+        else if (answer->fate == GATE_FATE_BROKEN)
+                fail_broken(operation, guest, answer);
+        else if (gates_failed(operation, guest, answer))
                 gates_fail(operation, guest, answer);
-        else
+        else if (answer->error == 0)
                 check_holds(operation, guest, answer->holds);
         operation_end_part(operation);
 }
@@ -76,7 +162,8 @@ static void on_done(struct guest *guest, const struct guest_answer *answer, void
 {
         struct operation *operation = userdata;
 
-        if (answer->error && answer->error != -ESRCH)
+        if (gates_failed(operation, guest, answer) &&
+            !(is_silent(answer) && operation_leave_behind(operation, guest)))
                 gates_fail(operation, guest, answer);
         operation_end_part(operation);
 }
@@ -124,12 +211,18 @@ void gates_export(struct operation *operation)
         }
 }
 
+/* An undo has brought back what it has, and dropped where it came from. */
+static bool is_irreplaceable(const struct operation *operation, const struct guest *guest)
+{
+        return operation->kind != &operation_resume && remap_has_begun(guest);
+}
+
 void gates_release(struct operation *operation)
 {
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
-                if (guest->state == GATE_STATE_CLOSED)
+                if (guest->state == GATE_STATE_CLOSED && !is_irreplaceable(operation, guest))
                         ask(operation, guest, GATE_RELEASE);
 }
 
@@ -142,13 +235,19 @@ void gates_create(struct operation *operation)
                         ask(operation, guest, GATE_CREATE);
 }
 
+/*
+ * Whoever is here has its memory: else it is stuck, or its copy has failed. That it is not filled may still
+ * have been said by its gate, which knows no better, when it connected anew after the copy.
+ */
 void gates_open(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation)
-                if (guest->state == GATE_STATE_CLOSED && !guest->is_unfilled)
+        operation_for_each_guest(guest, operation) {
+                guest->is_unfilled = false;
+                if (guest->state == GATE_STATE_CLOSED)
                         ask(operation, guest, GATE_OPEN);
+        }
 }
 
 static void on_gathered(struct guest *guest, const struct guest_answer *answer, void *userdata)

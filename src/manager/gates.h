@@ -26,6 +26,13 @@ void gates_release(struct operation *operation); /* those that have their memory
 void gates_create(struct operation *operation);  /* those that have released it */
 void gates_open(struct operation *operation);    /* those that are closed with memory mapped */
 
+/*
+ * gates_failed() - has the step failed for @guest, as this answer of its gate says? Not if it has died,
+ * and not if it has to be let go, which is done: the others go on.
+ */
+bool gates_failed(struct operation *operation, struct guest *guest,
+                  const struct guest_answer *answer);
+
 /* gates_fail() - the step has failed, as @answer of @guest's gate says. */
 void gates_fail(struct operation *operation, struct guest *guest,
                 const struct guest_answer *answer);

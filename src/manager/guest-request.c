@@ -7,10 +7,12 @@
 #include "base/cleanup.h"
 #include "base/packet.h"
 #include "manager/device.h"
+#include "manager/foreign.h"
 #include "manager/gate.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/operation.h"
 
 /* What a gate may need beyond the time that it was given for draining; if it is stopped, in vain. */
 #define CLOSE_SLACK_MS   3000
@@ -71,10 +73,9 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
         struct guest *guest = userdata;
 
         (void)source, (void)usec;
-        if (guest->request.message == GATE_CLOSE && !guest->request.is_late &&
-            !process_is_stopped(guest->pid)) {
-                guest->request.is_late = true;
-                set_timer(guest, CLOSE_SLACK_MS);
+        if (guest->request.rest_ms > 0 && !process_is_stopped(guest->pid)) {
+                set_timer(guest, guest->request.rest_ms);
+                guest->request.rest_ms = 0;
                 return 0;
         }
         if (guest->gate && guest->request.is_sent) { /* what it would answer later is out of turn */
@@ -96,13 +97,26 @@ static void set_timer(struct guest *guest, uint32_t ms)
                                          (uint64_t)ms * 1000, 0, on_timeout, guest);
 }
 
+static void start_timer(struct guest *guest, uint32_t timeout_ms)
+{
+        const struct operation *operation = guest->instance->operation;
+        uint32_t all =
+                guest->request.message == GATE_CLOSE ? timeout_ms + CLOSE_SLACK_MS : timeout_ms;
+        uint32_t first = all;
+
+        if (operation && operation->timeout_ms + STOPPED_SLACK_MS < all)
+                first = operation->timeout_ms + STOPPED_SLACK_MS;
+        guest->request.rest_ms = all - first;
+        set_timer(guest, first);
+}
+
 /* Requests. */
 
 static int send_command(struct guest *guest)
 {
         const struct gate_header header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION,
                                             (uint16_t)guest->request.message };
-        const struct gate_command command = { header };
+        const struct gate_command command = { header, guest->request.range };
         const struct gate_close close = { .header = header,
                                           .timeout_ms = guest->request.timeout_ms };
 
@@ -164,11 +178,18 @@ static int on_connected(sd_event_source *source, uint64_t usec, void *userdata)
 void guest_request(struct guest *guest, enum gate_message message, uint32_t timeout_ms,
                    guest_done_fn done, void *userdata)
 {
+        guest_request_range(guest, message, GATE_RANGE_ALL, timeout_ms, done, userdata);
+}
+
+void guest_request_range(struct guest *guest, enum gate_message message, struct gate_range range,
+                         uint32_t timeout_ms, guest_done_fn done, void *userdata)
+{
         guest->request.message = message;
+        guest->request.range = range;
         guest->request.timeout_ms = timeout_ms;
         guest->request.done = done;
         guest->request.userdata = userdata;
-        set_timer(guest, message == GATE_CLOSE ? timeout_ms + STOPPED_SLACK_MS : timeout_ms);
+        start_timer(guest, timeout_ms);
         if (!guest->gate)
                 return;
         if (message) {
@@ -227,6 +248,12 @@ void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state s
                 send_request(guest);
 }
 
+static void wait_for_return(struct guest *guest)
+{
+        guest->request.rest_ms = 0;
+        set_timer(guest, HANGUP_GRACE_MS);
+}
+
 void guest_detach(struct guest *guest, int error)
 {
         guest->gate = NULL;
@@ -234,18 +261,47 @@ void guest_detach(struct guest *guest, int error)
         if (error == -EPROTO)
                 guest_end_request(guest, -EPROTO);
         else if (guest->request.done && guest->request.is_sent)
-                set_timer(guest, HANGUP_GRACE_MS);
+                wait_for_return(guest);
 }
 
 /* Answers. */
+
+static bool is_behind_all(const struct guest *guest, const struct gate_allocation *allocation)
+{
+        const struct guest_memory *last = guest->memory + guest->n_memory - 1;
+
+        return guest->n_memory == 0 || (allocation->address > last->address &&
+                                        allocation->address - last->address >= last->size);
+}
+
+/*
+ * Who has too many descriptors is not cut off: the rest of what it sends is let go, and then the request
+ * has failed.
+ */
+static int charge(struct guest *guest, int (*take)(struct guest *, struct failure *))
+{
+        struct failure failure = { 0 };
+
+        guest->request.refused = take(guest, &failure);
+        return guest->request.refused;
+}
+
+/* Of what is refused, which is memory: its end waits for nobody. No more than could have been accepted. */
+static int let_go(struct guest *guest, int *fd)
+{
+        *fd = fd_close(*fd);
+        return ++guest->request.n_refused > MEMORIES_MAX ? -EPROTO : 0;
+}
 
 static int add_memory(struct guest *guest, const struct gate_allocation *allocation, int *fd)
 {
         struct guest_memory *memory;
 
-        if (guest->n_memory == MEMORIES_MAX ||
+        if (guest->n_memory == MEMORIES_MAX || !is_behind_all(guest, allocation) ||
             guest->memory_bytes + allocation->size > guest->instance->device->memory_total)
                 return -EPROTO;
+        if (charge(guest, guest_charge_source) < 0)
+                return let_go(guest, fd);
         memory = reallocarray(guest->memory, guest->n_memory + 1, sizeof(*memory));
         if (!memory)
                 return -ENOMEM;
@@ -260,23 +316,20 @@ static int add_memory(struct guest *guest, const struct gate_allocation *allocat
         return 0;
 }
 
-/* A gate creates in the order of its table, which is the order in which it exported. */
+/* Those of the range that was asked for, in the order of their addresses. */
 static int set_target(struct guest *guest, const struct gate_allocation *allocation, int *fd)
 {
-        size_t start = guest->request.n_received;
+        size_t i = guest_find_memory(guest, guest->request.range.from) + guest->request.n_received;
+        struct guest_memory *memory = i < guest->n_memory ? &guest->memory[i] : NULL;
 
-        for (size_t i = 0; i < guest->n_memory; i++) {
-                struct guest_memory *memory = &guest->memory[(start + i) % guest->n_memory];
-
-                if (memory->address != allocation->address)
-                        continue;
-                if (memory->size != allocation->size || memory->target >= 0)
-                        return -EPROTO;
-                memory->target = TAKE_FD(*fd);
-                guest->request.n_received++;
-                return 0;
-        }
-        return -EPROTO;
+        if (!memory || memory->address != allocation->address || memory->size != allocation->size ||
+            memory->address >= guest->request.range.to || memory->target >= 0)
+                return -EPROTO;
+        if (charge(guest, guest_charge_target) < 0)
+                return let_go(guest, fd);
+        memory->target = TAKE_FD(*fd);
+        guest->request.n_received++;
+        return 0;
 }
 
 static int receive_allocations(struct guest *guest, const void *message, size_t size, int *fds,
@@ -293,9 +346,12 @@ static int receive_allocations(struct guest *guest, const void *message, size_t 
                 const struct gate_allocation *allocation = &batch->allocation[i];
 
                 if (allocation->size == 0 || allocation->size % GRANULARITY ||
-                    allocation->size > guest->instance->device->memory_total)
+                    allocation->size > guest->instance->device->memory_total ||
+                    !foreign_is_memory(fds[i]))
                         return -EPROTO;
-                if (guest->request.message == GATE_EXPORT)
+                if (guest->request.refused)
+                        r = let_go(guest, &fds[i]);
+                else if (guest->request.message == GATE_EXPORT)
                         r = add_memory(guest, allocation, &fds[i]);
                 else
                         r = set_target(guest, allocation, &fds[i]);
@@ -303,14 +359,21 @@ static int receive_allocations(struct guest *guest, const void *message, size_t 
         return r;
 }
 
+/* Whose part was done has none. */
+static bool is_fate(uint32_t fate, int32_t error)
+{
+        return fate == GATE_FATE_STAYS || (fate <= GATE_FATE_BROKEN && error > 0);
+}
+
 static int receive_closed(struct guest *guest, const void *message, size_t size)
 {
         const struct gate_closed *closed = message;
         struct guest_answer answer = { 0 };
 
-        if (size != sizeof(*closed) || closed->error < 0)
+        if (size != sizeof(*closed) || closed->error < 0 || !is_fate(closed->fate, closed->error))
                 return -EPROTO;
         answer.error = -closed->error;
+        answer.fate = closed->fate;
         answer.driver_code = closed->driver_code;
         answer.bytes = closed->movable_bytes;
         answer.holds = closed->holds;
@@ -322,8 +385,11 @@ static int receive_closed(struct guest *guest, const void *message, size_t size)
 
 static bool is_complete(const struct guest *guest)
 {
+        const struct gate_range *range = &guest->request.range;
+
         return guest->request.message != GATE_CREATE ||
-               guest->request.n_received == guest->n_memory;
+               guest->request.n_received ==
+                       guest_find_memory(guest, range->to) - guest_find_memory(guest, range->from);
 }
 
 static int receive_result(struct guest *guest, enum gate_state state, const void *message,
@@ -332,11 +398,14 @@ static int receive_result(struct guest *guest, enum gate_state state, const void
         const struct gate_result *result = message;
         struct guest_answer answer = { 0 };
 
-        if (size != sizeof(*result) || result->error < 0)
+        if (size != sizeof(*result) || result->error < 0 || !is_fate(result->fate, result->error))
                 return -EPROTO;
-        if (result->error == 0 && !is_complete(guest))
+        if (result->error == 0 && !guest->request.refused && !is_complete(guest))
                 return -EPROTO;
+        if (guest->request.message == GATE_CREATE && result->state == GATE_STATE_RELEASED)
+                state = GATE_STATE_RELEASED; /* a part of it is still without memory */
         answer.error = -result->error;
+        answer.fate = result->fate;
         answer.driver_code = result->driver_code;
         answer.bytes = result->bytes;
         memcpy(answer.call, result->call, sizeof(answer.call) - 1);
@@ -346,6 +415,8 @@ static int receive_result(struct guest *guest, enum gate_state state, const void
         }
         if (guest->state == GATE_STATE_OPEN)
                 guest->must_stay = false;
+        if (answer.error == 0)
+                answer.error = guest->request.refused;
         complete(guest, &answer);
         return 0;
 }
@@ -371,8 +442,5 @@ static int receive(struct guest *guest, const void *message, size_t size, int *f
 
 int guest_receive(struct guest *guest, const void *message, size_t size, int *fds, size_t n_fds)
 {
-        int r = guest->request.is_sent ? receive(guest, message, size, fds, n_fds) : -EPROTO;
-
-        packet_close_fds(fds, n_fds); /* those that were taken are -1 */
-        return r;
+        return guest->request.is_sent ? receive(guest, message, size, fds, n_fds) : -EPROTO;
 }

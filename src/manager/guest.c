@@ -8,9 +8,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "manager/backlog.h"
 #include "manager/custody.h"
 #include "manager/gate.h"
 #include "manager/instance.h"
+#include "manager/launch.h"
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
@@ -19,24 +21,29 @@
 
 /* Birth and death. */
 
+void guest_leave(struct guest *guest)
+{
+        sd_event_source_set_enabled(guest->pid_source, SD_EVENT_OFF);
+        schedule_forget(guest);
+        if (guest->gate)
+                gate_link_hang_up(guest->gate);
+        guest->is_dead = true;
+        meter_end(guest);
+        guest_end_request(guest, -ESRCH);
+}
+
 static int on_death(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
         struct guest *guest = userdata;
         struct instance *instance = guest->instance;
         char quoted[LOG_QUOTED_MAX];
 
-        (void)fd, (void)events;
-        sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        (void)source, (void)fd, (void)events;
         log_event(LOG_LEVEL_INFO, "process ended", "vgpu=%s pid=%d name=%s", instance->name,
                   (int)guest->pid, log_quote(quoted, guest->name));
-        schedule_forget(guest);
-        guest->gate = gate_link_free(guest->gate);
-        guest->is_dead = true;
-        meter_end(guest);
-        if (instance->operation && !guest->is_waiting) {
-                guest_end_request(guest, -ESRCH); /* the operation buries it at its end */
-                return 0;
-        }
+        guest_leave(guest);
+        if (instance->operation && !guest->is_waiting)
+                return 0; /* the operation buries it at its end */
         guest_free(guest);
         operation_try_again(instance);
         instance_settle(instance);
@@ -73,8 +80,18 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
                 return r;
         }
         list_append(&instance->guests, &guest->link);
+        launch_drop(instance, pid);
         *ret_guest = guest;
         return 0;
+}
+
+/* Its pidfd, its plan, and the duplicates of both in the table of the keeper. */
+int guest_charge(struct guest *guest, struct failure *failure)
+{
+        const struct account_cost cost = { { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 4 } };
+
+        return account_take(guest->instance->manager->accounts, &guest->charge, guest->uid, &cost,
+                            failure);
 }
 
 struct guest *guest_unload(struct guest *guest)
@@ -83,12 +100,18 @@ struct guest *guest_unload(struct guest *guest)
                 return NULL;
         schedule_forget(guest);
         list_remove(&guest->link);
+        sd_event_source_disable_unref(guest->room_timer);
+        room_forget(&guest->coming);
+        room_forget(&guest->arriving);
+        room_forget(&guest->returning);
         gate_link_free(guest->gate);
         sd_event_source_disable_unref(guest->request.timer);
         sd_event_source_disable_unref(guest->pid_source);
         guest_forget_memory(guest);
         session_drop(guest);
         fd_close(guest->pidfd);
+        account_end(&guest->memory_charge);
+        account_end(&guest->charge);
         free(guest);
         return NULL;
 }
@@ -99,14 +122,15 @@ struct guest *guest_free(struct guest *guest)
         struct manager *manager = instance->manager;
 
         custody_drop_memory(guest);
-        if (guest->reservation) {
-                guest->reservation = pool_release(manager->pool, guest->reservation);
-                custody_sync_slabs(manager);
-        }
         if (guest->slot != UINT32_MAX) {
                 meter_end(guest);
                 page_give_slot(&instance->page, guest->slot);
-                (void)store_remove_process(manager->store, instance->id, guest->pid);
+                if (store_remove_process(manager->store, instance->id, guest->pid) < 0)
+                        backlog_add_process(guest);
+        }
+        if (guest->reservation) {
+                guest->reservation = pool_release(manager->pool, guest->reservation);
+                custody_sync_slabs(manager);
         }
         return guest_unload(guest);
 }
@@ -130,7 +154,9 @@ int guest_admit(struct guest *guest)
                 return r;
         guest->is_waiting = false;
         guest->context_device = instance->device;
-        r = custody_store_process(guest);
+        r = backlog_forget_process(instance, guest->pid);
+        if (r == 0)
+                r = custody_store_process(guest);
         if (r < 0) {
                 page_give_slot(&instance->page, guest->slot);
                 guest->slot = UINT32_MAX;
@@ -154,18 +180,85 @@ int guest_welcome(struct guest *guest)
 
 /* Memory. */
 
+size_t guest_find_memory(const struct guest *guest, uint64_t address)
+{
+        size_t low = 0, high = guest->n_memory;
+
+        while (low < high) {
+                size_t middle = (low + high) / 2;
+
+                if (guest->memory[middle].address < address)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+/* The keeper's table has a duplicate of each that was exported. */
+#define SOURCE_COST 2
+#define TARGET_COST 1
+
+static int charge_memory(struct guest *guest, uint64_t n, struct failure *failure)
+{
+        const struct account_cost cost = { { [ACCOUNT_DESCRIPTORS] = n } };
+
+        return account_take(guest->instance->manager->accounts, &guest->memory_charge, guest->uid,
+                            &cost, failure);
+}
+
+int guest_charge_source(struct guest *guest, struct failure *failure)
+{
+        return charge_memory(guest, SOURCE_COST, failure);
+}
+
+/* An undo brings back what its user had, a part at a time: that is not refused. */
+int guest_charge_target(struct guest *guest, struct failure *failure)
+{
+        const struct account_cost cost = { { [ACCOUNT_DESCRIPTORS] = TARGET_COST } };
+        const struct operation *operation = guest->instance->operation;
+
+        if (!operation || !operation->is_undoing)
+                return charge_memory(guest, TARGET_COST, failure);
+        return account_force(guest->instance->manager->accounts, &guest->memory_charge, guest->uid,
+                             &cost);
+}
+
+void guest_close_source(struct guest *guest, struct guest_memory *memory)
+{
+        if (memory->source < 0)
+                return;
+        memory->source = fd_close(memory->source);
+        account_give(&guest->memory_charge, ACCOUNT_DESCRIPTORS, SOURCE_COST);
+}
+
+void guest_close_target(struct guest *guest, struct guest_memory *memory)
+{
+        if (memory->target < 0)
+                return;
+        memory->target = fd_close(memory->target);
+        account_give(&guest->memory_charge, ACCOUNT_DESCRIPTORS, TARGET_COST);
+}
+
 void guest_drop_sources(struct guest *guest)
 {
         custody_drop_memory(guest);
         for (size_t i = 0; i < guest->n_memory; i++)
-                guest->memory[i].source = fd_close(guest->memory[i].source);
+                guest_close_source(guest, &guest->memory[i]);
+}
+
+void guest_give_back(struct guest *guest)
+{
+        if (!guest->is_remembered)
+                guest->reservation =
+                        pool_release(guest->instance->manager->pool, guest->reservation);
 }
 
 void guest_forget_memory(struct guest *guest)
 {
         for (size_t i = 0; i < guest->n_memory; i++) {
-                fd_close(guest->memory[i].source);
-                fd_close(guest->memory[i].target);
+                guest_close_source(guest, &guest->memory[i]);
+                guest_close_target(guest, &guest->memory[i]);
         }
         free(guest->memory);
         guest->memory = NULL;

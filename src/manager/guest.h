@@ -25,9 +25,12 @@
 #include <systemd/sd-event.h>
 
 #include "base/list.h"
+#include "manager/account.h"
 #include "manager/meter.h"
 #include "manager/process.h"
+#include "manager/room.h"
 #include "wire/gate.h"
+#include "wire/mover.h"
 
 struct device;
 struct gate_link;
@@ -44,22 +47,37 @@ enum guest_context {
         GUEST_CONTEXT_LOST,     /* the driver gave it up */
 };
 
+/* With the others of its vGPU? One that hung when they were resumed comes after them. */
+enum guest_presence {
+        GUEST_PRESENT = 0,
+        GUEST_ABSENT,    /* what we hold of it stays; its gate may come back */
+        GUEST_RETURNING, /* operation_catch_up has it */
+};
+
 struct guest_memory {
         uint64_t address, size;
         int source; /* exported at suspend or migrate; -1: none */
         int target; /* created at resume or migrate; -1: none */
+        /*
+         * In the middle of an undo: its contents are in the guest's reservation, and nowhere else. What
+         * is neither that nor exported any more has come back (remap.h).
+         */
+        bool is_parked;
 };
 
 struct guest_answer {
         int error;       /* 0 or a negative errno */
         int driver_code; /* CUresult or 0 */
         uint64_t bytes;
-        uint32_t holds; /* CLOSE: GATE_HOLDS_* */
+        uint32_t holds;      /* CLOSE: GATE_HOLDS_* */
+        enum gate_fate fate; /* with an error */
         char call[64];
 };
 
 typedef void (*guest_done_fn)(struct guest *guest, const struct guest_answer *answer,
                               void *userdata);
+
+typedef void (*guest_copied_fn)(struct guest *guest, bool is_done);
 
 struct guest {
         struct list link; /* in instance->guests */
@@ -72,13 +90,17 @@ struct guest {
         int pidfd;
         sd_event_source *pid_source;
 
+        struct account_charge charge; /* of its user; so is that of its memory's descriptors */
+        struct account_charge memory_charge;
+
         struct gate_link *gate; /* NULL: not connected */
         enum gate_state state;
         bool is_unfilled; /* CLOSED with memory that it created and that nothing was copied to yet */
         bool must_stay;   /* RELEASE was sent and no OPEN since: it does not open by itself */
         bool is_waiting;  /* for WELCOME, until the instance is usable; no slot yet */
-        bool is_dead;     /* kept until the operation that looks at it is over */
+        bool is_dead;     /* or let go; kept until the operation that looks at it is over */
         bool is_stuck;    /* undoing has failed for it */
+        enum guest_presence presence;
         uint32_t slot;
         uint32_t watch;      /* enum gate_watch, as its gate was last told */
         uint32_t board_slot; /* UINT32_MAX: not published yet */
@@ -87,38 +109,74 @@ struct guest {
         struct device *context_device; /* that it runs on or ran on last */
         struct device *context_target; /* RESUMING: that it is restored to */
         struct device *context_wanted; /* where an operation wants it; NULL: suspended */
+        struct {
+                enum guest_context context;
+                struct device *target;
+        } context_before; /* the call that is under way, should it come to nothing */
+        struct {
+                enum guest_context context;
+                struct device *device, *target;
+        } stored;               /* of this, what the store has */
+        uint64_t context_bytes; /* that it takes of a device, as last seen; 0: not known */
+
+        /* By the operation under way: for its context and its memory where it goes, and the way back. */
+        struct room_promise coming, arriving, returning;
+        sd_event_source *room_timer; /* undoing: its context finds no room yet */
+        uint64_t room_deadline_ns;   /* CLOCK_MONOTONIC; 0: it has not been looked for */
 
         struct meter_guest meter;
         struct list sessions; /* session.h */
 
-        struct guest_memory *memory;
+        bool is_remembered; /* the store lists its memory: what we hold of it stays until it does not */
+        struct guest_memory *memory; /* in the order of addresses */
         size_t n_memory;
         uint64_t memory_bytes;                /* sum of the sizes */
         struct pool_reservation *reservation; /* where its memory is while it is off the device */
 
         struct {
                 uint32_t id;
+                size_t first, n; /* of its memory */
+                enum mover_job_kind kind;
+                guest_copied_fn then; /* NULL: it is a part of the operation */
+                bool is_done;
                 struct device *device; /* whose mover it is for */
                 uint32_t generation;   /* of the mover that has it; 0: no job */
                 uint64_t bytes_done;   /* of its progress, as counted so far */
         } job;
 
+        size_t remap_width; /* so many allocations at once come back (remap.c) */
+
         struct {
                 enum gate_message message; /* 0: none */
                 bool is_sent;
-                bool is_late; /* CLOSE: its time is over, and the slack has begun */
+                uint32_t
+                        rest_ms; /* more, once the operation's time is over, unless it is stopped */
                 uint32_t timeout_ms;
-                size_t n_sent;     /* MAP: entries */
-                size_t n_received; /* CREATE: entries */
+                struct gate_range range; /* RELEASE, CREATE */
+                size_t n_sent;           /* MAP: entries */
+                size_t n_received;       /* CREATE: entries */
+                size_t n_refused;        /* entries that came after @refused */
+                int refused;             /* its user has no more descriptors: why it fails */
                 guest_done_fn done;
                 void *userdata;
                 sd_event_source *timer;
         } request;
 };
 
-/* guest_new() - in @instance's list; it dies with its process. Errors: -ESRCH. */
+/*
+ * guest_new() - in @instance's list; it dies with its process. Errors: -ESRCH.
+ *
+ * guest_charge() - charge its user with it. Errors: -EDQUOT.
+ */
 int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, uid_t uid,
               uint64_t start_time);
+int guest_charge(struct guest *guest, struct failure *failure);
+
+/*
+ * guest_leave() - it counts as dead from now on, though its process may live: it is hung up on, who waits
+ * for its answer has -ESRCH, and guest_free() remains to be called.
+ */
+void guest_leave(struct guest *guest);
 
 /* guest_free() - gives its slot back, drops what is stored and kept of it. Returns NULL. */
 struct guest *guest_free(struct guest *guest);
@@ -144,14 +202,20 @@ int guest_welcome(struct guest *guest);
 /*
  * guest_request() - @message is one of the manager's to the gate; 0 only waits for a connection
  * @timeout_ms: for the answer; CLOSE: what the gate is told, the answer gets some more
+ *
+ * One that is stopped gets the operation's own time only.
  */
 void guest_request(struct guest *guest, enum gate_message message, uint32_t timeout_ms,
                    guest_done_fn done, void *userdata);
 
+/* guest_request_range() - the same for RELEASE and CREATE of a part of its memory. */
+void guest_request_range(struct guest *guest, enum gate_message message, struct gate_range range,
+                         uint32_t timeout_ms, guest_done_fn done, void *userdata);
+
 /* guest_end_request() - whoever waits for an answer has @error instead. */
 void guest_end_request(struct guest *guest, int error);
 
-/* guest_receive() - a message from its gate; takes @fds. Errors: -EPROTO, cut it off. */
+/* guest_receive() - a message from its gate; those of @fds that it takes are -1. -EPROTO: cut it off. */
 int guest_receive(struct guest *guest, const void *message, size_t size, int *fds, size_t n_fds);
 
 /* guest_watch() - tell its gate, if it has not been told yet. */
@@ -160,8 +224,22 @@ void guest_watch(struct guest *guest, enum gate_watch watch);
 /* guest_flush() - the connection can take more. */
 void guest_flush(struct guest *guest);
 
+/* guest_find_memory() - the index of the first allocation at or behind @address, or n_memory. */
+size_t guest_find_memory(const struct guest *guest, uint64_t address);
+
+/* guest_charge_source() .. - charge for one more descriptor of its memory. Errors: -EDQUOT. */
+int guest_charge_source(struct guest *guest, struct failure *failure);
+int guest_charge_target(struct guest *guest, struct failure *failure);
+
+/* guest_close_source() .. - close it and give its charge back; -1 is fine. */
+void guest_close_source(struct guest *guest, struct guest_memory *memory);
+void guest_close_target(struct guest *guest, struct guest_memory *memory);
+
 /* guest_drop_sources() - let go of what it exported, in the keeper too; the list stays. */
 void guest_drop_sources(struct guest *guest);
+
+/* guest_give_back() - its reservation, unless the store lists it; then its forgetting gives it back. */
+void guest_give_back(struct guest *guest);
 
 /* guest_forget_memory() - close all descriptors and forget the list. */
 void guest_forget_memory(struct guest *guest);

@@ -95,6 +95,15 @@ static int refuse_list(struct failure *failure, const char *why)
         return failure_parameter(failure, "processes", "", "processes: %s", why);
 }
 
+/* As a gate has to tell them. */
+static bool is_behind(const struct image_member *member, uint64_t address, uint64_t size)
+{
+        const struct gate_allocation *last = member->memory + member->n_memory - 1;
+
+        return address + size <= INT64_MAX &&
+               (member->n_memory == 0 || address >= last->address + last->size);
+}
+
 static int parse_mappings(const struct image_session *session, struct image_member *member,
                           const json_t *list, struct failure *failure)
 {
@@ -111,6 +120,8 @@ static int parse_mappings(const struct image_session *session, struct image_memb
 
                 if (json_array_size(pair) != 2 || address <= 0 || size <= 0 || size % GRANULARITY)
                         return refuse_list(failure, "an allocation is no [address, size]");
+                if (!is_behind(member, (uint64_t)address, (uint64_t)size))
+                        return refuse_list(failure, "allocations overlap, or are in no order");
                 if ((uint64_t)size > left)
                         return failure_set(failure, -ENOSPC, "NoRoom", "load it into a larger one",
                                            "process %d has more memory than vGPU %s",
@@ -152,6 +163,15 @@ static bool is_guest(struct manager *manager, pid_t pid)
         return false;
 }
 
+static int check_is_no_guest(const struct image_session *session, pid_t pid,
+                             struct failure *failure)
+{
+        if (!is_guest(session->instance->manager, pid))
+                return 0;
+        return failure_set(failure, -EBUSY, "Busy", "", "process %d is in a vGPU already",
+                           (int)pid);
+}
+
 static int add_process(struct image_session *session, const json_t *process, uid_t uid,
                        struct failure *failure)
 {
@@ -165,9 +185,9 @@ static int add_process(struct image_session *session, const json_t *process, uid
         for (size_t i = 0; i < session->n_members; i++)
                 if (session->members[i].pid == (pid_t)pid)
                         return refuse_list(failure, "one is there twice");
-        if (is_guest(session->instance->manager, (pid_t)pid))
-                return failure_set(failure, -EBUSY, "Busy", "", "process %d is in a vGPU already",
-                                   (int)pid);
+        r = check_is_no_guest(session, (pid_t)pid, failure);
+        if (r < 0)
+                return r;
         member = add_member(session);
         if (!member)
                 return -ENOMEM;
@@ -224,6 +244,15 @@ static int make_guest(struct image_session *session, const struct image_member *
         return r;
 }
 
+/* It may have joined another vGPU since it was named, or be an image's there. */
+static int add_guest_anew(struct image_session *session, const struct image_member *member,
+                          struct failure *failure)
+{
+        int r = check_is_no_guest(session, member->pid, failure);
+
+        return r < 0 ? r : make_guest(session, member);
+}
+
 static void unmake_guests(struct image_session *session)
 {
         for (size_t i = 0; i < session->n_members; i++) {
@@ -255,6 +284,9 @@ static int exchange_member(struct image_session *session, struct image_member *m
         swap_reservation(guest, member);
         member->is_exchanged = true;
         if (guest->reservation)
+                r = pool_stamp(session->instance->manager->pool, guest->reservation, guest->pid,
+                               guest->start_time);
+        if (r == 0 && guest->reservation)
                 r = custody_put_slabs(guest);
         return r == 0 ? custody_store_memory(guest) : r;
 }
@@ -286,7 +318,7 @@ static int exchange_all(struct image_session *session, struct failure *failure)
                 return r;
         for (size_t i = 0; r == 0 && i < session->n_members; i++)
                 if (session->members[i].is_new)
-                        r = make_guest(session, &session->members[i]);
+                        r = add_guest_anew(session, &session->members[i], failure);
         for (size_t i = 0; r == 0 && i < session->n_members; i++)
                 r = exchange_member(session, &session->members[i], failure);
         if (r == 0 && is_new)
@@ -311,9 +343,13 @@ int image_session_exchange(struct image_session *session, struct failure *failur
 
         if (r < 0)
                 return failure_from_errno(failure, r, "taking over the memory of the image");
-        for (size_t i = 0; i < session->n_members; i++) /* what they had before */
-                session->members[i].reservation =
-                        pool_release(manager->pool, session->members[i].reservation);
+        for (size_t i = 0; i < session->n_members; i++) {
+                struct image_member *member = &session->members[i];
+
+                guest_find(session->instance, member->pid)->is_remembered = true;
+                member->reservation =
+                        pool_release(manager->pool, member->reservation); /* what it had before */
+        }
         custody_sync_slabs(manager);
         publisher_touch(manager->publisher);
         return 0;

@@ -9,13 +9,20 @@
 #include "base/packet.h"
 #include "base/size.h"
 #include "manager/control.h"
+#include "manager/copies.h"
 #include "manager/describe.h"
+#include "manager/guest.h"
+#include "manager/held.h"
 #include "manager/image-session.h"
 #include "manager/log.h"
 #include "manager/manager.h"
+#include "manager/policy.h"
 
 /* An answer is at most 1 MiB, and an entry of a list takes about 28 bytes of it. */
 #define MAPPINGS_MAX 30000
+
+/* Of what the pool may take. */
+#define HELD_USER_PART 4
 
 /* Slabs. */
 
@@ -132,6 +139,25 @@ static int begin(struct control_pending *pending, struct instance *instance,
         return 0;
 }
 
+/* NULL: nothing was begun, and a session that is there is somebody else's. */
+static void abandon(struct instance *instance, struct image_session *session)
+{
+        if (session)
+                instance->image = image_session_free(session);
+}
+
+/* As before a resume: a client is shown no slab in which there may be something else. */
+static int check_memory(const struct instance *instance, struct failure *failure)
+{
+        const struct guest *guest;
+        int r = 0;
+
+        list_for_each(guest, &instance->guests, link)
+                if (r == 0 && !guest->is_dead && !guest->is_waiting)
+                        r = copies_check(guest, failure);
+        return r;
+}
+
 int image_open(struct control_pending *pending, struct instance *instance, struct failure *failure)
 {
         struct image_session *session = NULL;
@@ -140,13 +166,15 @@ int image_open(struct control_pending *pending, struct instance *instance, struc
         if (r == 0)
                 r = check_off(instance, failure);
         if (r == 0)
+                r = check_memory(instance, failure);
+        if (r == 0)
                 r = begin(pending, instance, &session);
         if (r == 0)
                 r = image_session_add_guests(session);
         if (r == 0)
                 r = check_mappings(session, failure);
         if (r < 0) {
-                instance->image = image_session_free(session);
+                abandon(instance, session);
                 return r;
         }
         if (control_call_bool(&pending->call, "detach"))
@@ -196,23 +224,15 @@ static int reserve(struct image_session *session, struct image_member *member,
 {
         struct instance *instance = session->instance;
         struct pool *pool = instance->manager->pool;
-        char needed[SIZE_TEXT_MAX], available[SIZE_TEXT_MAX];
         bool is_ready = false;
         int r;
 
         if (member->memory_bytes == 0)
                 return 0;
-        r = pool_reserve(pool, &member->reservation, instance->uuid, instance->device->index,
-                         member->memory_bytes);
-        if (r == -ENOSPC) {
-                size_format(available, pool_available(pool, instance->uuid));
-                return failure_set(failure, r, "PoolTooSmall",
-                                   "resume or end a suspended vGPU, or start vgpud with a larger "
-                                   "--pool-limit",
-                                   "process %d needs %s, the pool has room for %s",
-                                   (int)member->pid, size_format(needed, member->memory_bytes),
-                                   available);
-        }
+        r = policy_check_pool(instance, member->memory_bytes, failure);
+        if (r == 0)
+                r = pool_reserve(pool, &member->reservation, instance->uuid,
+                                 instance->device->index, member->memory_bytes);
         if (r == 0)
                 r = pool_prepare(pool, member->reservation, instance->device->index, on_prepared,
                                  session, &is_ready);
@@ -246,7 +266,7 @@ int image_replace(struct control_pending *pending, struct instance *instance,
         for (size_t i = 0; r == 0 && i < session->n_members; i++)
                 r = reserve(session, &session->members[i], failure);
         if (r < 0) {
-                instance->image = image_session_free(session);
+                abandon(instance, session);
                 return r;
         }
         session->pending = pending;
@@ -272,10 +292,10 @@ static struct image_session *find_own(const struct control_pending *pending,
 }
 
 /* For reading, a descriptor of its own that cannot write, nor be opened again for that. */
-static int open_slab(const struct image_session *session, uint32_t slab, int *ret_fd)
+static int open_slab(const struct image_session *session, uint32_t slab, uid_t user, int *ret_fd)
 {
         char path[32];
-        int shared = pool_share(session->instance->manager->pool, slab);
+        int shared = pool_share(session->instance->manager->pool, slab, user);
 
         if (shared < 0)
                 return shared;
@@ -283,6 +303,24 @@ static int open_slab(const struct image_session *session, uint32_t slab, int *re
         *ret_fd = session->is_loading ? fcntl(shared, F_DUPFD_CLOEXEC, 3)
                                       : open(path, O_RDONLY | O_CLOEXEC);
         return *ret_fd < 0 ? -errno : 0;
+}
+
+/* Of one user, other than our own: so much of the pool may be kept that nobody else can have. */
+static int check_held(const struct control_pending *pending, struct failure *failure)
+{
+        const struct manager *manager = pending->manager;
+        uint64_t held = held_count(manager->held, pending->uid);
+        char text[SIZE_TEXT_MAX];
+        struct pool_info info;
+
+        pool_get_info(manager->pool, &info);
+        if (policy_is_operator(pending->uid) || held <= info.limit / HELD_USER_PART)
+                return 0;
+        return failure_set(
+                failure, -EDQUOT, "NoRoom", "end them, or have them unmap it",
+                "programs of yours keep %s that the pool has given them before, and that "
+                "was released since",
+                size_format(text, held));
 }
 
 int image_get_slabs(struct control_pending *pending, struct instance *instance,
@@ -294,8 +332,9 @@ int image_get_slabs(struct control_pending *pending, struct instance *instance,
 
         if (!session)
                 return -ENOENT;
+        r = check_held(pending, failure);
         for (size_t i = first; i < session->n_slabs && n < PACKET_FDS_MAX && r == 0; i++) {
-                r = open_slab(session, session->slabs[i], &fds[n]);
+                r = open_slab(session, session->slabs[i], pending->uid, &fds[n]);
                 if (r == 0)
                         n++;
         }

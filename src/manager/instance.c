@@ -10,10 +10,13 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "base/text.h"
+#include "manager/backlog.h"
 #include "manager/custody.h"
 #include "manager/gate.h"
 #include "manager/guest.h"
 #include "manager/image.h"
+#include "manager/launch.h"
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
@@ -54,6 +57,26 @@ bool instance_is_usable(const struct instance *instance)
 
 /* Finding and checking. */
 
+/* Two letters wrong at most, and not all of them. */
+static struct instance *refuse_name(const struct manager *manager, const char *name,
+                                    struct failure *failure)
+{
+        char hint[STORE_NAME_MAX + 32] = "vgpu ls shows those that there are";
+        const struct instance *instance;
+        size_t least = 3;
+
+        list_for_each(instance, &manager->instances, link) {
+                size_t distance = text_distance(name, instance->name);
+
+                if (distance >= least || distance >= strlen(instance->name))
+                        continue;
+                least = distance;
+                snprintf(hint, sizeof(hint), "did you mean '%s'?", instance->name);
+        }
+        (void)failure_set(failure, -ENOENT, "NoSuchVgpu", hint, "there is no vGPU '%.64s'", name);
+        return NULL;
+}
+
 struct instance *instance_find(struct manager *manager, const char *name, struct failure *failure)
 {
         struct instance *instance;
@@ -61,9 +84,7 @@ struct instance *instance_find(struct manager *manager, const char *name, struct
         list_for_each(instance, &manager->instances, link)
                 if (strcmp(instance->name, name) == 0 || strcasecmp(instance->uuid, name) == 0)
                         return instance;
-        (void)failure_set(failure, -ENOENT, "NoSuchVgpu", "vgpu ls shows those that there are",
-                          "there is no vGPU '%.64s'", name);
-        return NULL;
+        return refuse_name(manager, name, failure);
 }
 
 static bool has_name(const struct manager *manager, const char *name)
@@ -161,14 +182,20 @@ struct instance *instance_free(struct instance *instance)
         instance->image = image_session_free(instance->image);
         list_for_each_safe(guest, after, &instance->guests, link)
                 guest_unload(guest);
+        launch_drop_all(instance);
         list_remove(&instance->link);
         sd_event_source_disable_unref(instance->creator_source);
+        sd_event_source_disable_unref(instance->catch_up_timer);
         page_deinit(&instance->page);
+        account_end(&instance->charge);
         accounting_deinit(&instance->meter.accounting);
         free(instance);
         return NULL;
 }
 DEFINE_CLEANUP(struct instance *, instance_free);
+
+/* Its page, which is in the table of the keeper as well, and its creator. */
+static const struct account_cost cost = { { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 3 } };
 
 static int instance_new(struct instance **ret_instance, struct manager *manager,
                         const struct store_instance *stored)
@@ -197,6 +224,7 @@ static int instance_new(struct instance **ret_instance, struct manager *manager,
         snprintf(instance->uuid, sizeof(instance->uuid), "%s", stored->uuid);
         list_init(&instance->link);
         list_init(&instance->guests);
+        list_init(&instance->launches);
         *ret_instance = instance;
         return 0;
 }
@@ -304,13 +332,17 @@ static int add_instance(struct manager *manager, struct store_instance *stored, 
                         struct instance **ret_instance, struct failure *failure)
 {
         CLEANUP(instance_freep) struct instance *instance = NULL;
-        int r = store_begin(manager->store);
+        int r = stored->is_transient ? store_begin(manager->store)
+                                     : store_begin_durable(manager->store);
 
         if (r < 0)
                 return r;
         r = store_add_instance(manager->store, stored);
         if (r == 0)
                 r = instance_new(&instance, manager, stored);
+        if (r == 0)
+                r = account_take(manager->accounts, &instance->charge, instance->owner, &cost,
+                                 failure);
         if (r == 0)
                 r = page_create(&instance->page, instance->frame_buffer);
         if (r == 0)
@@ -371,7 +403,9 @@ int instance_restore(struct manager *manager, const struct store_instance *store
                           "vgpu=%s device=%s", stored->name, stored->device_uuid);
                 instance->device = &manager->device[0];
         }
-        r = custody_get_page(instance);
+        r = account_force(manager->accounts, &instance->charge, instance->owner, &cost);
+        if (r == 0)
+                r = custody_get_page(instance);
         if (r < 0)
                 return r;
         r = watch_creator(instance);
@@ -385,14 +419,26 @@ int instance_restore(struct manager *manager, const struct store_instance *store
 
 /* Changing and removing. */
 
-int instance_set_state(struct instance *instance, enum board_instance_state state)
+void instance_set_state(struct instance *instance, enum board_instance_state state)
 {
-        int r = store_set_instance(instance->manager->store, instance->id, state,
-                                   instance->device->uuid);
+        instance->state = state;
+        if (store_set_instance(instance->manager->store, instance->id, state,
+                               instance->device->uuid) < 0)
+                backlog_add_instance(instance);
+        publisher_touch(instance->manager->publisher);
+}
+
+static int remove_from_store(struct instance *instance)
+{
+        struct store *store = instance->manager->store;
+        int r = instance->is_transient ? store_begin(store) : store_begin_durable(store);
 
         if (r == 0)
-                instance->state = state;
-        publisher_touch(instance->manager->publisher);
+                r = store_remove_instance(store, instance->id);
+        if (r == 0)
+                r = store_commit(store);
+        if (r < 0)
+                store_rollback(store);
         return r;
 }
 
@@ -400,7 +446,7 @@ static int forget(struct instance *instance)
 {
         struct manager *manager = instance->manager;
         struct device *device = instance->device;
-        int r = store_remove_instance(manager->store, instance->id);
+        int r = remove_from_store(instance);
 
         if (r < 0)
                 return r;
@@ -432,10 +478,11 @@ int instance_remove(struct instance *instance, struct failure *failure)
 
         if (r < 0)
                 return r;
+        n += list_count(&instance->launches);
         if (n > 0)
-                return failure_set(failure, -EBUSY, "Busy", "end them first (vgpu ls shows them)",
-                                   "vGPU %s has %zu process%s", instance->name, n,
-                                   n == 1 ? "" : "es");
+                return failure_set(
+                        failure, -EBUSY, "Busy", "end them first (vgpu ls -l shows them)",
+                        "vGPU %s has %zu process%s", instance->name, n, n == 1 ? "" : "es");
         r = forget(instance);
         return r < 0 ? failure_from_errno(failure, r, "removing the vGPU") : 0;
 }
@@ -456,10 +503,9 @@ void instance_settle(struct instance *instance)
         else if (instance->state == BOARD_IDLE)
                 wanted = BOARD_RUNNING;
         if (wanted != instance->state) {
-                (void)instance_set_state(instance, wanted);
-                instance->state =
-                        wanted; /* also where the store fails: it follows from the processes */
-                (void)store_remove_operation(instance->manager->store, instance->id);
+                instance_set_state(instance, wanted);
+                if (store_remove_operation(instance->manager->store, instance->id) < 0)
+                        backlog_add_instance(instance);
         }
         if (instance_is_usable(instance))
                 gate_admit_waiting(instance);

@@ -18,6 +18,7 @@
 
 #include "base/list.h"
 #include "board/board.h"
+#include "manager/account.h"
 #include "manager/failure.h"
 #include "manager/meter.h"
 #include "manager/page.h"
@@ -38,10 +39,16 @@ struct instance {
         uint64_t frame_buffer;
         uint64_t created_ns; /* CLOCK_REALTIME */
         uid_t owner;
+        struct account_charge charge; /* of its owner */
         enum board_instance_state state;
         struct page page;
+        struct page_claim claim; /* at the last look of the ceilings */
         struct list guests;
-        struct operation *operation; /* under way, or NULL */
+        struct list launches;            /* programs that are no guests yet, see launch.h */
+        struct operation *operation;     /* under way, or NULL */
+        sd_event_source *catch_up_timer; /* the last catch-up has failed: not again before */
+        uint64_t catch_up_pause_us;
+        bool is_unsettled;           /* the store says something else of it, see backlog.h */
         struct image_session *image; /* a client's, or NULL */
         struct meter_instance meter;
         uint32_t share;            /* percent of its device; 0: none */
@@ -109,8 +116,8 @@ bool instance_is_usable(const struct instance *instance);
  */
 void instance_settle(struct instance *instance);
 
-/* instance_set_state() - in the store as well, where a settled state is. */
-int instance_set_state(struct instance *instance, enum board_instance_state state);
+/* instance_set_state() - in the store as well, or later, when that accepts it. */
+void instance_set_state(struct instance *instance, enum board_instance_state state);
 
 size_t instance_count_guests(const struct instance *instance);
 

@@ -116,6 +116,14 @@ int ledger_batch_add_process(struct ledger_batch *batch, const struct ledger_pro
 
 /* Moving: of each list the first that fit, in their order. */
 
+/* The first @n are gone. A list that never had a row has no memory. */
+static void close_up(void *rows, size_t size, size_t n, size_t *n_rows)
+{
+        *n_rows -= n;
+        if (n > 0)
+                memmove(rows, (char *)rows + n * size, *n_rows * size);
+}
+
 static int move_processes(struct ledger_batch *to, struct ledger_batch *from)
 {
         size_t n = 0;
@@ -125,8 +133,7 @@ static int move_processes(struct ledger_batch *to, struct ledger_batch *from)
                 r = ledger_batch_add_process(to, &from->processes[n]);
                 n += r == 0;
         }
-        from->n_processes -= n;
-        memmove(from->processes, from->processes + n, from->n_processes * sizeof(*from->processes));
+        close_up(from->processes, sizeof(*from->processes), n, &from->n_processes);
         return r;
 }
 
@@ -139,8 +146,7 @@ static int move_clearings(struct ledger_batch *to, struct ledger_batch *from)
                 r = ledger_batch_add_clearing(to, &from->clearings[n]);
                 n += r == 0;
         }
-        from->n_clearings -= n;
-        memmove(from->clearings, from->clearings + n, from->n_clearings * sizeof(*from->clearings));
+        close_up(from->clearings, sizeof(*from->clearings), n, &from->n_clearings);
         return r;
 }
 
@@ -153,8 +159,7 @@ static int move_vgpus(struct ledger_batch *to, struct ledger_batch *from)
                 r = ledger_batch_add_vgpu(to, &from->vgpus[n]);
                 n += r == 0;
         }
-        from->n_vgpus -= n;
-        memmove(from->vgpus, from->vgpus + n, from->n_vgpus * sizeof(*from->vgpus));
+        close_up(from->vgpus, sizeof(*from->vgpus), n, &from->n_vgpus);
         return r;
 }
 

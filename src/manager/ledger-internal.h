@@ -15,6 +15,7 @@ enum statement {
         PUT_DEVICE,
         GET_DEVICE,
         PUT_VGPU,
+        HAS_VGPU,
         PUT_PROCESS,
         ADD_USAGE,
         CLEAR_LIST,

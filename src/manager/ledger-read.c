@@ -3,7 +3,7 @@
 
 #include "manager/ledger-internal.h"
 
-int ledger_get_wall(struct ledger *ledger, struct wall *ret_wall)
+int ledger_get_wall(struct ledger *ledger, struct wall *ret_wall, bool *ret_is_this_boot)
 {
         sqlite3_stmt *statement;
         int r = statement_prepare(ledger, GET_WALL, &statement);
@@ -16,8 +16,22 @@ int ledger_get_wall(struct ledger *ledger, struct wall *ret_wall)
                 return r < 0 ? r : -ENOENT;
         *ret_wall = (struct wall){ statement_get_integer(statement, 0),
                                    statement_get_integer(statement, 1) };
+        *ret_is_this_boot = statement_get_integer(statement, 2);
         sqlite3_reset(statement);
         return 0;
+}
+
+int ledger_has_vgpu(struct ledger *ledger, uint64_t serial)
+{
+        sqlite3_stmt *statement;
+        int r = statement_prepare(ledger, HAS_VGPU, &statement);
+
+        if (r < 0)
+                return r;
+        statement_bind_integers(statement, 1, &serial, 1);
+        r = statement_step(statement);
+        sqlite3_reset(statement);
+        return r;
 }
 
 static void decode_process(struct ledger_process *process, sqlite3_stmt *row)
@@ -38,6 +52,7 @@ static void decode_process(struct ledger_process *process, sqlite3_stmt *row)
                 process->busy_ns[i] = statement_get_integer(row, 10 + i);
                 process->seen_ns[i] = statement_get_integer(row, 10 + METER_ENGINES + i);
         }
+        process->joined_ms = statement_get_integer(row, 10 + 2 * METER_ENGINES);
 }
 
 static int each_process(sqlite3_stmt *statement, ledger_process_fn each, void *userdata)
@@ -56,8 +71,8 @@ static int each_process(sqlite3_stmt *statement, ledger_process_fn each, void *u
         return r;
 }
 
-int ledger_each_process(struct ledger *ledger, uint64_t vgpu, size_t max, ledger_process_fn each,
-                        void *userdata)
+int ledger_each_ended(struct ledger *ledger, uint64_t vgpu, size_t max, ledger_process_fn each,
+                      void *userdata)
 {
         sqlite3_stmt *statement;
         int r = statement_prepare(ledger, LIST_ENDED, &statement);
@@ -65,13 +80,15 @@ int ledger_each_process(struct ledger *ledger, uint64_t vgpu, size_t max, ledger
         if (r < 0)
                 return r;
         statement_bind_integers(statement, 1, (const uint64_t[]){ vgpu, max }, 2);
-        r = each_process(statement, each, userdata);
-        if (r == 0)
-                r = statement_prepare(ledger, LIST_RUNNING, &statement);
-        if (r < 0)
-                return r;
-        statement_bind_integers(statement, 1, &vgpu, 1);
         return each_process(statement, each, userdata);
+}
+
+int ledger_each_running(struct ledger *ledger, ledger_process_fn each, void *userdata)
+{
+        sqlite3_stmt *statement;
+        int r = statement_prepare(ledger, LIST_RUNNING, &statement);
+
+        return r < 0 ? r : each_process(statement, each, userdata);
 }
 
 static void decode_vgpu(struct ledger_row *row, sqlite3_stmt *statement, int column)

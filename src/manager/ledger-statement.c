@@ -10,8 +10,8 @@
 #define PROCESS_COLUMNS                                                                       \
         "serial, vgpu, pid, start_time, name, started_ms, ended_ms, listed, life_ns,"         \
         " max_memory, sm_ns, memory_ns, encoder_ns, decoder_ns, jpeg_ns, ofa_ns, seen_sm_ns," \
-        " seen_memory_ns, seen_encoder_ns, seen_decoder_ns, seen_jpeg_ns, seen_ofa_ns"
-#define LIST_PROCESSES "SELECT " PROCESS_COLUMNS " FROM process WHERE vgpu = ? AND "
+        " seen_memory_ns, seen_encoder_ns, seen_decoder_ns, seen_jpeg_ns, seen_ofa_ns, joined_ms"
+#define LIST_PROCESSES "SELECT " PROCESS_COLUMNS " FROM process WHERE "
 #define SUM_OF(column) "sum(usage." column "), "
 /* clang-format off */
 #define SUMS                                                                                       \
@@ -29,8 +29,9 @@ static const char *const texts[STATEMENTS] = {
                        " ON CONFLICT (uuid) DO UPDATE SET name = excluded.name",
         [GET_DEVICE] = "SELECT id FROM device WHERE uuid = ?",
         [PUT_VGPU] = "INSERT OR REPLACE INTO vgpu (serial, uuid, name, owner) VALUES (?,?,?,?)",
+        [HAS_VGPU] = "SELECT 1 FROM vgpu WHERE serial = ?",
         [PUT_PROCESS] = "INSERT OR REPLACE INTO process (" PROCESS_COLUMNS
-                        ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                        ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         [ADD_USAGE] = "INSERT INTO usage VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
                       " ON CONFLICT (minute, vgpu, process, device) DO UPDATE SET"
                       " sm_ns = sm_ns + excluded.sm_ns, memory_ns = memory_ns + excluded.memory_ns,"
@@ -42,10 +43,11 @@ static const char *const texts[STATEMENTS] = {
         [CLEAR_LIST] = "UPDATE process SET listed = 0 WHERE vgpu = ? AND ended_ms > 0"
                        " AND ended_ms <= ?",
         [PUT_WALL] = "INSERT OR REPLACE INTO wall (id, boot, steady_ms, wall_ms) VALUES (1,?,?,?)",
-        [GET_WALL] = "SELECT steady_ms, wall_ms FROM wall WHERE boot = ?",
-        [LIST_ENDED] = "SELECT * FROM (" LIST_PROCESSES
-                       "ended_ms > 0 AND listed ORDER BY ended_ms DESC, serial DESC LIMIT ?)"
-                       " ORDER BY ended_ms, serial",
+        [GET_WALL] = "SELECT steady_ms, wall_ms, boot = ? FROM wall",
+        [LIST_ENDED] =
+                "SELECT * FROM (" LIST_PROCESSES
+                "vgpu = ? AND ended_ms > 0 AND listed ORDER BY ended_ms DESC, serial DESC LIMIT ?)"
+                " ORDER BY ended_ms, serial",
         [LIST_RUNNING] = LIST_PROCESSES "ended_ms = 0 ORDER BY serial",
         [PRUNE_USAGE] = "DELETE FROM usage WHERE (minute, vgpu, process, device) IN (SELECT"
                         " minute, vgpu, process, device FROM usage WHERE minute < ?"

@@ -13,7 +13,7 @@
 #include "base/paths.h"
 #include "manager/ledger-internal.h"
 
-#define LEDGER_SCHEMA         1
+#define LEDGER_SCHEMA         2
 #define LEDGER_APPLICATION_ID 0x56475542 /* "VGUB", in the header of the file */
 
 static const char schema[] =
@@ -29,8 +29,9 @@ static const char schema[] =
         "  jpeg_ns INTEGER NOT NULL, ofa_ns INTEGER NOT NULL, seen_sm_ns INTEGER NOT NULL,"
         "  seen_memory_ns INTEGER NOT NULL, seen_encoder_ns INTEGER NOT NULL,"
         "  seen_decoder_ns INTEGER NOT NULL, seen_jpeg_ns INTEGER NOT NULL,"
-        "  seen_ofa_ns INTEGER NOT NULL);"
+        "  seen_ofa_ns INTEGER NOT NULL, joined_ms INTEGER NOT NULL DEFAULT 0);"
         "CREATE INDEX process_of ON process (vgpu, ended_ms);"
+        "CREATE INDEX process_running ON process (serial) WHERE ended_ms = 0;"
         "CREATE TABLE usage (minute INTEGER NOT NULL, vgpu INTEGER NOT NULL,"
         "  process INTEGER NOT NULL, device INTEGER NOT NULL, sm_ns INTEGER NOT NULL,"
         "  memory_ns INTEGER NOT NULL, encoder_ns INTEGER NOT NULL, decoder_ns INTEGER NOT NULL,"
@@ -39,6 +40,10 @@ static const char schema[] =
         "  WITHOUT ROWID;"
         "CREATE TABLE wall (id INTEGER PRIMARY KEY, boot TEXT NOT NULL,"
         "  steady_ms INTEGER NOT NULL, wall_ms INTEGER NOT NULL);";
+
+/* From 1, in which a process' life was what had been written of it last. */
+static const char from_1[] = "ALTER TABLE process ADD COLUMN joined_ms INTEGER NOT NULL DEFAULT 0;"
+                             "CREATE INDEX process_running ON process (serial) WHERE ended_ms = 0;";
 
 /* Opening. */
 
@@ -60,13 +65,14 @@ static int read_pragma(struct ledger *ledger, const char *text, int64_t *ret_val
         return statement_from_code(code);
 }
 
-static int make_schema(struct ledger *ledger)
+/* All of @statements, and that the ledger is of our version now; or nothing. */
+static int change_schema(struct ledger *ledger, const char *statements)
 {
         char text[128];
         int r = execute(ledger, "BEGIN IMMEDIATE");
 
         if (r == 0)
-                r = execute(ledger, schema);
+                r = execute(ledger, statements);
         snprintf(text, sizeof(text), "PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT",
                  LEDGER_APPLICATION_ID, LEDGER_SCHEMA);
         if (r == 0)
@@ -88,9 +94,11 @@ static int check_schema(struct ledger *ledger)
         if (r < 0)
                 return r;
         if (version == 0 && application == 0 && n_tables == 0)
-                return make_schema(ledger);
+                return change_schema(ledger, schema);
         if (application != LEDGER_APPLICATION_ID)
                 return -EPROTO;
+        if (version == 1)
+                return change_schema(ledger, from_1);
         return version > LEDGER_SCHEMA ? -EPROTONOSUPPORT : 0;
 }
 
@@ -222,6 +230,7 @@ static int put_process(struct ledger *ledger, const struct ledger_process *proce
                                 5);
         statement_bind_integers(statement, 11, process->busy_ns, METER_ENGINES);
         statement_bind_integers(statement, 11 + METER_ENGINES, process->seen_ns, METER_ENGINES);
+        statement_bind_integers(statement, 11 + 2 * METER_ENGINES, &process->joined_ms, 1);
         return statement_step(statement);
 }
 

@@ -49,6 +49,7 @@ struct ledger_process {
         uint64_t started_ms; /* CLOCK_REALTIME */
         uint64_t ended_ms;   /* 0: it runs */
         uint64_t life_ns;
+        uint64_t joined_ms; /* of the steady clock: tells how long it has run; 0: not known */
         uint64_t max_memory;
         uint64_t busy_ns[METER_ENGINES];
         uint64_t seen_ns
@@ -108,16 +109,22 @@ int ledger_set_aside(const char *path, uint64_t now_ms, char *ret_path);
 
 int ledger_write(struct ledger *ledger, const struct ledger_batch *batch);
 
-/* ledger_get_wall() - of the last write in this boot. Errors: -ENOENT. */
-int ledger_get_wall(struct ledger *ledger, struct wall *ret_wall);
+/* ledger_get_wall() - of the last write; was it in this boot? Errors: -ENOENT. */
+int ledger_get_wall(struct ledger *ledger, struct wall *ret_wall, bool *ret_is_this_boot);
+
+/* ledger_has_vgpu() - 1: what the vGPU used up to the last write is written. 0: it came after that. */
+int ledger_has_vgpu(struct ledger *ledger, uint64_t serial);
 
 /*
- * ledger_each_process() - the processes of vGPU @vgpu that are listed or run: those that ended in
- * the order of their ends, at most @max of them and the last; then those that were running.
+ * ledger_each_ended() - the processes of vGPU @vgpu that ended and are listed, in the order of their
+ * ends, at most @max of them and the last
+ *
+ * ledger_each_running() - those of all vGPUs, also of some that are gone, that ran when it was written.
  */
 typedef int (*ledger_process_fn)(const struct ledger_process *process, void *userdata);
-int ledger_each_process(struct ledger *ledger, uint64_t vgpu, size_t max, ledger_process_fn each,
-                        void *userdata);
+int ledger_each_ended(struct ledger *ledger, uint64_t vgpu, size_t max, ledger_process_fn each,
+                      void *userdata);
+int ledger_each_running(struct ledger *ledger, ledger_process_fn each, void *userdata);
 
 /* ledger_prune() - forget what is older than @minute, some of it; 1: call again, there is more. */
 int ledger_prune(struct ledger *ledger, uint64_t minute);

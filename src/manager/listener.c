@@ -2,13 +2,16 @@
 #include "manager/listener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "manager/foreign.h"
 #include "manager/manager.h"
 
 #define BACKLOG 512
@@ -53,21 +56,90 @@ static int bind_socket(int fd, const char *path, const gid_t *group)
         return r == 0 && group ? give_to(path, *group) : r;
 }
 
-int listener_init(struct listener *listener, struct manager *manager, const char *name, int type,
-                  const gid_t *group, listener_fn accepted, void *userdata)
+/* Sockets that were given to us. */
+
+static bool is_at(int fd, const char *directory, const char *name, int type)
+{
+        char path[PATHS_MAX];
+
+        return paths_join(path, directory, name) == 0 &&
+               sd_is_socket_unix(fd, type, 1, path, 0) > 0;
+}
+
+/* -1: none. */
+static int find_given(const char *directory, const char *name, int type)
+{
+        int n = sd_listen_fds(false);
+
+        for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + n; fd++)
+                if (is_at(fd, directory, name, type))
+                        return fd;
+        return -1;
+}
+
+int listener_take_given(const struct options *options, struct failure *failure)
+{
+        const char *directory = options->run_directory;
+        int n = sd_listen_fds(false); /* and no program that we start gets them */
+
+        for (int fd = SD_LISTEN_FDS_START; fd < SD_LISTEN_FDS_START + n; fd++)
+                if (!is_at(fd, directory, PATHS_CONTROL_SOCKET, SOCK_STREAM) &&
+                    !is_at(fd, directory, PATHS_GATE_SOCKET, SOCK_SEQPACKET))
+                        return failure_set(failure, -EINVAL, "Failed",
+                                           "give --run-dir and the sockets (vgpud.socket) the same "
+                                           "directory",
+                                           "descriptor %d, given to vgpud at its start, does not "
+                                           "listen at %.150s/" PATHS_CONTROL_SOCKET
+                                           " or " PATHS_GATE_SOCKET,
+                                           fd, directory);
+        return 0;
+}
+
+static int socket_new(int *ret_fd, const char *path, int type, const gid_t *group)
 {
         CLEANUP(fd_closep) int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        char path[PATHS_MAX];
-        int r;
+        int r = fd < 0 ? -errno : bind_socket(fd, path, group);
 
-        if (fd < 0)
-                return -errno;
-        r = paths_join(path, manager->options->run_directory, name);
         if (r == 0)
-                r = bind_socket(fd, path, group);
+                *ret_fd = TAKE_FD(fd);
+        return r;
+}
+
+static int socket_take(int fd, const char *path, const gid_t *group)
+{
+        if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
+                return -errno;
+        return group ? give_to(path, *group) : 0;
+}
+
+static int open_socket(struct listener *listener, const struct options *options, const char *name,
+                       int type, int *ret_fd)
+{
+        const gid_t *group = options->has_group ? &options->group : NULL;
+        int given = find_given(options->run_directory, name, type);
+        char path[PATHS_MAX];
+        int r = paths_join(path, options->run_directory, name);
+
+        listener->is_given = given >= 0;
+        if (r == 0 && given < 0)
+                return socket_new(ret_fd, path, type, group);
+        if (r == 0)
+                r = socket_take(given, path, group);
+        if (r == 0)
+                *ret_fd = given;
+        return r;
+}
+
+int listener_init(struct listener *listener, struct manager *manager, const char *name, int type,
+                  listener_fn accepted, void *userdata)
+{
+        CLEANUP(fd_closep) int fd = -1;
+        int r = open_socket(listener, manager->options, name, type, &fd);
+
         if (r < 0)
                 return r;
-        if (listen(fd, BACKLOG) < 0)
+        foreign_allow_fds(fd, false); /* before anybody connects, who inherits it */
+        if (listen(fd, BACKLOG) < 0)  /* one that was given, too: so that peers see who we are */
                 return -errno;
 
         r = sd_event_add_io(manager->event, &listener->source, fd, EPOLLIN, on_connection,
@@ -85,7 +157,9 @@ int listener_init(struct listener *listener, struct manager *manager, const char
 void listener_deinit(struct listener *listener)
 {
         listener->source = sd_event_source_disable_unref(listener->source);
-        listener->fd = fd_close(listener->fd);
+        if (listener->is_given) /* who connected waits for the next manager */
+                listener->fd = fd_close(listener->fd);
+        listener->fd = foreign_hang_up(listener->fd, 0); /* with those that were never accepted */
 }
 
 void listener_set_enabled(struct listener *listener, bool is_enabled)

@@ -2,9 +2,20 @@
 /* vgpud. */
 
 #include <stdio.h>
+#include <string.h>
 
+#include "base/privilege.h"
 #include "manager/log.h"
 #include "manager/manager.h"
+
+static void give_up_privilege(void)
+{
+        int r = privilege_keep(PRIVILEGE_MANAGER);
+
+        if (r < 0)
+                log_event(LOG_LEVEL_WARNING, "the kernel lets vgpud give up no capabilities",
+                          "error=\"%s\"", strerror(-r));
+}
 
 static int run(const struct options *options, struct failure *failure)
 {
@@ -28,6 +39,7 @@ int main(int argc, char **argv)
                 break;
         }
         log_init(options.log_level);
+        give_up_privilege();
         if (run(&options, &failure) >= 0)
                 return 0;
         fprintf(stderr, "vgpud: %s\n", failure.message);

@@ -15,12 +15,16 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "manager/account.h"
+#include "manager/backlog.h"
 #include "manager/control.h"
 #include "manager/custody.h"
 #include "manager/driver-path.h"
 #include "manager/gate.h"
 #include "manager/guest.h"
+#include "manager/held.h"
 #include "manager/instance.h"
+#include "manager/listener.h"
 #include "manager/log.h"
 #include "manager/meter.h"
 #include "manager/operation.h"
@@ -129,6 +133,8 @@ static int set_up_surroundings(struct manager *manager, struct failure *failure)
                 r = make_directory(manager->options->state_directory, 0700, failure);
         if (r == 0)
                 r = run_lock_take(manager->options->run_directory, &manager->lock, failure);
+        if (r == 0)
+                r = listener_take_given(manager->options, failure);
         if (r < 0)
                 return r;
         descriptors_make_room(); /* every exported piece of device memory is one */
@@ -175,7 +181,12 @@ static int open_store(struct manager *manager, struct failure *failure)
                 return r;
         read_boot_id(manager->boot_id, sizeof(manager->boot_id));
         r = store_open(&manager->store, path, manager->boot_id, failure);
-        return r < 0 ? r : store_take_movers(manager->store, wait_for_mover, NULL);
+        if (r < 0)
+                return r;
+        if (store_take_movers(manager->store, wait_for_mover, NULL) < 0)
+                log_event(LOG_LEVEL_WARNING, "movers that ended are still in the state database",
+                          "device=all");
+        return 0;
 }
 
 static void on_keeper_lost(struct keeper *keeper, void *userdata)
@@ -211,16 +222,29 @@ static int open_pool(struct manager *manager)
                 .limit = manager->options->pool_limit,
                 .slab_size = manager->options->slab_size,
                 .worker = device_work,
+                .watch = held_watch,
                 .userdata = manager,
         };
 
-        return pool_new(&manager->pool, &options);
+        int r = held_new(&manager->held, manager);
+
+        return r < 0 ? r : pool_new(&manager->pool, &options);
+}
+
+/* The limit of descriptors is the final one by now. */
+static int open_accounts(struct manager *manager)
+{
+        const struct account_cost capacity = accounts_get_capacity();
+
+        return accounts_new(&manager->accounts, &capacity);
 }
 
 static int load(struct manager *manager, struct failure *failure)
 {
         int r = open_store(manager, failure);
 
+        if (r == 0)
+                r = backlog_new(&manager->backlog, manager);
         if (r == 0)
                 r = device_probe_all(manager, failure);
         if (r == 0)
@@ -255,6 +279,8 @@ static int set_up_event(struct manager *manager)
                 r = sd_event_add_signal(manager->event, NULL, SIGTERM, NULL, NULL);
         if (r >= 0)
                 r = sd_event_add_signal(manager->event, NULL, SIGINT, NULL, NULL);
+        if (r >= 0)
+                r = sd_event_set_watchdog(manager->event, true); /* a loop that hangs is noticed */
         return r < 0 ? r : 0;
 }
 
@@ -265,9 +291,14 @@ static int open_sockets(struct manager *manager, struct failure *failure)
         if (r == 0)
                 r = manager->scenario ? 0 : settings_restore(manager); /* it says what is */
         if (r == 0)
-                r = control_new(&manager->control, manager, failure);
+                r = control_new(&manager->control, manager);
         if (r == 0)
                 r = gate_new(&manager->gate, manager);
+        if (r == -EPERM && manager->options->has_group)
+                return failure_set(failure, r, "Failed",
+                                   "run vgpud as root, or name a group of its user",
+                                   "the board and the sockets cannot be given to group %u",
+                                   manager->options->group);
         return r;
 }
 
@@ -331,6 +362,8 @@ int manager_new(struct manager **ret_manager, const struct options *options,
         r = set_up_surroundings(manager, failure);
         if (r == 0)
                 r = set_up_event(manager);
+        if (r == 0)
+                r = open_accounts(manager);
         if (r == 0)
                 r = load(manager, failure);
         if (r == 0)
@@ -397,11 +430,15 @@ struct manager *manager_free(struct manager *manager)
         manager->stage = virtual_free(manager->stage);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_deinit(&manager->device[i]);
+        manager->is_unused = list_is_empty(&manager->instances);
         list_for_each_safe(instance, after, &manager->instances, link)
                 instance_free(instance);
+        manager->backlog = backlog_free(manager->backlog);
         manager->pool = pool_free(manager->pool);
+        manager->held = held_free(manager->held);
         manager->keeper = keeper_free(manager->keeper);
         manager->store = store_close(manager->store);
+        manager->accounts = accounts_free(manager->accounts);
         sd_event_unref(manager->event);
         simulation_end(manager);
         fd_close(manager->lock);

@@ -24,6 +24,8 @@
 #include "manager/pool.h"
 #include "manager/store.h"
 
+struct accounts;
+struct backlog;
 struct control;
 struct gate;
 struct meter;
@@ -41,14 +43,18 @@ struct manager {
         char driver_version[BOARD_NAME_MAX];
         char real_nvml[PATHS_MAX];
         char simulation[PATHS_MAX]; /* the simulated host's directory, or "" */
+        bool is_unused;             /* at its end: there is no vGPU */
 
         struct device device[BOARD_DEVICES_MAX];
         size_t n_devices;
         struct list instances;
+        struct accounts *accounts; /* what each user has of vgpud */
 
         struct store *store;
+        struct backlog *backlog; /* what the store has not accepted */
         struct keeper *keeper;
         struct pool *pool;
+        struct held *held; /* what clients have kept of it */
         struct publisher *publisher;
         struct scenario *scenario;   /* that is played, or NULL */
         struct virtual_stage *stage; /* where; NULL without a scenario */

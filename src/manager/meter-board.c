@@ -92,13 +92,14 @@ void meter_board_sample(struct meter *meter)
 {
         struct publisher *publisher = meter->manager->publisher;
         struct instance *instance;
+        uint64_t at_us;
 
         if (!publisher)
                 return;
+        at_us = wall_stamp(&meter->stamps, &meter->wall) * 1000;
         list_for_each(instance, &meter->manager->instances, link) {
                 if (instance->board_slot != UINT32_MAX)
-                        sample_instance(publisher_get_board(publisher), instance,
-                                        meter->wall.wall_ms * 1000);
+                        sample_instance(publisher_get_board(publisher), instance, at_us);
                 meter_board_update(instance);
         }
 }

@@ -45,6 +45,51 @@ static void say_closed(const char *path, int error)
                   "path=%s reason=\"%s\" hint=\"%s\"", path, what, hint);
 }
 
+uint64_t meter_get_former_ns(const struct meter *meter)
+{
+        return meter->is_former_boot ? 0 : meter->former_wall.steady_ms * NS_PER_MS;
+}
+
+/* As far as is known: it ran when all was written last, which may be long after its own row was. */
+static uint64_t life_of(const struct meter *meter, const struct ledger_process *process)
+{
+        uint64_t until_ms = meter->former_wall.steady_ms, life_ns;
+
+        if (process->joined_ms == 0 || process->joined_ms > until_ms)
+                return process->life_ns;
+        life_ns = (until_ms - process->joined_ms) * NS_PER_MS;
+        return life_ns > process->life_ns ? life_ns : process->life_ns;
+}
+
+static int add_former(const struct ledger_process *process, void *userdata)
+{
+        struct meter *meter = userdata;
+        struct ledger_process *former =
+                reallocarray(meter->former, meter->n_former + 1, sizeof(*former));
+
+        if (!former)
+                return -ENOMEM;
+        meter->former = former;
+        former += meter->n_former++;
+        *former = *process;
+        former->life_ns = life_of(meter, process);
+        if (process->serial > meter->last_serial)
+                meter->last_serial = process->serial;
+        return 0;
+}
+
+/* All that ran, also in vGPUs that are gone since: somebody has to write that they have ended. */
+static int load_former(struct meter *meter)
+{
+        bool is_this_boot = true;
+        int r = ledger_get_wall(meter->loading, &meter->former_wall, &is_this_boot);
+
+        if (r < 0 && r != -ENOENT)
+                return r;
+        meter->is_former_boot = !is_this_boot;
+        return ledger_each_running(meter->loading, add_former, meter);
+}
+
 int meter_books_open(struct meter *meter)
 {
         const struct manager *manager = meter->manager;
@@ -58,8 +103,8 @@ int meter_books_open(struct meter *meter)
         r = ledger_open(&meter->loading, path, manager->boot_id, meter->devices,
                         manager->n_devices);
         if (r == 0)
-                (void)ledger_get_wall(meter->loading, &meter->former_wall);
-        else
+                r = load_former(meter);
+        if (r < 0)
                 say_closed(path, r); /* the thread tries again */
         return 0;
 }
@@ -68,18 +113,6 @@ struct loading {
         struct meter *meter;
         struct instance *instance;
 };
-
-static int load_former(struct meter *meter, const struct ledger_process *process)
-{
-        struct ledger_process *former =
-                reallocarray(meter->former, meter->n_former + 1, sizeof(*former));
-
-        if (!former)
-                return -ENOMEM;
-        meter->former = former;
-        meter->former[meter->n_former++] = *process;
-        return 0;
-}
 
 static void fill_record(struct accounting_record *record, const struct ledger_process *process)
 {
@@ -102,8 +135,6 @@ static int load_process(const struct ledger_process *process, void *userdata)
 
         if (process->serial > loading->meter->last_serial)
                 loading->meter->last_serial = process->serial;
-        if (process->ended_ms == 0)
-                return load_former(loading->meter, process);
         fill_record(&record, process);
         return accounting_add_ended(&loading->instance->meter.accounting, &record);
 }
@@ -114,11 +145,16 @@ void meter_books_load(struct meter *meter, struct instance *instance)
         int r = 0;
 
         if (meter->loading)
-                r = ledger_each_process(meter->loading, instance->created_ns, ACCOUNTING_MAX,
-                                        load_process, &loading);
+                r = ledger_each_ended(meter->loading, instance->created_ns, ACCOUNTING_MAX,
+                                      load_process, &loading);
         if (r < 0)
                 log_event(LOG_LEVEL_WARNING, "the accounting of a vGPU cannot be read",
                           "vgpu=%s error=\"%s\"", instance->name, strerror(-r));
+}
+
+bool meter_books_know(struct meter *meter, const struct instance *instance)
+{
+        return !meter->loading || ledger_has_vgpu(meter->loading, instance->created_ns) != 0;
 }
 
 bool meter_books_take(struct meter *meter, const struct guest *guest,
@@ -240,6 +276,7 @@ static void fill_process(struct ledger_process *process, const struct guest *gue
                 .start_time = guest->start_time,
                 .started_ms = record->start_us / 1000,
                 .life_ns = record->life_ns,
+                .joined_ms = guest->meter.joined_ns / NS_PER_MS,
                 .max_memory = record->max_memory,
                 .is_listed = true,
         };
@@ -298,6 +335,14 @@ void meter_books_clear(struct meter *meter, const struct instance *instance)
                 say_lost(r);
 }
 
+void meter_books_settled(struct meter *meter)
+{
+        if (!meter->ledger)
+                return;
+        ledger_thread_begin(meter->ledger)->wall = meter->wall;
+        ledger_thread_end(meter->ledger, false);
+}
+
 void meter_books_write(struct meter *meter)
 {
         struct instance *instance;
@@ -311,7 +356,7 @@ void meter_books_write(struct meter *meter)
                             (guest->meter.is_changed ||
                              guest->meter.since_ns - guest->meter.written_ns >= IDLE_WRITE_NS))
                                 meter_books_add_process(meter, guest, 0);
-        ledger_thread_begin(meter->ledger)->wall = meter->wall;
+        (void)ledger_thread_begin(meter->ledger);
         ledger_thread_end(meter->ledger, true);
         meter->written_ns = meter->sampled_ns;
 }

@@ -22,13 +22,15 @@ struct meter {
         struct ledger_thread *ledger;
         struct ledger_device *devices;
         struct wall wall;
-        uint64_t sampled_ns; /* the last sample */
-        uint64_t written_ns; /* the last batch for the ledger */
+        struct wall_stamps stamps; /* of the samples on the board */
+        uint64_t sampled_ns;       /* the last sample */
+        uint64_t written_ns;       /* the last batch for the ledger */
         uint64_t last_serial;
         struct ledger_process *former; /* that ran when the former manager wrote last */
         size_t n_former;
-        struct ledger *loading; /* until the thread has it */
-        struct wall former_wall;
+        struct ledger *loading;  /* until the thread has it */
+        struct wall former_wall; /* of the former manager's last write, */
+        bool is_former_boot;     /* which was before the machine was started anew */
 };
 
 /* CLOCK_MONOTONIC and CLOCK_REALTIME, in nanoseconds. */
@@ -44,6 +46,9 @@ void meter_read_wall(struct meter *meter, uint64_t now_ns);
 /* meter_settle() - all of @instance until @now_ns; meter_settle_all() - of all, until now. */
 void meter_settle(struct meter *meter, struct instance *instance, uint64_t now_ns);
 uint64_t meter_settle_all(struct meter *meter);
+
+/* meter_get_former_ns() - CLOCK_MONOTONIC of the former manager's last write; 0: none in this boot. */
+uint64_t meter_get_former_ns(const struct meter *meter);
 
 /* meter_wake() - sample soon, and not what was before. */
 void meter_wake(struct meter *meter);
@@ -75,6 +80,9 @@ void meter_board_end(struct guest *guest);
 /* The books: rows for the ledger. */
 int meter_books_open(struct meter *meter);
 void meter_books_load(struct meter *meter, struct instance *instance);
+
+/* meter_books_know() - is what @instance used up to the former manager's last write in the ledger? */
+bool meter_books_know(struct meter *meter, const struct instance *instance);
 bool meter_books_take(struct meter *meter, const struct guest *guest,
                       struct ledger_process *ret_process);
 int meter_books_start(struct meter *meter);
@@ -86,6 +94,9 @@ void meter_books_add_process(struct meter *meter, struct guest *guest, uint64_t 
 void meter_books_add_usage(struct meter *meter, const struct usage_key *key,
                            const struct usage_amount *amount, uint64_t from_ns, uint64_t to_ns);
 void meter_books_clear(struct meter *meter, const struct instance *instance);
+
+/* meter_books_settled() - all is entered that was used up to the wall that was read last. */
+void meter_books_settled(struct meter *meter);
 
 /* meter_books_write() - hand over what has come together. */
 void meter_books_write(struct meter *meter);

@@ -21,16 +21,44 @@ static void add_instance(struct instance *instance, uint64_t since_ns)
         meter_books_add_vgpu(instance->manager->meter, instance);
 }
 
+/*
+ * It is in the ledger with all that others have used up to now: who reads it there is to bill it from no
+ * earlier time than that.
+ */
 void meter_add_instance(struct instance *instance)
 {
-        if (!instance->manager->meter)
+        struct meter *meter = instance->manager->meter;
+
+        if (!meter)
                 return;
-        add_instance(instance, meter_now());
+        add_instance(instance, meter_settle_all(meter));
+        meter_books_write(meter);
         if (instance->link.next == instance->link.previous) /* it is the only one */
-                meter_wake(instance->manager->meter);
+                meter_wake(meter);
 }
 
-/* The time since the former manager wrote last was used as well: the vGPU was there. */
+/* When it was created, by the clock of the machine; 0: in an earlier boot, or that clock was set. */
+static uint64_t get_creation(const struct instance *instance, uint64_t now_ns)
+{
+        uint64_t wall_ns = meter_wall_now();
+        uint64_t ago_ns = wall_ns - instance->created_ns;
+
+        return instance->created_ns <= wall_ns && ago_ns < now_ns ? now_ns - ago_ns : 0;
+}
+
+/* Until when it is billed: where the former manager has written nothing of it, it came after that. */
+static uint64_t get_billed(struct meter *meter, const struct instance *instance, uint64_t now_ns)
+{
+        uint64_t billed_ns = meter_get_former_ns(meter), created_ns;
+
+        if (!meter_books_know(meter, instance)) {
+                created_ns = get_creation(instance, now_ns);
+                billed_ns = created_ns > billed_ns ? created_ns : billed_ns;
+        }
+        return billed_ns > 0 && billed_ns < now_ns ? billed_ns : now_ns;
+}
+
+/* The time since then was used as well: the vGPU was there. */
 void meter_load_instance(struct instance *instance)
 {
         struct meter *meter = instance->manager->meter;
@@ -39,9 +67,7 @@ void meter_load_instance(struct instance *instance)
         if (!meter)
                 return;
         meter_books_load(meter, instance);
-        add_instance(instance, meter->former_wall.steady_ms
-                                       ? meter->former_wall.steady_ms * NS_PER_MS
-                                       : now_ns);
+        add_instance(instance, get_billed(meter, instance, now_ns));
         instance->meter.must_republish = true;
 }
 
@@ -103,7 +129,7 @@ static void begin(struct meter *meter, struct guest *guest)
                 .start_us = guest->joined_ns / 1000,
         };
         snprintf(record->name, sizeof(record->name), "%s", guest->name);
-        guest->meter.since_ns = meter_now();
+        guest->meter.joined_ns = guest->meter.since_ns = meter_now();
         start_record(guest);
         meter_books_add_process(meter, guest, 0);
 }
@@ -146,9 +172,14 @@ void meter_load_guest(struct guest *guest)
                 guest->meter.seen_ns[engine] = former.seen_ns[engine];
         }
         snprintf(guest->meter.record.name, sizeof(guest->meter.record.name), "%s", former.name);
-        guest->meter.since_ns = meter->former_wall.steady_ms
-                                        ? meter->former_wall.steady_ms * NS_PER_MS
-                                        : meter_now();
+        guest->meter.since_ns = meter_get_former_ns(meter);
+        guest->meter.joined_ns = former.joined_ms * NS_PER_MS;
+        if (guest->meter.since_ns < guest->meter.joined_ns)
+                guest->meter.since_ns = guest->meter.joined_ns;
+        if (guest->meter.since_ns == 0)
+                guest->meter.since_ns = meter_now();
+        if (guest->meter.joined_ns)
+                guest->meter.record.life_ns = guest->meter.since_ns - guest->meter.joined_ns;
         guest->joined_ns = former.started_ms * NS_PER_MS;
         start_record(guest);
 }

@@ -85,6 +85,8 @@ static void note_memory(struct guest *guest, uint64_t bytes)
                 return;
         page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
         charged = use.movable + use.fixed;
+        if (bytes > instance->device->memory_total)
+                bytes = instance->device->memory_total; /* who is promised more is never moved */
         guest->meter.context_bytes = bytes > charged ? bytes - charged : 0;
 }
 

@@ -184,5 +184,6 @@ uint64_t meter_settle_all(struct meter *meter)
         meter_read_wall(meter, now_ns);
         list_for_each(instance, &meter->manager->instances, link)
                 meter_settle(meter, instance, now_ns);
+        meter_books_settled(meter);
         return now_ns;
 }

@@ -17,7 +17,8 @@
 /* Quiet wake-ups may come with others. */
 #define QUIET_ACCURACY_US 250000
 
-#define WRITE_BUSY_NS  1000000000ull
+/* With the sample that is nearest to a second after the last. */
+#define WRITE_BUSY_NS  900000000ull
 #define WRITE_QUIET_NS 60000000000ull
 
 /* Sampling. */

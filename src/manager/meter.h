@@ -59,6 +59,7 @@ struct meter_instance {
 /* and of each guest. */
 struct meter_guest {
         struct accounting_record record;    /* serial 0: it is not metered */
+        uint64_t joined_ns;                 /* its life began then */
         uint64_t since_ns;                  /* until then it is settled */
         uint64_t new_ns[METER_ENGINES];     /* that came since */
         uint64_t weight_ns;                 /* busy since then as seen from below: divides turns */

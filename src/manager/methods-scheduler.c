@@ -6,6 +6,7 @@
 
 #include "board/board.h"
 #include "manager/control.h"
+#include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/publisher.h"
@@ -23,11 +24,25 @@ static struct device *find_device(const struct control_pending *pending, struct 
         return device_find(pending->manager, control_call_text(&pending->call, "device"), failure);
 }
 
-static json_t *describe_share(const struct instance *instance)
+/* While no turns are taken, nothing but the meter knows what a vGPU has had and whether it works. */
+static void ask_meter(const struct instance *instance, struct schedule_share *share)
+{
+        const struct guest *guest;
+        uint64_t busy_ns = 0;
+
+        list_for_each(guest, &instance->guests, link)
+                busy_ns += guest->meter.record.busy_ns[METER_SM];
+        share->received = busy_ns;
+        share->has_work |= instance->meter.percent[METER_SM] > 0;
+}
+
+static json_t *describe_share(const struct instance *instance, bool has_turns)
 {
         struct schedule_share share = { 0 };
         bool is_there = schedule_get_share(instance, &share);
 
+        if (!has_turns)
+                ask_meter(instance, &share);
         return json_pack("{ss, sI, si, sf, sf, sb, sb, sb, ss}", "name", instance->name, "id",
                          (json_int_t)instance->id, "share", (int)instance->share, "entitled",
                          share.entitled * 100.0 / SCHEDULER_WHOLE, "received",
@@ -36,14 +51,14 @@ static json_t *describe_share(const struct instance *instance)
                          share.error < 0 ? strerror(-share.error) : "");
 }
 
-static json_t *describe_shares(const struct device *device)
+static json_t *describe_shares(const struct device *device, bool has_turns)
 {
         const struct instance *instance;
         json_t *shares = json_array();
 
         list_for_each(instance, &device->manager->instances, link)
                 if (instance->device == device)
-                        json_array_append_new(shares, describe_share(instance));
+                        json_array_append_new(shares, describe_share(instance, has_turns));
         return shares;
 }
 
@@ -70,7 +85,8 @@ int methods_get_scheduler(struct control_pending *pending, struct failure *failu
                           "frequency",
                           has_turns && view.settings.is_adaptive ? (int)view.settings.frequency : 0,
                           "time_slice", (json_int_t)view.slice, "turns", (json_int_t)view.n_turns,
-                          "taking_turns", view.is_taking_turns, "vgpus", describe_shares(device)));
+                          "taking_turns", view.is_taking_turns, "vgpus",
+                          describe_shares(device, view.mode != SCHEDULE_OFF)));
         return 0;
 }
 

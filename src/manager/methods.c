@@ -8,6 +8,7 @@
 #include "manager/control.h"
 #include "manager/describe.h"
 #include "manager/instance.h"
+#include "manager/launch.h"
 #include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/methods-image.h"
@@ -126,6 +127,7 @@ static int remove_vgpu(struct control_pending *pending, struct failure *failure)
 
         if (!instance)
                 return -ENOENT;
+        launch_drop(instance, pending->pid); /* it asks, so it is no other program */
         was = describe_instance(instance);
         r = instance_remove(instance, failure);
         if (r < 0) {
@@ -153,6 +155,7 @@ static json_t *make_environment(const struct instance *instance)
 static int prepare_run(struct control_pending *pending, struct failure *failure)
 {
         struct instance *instance = find_own(pending, failure);
+        int r = 0;
 
         if (!instance)
                 return -ENOENT;
@@ -160,10 +163,14 @@ static int prepare_run(struct control_pending *pending, struct failure *failure)
                 return failure_set(failure, -errno, "Failed", "install OpenVGPU again",
                                    "the gate %.200s cannot be read: %s",
                                    pending->manager->gate_path, strerror(errno));
-        if (instance_is_off(instance))
+        if (instance_is_off(instance) && control_call_bool(&pending->call, "usable"))
                 return failure_set(failure, -EHOSTDOWN, "WrongState", "vgpu resume it first",
                                    "vGPU %s is %s", instance->name,
                                    instance_state_name(instance->state));
+        if (control_call_bool(&pending->call, "becomes"))
+                r = launch_add(instance, pending->pid, pending->uid, failure);
+        if (r < 0)
+                return r;
         control_reply(pending, json_pack("{so, so}", "vgpu", describe_instance(instance),
                                          "environment", make_environment(instance)));
         return 0;
@@ -219,6 +226,12 @@ static const struct control_parameter no_parameters[] = { { 0 } };
 static const struct control_parameter list_parameters[] = { { "name", CONTROL_TEXT, false },
                                                             { 0 } };
 static const struct control_parameter name_parameters[] = { { "name", CONTROL_TEXT, true }, { 0 } };
+static const struct control_parameter run_parameters[] = {
+        { "name", CONTROL_TEXT, true },
+        { "becomes", CONTROL_BOOL, false },
+        { "usable", CONTROL_BOOL, false },
+        { 0 },
+};
 static const struct control_parameter create_parameters[] = {
         { "name", CONTROL_TEXT, false },
         { "uuid", CONTROL_TEXT, false },
@@ -258,7 +271,7 @@ static const struct control_method methods[] = {
         { "ListVgpus", list_vgpus, list_parameters },
         { "CreateVgpu", create_vgpu, create_parameters },
         { "RemoveVgpu", remove_vgpu, name_parameters },
-        { "PrepareRun", prepare_run, name_parameters },
+        { "PrepareRun", prepare_run, run_parameters },
         { "SuspendVgpu", suspend_vgpu, suspend_parameters },
         { "ResumeVgpu", resume_vgpu, resume_parameters },
         { "MigrateVgpu", migrate_vgpu, migrate_parameters },
@@ -290,8 +303,8 @@ static int check_root(const struct control_pending *pending, struct failure *fai
 {
         if (policy_is_operator(pending->uid))
                 return 0;
-        return failure_set(failure, -EACCES, "PermissionDenied", "try it as root", "%s is for root",
-                           pending->call.method);
+        return failure_set(failure, -EACCES, "PermissionDenied", "try it as root, with sudo",
+                           "only root may do this; you are user %u", pending->uid);
 }
 
 void methods_call(struct control_pending *pending)

@@ -29,13 +29,6 @@ static int check(struct operation *operation, struct failure *failure)
         return r < 0 ? r : arrival_check_promise(operation, failure);
 }
 
-/* Where no mover has a context yet, the room is looked at while the guest's own context leaves. */
-static void check_room(struct operation *operation)
-{
-        if (operation->target->has_context)
-                arrival_check(operation);
-}
-
 static void stage(struct operation *operation)
 {
         struct guest *guest;
@@ -52,10 +45,7 @@ static void leave(struct operation *operation)
                 return;
         operation_for_each_guest(guest, operation)
                 contexts_move(operation, guest, NULL);
-        if (operation->is_room_known)
-                stage(operation);
-        else
-                arrival_check(operation);
+        stage(operation);
 }
 
 static void enter(struct operation *operation)
@@ -78,12 +68,13 @@ static void go_back(struct operation *operation)
 }
 
 static const struct operation_step steps[] = {
-        { "checked", "draining", check_room, NULL },
+        { "checked", "draining", arrival_check, NULL },
         { "closed", "draining", departure_close, departure_undo_close },
         { "exported", "draining", departure_export, departure_undo_export },
         { "kept", "copying", departure_keep, departure_undo_keep },
         { "released", "copying", departure_release, departure_undo_release },
         { "left", "context", leave, go_back },
+        { "measured", "context", arrival_check_again, NULL },
         { "restored", "context", enter, go_back },
         { "created", "copying", arrival_create, arrival_undo_create },
         { "copied", "copying", arrival_copy, arrival_undo_copy },
@@ -98,8 +89,8 @@ const struct operation_kind operation_migrate = {
         .past = "migrated",
         .steps = steps,
         .n_steps = sizeof(steps) / sizeof(steps[0]),
-        .final_step = 9,
-        .answer_step = 10,
+        .final_step = 10,
+        .answer_step = 11,
         .busy_state = BOARD_MIGRATING,
         .settled_state = BOARD_RUNNING,
         .check = check,

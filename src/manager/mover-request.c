@@ -54,19 +54,31 @@ int mover_slab_remove(struct mover *mover, uint32_t slab, mover_done_fn done, vo
 }
 
 int mover_checkpoint(struct mover *mover, pid_t pid, enum mover_checkpoint_action action,
-                     uint32_t timeout_ms, const struct mover_pair *pairs, size_t n_pairs,
-                     mover_done_fn done, void *userdata)
+                     const struct mover_checkpoint_options *options, mover_done_fn done,
+                     void *userdata)
 {
         struct mover_checkpoint message = { .header = mover_make_header(MOVER_CHECKPOINT, 0, 0),
                                             .pid = pid,
                                             .action = action,
-                                            .timeout_ms = timeout_ms,
-                                            .n_pairs = (uint32_t)n_pairs };
+                                            .timeout_ms = options->timeout_ms,
+                                            .n_pairs = (uint32_t)options->n_pairs,
+                                            .bytes = options->bytes };
+        size_t n = options->n_pairs;
 
-        if (n_pairs > MOVER_PAIRS_MAX || (n_pairs > 0 && action != MOVER_CHECKPOINT_RESUME))
+        if (n > MOVER_PAIRS_MAX || (n > 0 && action != MOVER_CHECKPOINT_RESUME))
                 return -EINVAL;
-        if (n_pairs > 0)
-                memcpy(message.pair, pairs, n_pairs * sizeof(*pairs));
+        if (n > 0)
+                memcpy(message.pair, options->pairs, n * sizeof(message.pair[0]));
+        return mover_request(mover, &message, sizeof(message), NULL, 0,
+                             (struct pending){ .done = done, .userdata = userdata });
+}
+
+int mover_hold(struct mover *mover, pid_t pid, uint64_t bytes, mover_done_fn done, void *userdata)
+{
+        struct mover_hold message = { .header = mover_make_header(MOVER_HOLD, 0, 0),
+                                      .pid = pid,
+                                      .bytes = bytes };
+
         return mover_request(mover, &message, sizeof(message), NULL, 0,
                              (struct pending){ .done = done, .userdata = userdata });
 }

@@ -23,6 +23,9 @@
 /* Packets read before the loop gets its turn again. */
 #define PACKETS_A_TURN 32
 
+/* The kernel has no greater error. */
+#define ERROR_MAX 4095
+
 static void mover_unref(struct mover *mover)
 {
         if (!mover || --mover->n_refs > 0)
@@ -63,12 +66,23 @@ static void complete(struct mover *mover, struct pending *pending, const struct 
         free(pending);
 }
 
+/* Whose answer is nonsense waits on: for the end of the mover. */
+static struct pending *find_pending(struct mover *mover, uint32_t id)
+{
+        struct pending *pending = mover->pending;
+
+        while (pending && pending->id != id)
+                pending = pending->next;
+        return pending;
+}
+
 static int on_done(struct mover *mover, struct mover_done *done)
 {
-        struct pending *pending = take_pending(mover, done->header.id);
+        struct pending *pending = find_pending(mover, done->header.id);
 
-        if (!pending || done->error > 0)
+        if (!pending || done->error > 0 || done->error < -ERROR_MAX)
                 return -EPROTO;
+        (void)take_pending(mover, pending->id);
         done->call[sizeof(done->call) - 1] = '\0';
         complete(mover, pending, done);
         return 0;
@@ -76,11 +90,13 @@ static int on_done(struct mover *mover, struct mover_done *done)
 
 static int on_info(struct mover *mover, const struct mover_info *info)
 {
-        CLEANUP(freep) struct pending *pending = take_pending(mover, info->header.id);
+        struct pending *pending = find_pending(mover, info->header.id);
 
         if (!pending || !pending->info)
                 return -EPROTO;
+        (void)take_pending(mover, pending->id);
         pending->info(mover, 0, info, pending->userdata);
+        free(pending);
         return 0;
 }
 

@@ -79,12 +79,25 @@ int mover_slab_zero(struct mover *mover, uint32_t slab, mover_done_fn done, void
 int mover_slab_remove(struct mover *mover, uint32_t slab, mover_done_fn done, void *userdata);
 
 /*
- * mover_checkpoint() - @timeout_ms is that of the driver's lock. @pairs: RESUME to other devices;
- * must then name every device of the machine. Errors: -EINVAL.
+ * mover_checkpoint() - pairs: RESUME to other devices; they must then name every device of the machine.
+ * Errors: -EINVAL.
  */
+struct mover_checkpoint_options {
+        uint32_t timeout_ms; /* of the driver's lock */
+        const struct mover_pair *pairs;
+        size_t n_pairs;
+        uint64_t bytes; /* RESUME: what it takes of the device; SUSPEND: to hold for the way back */
+};
+
 int mover_checkpoint(struct mover *mover, pid_t pid, enum mover_checkpoint_action action,
-                     uint32_t timeout_ms, const struct mover_pair *pairs, size_t n_pairs,
-                     mover_done_fn done, void *userdata);
+                     const struct mover_checkpoint_options *options, mover_done_fn done,
+                     void *userdata);
+
+/*
+ * mover_hold() - keep @bytes in all of the device for the restore of @pid; 0: none any more. @done may be
+ * NULL.
+ */
+int mover_hold(struct mover *mover, pid_t pid, uint64_t bytes, mover_done_fn done, void *userdata);
 
 typedef void (*mover_progress_fn)(struct mover *mover, uint64_t bytes_done, uint64_t bytes_total,
                                   void *userdata);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "manager/admission.h"
 #include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
@@ -14,7 +15,7 @@
 #define RECOVERY_TIMEOUT_MS 10000
 
 static const struct operation_kind *const kinds[] = { &operation_suspend, &operation_resume,
-                                                      &operation_migrate };
+                                                      &operation_migrate, &operation_catch_up };
 
 static const struct operation_kind *find_kind(const char *name)
 {
@@ -35,6 +36,26 @@ static size_t first_to_undo(const struct operation_kind *kind, const char *compl
         return 0;
 }
 
+static enum board_instance_state settled_state(const struct operation *operation)
+{
+        if (operation->kind == &operation_resume && operation->keep_context)
+                return BOARD_EVICTED;
+        return operation->kind->settled_state;
+}
+
+/* Before anybody else asks for that room. */
+static void expect_back(struct operation *operation)
+{
+        struct guest *guest;
+
+        if (operation->kind == &operation_resume)
+                return;
+        operation_for_each_guest(guest, operation)
+                if (guest->context != GUEST_CONTEXT_RUNNING ||
+                    guest->context_device != operation->source)
+                        admission_expect_back(operation, guest);
+}
+
 int operation_recover(struct instance *instance, const struct store_operation *stored)
 {
         const struct operation_kind *kind = find_kind(stored->kind);
@@ -42,8 +63,15 @@ int operation_recover(struct instance *instance, const struct store_operation *s
         struct device *source = device_find_uuid(instance->manager, stored->source);
         struct device *target = device_find_uuid(instance->manager, stored->target);
 
+        if (!kind) {
+                log_event(LOG_LEVEL_ERROR, "nobody here knows how to undo that: end the processes",
+                          "vgpu=%s operation=%s step=%s", instance->name, stored->kind,
+                          stored->step);
+                instance->state = BOARD_FAILED;
+                return 0;
+        }
         if (!operation)
-                return kind ? -ENOMEM : -EPROTO;
+                return -ENOMEM;
         log_event(LOG_LEVEL_NOTICE, "undoing what is half done", "vgpu=%s operation=%s step=%s",
                   instance->name, stored->kind, stored->step);
         operation->source = source ? source : instance->device;
@@ -52,8 +80,9 @@ int operation_recover(struct instance *instance, const struct store_operation *s
         operation->timeout_ms = RECOVERY_TIMEOUT_MS;
         operation->is_recovery = true;
         operation->step = first_to_undo(kind, stored->step);
+        expect_back(operation);
         if (operation->former_state == BOARD_FAILED)
-                operation->former_state = kind->settled_state;
+                operation->former_state = settled_state(operation);
         operation_begin(operation);
         operation_start_undoing(operation);
         return 0;
@@ -85,15 +114,19 @@ void operation_guest_returned(struct guest *guest)
 {
         struct instance *instance = guest->instance;
 
+        if (guest->state == GATE_STATE_OPEN)
+                guest->presence = GUEST_PRESENT;
         if (instance->operation || guest->request.done)
                 return;
         if (instance->state == BOARD_FAILED) {
                 operation_try_again(instance);
+        } else if (operation_start_catching_up(instance)) {
+                return;
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_CLOSED) {
                 guest_request(guest, GATE_OPEN, RECOVERY_TIMEOUT_MS, on_opened, NULL);
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_RELEASED) {
                 log_event(LOG_LEVEL_ERROR, "a process returned whose memory is not here any more",
                           "vgpu=%s pid=%d", instance->name, (int)guest->pid);
-                (void)instance_set_state(instance, BOARD_FAILED);
+                instance_set_state(instance, BOARD_FAILED);
         }
 }

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "manager/control.h"
@@ -41,6 +42,13 @@ void operation_fail_errno(struct operation *operation, int error, const char *wh
 {
         note_failure(operation, error);
         (void)failure_from_errno(&operation->failure, error, what);
+}
+
+void operation_fail_store(struct operation *operation, int error, const char *what)
+{
+        operation->has_failed_store = true;
+        operation_fail(operation, error, "Failed", OPERATION_STORE_HINT,
+                       "%s: the state database takes no writes (%s)", what, strerror(-error));
 }
 
 void operation_fail_driver(struct operation *operation, struct guest *guest, const char *call,
@@ -99,14 +107,15 @@ static json_t *make_report(const struct operation *operation)
 {
         uint64_t drain = operation->drained_ns ? operation->drained_ns - operation->started_ns : 0;
 
-        return json_pack("{so, sI, sf, sf, sf, sf, si, si, si}", "vgpu",
+        return json_pack("{so, sI, sf, sf, sf, sf, si, si, si, ss}", "vgpu",
                          describe_instance(operation->instance), "bytes",
                          (json_int_t)operation->bytes, "seconds",
                          (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
                          "copy_seconds", (double)operation->copy_ns / 1e9, "context_seconds",
                          (double)operation->context_ns / 1e9, "drain_seconds", (double)drain / 1e9,
                          "processes", (int)operation->n_processes, "from_device",
-                         (int)operation->source->index, "to_device", (int)operation->target->index);
+                         (int)operation->source->index, "to_device", (int)operation->target->index,
+                         "lost", operation->lost);
 }
 
 static void log_end(const struct operation *operation, bool has_succeeded)

@@ -6,6 +6,8 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "manager/admission.h"
+#include "manager/backlog.h"
 #include "manager/control.h"
 #include "manager/copies.h"
 #include "manager/custody.h"
@@ -31,7 +33,8 @@ struct guest *operation_next_guest(const struct operation *operation, struct gue
         for (; link != head; link = link->next) {
                 struct guest *guest = list_entry(link, struct guest, link);
 
-                if (!guest->is_dead && !guest->is_waiting && !guest->is_stuck)
+                if (!guest->is_dead && !guest->is_waiting && !guest->is_stuck &&
+                    guest->presence == operation->kind->guests)
                         return guest;
         }
         return NULL;
@@ -44,6 +47,26 @@ void operation_leave_guest(struct operation *operation, struct guest *guest)
         guest->is_stuck = operation->is_undoing && !is_tried_again;
 }
 
+void operation_let_go_guest(struct operation *operation, struct guest *guest, const char *why)
+{
+        char name[LOG_QUOTED_MAX], reason[LOG_QUOTED_MAX];
+
+        log_event(LOG_LEVEL_WARNING, "let a process go",
+                  "vgpu=%s pid=%d name=%s operation=%s reason=%s", operation->instance->name,
+                  (int)guest->pid, log_quote(name, guest->name), operation->kind->name,
+                  log_quote(reason, why));
+        guest_leave(guest);
+}
+
+void operation_lose_guest(struct operation *operation, struct guest *guest)
+{
+        size_t at = strlen(operation->lost);
+
+        snprintf(operation->lost + at, sizeof(operation->lost) - at, "%sprocess %d (%.40s) is lost",
+                 at > 0 ? ", " : "", (int)guest->pid, guest->name);
+        operation_let_go_guest(operation, guest, "it is lost: the driver could not restore it");
+}
+
 /* Its caller has been answered: what is left concerns nobody but us. */
 static bool is_tidying(const struct operation *operation)
 {
@@ -52,11 +75,25 @@ static bool is_tidying(const struct operation *operation)
 
 /* The end. */
 
+/* Who waits still when the manager ends was hung up on already. */
+static void drop_caller(struct control_pending *pending)
+{
+        const struct failure failure = { .name = "Failed", .message = "vgpud ends" };
+
+        if (pending)
+                control_fail(pending, &failure);
+}
+
 struct operation *operation_free(struct operation *operation)
 {
         if (!operation)
                 return NULL;
         sd_event_source_disable_unref(operation->advance);
+        sd_event_source_disable_unref(operation->admission.timer);
+        list_remove(&operation->admission.link);
+        room_forget(&operation->staging);
+        drop_caller(operation->pending);
+        drop_caller(operation->next.request.pending);
         free(operation);
         return NULL;
 }
@@ -84,6 +121,19 @@ static void start_next(struct instance *instance, const struct operation_next *n
         control_fail(next->request.pending, &failure);
 }
 
+/* One that has failed is tried again when a gate comes back, or a disk that was full has room. */
+static void record_undone(struct operation *operation, enum board_instance_state state)
+{
+        struct instance *instance = operation->instance;
+
+        instance->state = state;
+        if (state == BOARD_FAILED)
+                instance_set_state(instance, state);
+        if (state == BOARD_FAILED ? operation->has_failed_store
+                                  : custody_store_instance(instance) < 0)
+                backlog_add_instance(instance);
+}
+
 /* Nothing of it is left to do; @has_succeeded: it was done, else it was undone as far as possible. */
 static void finish(struct operation *operation, bool has_succeeded)
 {
@@ -91,25 +141,35 @@ static void finish(struct operation *operation, bool has_succeeded)
         struct manager *manager = instance->manager;
         enum board_instance_state state = operation->former_state;
         struct operation_next next = operation->next;
+        bool was_catching_up = operation->kind == &operation_catch_up;
 
+        operation->next = (struct operation_next){ 0 };
         if (operation->has_failed_undo) {
                 state = BOARD_FAILED;
-                snprintf(operation->failure.hint, sizeof(operation->failure.hint),
-                         "it could not be undone for that process: end it, and the others go on");
+                snprintf(
+                        operation->failure.hint, sizeof(operation->failure.hint), "%s",
+                        operation->has_failed_store
+                                ? "free room on the disk of vgpud's state directory: then the rest "
+                                  "is undone by itself"
+                                : "it could not be undone for that process: end it, and the others "
+                                  "go on");
         }
         if (!has_succeeded) {
-                (void)instance_set_state(instance, state);
-                if (state != BOARD_FAILED) /* else it is tried again when a gate comes back */
-                        (void)store_remove_operation(manager->store, instance->id);
+                record_undone(operation, state);
                 operation_report_end(operation, false);
         }
+        admission_end(operation);
         instance->operation = NULL;
         bury_dead(instance);
         custody_sync_slabs(manager);
         pool_unpause(manager->pool);
         operation_free(operation);
         start_next(instance, &next);
+        if (was_catching_up && !has_succeeded)
+                operation_pause_catching_up(instance);
+        (void)operation_start_catching_up(instance);
         operation_wake_all(manager);
+        admission_look_again(manager);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_settle(&manager->device[i]);
         instance_settle(instance);
@@ -131,6 +191,12 @@ static int persist(const struct operation *operation, const char *step)
         snprintf(stored.source, sizeof(stored.source), "%s", operation->source->uuid);
         snprintf(stored.target, sizeof(stored.target), "%s", operation->target->uuid);
         return store_put_operation(operation->instance->manager->store, &stored);
+}
+
+int operation_store_undone(const struct operation *operation)
+{
+        return persist(operation,
+                       operation->step > 0 ? operation->kind->steps[operation->step - 1].name : "");
 }
 
 void operation_pass(struct operation *operation, const char *point)
@@ -157,7 +223,8 @@ static bool wants_retry(struct operation *operation)
                   "vgpu=%s operation=%s step=%s", operation->instance->name, operation->kind->name,
                   operation->kind->steps[operation->step].name);
         operation->was_retried = true;
-        operation->failure = (struct failure){ 0 };
+        if (!operation->is_undoing) /* else it is why all is undone */
+                operation->failure = (struct failure){ 0 };
         clear_error(operation);
         return true;
 }
@@ -171,7 +238,12 @@ static bool is_reversible(const struct operation *operation)
 
 static void check_survivors(struct operation *operation)
 {
-        if (operation->n_processes > 0 && !operation_next_guest(operation, NULL))
+        if (operation->n_processes > 0 && !operation_next_guest(operation, NULL) &&
+            operation->lost[0])
+                operation_fail(operation, -EUCLEAN, "GuestLost",
+                               "end what is left of it, and start the program again",
+                               "%s: the driver could not restore it", operation->lost);
+        else if (operation->n_processes > 0 && !operation_next_guest(operation, NULL))
                 operation_fail(operation, -ESRCH, "GuestLost", "", "all processes of vGPU %s ended",
                                operation->instance->name);
 }
@@ -187,7 +259,7 @@ static void accept_step(struct operation *operation)
                 return;
         r = persist(operation, name);
         if (r < 0)
-                operation_fail_errno(operation, r, "remembering the step");
+                operation_fail_store(operation, r, "remembering the step");
 }
 
 static void next_step(struct operation *operation)
@@ -197,10 +269,21 @@ static void next_step(struct operation *operation)
         operation->step++;
 }
 
+/* The others do not come back either: all are where they were. */
+static void call_back(struct operation *operation)
+{
+        struct guest *guest;
+
+        list_for_each(guest, &operation->instance->guests, link)
+                if (operation->kind->may_leave_behind)
+                        guest->presence = GUEST_PRESENT;
+}
+
 void operation_start_undoing(struct operation *operation)
 {
         operation->was_retried = false;
         operation->is_undoing = true;
+        call_back(operation);
         gates_gather(operation);
 }
 
@@ -231,6 +314,17 @@ static void end_step(struct operation *operation)
         }
 }
 
+/* Also one that was left behind before the step was tried again for the others. */
+static bool has_stuck_guest(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->is_stuck && !guest->is_dead)
+                        return true;
+        return false;
+}
+
 /*
  * What undoes a step has run. The store says so, for then the next manager must not do it again: a
  * guest that is closed with memory mapped may have it created, or mapped again, and which of them
@@ -244,12 +338,10 @@ static void end_undo(struct operation *operation)
         operation->is_running = false;
         if (operation->error && wants_retry(operation))
                 return;
-        if (operation->error)
+        if (operation->error || has_stuck_guest(operation->instance))
                 operation->has_failed_undo = true;
         if (!operation->has_failed_undo)
-                (void)persist(operation, operation->step > 0
-                                                 ? operation->kind->steps[operation->step - 1].name
-                                                 : "");
+                (void)operation_store_undone(operation); /* see departure_undo_keep() */
         snprintf(point, sizeof(point), "undo-%s", operation->kind->steps[operation->step].name);
         operation_pass(operation, point);
         clear_error(operation);
@@ -392,6 +484,7 @@ struct operation *operation_new(struct instance *instance, const struct operatio
                 .former_state = instance->state,
                 .started_ns = clock_now(CLOCK_MONOTONIC),
         };
+        list_init(&operation->admission.link);
         list_for_each(guest, &instance->guests, link)
                 guest->is_stuck = false;
         operation_for_each_guest(guest, operation)
@@ -410,6 +503,22 @@ static int check_usable(const struct instance *instance, struct failure *failure
         return r;
 }
 
+/* What we hold of an absent one is all that there is of it: no other operation may touch that. */
+static int check_present(const struct instance *instance, struct failure *failure)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (!guest->is_dead && instance_is_usable(instance) &&
+                    guest->presence != GUEST_PRESENT)
+                        return failure_set(failure, -EBUSY, "GuestLost",
+                                           "let it go on (kill -CONT), or end it, and try again",
+                                           "process %d (%.40s) hung when vGPU %s was resumed, and "
+                                           "is not back",
+                                           (int)guest->pid, guest->name, instance->name);
+        return 0;
+}
+
 void operation_begin(struct operation *operation)
 {
         struct instance *instance = operation->instance;
@@ -419,6 +528,20 @@ void operation_begin(struct operation *operation)
         instance->state = operation->kind->busy_state;
         pool_pause(instance->manager->pool);
         operation_wake(operation);
+}
+
+/* What an earlier one could not record comes first: the steps trust that nothing is left of it. */
+static int begin_in_store(struct operation *operation, struct failure *failure)
+{
+        int r = backlog_settle(operation->instance);
+
+        if (r == 0)
+                r = persist(operation, "");
+        if (r == 0)
+                return 0;
+        return failure_set(failure, r, "Failed", OPERATION_STORE_HINT,
+                           "%s of vGPU %s cannot begin: the state database takes no writes (%s)",
+                           operation->kind->name, operation->instance->name, strerror(-r));
 }
 
 int operation_start(struct instance *instance, const struct operation_kind *kind,
@@ -432,6 +555,8 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
                 return 0;
         }
         r = check_usable(instance, failure);
+        if (r == 0 && kind->guests == GUEST_PRESENT)
+                r = check_present(instance, failure);
         if (r < 0)
                 return r;
         operation = operation_new(instance, kind);
@@ -443,7 +568,7 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
                 operation->target = request->target;
         r = kind->check(operation, failure);
         if (r == 0)
-                r = persist(operation, "");
+                r = begin_in_store(operation, failure);
         if (r < 0) {
                 operation_free(operation);
                 return r;

@@ -25,7 +25,9 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
+#include "base/list.h"
 #include "manager/failure.h"
+#include "manager/room.h"
 #include "manager/store.h"
 
 struct control_pending;
@@ -34,6 +36,8 @@ struct guest;
 struct instance;
 struct manager;
 struct operation;
+
+#define OPERATION_STORE_HINT "free room on the disk of vgpud's state directory; its log says more"
 
 struct operation_step {
         const char *name;  /* fault point KIND.NAME after it; in the store as the last complete */
@@ -46,15 +50,19 @@ struct operation_kind {
         const char *name, *past; /* "suspend", "suspended" */
         const struct operation_step *steps;
         size_t n_steps;
-        size_t final_step;   /* the point of no return: from here on nothing is undone */
-        size_t answer_step;  /* with this one the caller has what he asked for; then we tidy up */
-        uint32_t busy_state; /* enum board_instance_state while it runs */
+        size_t final_step;     /* the point of no return: from here on nothing is undone */
+        size_t answer_step;    /* with this one the caller has what he asked for; then we tidy up */
+        uint32_t busy_state;   /* enum board_instance_state while it runs */
+        bool is_from_pool;     /* what comes to the device is in the pool; else what was exported */
+        bool may_leave_behind; /* a guest that hangs, before final_step: the others go on */
+        uint32_t guests;       /* enum guest_presence: those of the instance that take part */
         uint32_t settled_state; /* that of an instance for which it was undone */
         /* Is the instance in the right state for it? Sets the target. */
         int (*check)(struct operation *operation, struct failure *failure);
 };
 
-extern const struct operation_kind operation_suspend, operation_resume, operation_migrate;
+extern const struct operation_kind operation_suspend, operation_resume, operation_migrate,
+        operation_catch_up;
 
 struct operation_request {
         struct device *target; /* or NULL */
@@ -91,13 +99,25 @@ struct operation {
         int error;              /* of the step */
         bool has_lost_mover;    /* that is why; trying again may help */
         bool has_failed_undo;
+        bool has_failed_store; /* with room for the database an undoing that failed may succeed */
 
         uint64_t started_ns, drained_ns, progress_ns; /* CLOCK_MONOTONIC */
         uint64_t copy_ns, context_ns;                 /* the slowest process */
         uint64_t bytes, bytes_done;
-        bool is_room_known;   /* there is enough for the guests, and: */
-        uint64_t stage_bytes; /* free memory of the target that staging may take */
         size_t n_processes;
+        char lost[160]; /* what to tell of a process that did not come along; "": all did */
+
+        struct room_promise staging; /* what staging may take of the target */
+        struct {
+                struct list link; /* in target->admissions, while it waits for its promises */
+                sd_event_source *timer;
+                bool can_wait, is_waiting, is_late;
+                bool is_looking; /* the driver is being asked */
+                bool is_failed, is_full;
+                uint64_t mark, pending, held, needed, free;
+                size_t n_holds; /* under way */
+        } admission;
+        uint64_t neighbours_bytes; /* what other vGPUs had on the source when its context left */
 };
 
 /*
@@ -151,6 +171,12 @@ __attribute__((format(printf, 5, 6))) void operation_fail(struct operation *oper
 /* operation_fail_errno() - the same for what has no better words. */
 void operation_fail_errno(struct operation *operation, int error, const char *what);
 
+/* operation_fail_store() - the store did not accept @what. */
+void operation_fail_store(struct operation *operation, int error, const char *what);
+
+/* operation_store_undone() - the step that is being undone is from now on one that never was. */
+int operation_store_undone(const struct operation *operation);
+
 /* operation_fail_driver() - a driver call for @guest answered @code. */
 void operation_fail_driver(struct operation *operation, struct guest *guest, const char *call,
                            int code, int error);
@@ -161,6 +187,25 @@ void operation_fail_driver(struct operation *operation, struct guest *guest, con
  * new one will be asked.
  */
 void operation_leave_guest(struct operation *operation, struct guest *guest);
+
+/*
+ * operation_let_go_guest() - it is no guest any more, though its process may live: the operation goes on
+ * without it and drops all that we hold of it at its end. To be called in a part of the operation.
+ */
+void operation_let_go_guest(struct operation *operation, struct guest *guest, const char *why);
+
+/*
+ * operation_leave_behind() - @guest hangs: go on without it, if there are others and this is possible;
+ * then operation_start_catching_up() is for when its gate is back, or the operation is over.
+ */
+bool operation_leave_behind(struct operation *operation, struct guest *guest);
+bool operation_start_catching_up(struct instance *instance);
+
+/* operation_pause_catching_up() - it has failed, and is tried again after a while. */
+void operation_pause_catching_up(struct instance *instance);
+
+/* operation_lose_guest() - the driver has lost its process; the operation goes on without it, likewise. */
+void operation_lose_guest(struct operation *operation, struct guest *guest);
 
 /* operation_lost_mover() - the step has failed because a mover died. */
 void operation_lost_mover(struct operation *operation);

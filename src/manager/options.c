@@ -222,7 +222,11 @@ static enum options_verdict set_defaults(struct options *options)
         if (paths_run(run) < 0 || make_absolute(options->run_directory, run) < 0 ||
             paths_state(state) < 0 || make_absolute(options->state_directory, state) < 0 ||
             paths_private(private) < 0 || make_absolute(options->private_directory, private) < 0) {
-                fprintf(stderr, "vgpud: a path in $OPENVGPU_RUN, _STATE or _LIB is too long\n");
+                fprintf(stderr, access("/proc/self/exe", R_OK) < 0
+                                        ? "vgpud: /proc is not mounted\nhint: mount -t proc proc "
+                                          "/proc\n"
+                                        : "vgpud: a path in $OPENVGPU_RUN, _STATE or _LIB is too "
+                                          "long\n");
                 return OPTIONS_BAD;
         }
         return OPTIONS_RUN;

@@ -33,6 +33,9 @@ static void clear_slot(struct instance_page_slot *slot)
         atomic_store(&slot->n_refused, 0);
         atomic_store(&slot->n_launches, 0);
         atomic_store(&slot->holds, 0);
+        atomic_store(&slot->pending, 0);
+        atomic_store(&slot->beside, 0);
+        atomic_store(&slot->wanted, 0);
 }
 
 void page_mend(struct page *page)
@@ -121,6 +124,12 @@ void page_write_quota(struct page *page, uint64_t quota)
                 atomic_store_explicit(&page->map->quota, quota, memory_order_relaxed);
 }
 
+void page_write_ceiling(struct page *page, uint64_t bytes, uint64_t until_ns)
+{
+        atomic_store(&page->map->ceiling_until_ns, until_ns);
+        atomic_store(&page->map->ceiling, bytes);
+}
+
 static uint64_t read_limited(const _Atomic uint64_t *value, uint64_t limit)
 {
         uint64_t n = atomic_load_explicit(value, memory_order_relaxed);
@@ -140,4 +149,32 @@ void page_read(const struct page *page, uint32_t slot, uint64_t limit, struct pa
                 .launches = read_limited(&from->n_launches, INT64_MAX),
                 .holds = atomic_load_explicit(&from->holds, memory_order_relaxed),
         };
+}
+
+/* Of what contexts took, ever: more is nonsense. */
+#define CLAIM_MAX ((uint64_t)1 << 50)
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+        return a < b ? a : b;
+}
+
+/* In order: who is not told as pending has the driver's answer, or will see the ceiling. */
+void page_read_claim(const struct page *page, uint64_t limit, struct page_claim *ret_claim)
+{
+        struct page_claim claim = { 0 };
+
+        for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++) {
+                const struct instance_page_slot *slot = &page->map->slot[i];
+
+                if (!page->taken[i])
+                        continue;
+                claim.pending += smaller(atomic_load(&slot->pending), limit);
+                claim.wanted += smaller(atomic_load(&slot->wanted), limit);
+                claim.taken += smaller(atomic_load(&slot->beside), CLAIM_MAX);
+                for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
+                        claim.taken += smaller(atomic_load(&slot->used[kind]), limit);
+        }
+        claim.pending = smaller(claim.pending, limit);
+        *ret_claim = claim;
 }

@@ -43,6 +43,18 @@ void page_mend(struct page *page);
 /* page_write_quota() - again and again, for a guest may have written there. */
 void page_write_quota(struct page *page, uint64_t quota);
 
+/* page_write_ceiling() - @bytes that all of its processes may have in all until @until_ns; 0: no ceiling. */
+void page_write_ceiling(struct page *page, uint64_t bytes, uint64_t until_ns);
+
+struct page_claim {
+        uint64_t taken;   /* bytes, as the ceiling counts them */
+        uint64_t pending; /* that the driver is being asked for */
+        uint64_t wanted;  /* that threads wait for */
+};
+
+/* page_read_claim() - of all processes; what is more than the limit is cut off. */
+void page_read_claim(const struct page *page, uint64_t limit, struct page_claim *ret_claim);
+
 struct page_use {
         uint64_t movable; /* bytes; with the fixed ones at most the limit that was given */
         uint64_t fixed;

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "manager/account.h"
+#include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
 
@@ -66,4 +68,107 @@ int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame
                         "for more (--user-vgpus)",
                         "one user may have %u vGPUs: you have %u", options->user_vgpus, n);
         return check_frame_buffer(options->user_frame_buffer, bytes, frame_buffer, failure);
+}
+
+/* The pool. */
+
+static bool has_reservation(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->reservation)
+                        return true;
+        return instance->image != NULL;
+}
+
+static uint64_t get_pool_bytes(const struct instance *instance)
+{
+        uint64_t room;
+
+        return has_reservation(instance)
+                       ? pool_get_owned(instance->manager->pool, instance->uuid, &room)
+                       : 0;
+}
+
+/* The reservations are the books: they are counted anew each time. */
+static int count_pool(struct manager *manager, struct accounts *accounts)
+{
+        const struct instance *instance;
+        int r = 0;
+
+        list_for_each(instance, &manager->instances, link) {
+                const struct account_cost cost = { { [ACCOUNT_POOL] = get_pool_bytes(instance) } };
+                struct account_charge charge = { 0 };
+
+                if (r == 0 && cost.of[ACCOUNT_POOL] > 0)
+                        r = account_force(accounts, &charge, instance->owner, &cost);
+        }
+        return r;
+}
+
+static int get_pool_room(const struct instance *instance, uint64_t *ret_room)
+{
+        struct account_cost capacity = { { 0 } };
+        struct accounts *accounts;
+        struct pool_info info;
+        int r;
+
+        pool_get_info(instance->manager->pool, &info);
+        capacity.of[ACCOUNT_POOL] = info.limit > info.held ? info.limit - info.held : 0;
+        r = accounts_new(&accounts, &capacity);
+        if (r < 0)
+                return r;
+        r = count_pool(instance->manager, accounts);
+        *ret_room = account_get_room(accounts, instance->owner, ACCOUNT_POOL);
+        accounts_free(accounts);
+        return r;
+}
+
+/* What @instance takes of the others' when it gets @bytes: whole slabs, beside what it has. */
+static uint64_t get_demand(const struct instance *instance, uint64_t bytes)
+{
+        struct pool_info info;
+        uint64_t own;
+
+        pool_get_info(instance->manager->pool, &info);
+        (void)pool_get_owned(instance->manager->pool, instance->uuid, &own);
+        return bytes <= own ? 0
+                            : (bytes - own + info.slab_size - 1) / info.slab_size * info.slab_size;
+}
+
+static int refuse_pool(const struct instance *instance, uint64_t bytes, uint64_t room,
+                       struct failure *failure)
+{
+        char wanted_text[SIZE_TEXT_MAX], room_text[SIZE_TEXT_MAX];
+
+        return failure_set(failure, -ENOSPC, "PoolTooSmall",
+                           "resume or end one of your suspended vGPUs, or ask who runs vgpud for a "
+                           "larger --pool-limit",
+                           "%s is needed, and user %u may put %s more into the pool: others need "
+                           "the rest",
+                           size_format(wanted_text, bytes), instance->owner,
+                           size_format(room_text, room));
+}
+
+int policy_check_pool(const struct instance *instance, uint64_t bytes, struct failure *failure)
+{
+        uint64_t available = pool_available(instance->manager->pool, instance->uuid);
+        uint64_t room = 0;
+        char wanted_text[SIZE_TEXT_MAX], room_text[SIZE_TEXT_MAX];
+        int r;
+
+        if (bytes > available)
+                return failure_set(failure, -ENOSPC, "PoolTooSmall",
+                                   "resume or end a suspended vGPU, or start vgpud with a larger "
+                                   "--pool-limit",
+                                   "%s is needed, the pool has room for %s",
+                                   size_format(wanted_text, bytes),
+                                   size_format(room_text, available));
+        if (policy_is_operator(instance->owner))
+                return 0;
+        r = get_pool_room(instance, &room);
+        if (r < 0 || get_demand(instance, bytes) <= room)
+                return r;
+        return refuse_pool(instance, bytes, room, failure);
 }

@@ -10,6 +10,7 @@
 
 #include "manager/failure.h"
 
+struct instance;
 struct manager;
 
 /* policy_is_operator() - root and the user of vgpud: they may do everything. */
@@ -24,5 +25,11 @@ int policy_check_share(uid_t uid, struct failure *failure);
  */
 int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame_buffer,
                         struct failure *failure);
+
+/*
+ * policy_check_pool() - may @bytes more of @instance go to the pool? PoolTooSmall: it has no room, or its
+ * owner has so much of it that the rest is for others (account.h).
+ */
+int policy_check_pool(const struct instance *instance, uint64_t bytes, struct failure *failure);
 
 #endif

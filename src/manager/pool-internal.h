@@ -10,6 +10,7 @@
 struct pool_reservation {
         struct pool_reservation *next;
         char owner[POOL_OWNER_MAX];
+        uint64_t generation;
         struct pool_extent *extents;
         size_t n_extents, n_extents_max;
 
@@ -23,6 +24,8 @@ struct pool {
         uint64_t limit, slab_size;
         bool try_huge;
         pool_worker_fn worker;
+        pool_watch_fn watch;
+        uint64_t held; /* by clients: of slabs that are no longer in the table */
         void *userdata;
         struct slab **slabs;
         size_t n_slabs, n_slabs_max;

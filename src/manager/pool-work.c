@@ -160,7 +160,7 @@ void pool_shrink(struct pool *pool)
                 struct slab *slab = pool->slabs[i];
 
                 if (!slab_is_free(slab) || slab->is_leaving ||
-                    (size <= pool->limit && !slab->is_shared))
+                    (size <= pool->limit && !slab->is_shared && slab->stamps))
                         continue;
                 size -= slab->size;
                 slab->is_leaving = true;

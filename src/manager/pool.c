@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "manager/pool-internal.h"
@@ -36,7 +37,7 @@ static uint64_t size_of(const struct pool *pool)
 
 uint64_t pool_room_for_new(const struct pool *pool)
 {
-        uint64_t size = size_of(pool);
+        uint64_t size = size_of(pool) + pool->held;
 
         return size < pool->limit ? (pool->limit - size) / pool->slab_size * pool->slab_size : 0;
 }
@@ -85,6 +86,9 @@ void pool_destroy(struct pool *pool, struct slab *slab)
         while (pool->slabs[i] != slab)
                 i++;
         pool->slabs[i] = pool->slabs[--pool->n_slabs];
+        if (slab->is_shared && pool->watch &&
+            pool->watch(slab->fd, slab->size, slab->shared_with, pool->userdata) == 0)
+                pool->held += slab->size;
         slab_free(slab);
 }
 
@@ -193,6 +197,16 @@ static int reservation_new(struct pool *pool, struct pool_reservation **ret_rese
         return 0;
 }
 
+/* It must not come again, so it is no counter: that would begin anew with each manager. */
+static int make_generation(uint64_t *ret_generation)
+{
+        do
+                if (getrandom(ret_generation, sizeof(*ret_generation), 0) < 0)
+                        return -errno;
+        while (*ret_generation == 0);
+        return 0;
+}
+
 uint64_t pool_available(const struct pool *pool, const char *owner)
 {
         uint64_t available = pool_room_for_new(pool);
@@ -215,7 +229,8 @@ int pool_reserve(struct pool *pool, struct pool_reservation **ret_reservation, c
         if (r < 0)
                 return r;
 
-        if (bytes > pool_available(pool, owner))
+        r = make_generation(&reservation->generation);
+        if (r == 0 && bytes > pool_available(pool, owner))
                 r = -ENOSPC;
         for (enum cost cost = 0; cost < N_COSTS && r == 0; cost++)
                 r = take_at_cost(pool, reservation, device, cost, &bytes);
@@ -238,17 +253,22 @@ static void unlink_reservation(struct pool *pool, struct pool_reservation *reser
         *place = reservation->next;
 }
 
-struct pool_reservation *pool_release(struct pool *pool, struct pool_reservation *reservation)
+static void give_back(struct pool *pool, struct pool_reservation *reservation)
 {
-        if (!reservation)
-                return NULL;
-
         unlink_reservation(pool, reservation);
         for (size_t i = 0; i < reservation->n_extents; i++)
                 slab_give_back(pool_find(pool, reservation->extents[i].slab),
                                reservation->extents[i].offset);
         free(reservation->extents);
         free(reservation);
+}
+
+struct pool_reservation *pool_release(struct pool *pool, struct pool_reservation *reservation)
+{
+        if (!reservation)
+                return NULL;
+
+        give_back(pool, reservation);
         pool_shrink(pool);
         pool_work_ahead(pool);
         return NULL;
@@ -261,9 +281,99 @@ const struct pool_extent *pool_get_extents(const struct pool_reservation *reserv
         return reservation->extents;
 }
 
+uint64_t pool_get_owned(const struct pool *pool, const char *owner, uint64_t *ret_room)
+{
+        uint64_t sum = 0;
+
+        *ret_room = 0;
+        for (size_t i = 0; i < pool->n_slabs; i++) {
+                const struct slab *slab = pool->slabs[i];
+
+                if (slab_is_free(slab) || strcmp(slab->owner, owner) != 0)
+                        continue;
+                sum += pool->slab_size;
+                if (slab_is_usable(slab, owner))
+                        *ret_room += slab_room(slab);
+        }
+        return sum;
+}
+
+uint64_t pool_get_length(const struct pool_reservation *reservation)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; reservation && i < reservation->n_extents; i++)
+                sum += reservation->extents[i].length;
+        return sum;
+}
+
 const char *pool_get_owner(const struct pool_reservation *reservation)
 {
         return reservation->owner;
+}
+
+/* Whose memory it is. */
+
+uint64_t pool_get_generation(const struct pool_reservation *reservation)
+{
+        return reservation->generation;
+}
+
+static struct pool_mark make_mark(const struct pool_reservation *reservation, pid_t pid,
+                                  uint64_t start_time)
+{
+        struct pool_mark mark = { .generation = reservation->generation,
+                                  .start_time = start_time,
+                                  .pid = pid };
+
+        memcpy(mark.owner, reservation->owner, sizeof(mark.owner));
+        return mark;
+}
+
+static struct slab_range range_of(const struct pool_extent *extent)
+{
+        return (struct slab_range){ .offset = extent->offset, .length = extent->length };
+}
+
+int pool_stamp(struct pool *pool, const struct pool_reservation *reservation, pid_t pid,
+               uint64_t start_time)
+{
+        struct pool_mark mark = make_mark(reservation, pid, start_time);
+        int r = 0;
+
+        for (size_t i = 0; i < reservation->n_extents && r == 0; i++) {
+                const struct slab_range range = range_of(&reservation->extents[i]);
+                struct slab *slab = pool_find(pool, reservation->extents[i].slab);
+
+                r = slab->stamps ? slab_stamps_put(slab->stamps, &range, &mark) : -ENOSPC;
+        }
+        return r;
+}
+
+int pool_check(const struct pool *pool, const struct pool_reservation *reservation, pid_t pid,
+               uint64_t start_time, uint32_t *ret_slab)
+{
+        struct pool_mark mark = make_mark(reservation, pid, start_time);
+
+        if (mark.generation == 0)
+                return 0;
+        for (size_t i = 0; i < reservation->n_extents; i++) {
+                const struct slab_range range = range_of(&reservation->extents[i]);
+                const struct slab *slab = pool_find(pool, reservation->extents[i].slab);
+
+                *ret_slab = slab->id;
+                if (!slab->stamps ||
+                    slab_stamps_look(slab->stamps, &range, &mark) != SLAB_FOUND_MARK)
+                        return -ESTALE;
+        }
+        return 0;
+}
+
+bool pool_is_in_use(const struct pool *pool, uint32_t id)
+{
+        const struct slab *slab = pool_find(pool, id);
+
+        return slab && !slab_is_free(slab);
 }
 
 int pool_get_slab(const struct pool *pool, uint32_t id)
@@ -273,12 +383,18 @@ int pool_get_slab(const struct pool *pool, uint32_t id)
         return slab ? slab->fd : -1;
 }
 
-int pool_share(struct pool *pool, uint32_t id)
+int pool_share(struct pool *pool, uint32_t id, uid_t user)
 {
         struct slab *slab = pool_find(pool, id);
-        int r = slab ? slab_share(slab) : -ENOENT;
+        int r = slab ? slab_share(slab, user) : -ENOENT;
 
         return r < 0 ? r : slab->fd;
+}
+
+void pool_gone(struct pool *pool, uint64_t size)
+{
+        pool->held -= size;
+        pool_work_ahead(pool);
 }
 
 /* After a restart. */
@@ -299,7 +415,7 @@ int pool_adopt(struct pool *pool, uint32_t id, int fd)
 }
 
 static int adopt_extent(struct pool *pool, struct pool_reservation *reservation,
-                        const struct pool_extent *extent)
+                        const struct pool_mark *mark, const struct pool_extent *extent)
 {
         const struct slab_range range = { .offset = extent->offset, .length = extent->length };
         struct slab *slab = pool_find(pool, extent->slab);
@@ -307,6 +423,8 @@ static int adopt_extent(struct pool *pool, struct pool_reservation *reservation,
 
         if (!slab)
                 return -ENOENT;
+        if (slab->stamps && slab_stamps_look(slab->stamps, &range, mark) == SLAB_FOUND_OTHER)
+                return -ESTALE;
 
         r = slab_adopt_range(slab, reservation->owner, &range);
         if (r < 0)
@@ -318,19 +436,21 @@ static int adopt_extent(struct pool *pool, struct pool_reservation *reservation,
 }
 
 int pool_adopt_reservation(struct pool *pool, struct pool_reservation **ret_reservation,
-                           const char *owner, const struct pool_extent *extents, size_t n_extents)
+                           const struct pool_mark *mark, const struct pool_extent *extents,
+                           size_t n_extents)
 {
         struct pool_reservation *reservation;
         int r;
 
-        r = reservation_new(pool, &reservation, owner);
+        r = reservation_new(pool, &reservation, mark->owner);
         if (r < 0)
                 return r;
 
+        reservation->generation = mark->generation;
         for (size_t i = 0; i < n_extents && r == 0; i++)
-                r = adopt_extent(pool, reservation, &extents[i]);
-        if (r < 0) {
-                pool_release(pool, reservation);
+                r = adopt_extent(pool, reservation, mark, &extents[i]);
+        if (r < 0) { /* no slab goes for it: what is free now may be another one's to adopt */
+                give_back(pool, reservation);
                 return r;
         }
         *ret_reservation = reservation;
@@ -361,6 +481,7 @@ int pool_new(struct pool **ret_pool, const struct pool_options *options)
         pool->limit = limit / slab_size * slab_size;
         pool->try_huge = !options->no_huge_pages;
         pool->worker = options->worker;
+        pool->watch = options->watch;
         pool->userdata = options->userdata;
         *ret_pool = pool;
         return 0;
@@ -394,7 +515,9 @@ void pool_set_limit(struct pool *pool, uint64_t limit)
 
 void pool_get_info(const struct pool *pool, struct pool_info *ret_info)
 {
-        *ret_info = (struct pool_info){ .limit = pool->limit, .slab_size = pool->slab_size };
+        *ret_info = (struct pool_info){ .limit = pool->limit,
+                                        .held = pool->held,
+                                        .slab_size = pool->slab_size };
 
         for (size_t i = 0; i < pool->n_slabs; i++) {
                 const struct slab *slab = pool->slabs[i];

@@ -26,6 +26,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/cleanup.h"
 #include "base/size.h"
@@ -46,6 +47,17 @@ struct pool_extent {
         uint64_t length;
 };
 
+/*
+ * Whose memory an extent has, as its slab says (slab-stamp.h). The generation is that of a reservation,
+ * a random number; 0: made by a release that had none.
+ */
+struct pool_mark {
+        char owner[POOL_OWNER_MAX];
+        uint64_t generation;
+        uint64_t start_time; /* of the process */
+        int64_t pid;
+};
+
 enum pool_action { POOL_ADD = 1, POOL_ZERO, POOL_REMOVE };
 
 /* What the mover of @device shall do; the fields are those of SLAB_ADD and its kin. */
@@ -63,12 +75,19 @@ struct pool_work {
  */
 typedef int (*pool_worker_fn)(const struct pool_work *work, void *userdata);
 
+/*
+ * A slab leaves the pool, and a client of @user ((uid_t)-1: of somebody) may have kept it: its memory is
+ * not free. Answers 0, and pool_gone() follows, once, later; or fails, and it is not counted.
+ */
+typedef int (*pool_watch_fn)(int fd, uint64_t size, uid_t user, void *userdata);
+
 struct pool_options {
         uint64_t limit;     /* bytes, rounded down to slabs; 0: a quarter of the machine's RAM */
         uint64_t slab_size; /* a multiple of POOL_SLAB_ALIGN; 0: POOL_SLAB_SIZE */
         bool no_huge_pages; /* do not even try hugetlb */
         pool_worker_fn worker;
-        void *userdata; /* of @worker */
+        pool_watch_fn watch; /* NULL: nobody can */
+        void *userdata;      /* of both */
 };
 
 /* pool_new() - an empty pool. Errors: -EINVAL (slab size). */
@@ -84,6 +103,7 @@ struct pool_info {
         uint64_t ready;     /* of the slabs that are pinned for at least one device */
         uint64_t used;      /* of all extents */
         uint64_t huge;      /* of the slabs in huge pages */
+        uint64_t held;      /* of slabs that have left it, and that clients have kept */
         uint64_t slab_size; /* bytes of one */
 };
 
@@ -130,16 +150,45 @@ struct pool_reservation *pool_release(struct pool *pool, struct pool_reservation
 const struct pool_extent *pool_get_extents(const struct pool_reservation *reservation,
                                            size_t *ret_n);
 
+/* pool_get_generation() - what tells it from all others that there were and will be. */
+uint64_t pool_get_generation(const struct pool_reservation *reservation);
+
+/*
+ * pool_stamp() - the memory of the process @pid that started at @start_time is in @reservation now: its
+ * slabs say so. Errors: -ENOSPC.
+ */
+int pool_stamp(struct pool *pool, const struct pool_reservation *reservation, pid_t pid,
+               uint64_t start_time);
+
+/*
+ * pool_check() - do its slabs say that it is the memory of that process? To be asked before anything is
+ * copied to a device. Errors: -ESTALE, with the slab that says something else.
+ */
+int pool_check(const struct pool *pool, const struct pool_reservation *reservation, pid_t pid,
+               uint64_t start_time, uint32_t *ret_slab);
+
+/* pool_get_owned() - bytes of the slabs that @owner has something in: nobody else gets those; and what is free there. */
+uint64_t pool_get_owned(const struct pool *pool, const char *owner, uint64_t *ret_room);
+
+/* pool_get_length() - bytes of all extents; of NULL none. */
+uint64_t pool_get_length(const struct pool_reservation *reservation);
+
 const char *pool_get_owner(const struct pool_reservation *reservation);
+
+/* pool_is_in_use() - does a reservation have an extent in that slab? */
+bool pool_is_in_use(const struct pool *pool, uint32_t slab);
 
 /* pool_get_slab() - the memfd of a slab, borrowed: for the keeper. -1: no such slab. */
 int pool_get_slab(const struct pool *pool, uint32_t slab);
 
 /*
- * pool_share() - the same, to be given to a client: it is let go when it has nobody's memory in it
- * any more. Errors: -ENOENT; fchmod().
+ * pool_share() - the same, to be given to a client of @user: it is let go when it has nobody's memory in
+ * it any more. Errors: -ENOENT; fchmod().
  */
-int pool_share(struct pool *pool, uint32_t slab);
+int pool_share(struct pool *pool, uint32_t slab, uid_t user);
+
+/* pool_gone() - @size bytes that were watched are free. */
+void pool_gone(struct pool *pool, uint64_t size);
 
 /*
  * pool_want() - keep @bytes ready on @device for new reservations, ahead of demand
@@ -179,10 +228,11 @@ int pool_adopt(struct pool *pool, uint32_t slab, int fd);
 /*
  * pool_adopt_reservation() - take a reservation of a former manager, for slabs that are adopted
  * Errors: -ENOENT (a slab is missing: that memory is lost), -EINVAL (outside of the slab, overlaps,
- * or two owners in one slab); nothing is changed then.
+ * or two owners in one slab), -ESTALE (the slab says that it is another's); nothing is changed then.
  */
 int pool_adopt_reservation(struct pool *pool, struct pool_reservation **ret_reservation,
-                           const char *owner, const struct pool_extent *extents, size_t n_extents);
+                           const struct pool_mark *mark, const struct pool_extent *extents,
+                           size_t n_extents);
 
 /*
  * pool_make_segments() - lay memories of @sizes one after another into @extents

@@ -364,15 +364,17 @@ static int open_stage(struct publisher *publisher)
 
 int publisher_new(struct publisher **ret_publisher, struct manager *manager)
 {
+        const struct options *options = manager->options;
         struct publisher *publisher = calloc(1, sizeof(*publisher));
         char path[PATHS_MAX];
-        int r = paths_join(path, manager->options->run_directory, PATHS_BOARD);
+        int r = paths_join(path, options->run_directory, PATHS_BOARD);
 
         if (!publisher)
                 return -ENOMEM;
         publisher->manager = manager;
         if (r == 0)
-                r = board_create(&publisher->board, path);
+                r = board_create(&publisher->board, path,
+                                 options->has_group ? &options->group : NULL);
         if (r == 0) {
                 fill_board(publisher);
                 r = open_stage(publisher);

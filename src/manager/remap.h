@@ -8,15 +8,27 @@
  *
  * At best a gate maps it again. But a process that was moved to another device
  * since it started cannot import memory there (driver 580 answers 3): it creates
- * new memory then, and the device's mover copies within the device, which needs
- * as much free memory as the guest has. Until that copy is done the guest is
- * "unfilled" and is never opened; when we die meanwhile, the next manager learns
- * from the gate that its memory was created, and begins again with a release.
+ * new memory then, and the device's mover copies within the device. There need not
+ * be room for all of that twice, so it comes in parts, in the order of addresses:
+ * a few allocations are created, filled, and what they were filled from is let go.
+ * Where there is no room for one single allocation twice, its contents wait in the
+ * pool ("parked") while its old memory goes and the new one is made.
+ *
+ * So each allocation is exported, parked, or back, and the descriptors in the
+ * keeper say which (custody.h). Until all are back the gate is not opened; when we
+ * die meanwhile, the next manager goes on: it has those that are not back released,
+ * for they may be created and not filled, and begins with the first of them.
  */
 
+#include <stdbool.h>
+
+struct guest;
 struct operation;
 
 /* remap_memory() - of the guests whose context runs. Parts of the operation, which they may fail. */
 void remap_memory(struct operation *operation);
+
+/* remap_has_begun() - is some of its exported memory back? Then it must not be released as a whole. */
+bool remap_has_begun(const struct guest *guest);
 
 #endif

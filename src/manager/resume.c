@@ -25,8 +25,12 @@ static int check(struct operation *operation, struct failure *failure)
                                    "only a suspended vGPU can be resumed", "vGPU %s is %s",
                                    instance->name, instance_state_name(instance->state));
         operation->keep_context = instance->state == BOARD_EVICTED;
-        operation_for_each_guest(guest, operation)
+        operation_for_each_guest(guest, operation) {
                 operation->bytes += guest->memory_bytes;
+                r = copies_check(guest, failure);
+                if (r < 0)
+                        return r;
+        }
         r = arrival_check_kind(operation, failure);
         return r < 0 ? r : arrival_check_promise(operation, failure);
 }
@@ -38,6 +42,8 @@ static void restore(struct operation *operation)
         if (!gates_expect(operation, GATE_STATE_RELEASED))
                 return;
         operation_for_each_guest(guest, operation) {
+                if (process_is_stopped(guest->pid) && operation_leave_behind(operation, guest))
+                        continue; /* the driver would try for long, and in vain */
                 copies_stage(operation, guest);
                 contexts_move(operation, guest, operation->target);
         }
@@ -71,6 +77,8 @@ const struct operation_kind operation_resume = {
         .n_steps = sizeof(steps) / sizeof(steps[0]),
         .final_step = 4,
         .answer_step = 5,
+        .is_from_pool = true,
+        .may_leave_behind = true,
         .busy_state = BOARD_RESUMING,
         .settled_state = BOARD_SUSPENDED,
         .check = check,

@@ -20,8 +20,11 @@ struct schedule_guest {
         bool is_known;             /* whether it is on the device: not before the first switch */
         bool is_switching;         /* in the switch under way */
         uint32_t n_failed;         /* times in a row */
+        uint32_t n_looks;          /* since it fails for good */
         int error;                 /* it is left alone because of this; 0: it is not */
-        bool is_error_told;
+        bool is_leaving;           /* takes no turns any more, and is let on the device */
+        int stuck; /* it should be let on, which fails because of this, and is tried again; 0 */
+        bool is_error_told, is_stuck_told;
 };
 
 struct schedule_vgpu {
@@ -67,6 +70,9 @@ bool schedule_is_needed(const struct schedule *schedule);
 
 /* schedule_let_on() - with the lock held: the vGPU's guests on the device, at once. */
 void schedule_let_on(struct schedule *schedule, struct schedule_vgpu *vgpu);
+
+/* schedule_let_guest_on() - with the lock held: false, that has failed, and the thread tries again. */
+bool schedule_let_guest_on(struct schedule_guest *guest);
 
 /* schedule_find() - and the vGPU in it, wherever it is: it may have moved since. NULL: in none. */
 struct schedule *schedule_find(const struct instance *instance, struct schedule_vgpu **ret_vgpu);

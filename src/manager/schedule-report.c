@@ -54,7 +54,23 @@ static void tell_gates(const struct schedule *schedule)
                 watch = schedule->host ? GATE_WATCH_REPORT : GATE_WATCH_TURNS;
         list_for_each(vgpu, &schedule->vgpus, link)
                 list_for_each(guest, &vgpu->guests, link)
-                        guest_watch(guest->guest, watch);
+                        if (!guest->is_leaving)
+                                guest_watch(guest->guest, watch);
+}
+
+static void tell_stuck(const struct schedule_vgpu *vgpu, struct schedule_guest *guest)
+{
+        if ((guest->stuck < 0) == guest->is_stuck_told)
+                return;
+        guest->is_stuck_told = guest->stuck < 0;
+        if (guest->is_stuck_told)
+                log_event(LOG_LEVEL_WARNING,
+                          "a process cannot be let on its device; it is tried again and again",
+                          "vgpu=%s pid=%d error=\"%s\"", vgpu->instance->name,
+                          (int)guest->guest->pid, strerror(-guest->stuck));
+        else
+                log_event(LOG_LEVEL_NOTICE, "a process is on its device again", "vgpu=%s pid=%d",
+                          vgpu->instance->name, (int)guest->guest->pid);
 }
 
 static void tell_failures(struct schedule *schedule)
@@ -64,6 +80,7 @@ static void tell_failures(struct schedule *schedule)
 
         list_for_each(vgpu, &schedule->vgpus, link)
                 list_for_each(guest, &vgpu->guests, link) {
+                        tell_stuck(vgpu, guest);
                         if (guest->error == 0 || guest->is_error_told)
                                 continue;
                         guest->is_error_told = true;
@@ -164,9 +181,9 @@ bool schedule_get_share(const struct instance *instance, struct schedule_share *
                 .is_enforced = true,
         };
         list_for_each(guest, &vgpu->guests, link)
-                if (guest->error < 0) {
+                if (guest->error < 0 || guest->stuck < 0) {
                         ret_share->is_enforced = false;
-                        ret_share->error = guest->error;
+                        ret_share->error = guest->stuck < 0 ? guest->stuck : guest->error;
                 }
         pthread_mutex_unlock(&schedule->lock);
         return true;

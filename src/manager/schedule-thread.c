@@ -19,6 +19,9 @@
 /* Switches in a row of a process that fail before it is left alone. */
 #define FAILURES_MAX 500
 
+/* And then, while it cannot be let on: every so many looks. */
+#define LOOKS_BETWEEN_TRIES 50
+
 /* At the gate: how often to look whether the last turn's work is done, and when to go on without. */
 #define DRAIN_LOOK_NS 500000
 #define DRAIN_MAX_NS  2000000000ull
@@ -32,7 +35,8 @@ bool schedule_is_needed(const struct schedule *schedule)
 
 static bool guest_has_work(const struct schedule_guest *guest)
 {
-        return atomic_load_explicit(&guest->slot->work, memory_order_relaxed) != INSTANCE_PAGE_IDLE;
+        return !guest->is_leaving &&
+               atomic_load_explicit(&guest->slot->work, memory_order_relaxed) != INSTANCE_PAGE_IDLE;
 }
 
 static bool vgpu_has_work(const struct schedule_vgpu *vgpu)
@@ -57,13 +61,27 @@ static void see_who_has_work(struct schedule *schedule)
 
 /* In hardware. */
 
-static bool must_switch(const struct schedule_guest *guest, bool is_off)
+static bool must_be_off(const struct schedule *schedule, const struct schedule_vgpu *vgpu,
+                        const struct schedule_guest *guest)
 {
-        if (!guest->channels || guest->error < 0)
+        return schedule->host && vgpu->is_off && !guest->is_leaving && guest->error == 0;
+}
+
+/* Where it fails again and again, not at each look: that is time of the turns of others. */
+static bool is_due(struct schedule_guest *guest)
+{
+        return guest->n_failed <= FAILURES_MAX || ++guest->n_looks % LOOKS_BETWEEN_TRIES == 0;
+}
+
+static bool must_switch(const struct schedule *schedule, struct schedule_guest *guest, bool is_off)
+{
+        if (!guest->channels)
                 return false;
-        if (!guest->is_known || channels_are_off(guest->channels) != is_off)
-                return true;
-        return is_off && channels_have_changed(guest->channels);
+        if (channels_are_off(guest->channels) != is_off)
+                return is_due(guest);
+        if (is_off)
+                return channels_have_changed(guest->channels);
+        return !guest->is_known && guest->error == 0 && schedule->host;
 }
 
 static void collect(struct schedule *schedule, uint32_t *ret_n_on, uint32_t *ret_n_off)
@@ -74,10 +92,12 @@ static void collect(struct schedule *schedule, uint32_t *ret_n_on, uint32_t *ret
         *ret_n_on = *ret_n_off = 0;
         list_for_each(vgpu, &schedule->vgpus, link)
                 list_for_each(guest, &vgpu->guests, link) {
-                        if (!must_switch(guest, vgpu->is_off))
+                        bool is_off = must_be_off(schedule, vgpu, guest);
+
+                        if (!must_switch(schedule, guest, is_off))
                                 continue;
                         guest->is_known = guest->is_switching = true;
-                        if (vgpu->is_off)
+                        if (is_off)
                                 schedule->off[(*ret_n_off)++] = guest->channels;
                         else
                                 schedule->on[(*ret_n_on)++] = guest->channels;
@@ -94,9 +114,23 @@ static bool is_failure(struct schedule_guest *guest, int error)
                 guest->n_failed = 0;
                 return false;
         }
+        guest->n_failed++;
         if (error == -EPERM || error == -ENOSYS || error == -E2BIG || error == -EPROTO)
                 return true;
-        return ++guest->n_failed > FAILURES_MAX;
+        return guest->n_failed > FAILURES_MAX;
+}
+
+static void let_guest_on(struct schedule_guest *guest)
+{
+        channels_switch(&guest->channels, 1, NULL, 0);
+        guest->stuck = channels_are_off(guest->channels) ? channels_get_error(guest->channels) : 0;
+}
+
+bool schedule_let_guest_on(struct schedule_guest *guest)
+{
+        if (guest->channels && channels_are_off(guest->channels))
+                let_guest_on(guest);
+        return guest->stuck == 0;
 }
 
 static void note_errors(struct schedule *schedule)
@@ -114,10 +148,11 @@ static void note_errors(struct schedule *schedule)
                         error = channels_get_error(guest->channels);
                         if (error < 0 && error != -ESRCH)
                                 guest->is_known = false; /* the next look tries again */
-                        if (!is_failure(guest, error))
+                        guest->stuck = channels_are_off(guest->channels) ? error : 0;
+                        if (!is_failure(guest, error) || !schedule->host)
                                 continue;
                         guest->error = error;
-                        channels_switch(&guest->channels, 1, NULL, 0);
+                        let_guest_on(guest);
                         if (error == -EPERM || error == -ENOSYS)
                                 schedule->failure = error;
                 }
@@ -133,7 +168,7 @@ static void let_on_for_good(struct schedule *schedule)
                 list_for_each(guest, &vgpu->guests, link) {
                         guest->error = 0;
                         if (guest->channels)
-                                channels_switch(&guest->channels, 1, NULL, 0);
+                                let_guest_on(guest);
                 }
         schedule->host = NULL;
 }
@@ -211,8 +246,7 @@ static void set_off(struct schedule *schedule, const struct scheduler_order *ord
 void schedule_let_on(struct schedule *schedule, struct schedule_vgpu *vgpu)
 {
         vgpu->is_off = false;
-        if (schedule->host)
-                switch_hardware(schedule);
+        switch_hardware(schedule);
         set_turn(vgpu, INSTANCE_PAGE_FREE);
 }
 
@@ -248,6 +282,8 @@ static uint64_t step(struct schedule *schedule)
         struct scheduler_order order;
         uint64_t now = clock_now(CLOCK_MONOTONIC), look;
 
+        if (!schedule->host)
+                switch_hardware(schedule); /* who could not be let on when that ended */
         if (schedule->has_pending)
                 return wait_for_drain(schedule, now);
         see_who_has_work(schedule);
@@ -256,9 +292,9 @@ static uint64_t step(struct schedule *schedule)
                 if (schedule->has_pending)
                         return now + DRAIN_LOOK_NS;
                 now = clock_now(CLOCK_MONOTONIC);
-        } else if (order.mode != SCHEDULER_FREE && schedule->host) {
+        } else if (schedule->host) {
                 set_off(schedule, &order);
-                switch_hardware(schedule); /* who woke up, and new channels */
+                switch_hardware(schedule); /* who woke up, new channels, and what failed */
         }
         look = now + (order.mode == SCHEDULER_FREE ? LOOK_NS : LOOK_IN_TURN_NS);
         return order.until_ns < look ? order.until_ns : look;
@@ -271,9 +307,20 @@ static void let_all_on(struct schedule *schedule)
         list_for_each(vgpu, &schedule->vgpus, link)
                 vgpu->is_off = false;
         schedule->has_pending = false;
-        if (schedule->host)
-                switch_hardware(schedule);
+        switch_hardware(schedule);
         open_turns(schedule, INSTANCE_PAGE_FREE);
+}
+
+static bool is_anybody_stuck(const struct schedule *schedule)
+{
+        const struct schedule_vgpu *vgpu;
+        const struct schedule_guest *guest;
+
+        list_for_each(vgpu, &schedule->vgpus, link)
+                list_for_each(guest, &vgpu->guests, link)
+                        if (guest->stuck < 0)
+                                return true;
+        return false;
 }
 
 static void stop_turns(struct schedule *schedule)
@@ -301,10 +348,13 @@ static void *run(void *argument)
         while (!schedule->must_end) {
                 if (schedule_is_needed(schedule)) {
                         wait_until(schedule, step(schedule));
-                } else {
-                        stop_turns(schedule);
-                        pthread_cond_wait(&schedule->changed, &schedule->lock);
+                        continue;
                 }
+                stop_turns(schedule);
+                if (is_anybody_stuck(schedule))
+                        wait_until(schedule, clock_now(CLOCK_MONOTONIC) + LOOK_NS);
+                else
+                        pthread_cond_wait(&schedule->changed, &schedule->lock);
         }
         stop_turns(schedule);
         pthread_mutex_unlock(&schedule->lock);

@@ -17,6 +17,9 @@
 #include "manager/publisher.h"
 #include "manager/schedule-internal.h"
 
+/* What is about to be forgotten is tried to be let on so often. */
+#define LET_ON_TRIES 10
+
 /* Birth and death. */
 
 static void init_lock(struct schedule *schedule)
@@ -59,8 +62,10 @@ int schedule_new(struct schedule **ret_schedule, struct device *device)
 static void free_vgpu(struct schedule *schedule, struct schedule_vgpu *vgpu)
 {
         scheduler_remove(&schedule->scheduler, &vgpu->member);
-        if (schedule->has_pending && schedule->pending.owner == &vgpu->member)
-                schedule->has_pending = false;
+        if (schedule->has_pending && schedule->pending.owner == &vgpu->member) {
+                schedule->has_pending = false; /* the gates of others are closed for it */
+                scheduler_void(&schedule->scheduler);
+        }
         list_remove(&vgpu->link);
         free(vgpu);
 }
@@ -123,11 +128,9 @@ struct schedule *schedule_find(const struct instance *instance, struct schedule_
 
 /* Leaving. */
 
-static void remove_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
-                         struct schedule_guest *guest)
+static void free_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
+                       struct schedule_guest *guest)
 {
-        if (guest->channels)
-                custody_drop_plan(guest->guest);
         pthread_mutex_lock(&schedule->lock);
         list_remove(&guest->link);
         vgpu->n_guests--;
@@ -137,14 +140,49 @@ static void remove_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
         free(guest);
 }
 
-void schedule_hold(struct instance *instance)
+static bool let_go(struct schedule *schedule, struct schedule_guest *guest)
 {
-        struct schedule_vgpu *vgpu;
-        struct schedule *schedule = schedule_find(instance, &vgpu);
+        bool is_on;
+
+        pthread_mutex_lock(&schedule->lock);
+        guest->is_leaving = true;
+        is_on = schedule_let_guest_on(guest);
+        pthread_mutex_unlock(&schedule->lock);
+        return is_on;
+}
+
+/* It lives, and must not stay off the device: while it does, it stays here and the thread goes on trying. */
+static void remove_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
+                         struct schedule_guest *guest)
+{
+        if (!let_go(schedule, guest))
+                return;
+        if (guest->channels)
+                custody_drop_plan(guest->guest);
+        free_guest(schedule, vgpu, guest);
+}
+
+/* Nothing of it may be left here; what cannot be done now, the keeper does when we end. */
+static void forget_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
+                         struct schedule_guest *guest)
+{
+        bool is_on = let_go(schedule, guest);
+
+        for (int i = 1; i < LET_ON_TRIES && !is_on; i++)
+                is_on = let_go(schedule, guest);
+        if (!is_on)
+                log_event(LOG_LEVEL_ERROR,
+                          "a process stays off its device; it is let on when vgpud ends",
+                          "pid=%d error=\"%s\"", (int)guest->guest->pid, strerror(-guest->stuck));
+        else if (guest->channels)
+                custody_drop_plan(guest->guest);
+        free_guest(schedule, vgpu, guest);
+}
+
+static void hold_vgpu(struct schedule *schedule, struct schedule_vgpu *vgpu)
+{
         struct schedule_guest *guest, *after;
 
-        if (!schedule)
-                return;
         pthread_mutex_lock(&schedule->lock);
         vgpu->is_held = true;
         schedule_let_on(schedule, vgpu);
@@ -155,6 +193,27 @@ void schedule_hold(struct instance *instance)
                 remove_guest(schedule, vgpu, guest);
 }
 
+static void forget_vgpu(struct schedule *schedule, struct schedule_vgpu *vgpu)
+{
+        struct schedule_guest *guest, *after;
+
+        list_for_each_safe(guest, after, &vgpu->guests, link)
+                forget_guest(schedule, vgpu, guest);
+        pthread_mutex_lock(&schedule->lock);
+        schedule_give_to_meter(schedule, vgpu, clock_now(CLOCK_MONOTONIC));
+        free_vgpu(schedule, vgpu);
+        pthread_mutex_unlock(&schedule->lock);
+}
+
+void schedule_hold(struct instance *instance)
+{
+        struct schedule_vgpu *vgpu;
+        struct schedule *schedule = schedule_find(instance, &vgpu);
+
+        if (schedule)
+                hold_vgpu(schedule, vgpu);
+}
+
 void schedule_forget(struct guest *guest)
 {
         struct schedule_vgpu *vgpu;
@@ -162,7 +221,7 @@ void schedule_forget(struct guest *guest)
         struct schedule_guest *found = schedule ? find_guest(vgpu, guest) : NULL;
 
         if (found)
-                remove_guest(schedule, vgpu, found);
+                forget_guest(schedule, vgpu, found);
 }
 
 void schedule_forget_instance(struct instance *instance)
@@ -172,11 +231,8 @@ void schedule_forget_instance(struct instance *instance)
 
         if (!schedule)
                 return;
-        schedule_hold(instance);
-        pthread_mutex_lock(&schedule->lock);
-        schedule_give_to_meter(schedule, vgpu, clock_now(CLOCK_MONOTONIC));
-        free_vgpu(schedule, vgpu);
-        pthread_mutex_unlock(&schedule->lock);
+        hold_vgpu(schedule, vgpu);
+        forget_vgpu(schedule, vgpu);
 }
 
 /* Coming. */
@@ -268,7 +324,7 @@ static void add_guest(struct schedule *schedule, struct schedule_vgpu *vgpu, str
         schedule_wake(schedule);
         pthread_mutex_unlock(&schedule->lock);
         if (r < 0)
-                remove_guest(schedule, vgpu, added);
+                forget_guest(schedule, vgpu, added);
 }
 
 static bool takes_turns(const struct guest *guest)
@@ -284,7 +340,9 @@ static void settle_guests(struct schedule *schedule, struct schedule_vgpu *vgpu,
         struct guest *guest;
 
         list_for_each_safe(old, after, &vgpu->guests, link)
-                if (!takes_turns(old->guest))
+                if (takes_turns(old->guest))
+                        old->is_leaving = false;
+                else
                         remove_guest(schedule, vgpu, old);
         list_for_each(guest, &instance->guests, link)
                 if (takes_turns(guest) && !find_guest(vgpu, guest))
@@ -318,9 +376,13 @@ static void settle_vgpus(struct schedule *schedule)
         struct schedule_vgpu *vgpu, *after;
         struct instance *instance;
 
-        list_for_each_safe(vgpu, after, &schedule->vgpus, link)
-                if (vgpu->instance->device != schedule->device || !is_member(vgpu->instance))
-                        schedule_forget_instance(vgpu->instance);
+        list_for_each_safe(vgpu, after, &schedule->vgpus, link) {
+                if (vgpu->instance->device == schedule->device && is_member(vgpu->instance))
+                        continue;
+                hold_vgpu(schedule, vgpu);
+                if (vgpu->n_guests == 0)
+                        forget_vgpu(schedule, vgpu);
+        }
         list_for_each(instance, &manager->instances, link)
                 if (instance->device == schedule->device && is_member(instance))
                         settle_vgpu(schedule, instance);

@@ -9,9 +9,6 @@
 #include "scenario/scenario.h"
 #include "sim/host.h"
 
-/* What NVML clients are shown where a real driver has its version. */
-#define SIMULATED_DRIVER_VERSION "580.00-sim"
-
 static int refuse(const char *specification, int error, struct failure *failure)
 {
         switch (error) {
@@ -28,6 +25,10 @@ static int refuse(const char *specification, int error, struct failure *failure)
                 return failure_set(failure, error, "Failed",
                                    "mount a tmpfs at /dev/shm for the devices' memory",
                                    "there is no file system in memory");
+        case -ENOSPC:
+        case -EDQUOT:
+                return failure_set(failure, error, "Failed", "free some room there and start again",
+                                   "no room is left in the run directory or in /dev/shm");
         default:
                 return failure_from_errno(failure, error, "making the simulated machine");
         }
@@ -45,14 +46,15 @@ static int start(struct manager *manager, const char *devices, struct failure *f
         r = sim_host_create(manager->simulation, devices);
         if (r < 0)
                 return refuse(devices, r, failure);
-        if (setenv(SIM_HOST_VARIABLE, manager->simulation, 1) < 0) /* for the movers */
+        if (setenv(SIM_HOST_VARIABLE, manager->simulation, 1) < 0 || /* for the movers */
+            setenv(SIM_HOST_OWN_VARIABLE, "1", 1) < 0)
                 return -errno;
         return 0;
 }
 
 int simulation_start(struct manager *manager, struct failure *failure)
 {
-        strcpy(manager->driver_version, SIMULATED_DRIVER_VERSION);
+        strcpy(manager->driver_version, SCENARIO_DRIVER_VERSION);
         return start(manager, manager->options->simulate, failure);
 }
 
@@ -74,7 +76,8 @@ int simulation_play(struct manager *manager, struct failure *failure)
 
 void simulation_end(struct manager *manager)
 {
-        if (manager->scenario && manager->simulation[0])
+        /* With what its devices' memory has left on the tmpfs; not while a process uses it. */
+        if (manager->simulation[0] && (manager->scenario || manager->is_unused))
                 (void)sim_host_remove(manager->simulation);
         manager->scenario = scenario_free(manager->scenario);
 }

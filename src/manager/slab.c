@@ -26,7 +26,8 @@ static int memfd_new(int *ret_fd, uint64_t size, unsigned int flags)
         CLEANUP(fd_closep)
         int fd = memfd_create("openvgpu-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 
-        if (fd < 0 || ftruncate(fd, (off_t)size) < 0 || fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+        if (fd < 0 || ftruncate(fd, (off_t)(size + SLAB_TAIL)) < 0 ||
+            fcntl(fd, F_ADD_SEALS, SEALS) < 0)
                 return -errno;
         *ret_fd = TAKE_FD(fd);
         return 0;
@@ -45,10 +46,10 @@ static int huge_memfd_new(int *ret_fd, uint64_t size)
         r = memfd_new(&fd, size, MFD_HUGETLB);
         if (r < 0)
                 return r;
-        address = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        address = mmap(NULL, size + SLAB_TAIL, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
         if (address == MAP_FAILED)
                 return -errno;
-        munmap(address, size);
+        munmap(address, size + SLAB_TAIL);
         *ret_fd = TAKE_FD(fd);
         return 0;
 }
@@ -63,9 +64,12 @@ int slab_new(struct slab **ret_slab, uint32_t id, uint64_t size, bool try_huge)
 
         slab->id = id;
         slab->fd = -1;
+        slab->shared_with = SLAB_NOBODY;
         slab->size = size;
         slab->is_huge = try_huge && huge_memfd_new(&slab->fd, size) == 0;
         r = slab->is_huge ? 0 : memfd_new(&slab->fd, size, 0);
+        if (r == 0)
+                r = slab_stamps_make(&slab->stamps, slab->fd, size);
         if (r < 0)
                 return r;
 
@@ -75,8 +79,9 @@ int slab_new(struct slab **ret_slab, uint32_t id, uint64_t size, bool try_huge)
 
 int slab_adopt(struct slab **ret_slab, uint32_t id, int fd)
 {
-        struct slab *slab;
+        CLEANUP(slab_freep) struct slab *slab = NULL;
         struct stat status;
+        int r;
 
         if (fcntl(fd, F_GET_SEALS) != SEALS || fstat(fd, &status) < 0 || status.st_size <= 0)
                 return -EINVAL;
@@ -86,12 +91,16 @@ int slab_adopt(struct slab **ret_slab, uint32_t id, int fd)
                 return -ENOMEM;
 
         slab->id = id;
+        slab->fd = -1;
+        r = slab_stamps_find(&slab->stamps, fd, (uint64_t)status.st_size, &slab->size);
+        if (r < 0)
+                return r;
         slab->fd = fd;
-        slab->size = (uint64_t)status.st_size;
         slab->is_huge = status.st_blksize > SLAB_EXTENT_ALIGN; /* hugetlbfs tells its page size */
         slab->is_dirty = true;
+        slab->shared_with = SLAB_NOBODY;
         slab->is_shared = (status.st_mode & 0777) == SHARED_MODE;
-        *ret_slab = slab;
+        *ret_slab = TAKE(slab);
         return 0;
 }
 
@@ -100,6 +109,7 @@ struct slab *slab_free(struct slab *slab)
         if (!slab)
                 return NULL;
 
+        slab_stamps_free(slab->stamps);
         fd_close(slab->fd);
         free(slab->ranges);
         free(slab);
@@ -114,7 +124,7 @@ static bool is_his(const struct slab *slab, const char *owner)
 
 bool slab_is_usable(const struct slab *slab, const char *owner)
 {
-        return !slab->is_leaving &&
+        return !slab->is_leaving && slab->stamps &&
                ((slab_is_free(slab) && !slab->is_shared) || strcmp(slab->owner, owner) == 0);
 }
 
@@ -187,6 +197,7 @@ int slab_take(struct slab *slab, const char *owner, uint64_t wanted, struct slab
                 if (r < 0)
                         return r;
                 set_owner(slab, owner);
+                slab_stamps_clear(slab->stamps, &range);
                 *ret_range = range;
                 return 0;
         }
@@ -223,6 +234,8 @@ void slab_give_back(struct slab *slab, uint64_t offset)
 
         while (slab->ranges[i].offset != offset)
                 i++;
+        if (slab->stamps)
+                slab_stamps_clear(slab->stamps, &slab->ranges[i]);
         memmove(slab->ranges + i, slab->ranges + i + 1,
                 (slab->n_ranges - i - 1) * sizeof(*slab->ranges));
         slab->n_ranges--;
@@ -235,11 +248,14 @@ void slab_give_back(struct slab *slab, uint64_t offset)
         slab->is_dirty = true;
 }
 
-int slab_share(struct slab *slab)
+/* Of the owner and root, it is the owner who has limits. */
+int slab_share(struct slab *slab, uid_t user)
 {
         if (!slab->is_shared && fchmod(slab->fd, SHARED_MODE) < 0)
                 return -errno;
         slab->is_shared = true;
+        if (slab->shared_with == SLAB_NOBODY || user != 0)
+                slab->shared_with = user;
         return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "manager/pool.h"
+#include "manager/slab-stamp.h"
 
 /* Where an extent may begin: a page, which any copy is content with. */
 #define SLAB_EXTENT_ALIGN 4096
@@ -21,11 +22,15 @@ struct slab_range {
         uint64_t length;
 };
 
+#define SLAB_NOBODY ((uid_t)-1)
+
 struct slab {
         uint32_t id;
         int fd;
         uint64_t size;
         bool is_huge;
+        struct slab_stamps
+                *stamps; /* behind @size; NULL: an older release made it, so it only goes */
 
         char owner[POOL_OWNER_MAX]; /* in use, or dirty; "": nobody that we know */
         bool is_dirty;              /* data of @owner, or of somebody, is in it */
@@ -35,6 +40,7 @@ struct slab {
 
         uint32_t ready;          /* a bit for each device: pinned there */
         bool is_shared;          /* a client may have it mapped: nobody else gets it any more */
+        uid_t shared_with;       /* such a client; SLAB_NOBODY: not known, or none */
         bool is_leaving;         /* to be let go everywhere, then freed */
         enum pool_action action; /* that a mover works on, or 0 */
         uint32_t action_device;
@@ -72,8 +78,8 @@ int slab_adopt_range(struct slab *slab, const char *owner, const struct slab_ran
 /* slab_give_back() - the range that begins at @offset; after the last one the slab is dirty. */
 void slab_give_back(struct slab *slab, uint64_t offset);
 
-/* slab_share() - what a client is given stays his; also for the next manager. Errors: fchmod(). */
-int slab_share(struct slab *slab);
+/* slab_share() - what a client of @user is given stays his; also for the next manager. Errors: fchmod(). */
+int slab_share(struct slab *slab, uid_t user);
 
 /* slab_set_clean() - it has been zeroed. */
 void slab_set_clean(struct slab *slab);

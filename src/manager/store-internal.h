@@ -18,6 +18,7 @@
 
 struct store {
         sqlite3 *database;
+        bool waits_for_disk; /* this transaction */
         size_t n_statements;
         struct {
                 const char *text;
@@ -33,6 +34,9 @@ int store_start(struct store *store, sqlite3_stmt **ret_statement, const char *t
  * next use then. Errors: -EIO, -ENOSPC, -ENOMEM, logged.
  */
 int store_next_row(struct store *store, sqlite3_stmt *statement);
+
+/* store_write_fails() - the fault point store.write, which each write passes, and each end of a transaction. */
+bool store_write_fails(void);
 
 /* STORE_RUN() - a statement of which at most one row is wanted. */
 #define STORE_RUN(store, text, ...)                                          \

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/fault.h"
 #include "manager/process.h"
 #include "manager/store-internal.h"
 
@@ -59,8 +60,31 @@ int store_each_process(struct store *store, uint32_t instance, store_process_fn 
         return r;
 }
 
-int store_put_memory(struct store *store, uint32_t instance, pid_t pid,
-                     const struct store_memory *memory)
+int store_put_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t bytes)
+{
+        return STORE_RUN(store, "INSERT OR REPLACE INTO footprint VALUES (?,?,?)", "iii",
+                         (int64_t)instance, (int64_t)pid, (int64_t)bytes);
+}
+
+int store_get_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t *ret_bytes)
+{
+        sqlite3_stmt *row;
+        int r = store_start(store, &row,
+                            "SELECT context_bytes FROM footprint WHERE instance = ? AND pid = ?",
+                            "ii", (int64_t)instance, (int64_t)pid);
+
+        if (r < 0)
+                return r;
+        r = store_next_row(store, row);
+        if (r <= 0)
+                return r < 0 ? r : -ENOENT;
+        *ret_bytes = (uint64_t)sqlite3_column_int64(row, 0);
+        sqlite3_reset(row);
+        return 0;
+}
+
+static int put_memory(struct store *store, uint32_t instance, pid_t pid,
+                      const struct store_memory *memory)
 {
         int r = STORE_RUN(store, "DELETE FROM memory WHERE instance = ? AND pid = ?", "ii",
                           (int64_t)instance, (int64_t)pid);
@@ -74,10 +98,28 @@ int store_put_memory(struct store *store, uint32_t instance, pid_t pid,
                               (int64_t)memory->allocations[i].address,
                               (int64_t)memory->allocations[i].size);
         for (size_t i = 0; r == 0 && i < memory->n_extents; i++)
-                r = STORE_RUN(store, "INSERT INTO extent VALUES (?,?,?,?,?)", "iiiii",
+                r = STORE_RUN(store, "INSERT INTO extent VALUES (?,?,?,?,?,?)", "iiiiii",
                               (int64_t)instance, (int64_t)pid, (int64_t)memory->extents[i].slab,
                               (int64_t)memory->extents[i].offset,
-                              (int64_t)memory->extents[i].length);
+                              (int64_t)memory->extents[i].length,
+                              (int64_t)memory->extents[i].generation);
+        return r;
+}
+
+int store_put_memory(struct store *store, uint32_t instance, pid_t pid,
+                     const struct store_memory *memory)
+{
+        int r;
+
+        if (!sqlite3_get_autocommit(store->database)) /* whoever began will end it */
+                return put_memory(store, instance, pid, memory);
+        r = store_begin(store);
+        if (r == 0)
+                r = put_memory(store, instance, pid, memory);
+        if (r == 0)
+                r = store_commit(store);
+        if (r < 0)
+                store_rollback(store);
         return r;
 }
 
@@ -118,10 +160,11 @@ static int get_extents(struct store *store, uint32_t instance, pid_t pid,
                        struct store_extent *extents, size_t n)
 {
         sqlite3_stmt *row;
-        int r = store_start(store, &row,
-                            "SELECT slab, offset, length FROM extent WHERE instance = ? AND pid = ?"
-                            " ORDER BY rowid",
-                            "ii", (int64_t)instance, (int64_t)pid);
+        int r = store_start(
+                store, &row,
+                "SELECT slab, offset, length, generation FROM extent WHERE instance = ? AND pid = ?"
+                " ORDER BY rowid",
+                "ii", (int64_t)instance, (int64_t)pid);
 
         for (size_t i = 0; r == 0 && (r = store_next_row(store, row)) > 0; i++, r = 0)
                 if (i < n)
@@ -129,6 +172,7 @@ static int get_extents(struct store *store, uint32_t instance, pid_t pid,
                                 (uint32_t)sqlite3_column_int64(row, 0),
                                 (uint64_t)sqlite3_column_int64(row, 1),
                                 (uint64_t)sqlite3_column_int64(row, 2),
+                                (uint64_t)sqlite3_column_int64(row, 3),
                         };
         return r;
 }
@@ -175,6 +219,8 @@ int store_put_mover(struct store *store, pid_t pid)
 
         if (process_get_start_time(pid, &start_time) < 0)
                 return 0; /* dead already */
+        if (fault_point("store.mover"))
+                return -ENOSPC;
         return STORE_RUN(store, "INSERT OR REPLACE INTO mover VALUES (?,?)", "ii", (int64_t)pid,
                          (int64_t)start_time);
 }

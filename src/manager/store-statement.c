@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/fault.h"
 #include "manager/log.h"
 #include "manager/store-internal.h"
 
@@ -69,11 +70,25 @@ int store_start(struct store *store, sqlite3_stmt **ret_statement, const char *t
         return 0;
 }
 
+/* For tests: the disk is full. COMMIT is none for SQLite, so store_commit() passes the point itself. */
+bool store_write_fails(void)
+{
+        if (!fault_point("store.write"))
+                return false;
+        log_event(LOG_LEVEL_ERROR, "the state database failed", "error=\"told to fail\"");
+        return true;
+}
+
 int store_next_row(struct store *store, sqlite3_stmt *statement)
 {
-        int code = sqlite3_step(statement);
-        int r = code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : store_error(store, code);
+        int code, r;
 
+        if (!sqlite3_stmt_readonly(statement) && store_write_fails()) {
+                r = -ENOSPC;
+        } else {
+                code = sqlite3_step(statement);
+                r = code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : store_error(store, code);
+        }
         if (r <= 0) {
                 sqlite3_reset(statement);
                 sqlite3_clear_bindings(statement);

@@ -10,7 +10,9 @@
  * finds that the machine has started anew, for the processes are gone as well.
  *
  * A change is on its way to the disk when a call returns and survives the death
- * of this process; it need not survive that of the kernel.
+ * of this process, but perhaps not that of the machine: what describes one boot need
+ * not. What was begun with store_begin_durable(), with all before it, is on the disk
+ * when store_commit() returns.
  *
  * Errors: -EIO, -ENOSPC, -ENOMEM; the log has SQLite's words.
  */
@@ -35,7 +37,7 @@ struct store;
  *
  * A database that is damaged, locked by another process or of a newer version is an error with a
  * reason in @failure; it is never moved away or emptied, for it may be all that knows where a
- * guest's memory is.
+ * guest's memory is. One of an older version is brought up to date.
  */
 int store_open(struct store **ret_store, const char *path, const char *boot_id,
                struct failure *failure);
@@ -44,8 +46,12 @@ DEFINE_CLEANUP(struct store *, store_close);
 
 /* Changes between begin and commit happen together or, if this process dies, not at all. */
 int store_begin(struct store *store);
+int store_begin_durable(struct store *store);
 int store_commit(struct store *store);
 void store_rollback(struct store *store);
+
+/* store_is_writable() - by writing what is there already. */
+bool store_is_writable(struct store *store);
 
 struct store_instance {
         uint32_t id; /* never used again for another one */
@@ -89,11 +95,16 @@ typedef int (*store_process_fn)(const struct store_process *process, void *userd
 int store_each_process(struct store *store, uint32_t instance, store_process_fn each,
                        void *userdata);
 
+/* What the driver keeps for its contexts, in bytes. store_get_footprint() - Errors: -ENOENT. */
+int store_put_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t bytes);
+int store_get_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t *ret_bytes);
+
 /* The movable memory of a process, and where in the slabs its bytes are, one after another. */
 struct store_extent {
         uint32_t slab;
         uint64_t offset;
         uint64_t length;
+        uint64_t generation; /* see pool.h; 0: of a release that had none */
 };
 
 struct store_memory {
@@ -103,7 +114,7 @@ struct store_memory {
         size_t n_extents;
 };
 
-/* store_put_memory() - replaces what was known of the process; empty lists forget it. */
+/* store_put_memory() - replaces what was known of the process, at once; empty lists forget it. */
 int store_put_memory(struct store *store, uint32_t instance, pid_t pid,
                      const struct store_memory *memory);
 

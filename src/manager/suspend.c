@@ -16,6 +16,7 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
+#include "manager/policy.h"
 
 static int check(struct operation *operation, struct failure *failure)
 {
@@ -34,41 +35,31 @@ static int check(struct operation *operation, struct failure *failure)
 
 /* The pool. */
 
-static uint64_t reserved_bytes(const struct guest *guest)
-{
-        const struct pool_extent *extents;
-        uint64_t sum = 0;
-        size_t n = 0;
-
-        extents = guest->reservation ? pool_get_extents(guest->reservation, &n) : NULL;
-        for (size_t i = 0; i < n; i++)
-                sum += extents[i].length;
-        return sum;
-}
-
 static void fail_small(struct operation *operation, uint64_t needed)
 {
         const struct instance *instance = operation->instance;
-        char needed_text[SIZE_TEXT_MAX], available_text[SIZE_TEXT_MAX];
+        struct failure failure = { 0 };
 
-        size_format(available_text, pool_available(instance->manager->pool, instance->uuid));
-        operation_fail(operation, -ENOSPC, "PoolTooSmall",
-                       "resume or end a suspended vGPU, or start vgpud with a larger --pool-limit",
-                       "vGPU %s has %s, the pool has room for %s", instance->name,
-                       size_format(needed_text, needed), available_text);
+        if (policy_check_pool(instance, needed, &failure) == 0)
+                (void)failure_from_errno(&failure, -ENOSPC, "reserving memory of the pool");
+        operation_fail(operation, -ENOSPC, "PoolTooSmall", failure.hint, "vGPU %s: %.400s",
+                       instance->name, failure.message);
 }
 
 /* One guest's reservation is brought to @bytes, which are not 0. */
 static int reserve(struct operation *operation, struct guest *guest, uint64_t bytes)
 {
         struct pool *pool = operation->instance->manager->pool;
+        struct failure failure = { 0 };
         int r;
 
-        if (reserved_bytes(guest) == bytes)
+        if (pool_get_length(guest->reservation) == bytes)
                 return 0;
         guest->reservation = pool_release(pool, guest->reservation);
-        r = pool_reserve(pool, &guest->reservation, operation->instance->uuid,
-                         operation->source->index, bytes);
+        r = policy_check_pool(operation->instance, bytes, &failure);
+        if (r == 0)
+                r = pool_reserve(pool, &guest->reservation, operation->instance->uuid,
+                                 operation->source->index, bytes);
         if (r == -ENOSPC)
                 fail_small(operation, bytes);
         else if (r < 0)
@@ -88,12 +79,13 @@ static uint64_t movable_bytes(const struct guest *guest)
 static void reserve_claimed(struct operation *operation)
 {
         const struct instance *instance = operation->instance;
+        struct failure failure = { 0 };
         uint64_t sum = 0;
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
                 sum += movable_bytes(guest);
-        if (sum > pool_available(instance->manager->pool, instance->uuid)) {
+        if (policy_check_pool(instance, sum, &failure) < 0) {
                 fail_small(operation, sum);
                 return;
         }
@@ -107,11 +99,10 @@ static void reserve_claimed(struct operation *operation)
 
 static void give_back(struct operation *operation)
 {
-        struct manager *manager = operation->instance->manager;
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
-                guest->reservation = pool_release(manager->pool, guest->reservation);
+                guest_give_back(guest);
 }
 
 /* Now the sizes are exact. */
@@ -187,7 +178,7 @@ static void record_end(struct operation *operation)
         int r = record(operation);
 
         if (r < 0)
-                operation_fail_errno(operation, r, "recording the end");
+                operation_fail_store(operation, r, "recording the end");
 }
 
 static const struct operation_step steps[] = {

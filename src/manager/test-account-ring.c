@@ -19,7 +19,7 @@ static int set_up(void **state)
 
         (void)state;
         snprintf(path, sizeof(path), "/tmp/test-account-ring-%d", (int)getpid());
-        assert_int_equal(board_create(&ring.board, path), 0);
+        assert_int_equal(board_create(&ring.board, path, NULL), 0);
         (void)unlink(path);
         return 0;
 }

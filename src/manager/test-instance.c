@@ -29,6 +29,17 @@ static struct manager *make_manager(void)
         return manager;
 }
 
+/* Neither root nor whoever runs the test. */
+static uid_t owner_uid(void)
+{
+        return geteuid() + 1;
+}
+
+static uid_t stranger_uid(void)
+{
+        return geteuid() + 2;
+}
+
 static struct instance add(struct manager *manager, uint32_t device, uint64_t size)
 {
         return (struct instance){ .manager = manager,
@@ -36,7 +47,7 @@ static struct instance add(struct manager *manager, uint32_t device, uint64_t si
                                   .frame_buffer = size,
                                   .name = "train",
                                   .uuid = "6368faf8-f65e-4293-bd82-d89b0913e237",
-                                  .owner = 1000 };
+                                  .owner = owner_uid() };
 }
 
 static void link_in(struct manager *manager, struct instance *instance)
@@ -148,10 +159,10 @@ static void test_the_owner_root_and_ourselves_may_change_it(void **state)
         struct failure failure = { 0 };
         (void)state;
 
-        assert_int_equal(instance_check_owner(&one, 1000, &failure), 0);
+        assert_int_equal(instance_check_owner(&one, owner_uid(), &failure), 0);
         assert_int_equal(instance_check_owner(&one, 0, &failure), 0);
         assert_int_equal(instance_check_owner(&one, geteuid(), &failure), 0);
-        assert_int_equal(instance_check_owner(&one, 4242, &failure), -EPERM);
+        assert_int_equal(instance_check_owner(&one, stranger_uid(), &failure), -EPERM);
         assert_string_equal(failure.name, "PermissionDenied");
         free(manager);
 }
@@ -207,11 +218,11 @@ static void test_suspended_vgpus_count_for_their_user(void **state)
         manager->options = &options;
         one.state = BOARD_SUSPENDED;
         link_in(manager, &one);
-        assert_int_equal(policy_check_limits(manager, 1000, GIB, &failure), 0);
-        assert_int_equal(policy_check_limits(manager, 1000, GIB + 1, &failure), -EDQUOT);
+        assert_int_equal(policy_check_limits(manager, owner_uid(), GIB, &failure), 0);
+        assert_int_equal(policy_check_limits(manager, owner_uid(), GIB + 1, &failure), -EDQUOT);
         assert_string_equal(failure.name, "NoRoom");
-        assert_int_equal(policy_check_limits(manager, 1000, UINT64_MAX, &more), -EDQUOT);
-        assert_int_equal(policy_check_limits(manager, 1001, 4 * GIB, &failure), 0);
+        assert_int_equal(policy_check_limits(manager, owner_uid(), UINT64_MAX, &more), -EDQUOT);
+        assert_int_equal(policy_check_limits(manager, stranger_uid(), 4 * GIB, &failure), 0);
         assert_int_equal(policy_check_limits(manager, 0, 40 * GIB, &failure), 0);
         free(manager);
 }

@@ -89,6 +89,17 @@ static void test_all_is_moved_in_its_order(void **state)
         assert_int_equal(to.wall.wall_ms, 5);
 }
 
+/* For UndefinedBehaviorSanitizer: a list that never had a row has no memory that could be moved. */
+static void test_nothing_is_moved(void **state)
+{
+        CLEANUP(ledger_batch_deinit) struct ledger_batch to = { 0 };
+        CLEANUP(ledger_batch_deinit) struct ledger_batch from = { 0 };
+
+        (void)state;
+        assert_int_equal(ledger_batch_move(&to, &from), 0);
+        assert_int_equal(to.n_vgpus + to.n_processes + to.n_clearings, 0);
+}
+
 /* Nothing is lost and nothing there twice, wherever the memory ends; and what is gone comes last. */
 static void test_what_does_not_fit_into_memory_stays_where_it_is(void **state)
 {
@@ -145,6 +156,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_all_is_moved_in_its_order),
+                cmocka_unit_test(test_nothing_is_moved),
                 cmocka_unit_test(test_what_does_not_fit_into_memory_stays_where_it_is),
                 cmocka_unit_test(test_a_process_takes_no_more_memory_the_longer_it_runs),
         };

@@ -76,6 +76,7 @@ static void add_process(struct fixture *fixture, uint64_t serial, uint64_t vgpu,
                 .started_ms = serial * 1000,
                 .ended_ms = ended_ms,
                 .life_ns = 5,
+                .joined_ms = serial + 8,
                 .max_memory = 1ull << 40,
                 .busy_ns = { 1, 2, 3, 4, 5, 6 },
                 .seen_ns = { 7, 8, 9, 10, 11, 12 },
@@ -250,13 +251,16 @@ static void test_processes_of_a_vgpu_in_order(void **state)
         add_process(fixture, 6, 9, 2500);
         fixture->batch.processes[5].is_listed = false;
         assert_int_equal(write_batch(fixture), 0);
-        assert_int_equal(ledger_each_process(fixture->ledger, 9, 2, copy_process, fixture), 0);
+        assert_int_equal(ledger_each_ended(fixture->ledger, 9, 2, copy_process, fixture), 0);
+        assert_int_equal(fixture->n, 2);
+        assert_int_equal(ledger_each_running(fixture->ledger, copy_process, fixture), 0);
         assert_int_equal(fixture->n, 3);
         assert_int_equal(processes[0].serial, 3);
         assert_int_equal(processes[1].serial, 2);
         assert_int_equal(processes[2].serial, 1);
         assert_int_equal(processes[2].pid, 101);
         assert_int_equal(processes[2].start_time, 8);
+        assert_int_equal(processes[2].joined_ms, 9);
         assert_int_equal(processes[2].max_memory, 1ull << 40);
         assert_int_equal(processes[2].busy_ns[METER_OFA], 6);
         assert_int_equal(processes[2].seen_ns[METER_SM], 7);
@@ -268,16 +272,30 @@ static void test_processes_of_a_vgpu_in_order(void **state)
 static void test_the_clock_counts_within_a_boot(void **state)
 {
         struct fixture *fixture = *state;
+        bool is_this_boot;
         struct wall wall;
 
-        assert_int_equal(ledger_get_wall(fixture->ledger, &wall), -ENOENT);
+        assert_int_equal(ledger_get_wall(fixture->ledger, &wall, &is_this_boot), -ENOENT);
         fill(fixture);
         assert_int_equal(open_again(fixture, "boot"), 0);
-        assert_int_equal(ledger_get_wall(fixture->ledger, &wall), 0);
+        assert_int_equal(ledger_get_wall(fixture->ledger, &wall, &is_this_boot), 0);
         assert_int_equal(wall.steady_ms, 5000);
         assert_int_equal(wall.wall_ms, 6000000);
+        assert_true(is_this_boot);
         assert_int_equal(open_again(fixture, "another boot"), 0);
-        assert_int_equal(ledger_get_wall(fixture->ledger, &wall), -ENOENT);
+        assert_int_equal(ledger_get_wall(fixture->ledger, &wall, &is_this_boot), 0);
+        assert_int_equal(wall.steady_ms, 5000);
+        assert_false(is_this_boot);
+}
+
+static void test_which_vgpus_are_written(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fill(fixture);
+        assert_int_equal(ledger_has_vgpu(fixture->ledger, 2), 1);
+        assert_int_equal(ledger_has_vgpu(fixture->ledger, 4), 0);
+        assert_int_equal(ledger_has_vgpu(fixture->ledger, 3), 1);
 }
 
 static void test_a_batch_is_written_entirely_or_not(void **state)
@@ -383,6 +401,31 @@ static void change(const char *path, const char *text)
         sqlite3_close(database);
 }
 
+/* As version 1 had it. */
+static void test_a_ledger_of_the_version_before_is_brought_up_to_date(void **state)
+{
+        struct fixture *fixture = *state;
+
+        fill(fixture);
+        fixture->ledger = ledger_close(fixture->ledger);
+        change(fixture->path,
+               "DROP INDEX process_running; ALTER TABLE process DROP COLUMN joined_ms;"
+               "PRAGMA user_version=1");
+        assert_int_equal(open_again(fixture, "boot"), 0);
+        assert_int_equal(ask_all(fixture), 1748);
+        fixture->n = 0;
+        assert_int_equal(ledger_each_running(fixture->ledger, copy_process, fixture), 0);
+        assert_int_equal(fixture->n, 2);
+        assert_int_equal(fixture->processes[0].joined_ms, 0);
+        assert_int_equal(fixture->processes[0].seen_ns[METER_OFA], 12);
+        add_process(fixture, 11, 1, 0);
+        assert_int_equal(write_batch(fixture), 0);
+        assert_int_equal(open_again(fixture, "boot"), 0);
+        fixture->n = 0;
+        assert_int_equal(ledger_each_running(fixture->ledger, copy_process, fixture), 0);
+        assert_int_equal(fixture->processes[0].joined_ms, 19);
+}
+
 static void test_what_is_not_ours_is_left_alone(void **state)
 {
         struct fixture *fixture = *state;
@@ -409,8 +452,9 @@ static void test_old_usage_is_forgotten(void **state)
         assert_int_equal(ask_all(fixture), 540);
         assert_int_equal(ask(fixture, LEDGER_BY_PROCESS, 0, 1000, LEDGER_ANY_TENANT), 2);
         assert_int_equal(fixture->rows[0].pid, 111); /* it runs, and is kept */
-        assert_int_equal(ledger_each_process(fixture->ledger, 1, 10, copy_process, fixture), 0);
-        assert_int_equal(fixture->processes[fixture->n - 1].serial, 11);
+        fixture->n = 0;
+        assert_int_equal(ledger_each_running(fixture->ledger, copy_process, fixture), 0);
+        assert_int_equal(fixture->processes[0].serial, 11);
 }
 
 static int read_number(void *userdata, int n, char **columns, char **names)
@@ -468,6 +512,10 @@ int main(void)
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_the_clock_counts_within_a_boot, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(test_which_vgpus_are_written, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_a_ledger_of_the_version_before_is_brought_up_to_date, set_up,
+                        tear_down),
                 cmocka_unit_test_setup_teardown(test_a_locked_ledger_is_written_later, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_a_full_disk_costs_nothing_that_was_written,

@@ -93,6 +93,36 @@ static void test_what_is_no_page_is_not_adopted(void **state)
         assert_int_equal(page.fd, -1);
 }
 
+static void test_what_is_taken_asked_for_and_wanted_is_summed_and_cut_off(void **state)
+{
+        struct page page = { .fd = -1 };
+        struct page_claim claim;
+        uint32_t slot, other;
+        (void)state;
+
+        assert_int_equal(page_create(&page, GIB), 0);
+        assert_int_equal(page_take_slot(&page, &slot), 0);
+        assert_int_equal(page_take_slot(&page, &other), 0);
+        page.map->slot[slot].used[INSTANCE_PAGE_FIXED] = MIB;
+        page.map->slot[slot].beside = 4 * MIB;
+        page.map->slot[slot].pending = 2 * MIB;
+        page.map->slot[other].used[INSTANCE_PAGE_MOVABLE] = 8 * MIB;
+        page.map->slot[other].wanted = 16 * MIB;
+        page.map->slot[other + 1].wanted = MIB; /* nobody's */
+        page_read_claim(&page, GIB, &claim);
+        assert_int_equal(claim.taken, 13 * MIB);
+        assert_int_equal(claim.pending, 2 * MIB);
+        assert_int_equal(claim.wanted, 16 * MIB);
+        memset(page.map->slot, 0xff, sizeof(page.map->slot));
+        page_read_claim(&page, GIB, &claim);
+        assert_int_equal(claim.pending, GIB);
+        assert_true(claim.wanted <= 2 * GIB && claim.taken < UINT64_MAX / 2);
+        page_write_ceiling(&page, GIB, 17);
+        assert_int_equal(page.map->ceiling, GIB);
+        assert_int_equal(page.map->ceiling_until_ns, 17);
+        page_deinit(&page);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -101,6 +131,7 @@ int main(void)
                 cmocka_unit_test(test_each_process_has_a_slot_of_its_own_and_leaves_it_empty),
                 cmocka_unit_test(test_a_new_manager_finds_the_numbers_of_those_that_live),
                 cmocka_unit_test(test_what_is_no_page_is_not_adopted),
+                cmocka_unit_test(test_what_is_taken_asked_for_and_wanted_is_summed_and_cut_off),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

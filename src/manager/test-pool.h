@@ -28,6 +28,8 @@ struct fixture {
         int refuse; /* what the worker answers */
         unsigned int n_told;
         int told_error;
+        uint64_t watched; /* bytes */
+        uid_t watched_user;
 };
 
 static inline int worker(const struct pool_work *work, void *userdata)
@@ -39,6 +41,18 @@ static inline int worker(const struct pool_work *work, void *userdata)
         assert_true(fixture->n_works < WORKS_MAX);
         assert_true(fcntl(work->fd, F_GETFD) >= 0);
         fixture->works[fixture->n_works++] = *work;
+        return 0;
+}
+
+static inline int watch(int fd, uint64_t size, uid_t user, void *userdata)
+{
+        struct fixture *fixture = userdata;
+
+        assert_true(fcntl(fd, F_GETFD) >= 0);
+        if (fixture->refuse < 0)
+                return fixture->refuse;
+        fixture->watched += size;
+        fixture->watched_user = user;
         return 0;
 }
 
@@ -57,6 +71,7 @@ static inline void new_pool(struct fixture *fixture, uint64_t limit)
                                               .slab_size = SLAB,
                                               .no_huge_pages = true,
                                               .worker = worker,
+                                              .watch = watch,
                                               .userdata = fixture };
 
         assert_int_equal(pool_new(&fixture->pool, &options), 0);

@@ -56,6 +56,7 @@ static void put_detail(struct virtual_stage *stage, size_t index)
         detail.n_cores = board->n_cores;
         detail.memory_bus_width = board->memory_bus_width;
         detail.max_mig_devices = device->mig == 1 ? 7 : 0;
+        detail.bar1_total = catalog_get_bar1(board);
         memcpy(detail.serial, device->texts.serial, sizeof(detail.serial));
         memcpy(detail.vbios, device->texts.vbios, sizeof(detail.vbios));
         memcpy(detail.part_number, device->texts.part_number, sizeof(detail.part_number));
@@ -145,6 +146,23 @@ static int put_gpu_instances(struct virtual_stage *stage, size_t index)
         return r;
 }
 
+/* What is left of a profile depends on where all the instances are. */
+static void count_left(struct catalog_profile *profile, const struct scenario_device *device)
+{
+        uint32_t taken = 0, n_like = 0, room;
+
+        for (size_t i = 0; i < device->n_gpu_instances; i++) {
+                const struct board_gpu_instance *other = &device->gpu_instances[i].record;
+
+                taken |= catalog_slices(other->placement_start, other->placement_size);
+                n_like += other->profile_id == profile->profile.id;
+        }
+        room = catalog_count_room(profile, taken);
+        profile->profile.n_left = profile->profile.max_instances - n_like;
+        if (profile->profile.n_left > room)
+                profile->profile.n_left = room;
+}
+
 static void put_profiles(struct virtual_stage *stage, size_t index)
 {
         const struct scenario_device *device = &stage->scenario->devices[index];
@@ -152,10 +170,7 @@ static void put_profiles(struct virtual_stage *stage, size_t index)
         uint32_t n = device->mig == 1 ? catalog_list_profiles(profiles, &device->record) : 0;
 
         for (uint32_t i = 0; i < n; i++) {
-                for (size_t j = 0; j < device->n_gpu_instances; j++)
-                        if (device->gpu_instances[j].record.profile_id == profiles[i].profile.id &&
-                            profiles[i].profile.n_left > 0)
-                                profiles[i].profile.n_left--;
+                count_left(&profiles[i], device);
                 board_write_profile(stage->board,
                                     board_slot_of_profile((uint32_t)index, profiles[i].number),
                                     &profiles[i].profile);

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_ADMISSION_H
+#define MANAGER_ADMISSION_H
+
+/*
+ * How an operation gets the room on its target that it needs, before anything is touched.
+ *
+ * All of it is promised at once, or nothing: the memory that its guests will create,
+ * and what the driver's restore of their contexts will take. The latter is also held:
+ * the mover allocates it and frees it right before the driver's call, for a restore
+ * that runs out of memory loses the process for ever.
+ *
+ * What does not fit waits for the other operations on that device to end, in the order
+ * in which they came and for as long as its caller waits, and is refused when none is
+ * left. Who waits holds nothing, so nobody waits for him.
+ */
+
+#include <stdbool.h>
+
+struct device;
+struct guest;
+struct manager;
+struct operation;
+
+/*
+ * admission_begin() - a part of @operation; NoRoom. What it has already is not asked for again.
+ * @can_wait: nothing of the vGPU has been touched yet.
+ */
+void admission_begin(struct operation *operation, bool can_wait);
+
+/* admission_expect_back() - @guest leaves @operation's source, and may have to go back there. */
+void admission_expect_back(struct operation *operation, struct guest *guest);
+
+/* admission_promise_to() - of what @guest was promised for its context: on @device; made if need be. */
+struct room_promise *admission_promise_to(struct guest *guest, struct device *device);
+
+/* admission_end() - the operation is over: so are its promises, and others may go on. */
+void admission_end(struct operation *operation);
+
+/* admission_look_again() - those that wait: what they wait for may have happened. */
+void admission_look_again(struct manager *manager);
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_BACKLOG_H
+#define MANAGER_BACKLOG_H
+
+/*
+ * What the store should have been told and did not accept, e.g. because the disk is full.
+ *
+ * Whatever the store still lists is kept: slabs stay with their owner, descriptors in the keeper. So
+ * the next manager finds what it reads about. The backlog tries again, by a timer and before the next
+ * operation, and only then lets go.
+ */
+
+#include <sys/types.h>
+
+struct backlog;
+struct guest;
+struct instance;
+struct manager;
+
+int backlog_new(struct backlog **ret_backlog, struct manager *manager);
+struct backlog *backlog_free(struct backlog *backlog);
+
+/* backlog_add_instance() - what the store says of @instance is not what is, or kept it from recovering. */
+void backlog_add_instance(struct instance *instance);
+
+/*
+ * backlog_add_process() - the store still lists @guest, which is about to be freed: its reservation
+ * becomes the backlog's.
+ */
+void backlog_add_process(struct guest *guest);
+
+/*
+ * backlog_forget_process() - the store is about to list a new process of that number: the former one goes
+ * first, for later it would take the new one's place with it. Errors: the store's.
+ */
+int backlog_forget_process(const struct instance *instance, pid_t pid);
+
+/*
+ * backlog_settle() - bring the store up to date now, and give back what others may need: an operation
+ * begins for @instance. Errors: the store's, if it is not up to date with that.
+ */
+int backlog_settle(struct instance *instance);
+
+#endif

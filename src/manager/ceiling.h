@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_CEILING_H
+#define MANAGER_CEILING_H
+
+/*
+ * Ceilings: while somebody was promised room on a device, those who run there may
+ * not take it (board/instance-page.h). What is left beside all promises is divided
+ * among them: first to those who wait for it, the rest in equal parts. So each may
+ * go on allocating within its part, without asking anybody.
+ *
+ * Each division begins with a look: nobody may take more until the driver has said
+ * how much is free. It is repeated twice a second as long as there are promises.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+struct device;
+
+struct ceiling {
+        sd_event_source *timer; /* NULL: nobody is limited */
+        uint64_t mark, pending; /* of the look that the timer began */
+};
+
+/* ceiling_freeze() - before the driver is asked. Returns what the driver is being asked for just now. */
+uint64_t ceiling_freeze(struct device *device);
+
+/*
+ * ceiling_settle() - after it: @free bytes, with the room's mark from before and what ceiling_freeze()
+ * returned. Where nothing is promised any more nobody is limited.
+ */
+void ceiling_settle(struct device *device, uint64_t free, uint64_t mark, uint64_t pending);
+
+/* ceiling_look() - have it divided anew soon, or lifted. */
+void ceiling_look(struct device *device);
+
+/* ceiling_is_on() - are those who run on @device limited? */
+bool ceiling_is_on(const struct device *device);
+
+/* ceiling_deinit() - what the pages say ends by itself. */
+void ceiling_deinit(struct ceiling *ceiling);
+
+#endif

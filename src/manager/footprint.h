@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_FOOTPRINT_H
+#define MANAGER_FOOTPRINT_H
+
+/*
+ * What the driver's restore of a process takes of a device: its contexts, with all
+ * that the driver keeps for them, and the memory that only the driver moves.
+ *
+ * The contexts are known from the last checkpoint, by what became free, and from
+ * what the meter sees of the process beside what its gate has charged; the larger
+ * counts. Of a process of which neither is known, more than most take is assumed.
+ */
+
+#include <stdint.h>
+
+struct device;
+struct guest;
+
+/* footprint_get() - of @guest on @device, with a margin. */
+uint64_t footprint_get(const struct guest *guest, const struct device *device);
+
+/* footprint_note() - remember what is known of @guest now, as it leaves its device. */
+void footprint_note(struct guest *guest);
+
+/* footprint_measure() - so many bytes became free when @guest alone left its device. */
+void footprint_measure(struct guest *guest, uint64_t bytes);
+
+/* footprint_load() - as a former manager knew it. */
+void footprint_load(struct guest *guest);
+
+#endif

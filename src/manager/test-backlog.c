@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/size.h"
+#include "base/test.h"
+#include "manager/backlog.h"
+#include "manager/guest.h"
+#include "manager/instance.h"
+#include "manager/manager.h"
+
+#define PID 4711
+
+struct fixture {
+        char path[64];
+        struct manager manager;
+        struct instance instance;
+};
+
+static int set_up(void **state)
+{
+        struct fixture *fixture = calloc(1, sizeof(*fixture));
+        struct manager *manager = &fixture->manager;
+        struct store_instance stored = { .name = "train", .uuid = "u", .device_uuid = "GPU-0" };
+        struct failure failure = { 0 };
+
+        snprintf(fixture->path, sizeof(fixture->path), "/tmp/test-backlog-XXXXXX");
+        fd_close(mkstemp(fixture->path));
+        list_init(&manager->instances);
+        snprintf(manager->device[0].uuid, sizeof(manager->device[0].uuid), "GPU-0");
+        assert_true(sd_event_default(&manager->event) >= 0);
+        assert_int_equal(backlog_new(&manager->backlog, manager), 0);
+        assert_int_equal(store_open(&manager->store, fixture->path, "boot", &failure), 0);
+        assert_int_equal(store_add_instance(manager->store, &stored), 0);
+        fixture->instance = (struct instance){ .manager = manager,
+                                               .id = stored.id,
+                                               .device = &manager->device[0],
+                                               .page = { .fd = -1 } };
+        assert_int_equal(page_create(&fixture->instance.page, GIB), 0);
+        *state = fixture;
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        struct fixture *fixture = *state;
+
+        page_deinit(&fixture->instance.page);
+        store_close(fixture->manager.store);
+        backlog_free(fixture->manager.backlog);
+        sd_event_unref(fixture->manager.event);
+        unlink(fixture->path);
+        free(fixture);
+        return 0;
+}
+
+static int note(const struct store_process *process, void *userdata)
+{
+        *(uint64_t *)userdata = process->start_time;
+        return 0;
+}
+
+static void test_a_process_that_was_not_forgotten_takes_no_later_one_with_it(void **state)
+{
+        struct fixture *fixture = *state;
+        struct guest old = { .instance = &fixture->instance, .pid = PID, .start_time = 1 };
+        struct guest new = { .instance = &fixture->instance, .pid = PID, .start_time = 2 };
+        uint64_t start_time = 0;
+
+        assert_int_equal(guest_admit(&old), 0);
+        backlog_add_process(&old); /* as if the store had refused to forget it */
+        assert_int_equal(guest_admit(&new), 0);
+        assert_int_equal(backlog_forget_process(&fixture->instance, PID), 0);
+        assert_int_equal(
+                store_each_process(fixture->manager.store, fixture->instance.id, note, &start_time),
+                0);
+        assert_int_equal(start_time, 2);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test_setup_teardown(
+                        test_a_process_that_was_not_forgotten_takes_no_later_one_with_it, set_up,
+                        tear_down),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
