@@ -102,16 +102,12 @@ static bool find_account(struct board_account *ret_account, const struct view_in
         return found;
 }
 
-nvmlReturn_t our_nvmlVgpuInstanceGetAccountingStats(nvmlVgpuInstance_t id, unsigned int pid,
-                                                    nvmlAccountingStats_t *stats)
+static nvmlReturn_t answer_stats(nvmlAccountingStats_t *stats, const struct view_instance *instance,
+                                 uint32_t pid)
 {
-        struct view_instance instance;
         struct board_account account;
-        nvmlReturn_t r = find(&instance, id, stats);
 
-        if (r != NVML_SUCCESS)
-                return r;
-        if (!find_account(&account, &instance, pid))
+        if (!find_account(&account, instance, pid))
                 return NVML_ERROR_NOT_FOUND;
         *stats = (nvmlAccountingStats_t){ .gpuUtilization = account.utilization_gpu,
                                           .memoryUtilization = account.utilization_memory,
@@ -122,7 +118,20 @@ nvmlReturn_t our_nvmlVgpuInstanceGetAccountingStats(nvmlVgpuInstance_t id, unsig
         return NVML_SUCCESS;
 }
 
-/* A device that hosts vGPUs keeps its accounts by vGPU, and does so always. */
+nvmlReturn_t our_nvmlVgpuInstanceGetAccountingStats(nvmlVgpuInstance_t id, unsigned int pid,
+                                                    nvmlAccountingStats_t *stats)
+{
+        struct view_instance instance;
+        nvmlReturn_t r = find(&instance, id, stats);
+
+        return r == NVML_SUCCESS ? answer_stats(stats, &instance, pid) : r;
+}
+
+/*
+ * A device that hosts vGPUs keeps its accounts by vGPU: its mode is on, but the accounts are asked
+ * for by vGPU alone, as NVML's header has it. Under MIG the mode is off. A guest's device has the
+ * accounts of its vGPU.
+ */
 
 nvmlReturn_t our_nvmlDeviceGetAccountingMode(nvmlDevice_t handle, nvmlEnableState_t *mode)
 {
@@ -133,7 +142,7 @@ nvmlReturn_t our_nvmlDeviceGetAccountingMode(nvmlDevice_t handle, nvmlEnableStat
                 return r;
         if (device.accounting == BOARD_NONE)
                 return NVML_ERROR_NOT_SUPPORTED;
-        *mode = (nvmlEnableState_t)device.accounting;
+        *mode = device.mig == 1 ? NVML_FEATURE_DISABLED : (nvmlEnableState_t)device.accounting;
         return NVML_SUCCESS;
 }
 
@@ -147,6 +156,39 @@ nvmlReturn_t our_nvmlDeviceGetAccountingBufferSize(nvmlDevice_t handle, unsigned
         return r;
 }
 
+/* The vGPU whose accounts are the device's. */
+static nvmlReturn_t find_own(struct view_instance *ret_instance, nvmlDevice_t handle,
+                             bool has_pointers)
+{
+        struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, has_pointers);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        return view_own_instance(ret_instance) && ret_instance->value.accounting == 1
+                       ? NVML_SUCCESS
+                       : NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t our_nvmlDeviceGetAccountingStats(nvmlDevice_t handle, unsigned int pid,
+                                              nvmlAccountingStats_t *stats)
+{
+        struct view_instance own;
+        nvmlReturn_t r = find_own(&own, handle, stats);
+
+        return r == NVML_SUCCESS ? answer_stats(stats, &own, pid) : r;
+}
+
+nvmlReturn_t our_nvmlDeviceGetAccountingPids(nvmlDevice_t handle, unsigned int *count,
+                                             unsigned int *pids)
+{
+        unsigned int found[BOARD_ACCOUNTS_MAX];
+        struct view_instance own;
+        nvmlReturn_t r = find_own(&own, handle, count);
+
+        return r == NVML_SUCCESS ? answer_numbers(count, pids, found, list_pids(&own, found)) : r;
+}
+
 static nvmlReturn_t refuse(nvmlDevice_t handle, bool has_pointers)
 {
         struct board_device device;
@@ -155,26 +197,14 @@ static nvmlReturn_t refuse(nvmlDevice_t handle, bool has_pointers)
         return r == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : r;
 }
 
-nvmlReturn_t our_nvmlDeviceGetAccountingStats(nvmlDevice_t handle, unsigned int pid,
-                                              nvmlAccountingStats_t *stats)
-{
-        (void)pid;
-        return refuse(handle, stats);
-}
-
+/* Wants sums over all samples, which the accounts don't have. */
 nvmlReturn_t our_nvmlDeviceGetAccountingStats_v2(nvmlDevice_t handle,
                                                  nvmlAccountingStats_v2_t *stats)
 {
         return refuse(handle, stats);
 }
 
-nvmlReturn_t our_nvmlDeviceGetAccountingPids(nvmlDevice_t handle, unsigned int *count,
-                                             unsigned int *pids)
-{
-        (void)pids;
-        return refuse(handle, count);
-}
-
+/* A guest changes nothing, and a host clears the accounts of a vGPU. */
 nvmlReturn_t our_nvmlDeviceClearAccountingPids(nvmlDevice_t handle)
 {
         return refuse(handle, true);

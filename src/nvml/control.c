@@ -15,6 +15,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/paths.h"
+#include "base/trust.h"
 #include "nvml/control-answer.h"
 
 /* As long as a manager may be busy with a vGPU before it turns to us. */
@@ -54,7 +55,9 @@ static int open_connection(void)
         do
                 r = connect(fd, (const struct sockaddr *)&address, sizeof(address));
         while (r < 0 && errno == EINTR);
-        return r < 0 ? -errno : TAKE_FD(fd);
+        if (r < 0)
+                return -errno;
+        return trust_peer(fd) ? TAKE_FD(fd) : -EACCES;
 }
 
 static bool send_all(int fd, const char *bytes, size_t n)
@@ -130,6 +133,8 @@ static nvmlReturn_t exchange(const char *call)
         CLEANUP(fd_closep) int fd = open_connection();
         CLEANUP(freep) char *answer = NULL;
 
+        if (fd == -EACCES)
+                return NVML_ERROR_NO_PERMISSION;
         if (fd < 0 || !send_all(fd, call, strlen(call) + 1))
                 return NVML_ERROR_UNKNOWN;
         answer = receive(fd, now_ms() + TIMEOUT_MS);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a device is made of: what the board says, else what its PCI number tells. */
-#include "abi/nvml-sensors.h"
 #include "nvml/answer.h"
+#include "nvml/sensors.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
@@ -122,7 +122,12 @@ nvmlReturn_t our_nvmlDeviceGetMinorNumber(nvmlDevice_t handle, unsigned int *min
 
 nvmlReturn_t our_nvmlDeviceGetNumGpuCores(nvmlDevice_t handle, unsigned int *count)
 {
-        return answer_number(handle, count, offsetof(struct board_device_detail, n_cores));
+        struct board_device device;
+        nvmlReturn_t r = view_whole_device(&device, handle, count);
+
+        return r == NVML_SUCCESS
+                       ? answer_number(handle, count, offsetof(struct board_device_detail, n_cores))
+                       : r;
 }
 
 nvmlReturn_t our_nvmlDeviceGetMemoryBusWidth(nvmlDevice_t handle, unsigned int *bits)
@@ -175,4 +180,25 @@ nvmlReturn_t our_nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t handle, nvmlBAR1Memory
         *memory =
                 (nvmlBAR1Memory_t){ .bar1Total = detail.bar1_total, .bar1Free = detail.bar1_total };
         return NVML_SUCCESS;
+}
+
+/* There are no others. */
+nvmlReturn_t our_nvmlDeviceGetBusType(nvmlDevice_t handle, nvmlBusType_t *type)
+{
+        struct board_device device;
+        nvmlReturn_t r = view_device(&device, handle, type);
+
+        if (r == NVML_SUCCESS)
+                *type = NVML_BUS_TYPE_PCIE;
+        return r;
+}
+
+nvmlReturn_t our_nvmlDeviceGetPcieReplayCounter(nvmlDevice_t handle, unsigned int *count)
+{
+        struct board_sensors sensors;
+        nvmlReturn_t r = sensors_find(&sensors, handle, count);
+
+        if (r == NVML_SUCCESS)
+                *count = 0;
+        return r;
 }

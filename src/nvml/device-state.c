@@ -50,7 +50,7 @@ nvmlReturn_t our_nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilizat
 
         if (!view_is_substitute())
                 return NVML_REAL(nvmlDeviceGetUtilizationRates)(handle, utilization);
-        r = view_device(&device, handle, utilization);
+        r = view_whole_device(&device, handle, utilization);
         if (r != NVML_SUCCESS)
                 return r;
         utilization->gpu = device.utilization_gpu;
@@ -65,7 +65,7 @@ static nvmlReturn_t answer_engine(nvmlDevice_t handle, unsigned int *percent,
                                   unsigned int *period_us, size_t offset)
 {
         struct board_device device;
-        nvmlReturn_t r = view_device(&device, handle, percent && period_us);
+        nvmlReturn_t r = view_whole_device(&device, handle, percent && period_us);
 
         if (r != NVML_SUCCESS)
                 return r;
@@ -131,17 +131,4 @@ nvmlReturn_t our_nvmlDeviceGetDisplayActive(nvmlDevice_t handle, nvmlEnableState
 nvmlReturn_t our_nvmlDeviceGetComputeMode(nvmlDevice_t handle, nvmlComputeMode_t *mode)
 {
         return answer_number(handle, mode, NVML_COMPUTEMODE_DEFAULT);
-}
-
-/* Each field has its own result, so a client can read what there is. We have none of them. */
-nvmlReturn_t our_nvmlDeviceGetFieldValues(nvmlDevice_t handle, int count, nvmlFieldValue_t *values)
-{
-        struct board_device device;
-        nvmlReturn_t r = view_device(&device, handle, values && count > 0);
-
-        if (r != NVML_SUCCESS)
-                return r;
-        for (int i = 0; i < count; i++)
-                values[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;
-        return NVML_SUCCESS;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events, where NVIDIA's library is not in use: sets can be made, nothing happens in
- * them, and a wait ends with its timeout. nvidia-smi makes one at every start and gives
- * up when it can't.
+ * Events, where NVIDIA's library is not in use: sets can be made and devices registered, nothing
+ * happens in them, and a wait ends with its timeout. nvidia-smi makes one at every start and gives
+ * up when it can't; the plugin of Kubernetes takes a device for broken that can't be registered.
  *
  * A set is a number, not memory: there is nothing in it, and nothing leaks when a client
  * ends without freeing it.
@@ -12,6 +12,11 @@
 
 #include "nvml/slots.h"
 #include "nvml/view.h"
+
+/* That can be waited for, in vain. */
+#define EVENT_TYPES                                                                    \
+        (NVML_EVENT_TYPE_SINGLE_BIT_ECC_ERROR | NVML_EVENT_TYPE_DOUBLE_BIT_ECC_ERROR | \
+         NVML_EVENT_TYPE_PSTATE | NVML_EVENT_TYPE_XID_CRITICAL_ERROR | NVML_EVENT_TYPE_CLOCK)
 
 static const uintptr_t event_set = 0x4f56470000010001; /* no address, like the device handles */
 
@@ -61,7 +66,7 @@ nvmlReturn_t our_nvmlDeviceGetSupportedEventTypes(nvmlDevice_t handle, unsigned 
 
         if (r != NVML_SUCCESS)
                 return r;
-        *mask = 0;
+        *mask = EVENT_TYPES;
         return NVML_SUCCESS;
 }
 
@@ -73,5 +78,5 @@ nvmlReturn_t our_nvmlDeviceRegisterEvents(nvmlDevice_t handle, unsigned long lon
 
         if (r != NVML_SUCCESS)
                 return r;
-        return mask == 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
+        return (mask & ~EVENT_TYPES) == 0 ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }

@@ -2,10 +2,10 @@
 /*
  * The table of unnamed functions that nvidia-smi asks for.
  *
- * No document describes it. What is here was found by watching nvidia-smi 470, 535 and
- * 550 call a table of our own, and holds for 580: word 0 is the size in bytes, the others
- * are functions or NULL, and the numbers below mean the same in all four. Without the
- * table nvidia-smi gives up at once, and without slot 72 it lists no vGPU.
+ * No document describes it. What is here was found by watching nvidia-smi 390, 418, 450,
+ * 470, 535 and 550 call a table of our own, and holds for 580: word 0 is the size in bytes, the
+ * others are functions or NULL, and a number below means the same in all that ask for it. Without
+ * the table nvidia-smi gives up at once, and without slot 72 it lists no vGPU.
  *
  * With NVIDIA's library, its own table is copied and only what we know better is
  * replaced. A slot that we don't know must stay empty: nvidia-smi believes a success.
@@ -22,13 +22,20 @@
 enum {
         SLOT_PARSE_BUS_ID = 12,
         SLOT_TOPOLOGY = 23,
+        SLOT_LOG = 26,
+        SLOT_ARCHITECTURE = 65, /* "topo -m" of 390 and 418: 5 is Volta, as in the public enum */
         SLOT_HOSTS_VGPUS = 72,
         SLOT_ADDRESS = 75,
+        SLOT_HANDLE = 81,
+        SLOT_HOSTS_VGPUS_390 = 139,
+        SLOT_OTHER_PROCESSES = 157, /* 390: beside those of the public lists */
         SLOT_VM_NAME = 188,
+        SLOT_LICENCE = 190, /* 450 and 470 */
         SLOT_COMPUTE_PROCESSES = 213,
         SLOT_MPS_PROCESSES = 214,
         SLOT_GRAPHICS_PROCESSES = 215,
-        N_SLOTS = 245, /* of a table of our own: as many as driver 535 has */
+        SLOT_PCIE_GENERATION = 230, /* that the slot of the host allows */
+        N_SLOTS = 245,              /* of a table of our own: as many as driver 535 has */
         N_SLOTS_MAX = 1024,
 };
 
@@ -37,7 +44,9 @@ static const unsigned char table_id[16] = { 0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 
                                             0xa3, 0x27, 0xee, 0x69, 0x6e, 0x12, 0xf7, 0xc4 };
 
 /* What `nvidia-smi -q` asks, and prints "N/A" for if it is told that there is no answer. */
-static const unsigned short unanswered[] = { 165, 209, 226, 230, 231, 232, 237, 240, 242, 243 };
+static const unsigned short unanswered[] = {
+        165, 207, 209, 211, 226, 231, 232, 237, 240, 242, 243
+};
 
 #define TOPOLOGY_SYSTEM 4 /* not the public enum */
 #define VM_NAME_MAX     64
@@ -162,6 +171,59 @@ static nvmlReturn_t list_graphics(nvmlDevice_t handle, unsigned int *count,
         return list_processes(handle, BOARD_GRAPHICS, count, list);
 }
 
+/* Each line that it prints: nobody reads it here. */
+static nvmlReturn_t take_line(const char *program, const char *where, const char *line)
+{
+        (void)program;
+        (void)where;
+        (void)line;
+        return NVML_SUCCESS;
+}
+
+/* The last argument was 0x22 whenever it was seen. */
+static nvmlReturn_t get_handle(unsigned int index, nvmlDevice_t *device, unsigned int flags)
+{
+        (void)flags;
+        return library_is_ours() ? our_nvmlDeviceGetHandleByIndex_v2(index, device)
+                                 : NVML_ERROR_UNINITIALIZED;
+}
+
+static nvmlReturn_t get_architecture(nvmlDevice_t handle, unsigned int *architecture)
+{
+        return library_is_ours() ? our_nvmlDeviceGetArchitecture(handle, architecture)
+                                 : NVML_ERROR_UNINITIALIZED;
+}
+
+static nvmlReturn_t list_others(nvmlDevice_t handle, unsigned int *count, void *list)
+{
+        if (!library_is_ours() || !view_knows(handle) || !count || !list)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *count = 0;
+        return NVML_SUCCESS;
+}
+
+/* The numbers of the public struct, but that it takes "unknown", which is 0, for licensed. */
+static nvmlReturn_t get_licence(nvmlVgpuInstance_t id, unsigned int *state)
+{
+        struct view_instance instance;
+        nvmlReturn_t r =
+                library_is_ours() ? view_instance(&instance, id, state) : NVML_ERROR_UNINITIALIZED;
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (instance.value.guest_driver != BOARD_GUEST_DRIVER_RUNNING ||
+            instance.value.licence == BOARD_LICENCE_UNKNOWN)
+                return NVML_ERROR_NOT_SUPPORTED;
+        *state = instance.value.licence;
+        return NVML_SUCCESS;
+}
+
+static nvmlReturn_t get_pcie_generation(nvmlDevice_t handle, unsigned int *generation)
+{
+        return library_is_ours() ? our_nvmlDeviceGetMaxPcieLinkGeneration(handle, generation)
+                                 : NVML_ERROR_UNINITIALIZED;
+}
+
 static nvmlReturn_t answer_not_supported(void)
 {
         return NVML_ERROR_NOT_SUPPORTED;
@@ -191,9 +253,16 @@ static const struct table *make_own(void)
         table = (struct table){ .size = N_SLOTS * sizeof(nvml_function) };
         set(SLOT_PARSE_BUS_ID, (nvml_function)parse_bus_id);
         set(SLOT_TOPOLOGY, (nvml_function)get_topology);
+        set(SLOT_LOG, (nvml_function)take_line);
+        set(SLOT_ARCHITECTURE, (nvml_function)get_architecture);
         set(SLOT_HOSTS_VGPUS, (nvml_function)hosts_vgpus);
+        set(SLOT_HOSTS_VGPUS_390, (nvml_function)hosts_vgpus);
         set(SLOT_ADDRESS, (nvml_function)get_address);
+        set(SLOT_HANDLE, (nvml_function)get_handle);
+        set(SLOT_OTHER_PROCESSES, (nvml_function)list_others);
         set(SLOT_VM_NAME, (nvml_function)get_vm_name);
+        set(SLOT_LICENCE, (nvml_function)get_licence);
+        set(SLOT_PCIE_GENERATION, (nvml_function)get_pcie_generation);
         set_own_processes();
         for (size_t i = 0; i < sizeof(unanswered) / sizeof(unanswered[0]); i++)
                 set(unanswered[i], (nvml_function)answer_not_supported);

@@ -150,7 +150,7 @@ void fixture_update_offers(struct fixture *fixture, uint32_t device)
 void fixture_publish(struct fixture *fixture)
 {
         board_close(fixture->board);
-        assert_int_equal(board_create(&fixture->board, fixture->path), 0);
+        assert_int_equal(board_create(&fixture->board, fixture->path, NULL), 0);
         fixture->board->simulated = 1;
         board_write_host(fixture->board, 0, &host);
         snprintf(fixture->board->driver_name, sizeof(fixture->board->driver_name), "580.159.04");

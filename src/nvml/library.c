@@ -11,7 +11,7 @@
  * That choice is made once, at the first nvmlInit(): a program that runs while the first manager
  * of the host starts sees vGPUs after its next initialisation. A manager that comes back is
  * noticed by itself (view.h). Shutting down forgets nothing but the choice, since calls in other
- * threads may still be under way.
+ * threads may still be under way; what is mapped is given back when the library is unloaded.
  */
 #include "nvml/library.h"
 
@@ -126,4 +126,14 @@ nvmlReturn_t our_nvmlShutdown(void)
                 shut_down();
         pthread_mutex_unlock(&library.lock);
         return NVML_SUCCESS; /* also when there was nothing to shut down: as NVIDIA's does */
+}
+
+/*
+ * Unloaded, or at the end of the process, where other threads may still ask: who did not shut down
+ * keeps what is mapped.
+ */
+__attribute__((destructor)) static void unload(void)
+{
+        if (library.references == 0)
+                view_forget();
 }

@@ -167,7 +167,7 @@ nvmlReturn_t our_nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t handle, unsig
         return r;
 }
 
-/* These two are asked with the profile's id, not with its number. */
+/* These are asked with the profile's id, not with its number. */
 
 static bool find_profile_id(struct board_profile *ret_profile, uint32_t device, uint32_t id)
 {
@@ -195,12 +195,49 @@ nvmlReturn_t our_nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t handle,
         return NVML_SUCCESS;
 }
 
+/* All that there can be, whatever is there. The caller's list has room for them. */
+nvmlReturn_t
+our_nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t handle, unsigned int profile_id,
+                                                  nvmlGpuInstancePlacement_t *placements,
+                                                  unsigned int *count)
+{
+        struct board_profile profile;
+        struct board_device device;
+        nvmlReturn_t r = find_device(&device, handle, count);
+        unsigned int n = 0;
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (!find_profile_id(&profile, device.index, profile_id))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        for (uint32_t start = 0; profile.starts >> start; start++) {
+                if (!(profile.starts >> start & 1))
+                        continue;
+                if (placements)
+                        placements[n] =
+                                (nvmlGpuInstancePlacement_t){ .start = start,
+                                                              .size = profile.memory_slices };
+                n++;
+        }
+        *count = n;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlDeviceGetGpuInstancePossiblePlacements(nvmlDevice_t handle,
+                                                            unsigned int profile_id,
+                                                            nvmlGpuInstancePlacement_t *placements,
+                                                            unsigned int *count)
+{
+        return our_nvmlDeviceGetGpuInstancePossiblePlacements_v2(handle, profile_id, placements,
+                                                                 count);
+}
+
 /* The caller's list has room for as many as the profile allows. */
 nvmlReturn_t our_nvmlDeviceGetGpuInstances(nvmlDevice_t handle, unsigned int profile_id,
                                            nvmlGpuInstance_t *list, unsigned int *count)
 {
         const struct board *board = view_board();
-        uint32_t end = atomic_load_explicit(&board->end.gpu_instance, memory_order_acquire);
+        uint32_t end = board_end_gpu_instance(board);
         struct board_gpu_instance record;
         struct board_profile profile;
         struct board_device device;

@@ -48,7 +48,7 @@ nvmlReturn_t our_nvmlDeviceGetProcessUtilization(nvmlDevice_t handle,
         if (!view_is_substitute())
                 return NVML_REAL(nvmlDeviceGetProcessUtilization)(handle, samples, count,
                                                                   last_seen_us);
-        r = view_device(&device, handle, count);
+        r = view_whole_device(&device, handle, count);
         return r == NVML_SUCCESS ? utilization_answer(&samples_list, device.index, last_seen_us,
                                                       samples, count)
                                  : r;
@@ -66,7 +66,7 @@ nvmlReturn_t our_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t handle,
                 return NVML_ERROR_INVALID_ARGUMENT;
         if (info->version != NVML_VERSION(nvmlProcessesUtilizationInfo_v1_t, 1))
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        r = view_device(&device, handle, true);
+        r = view_whole_device(&device, handle, true);
         return r == NVML_SUCCESS
                        ? utilization_answer(&info_list, device.index, info->lastSeenTimeStamp,
                                             info->procUtilArray, &info->processSamplesCount)

@@ -27,6 +27,15 @@ bool process_next(struct board_process *ret_process, uint32_t *cursor, uint32_t 
         return false;
 }
 
+bool process_find(struct board_process *ret_process, uint32_t pid)
+{
+        for (uint32_t device = 0; device < view_count_devices(); device++)
+                for (uint32_t cursor = 0; view_next_process(ret_process, &cursor, device);)
+                        if (ret_process->pid == pid)
+                                return true;
+        return false;
+}
+
 uint32_t process_get_gpu_instance(const struct board_process *process)
 {
         struct view_instance instance;

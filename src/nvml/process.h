@@ -15,6 +15,9 @@
 bool process_next(struct board_process *ret_process, uint32_t *cursor, uint32_t device,
                   uint32_t kinds);
 
+/* process_find() - the one with this number, on any device that we show. */
+bool process_find(struct board_process *ret_process, uint32_t pid);
+
 /* process_get_gpu_instance() - the id of the one behind its vGPU; BOARD_NONE: it shares time. */
 uint32_t process_get_gpu_instance(const struct board_process *process);
 

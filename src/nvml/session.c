@@ -50,8 +50,7 @@ static bool is_theirs(const struct whose *whose, uint32_t instance, uint32_t dev
 static bool next_encoder(struct board_encoder_session *ret_session, uint32_t *cursor,
                          const struct whose *whose)
 {
-        uint32_t end =
-                atomic_load_explicit(&whose->board->end.encoder_session, memory_order_acquire);
+        uint32_t end = board_end_encoder_session(whose->board);
 
         while (*cursor < end)
                 if (board_read_encoder_session(whose->board, (*cursor)++, ret_session) &&
@@ -63,8 +62,7 @@ static bool next_encoder(struct board_encoder_session *ret_session, uint32_t *cu
 static bool next_capture(struct board_capture_session *ret_session, uint32_t *cursor,
                          const struct whose *whose)
 {
-        uint32_t end =
-                atomic_load_explicit(&whose->board->end.capture_session, memory_order_acquire);
+        uint32_t end = board_end_capture_session(whose->board);
 
         while (*cursor < end)
                 if (board_read_capture_session(whose->board, (*cursor)++, ret_session) &&

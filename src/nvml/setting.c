@@ -109,7 +109,7 @@ nvmlReturn_t our_nvmlDeviceSetAccountingMode(nvmlDevice_t handle, nvmlEnableStat
 
         if (mode > NVML_FEATURE_ENABLED)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        r = site_of_device(&site, handle, true);
+        r = site_of_whole_device(&site, handle, true);
         if (r != NVML_SUCCESS)
                 return r;
         return control_call("SetAccountingMode", "%s,\"enabled\":%s", get_text(&site).json,

@@ -54,7 +54,7 @@ bool site_read_gpu_instance(struct board_gpu_instance *ret_record, uint32_t *ret
 bool site_find_gpu_instance(struct board_gpu_instance *ret_record, uint32_t *ret_slot,
                             const struct board *board, uint32_t device, uint32_t id)
 {
-        uint32_t end = atomic_load_explicit(&board->end.gpu_instance, memory_order_acquire);
+        uint32_t end = board_end_gpu_instance(board);
 
         for (uint32_t slot = 0; slot < end; slot++) {
                 if (!board_read_gpu_instance(board, slot, ret_record) ||

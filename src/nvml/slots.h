@@ -13,6 +13,7 @@
  */
 
 #include "abi/nvml-accounting.h"
+#include "abi/nvml-device.h"
 #include "abi/nvml-mig.h"
 #include "abi/nvml-sensors.h"
 #include "abi/nvml-vgpu-calls.h"

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "nvml/answer.h"
 #include "nvml/library.h"
+#include "nvml/process.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
@@ -125,15 +126,21 @@ static bool read_command_line(unsigned int pid, char *name, size_t size)
         return true;
 }
 
+/* One of a vGPU first: a scenario's runs nowhere, and its number may be that of another one here. */
 nvmlReturn_t our_nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned int size)
 {
+        struct board_process process;
         int saved_errno = errno;
         char name[1024];
         bool found;
 
         if (!text || size == 0)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        found = read_command_line(pid, name, sizeof(name));
+        found = process_find(&process, pid);
+        if (found)
+                snprintf(name, sizeof(name), "%s", process.name);
+        else
+                found = read_command_line(pid, name, sizeof(name));
         errno = saved_errno;
         if (!found)
                 return NVML_ERROR_NOT_FOUND;
@@ -173,4 +180,13 @@ nvmlReturn_t our_nvmlGetBlacklistDeviceInfoByIndex(unsigned int index,
 nvmlReturn_t our_nvmlUnitGetCount(unsigned int *count)
 {
         return our_nvmlGetExcludedDeviceCount(count);
+}
+
+/* No host interface cards either. Who offers no room asks for their number. */
+nvmlReturn_t our_nvmlSystemGetHicVersion(unsigned int *count, nvmlHwbcEntry_t *entries)
+{
+        if (!count || (!entries && *count > 0))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *count = 0;
+        return NVML_SUCCESS;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/nvml-accounting.h"
 #include "base/test.h"
 #include "nvml/fixture.h"
 
@@ -78,6 +79,24 @@ static void test_a_guest_sees_its_own_processes(void **state)
         assert_int_equal(processes[0].pid, 4242);
 }
 
+static void test_a_guests_device_has_the_accounts_of_its_vgpu(void **state)
+{
+        nvmlAccountingStats_t stats;
+        unsigned int pids[4], count = 4;
+        nvmlEnableState_t mode;
+
+        (void)state;
+        assert_int_equal(nvmlDeviceGetAccountingMode(the_device(), &mode), NVML_SUCCESS);
+        assert_int_equal(mode, NVML_FEATURE_ENABLED);
+        assert_int_equal(nvmlDeviceGetAccountingPids(the_device(), &count, pids), NVML_SUCCESS);
+        assert_int_equal(count, 1);
+        assert_int_equal(pids[0], 4242);
+        assert_int_equal(nvmlDeviceGetAccountingStats(the_device(), 4242, &stats), NVML_SUCCESS);
+        assert_int_equal(stats.maxMemoryUsage, 6 * GIB);
+        assert_int_equal(nvmlDeviceGetAccountingStats(the_device(), 4343, &stats),
+                         NVML_ERROR_NOT_FOUND);
+}
+
 static void test_old_feature_lists_keep_their_size(void **state)
 {
         union {
@@ -139,6 +158,7 @@ int main(void)
                 in_guest(test_a_guest_has_one_device_as_large_as_its_quota),
                 in_guest(test_a_guest_is_a_vgpu_and_hosts_none),
                 in_guest(test_a_guest_sees_its_own_processes),
+                in_guest(test_a_guests_device_has_the_accounts_of_its_vgpu),
                 in_guest(test_old_feature_lists_keep_their_size),
                 in_guest(test_a_guest_follows_its_vgpu_to_another_device),
                 in_guest(test_a_vgpu_that_the_manager_does_not_know_makes_no_guest),

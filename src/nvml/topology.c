@@ -34,3 +34,47 @@ nvmlReturn_t our_nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP
                                                      : NVML_P2P_STATUS_NOT_SUPPORTED;
         return NVML_SUCCESS;
 }
+
+/* Those at exactly that distance. No room asks for their number. */
+static nvmlReturn_t list_devices(nvmlDevice_t but, unsigned int *count, nvmlDevice_t *devices)
+{
+        unsigned int n = 0, room = *count;
+
+        for (uint32_t i = 0; i < view_count_devices(); i++) {
+                nvmlDevice_t handle;
+
+                if (our_nvmlDeviceGetHandleByIndex_v2(i, &handle) != NVML_SUCCESS || handle == but)
+                        continue;
+                if (n < room)
+                        devices[n] = handle;
+                n++;
+        }
+        *count = room > 0 && n > room ? room : n;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t handle, nvmlGpuTopologyLevel_t level,
+                                                  unsigned int *count, nvmlDevice_t *devices)
+{
+        struct board_device device;
+        bool is_valid = count && (devices || *count == 0) && level <= NVML_TOPOLOGY_SYSTEM &&
+                        level % 10 == 0;
+        nvmlReturn_t r = view_device(&device, handle, is_valid);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (level == NVML_TOPOLOGY_SYSTEM)
+                return list_devices(handle, count, devices);
+        *count = 0;
+        return NVML_SUCCESS;
+}
+
+/* Each CPU is as near to all devices. */
+nvmlReturn_t our_nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int *count,
+                                             nvmlDevice_t *devices)
+{
+        (void)cpu;
+        if (!count || (!devices && *count > 0))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        return list_devices(NULL, count, devices);
+}

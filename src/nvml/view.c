@@ -11,8 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/paths.h"
+#include "base/trust.h"
 #include "nvml/slots.h"
 
 /* No address: bits 48 to 63 of a pointer are equal. */
@@ -23,6 +25,10 @@
 static struct {
         pthread_mutex_t lock; /* of a re-opening; readers don't take it */
         _Atomic(const struct board *) board;
+        struct left {
+                struct left *next;
+                const struct board *board;
+        } * left; /* boards of former managers, still mapped */
         _Atomic uint64_t next_try_ns;
         char path[PATHS_MAX];
         dev_t file_device;
@@ -64,19 +70,46 @@ static bool is_published(const struct board *board)
                atomic_load_explicit(&board->heartbeat_ns, memory_order_acquire) != 0;
 }
 
+/* One that can't be remembered stays mapped for ever. */
+static void leave(const struct board *board)
+{
+        struct left *left = board ? malloc(sizeof(*left)) : NULL;
+
+        if (!left)
+                return;
+        *left = (struct left){ .next = view.left, .board = board };
+        view.left = left;
+}
+
+void view_forget(void)
+{
+        while (view.left) {
+                struct left *left = view.left;
+
+                view.left = left->next;
+                board_unmap(left->board);
+                free(left);
+        }
+        board_unmap(atomic_exchange(&view.board, NULL));
+        view.file_device = 0;
+        view.file_inode = 0;
+}
+
 /*
- * Makes a new board the current one. The old one stays mapped: a reader in another thread may be
- * inside, and some address space for each start of the manager (the file is large, but most of it
- * is holes) is cheaper than a lock in each query.
+ * Makes a new board the current one. The old one stays mapped until the library is unloaded: a
+ * reader in another thread may be inside, and some address space for each start of the manager (the
+ * file is large, but most of it is holes) is cheaper than a lock in each query.
  */
 static void reopen(const struct board *current)
 {
+        CLEANUP(fd_closep) int fd = trust_open(view.path, paths_run_is_given());
         const struct board *board;
         struct stat status;
 
-        if (stat(view.path, &status) < 0 ||
+        /* Of the file that is open: whose the path is may change at any time. */
+        if (fd < 0 || fstat(fd, &status) < 0 ||
             (current && status.st_dev == view.file_device && status.st_ino == view.file_inode) ||
-            board_map(&board, view.path) < 0)
+            board_map_fd(&board, fd) < 0)
                 return;
         if (!is_published(board)) {
                 board_unmap(board);
@@ -86,6 +119,7 @@ static void reopen(const struct board *current)
         view.file_inode = status.st_ino;
         view.file_owner = status.st_uid;
         match_handles(board);
+        leave(current);
         atomic_store_explicit(&view.board, board, memory_order_release);
 }
 
@@ -121,7 +155,7 @@ const struct board *view_board(void)
 /* Beyond this slot there never was an instance. */
 static uint32_t get_end(const struct board *board)
 {
-        return atomic_load_explicit(&board->end.instance, memory_order_acquire);
+        return board_end_instance(board);
 }
 
 static bool is_guest_of(const struct board_instance *instance)
@@ -191,7 +225,7 @@ bool view_is_substitute(void)
 /* Whoever makes a board where we look for one could else have us load his code. */
 static bool may_name_code(void)
 {
-        return view.file_owner == 0 || view.file_owner == geteuid();
+        return trust_user(view.file_owner);
 }
 
 bool view_find_real(char *path, size_t size, bool *ret_simulated)
@@ -201,7 +235,8 @@ bool view_find_real(char *path, size_t size, bool *ret_simulated)
         if (!open_path())
                 return false;
         board = atomic_load(&view.board);
-        snprintf(path, size, "%s", may_name_code() ? board->real_nvml : "");
+        snprintf(path, size, "%.*s", (int)sizeof(board->real_nvml),
+                 may_name_code() ? board->real_nvml : "");
         *ret_simulated = board->simulated;
         return true;
 }
@@ -213,7 +248,11 @@ const char *view_driver_name(void)
 
 uint32_t view_count_devices(void)
 {
-        return view.is_guest ? 1 : atomic_load(&view_board()->n_devices);
+        uint32_t n = atomic_load(&view_board()->n_devices);
+
+        if (view.is_guest)
+                return 1;
+        return n < BOARD_DEVICES_MAX ? n : BOARD_DEVICES_MAX;
 }
 
 nvmlDevice_t view_get_handle(uint32_t device)
@@ -281,6 +320,14 @@ nvmlReturn_t view_device(struct board_device *ret_device, nvmlDevice_t handle, b
         if (!found)
                 return NVML_ERROR_INVALID_ARGUMENT;
         return ret_device->is_lost ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+}
+
+nvmlReturn_t view_whole_device(struct board_device *ret_device, nvmlDevice_t handle,
+                               bool has_pointers)
+{
+        nvmlReturn_t r = view_device(ret_device, handle, has_pointers);
+
+        return r == NVML_SUCCESS && ret_device->mig == 1 ? NVML_ERROR_NOT_SUPPORTED : r;
 }
 
 bool view_device_at(struct board_device *ret_device, uint32_t position)
@@ -356,7 +403,7 @@ bool view_next_instance(struct view_instance *ret_instance, uint32_t *cursor, ui
 bool view_next_process(struct board_process *ret_process, uint32_t *cursor, uint32_t device)
 {
         const struct board *board = view_board();
-        uint32_t end = atomic_load_explicit(&board->end.process, memory_order_acquire);
+        uint32_t end = board_end_process(board);
         struct view_instance own;
         bool is_guest = view_own_instance(&own);
 

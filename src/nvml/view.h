@@ -35,6 +35,9 @@
 bool view_find_real(char *path, size_t size, bool *ret_simulated);
 bool view_open(bool has_real);
 
+/* view_forget() - unmap all boards: nobody may be reading, or read before the next view_open(). */
+void view_forget(void);
+
 /* view_is_guest() - do we show one vGPU only? */
 bool view_is_guest(void);
 
@@ -59,6 +62,10 @@ bool view_knows(nvmlDevice_t handle);
  * did not give all the pointers that it has to; GPU_IS_LOST: the device is gone.
  */
 nvmlReturn_t view_device(struct board_device *ret_device, nvmlDevice_t handle, bool has_pointers);
+
+/* view_whole_device() - the same, but NOT_SUPPORTED under MIG: for what is not told then. */
+nvmlReturn_t view_whole_device(struct board_device *ret_device, nvmlDevice_t handle,
+                               bool has_pointers);
 
 /* view_device_at() - by position, 0 to view_count_devices() - 1; of one that is lost too. */
 bool view_device_at(struct board_device *ret_device, uint32_t position);

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NVML_SENSORS_H
+#define NVML_SENSORS_H
+
+/* What a device measures of itself; its errors, clocks and fields are answered from it too. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "abi/nvml-device.h"
+#include "board/board.h"
+
+/* sensors_find() - NOT_SUPPORTED where no scenario made them, and in a guest. */
+nvmlReturn_t sensors_find(struct board_sensors *ret_sensors, nvmlDevice_t handle,
+                          bool has_pointers);
+
+/* sensors_answer() - the one at the offset SENSOR(name); NOT_SUPPORTED if there is none. */
+#define SENSOR(name) offsetof(struct board_sensors, name)
+nvmlReturn_t sensors_answer(nvmlDevice_t handle, unsigned int *number, size_t offset);
+
+#endif
