@@ -85,6 +85,37 @@ const struct command *command_find_similar(const char *name)
         return best;
 }
 
+static json_t *describe(const struct command *command)
+{
+        json_t *options = json_array();
+
+        for (size_t i = 0; command->options[i].name; i++) {
+                const struct option *option = &command->options[i];
+
+                json_array_append_new(options,
+                                      json_pack("{ss ss* ss}", "name", option->name, "argument",
+                                                option->argument, "help", option->help));
+        }
+        return json_pack("{ss ss ss ss so}", "name", command->name, "usage", command->usage,
+                         "summary", command->summary, "description", command->description,
+                         "options", options);
+}
+
+json_t *command_describe(const char *name, const char *second)
+{
+        const struct command *command = name ? command_find_pair(name, second) : NULL;
+        json_t *all;
+
+        if (name)
+                return describe(command ? command : command_find(name));
+        all = json_array();
+        for (size_t i = 0; commands[i]; i++)
+                json_array_append_new(all, describe(commands[i]));
+        for (size_t i = 0; pairs[i]; i++)
+                json_array_append_new(all, describe(pairs[i]));
+        return json_pack("{so}", "commands", all);
+}
+
 static void print_option(const struct option *option)
 {
         char left[40];

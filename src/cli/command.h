@@ -8,6 +8,7 @@
  * Help, usage errors and the parsing all come from that description, so they cannot disagree.
  */
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -66,6 +67,11 @@ const struct command *command_find_pair(const char *first, const char *second);
 
 /* command_find_similar() - the one that @name may be meant for; NULL for none. */
 const struct command *command_find_similar(const char *name);
+
+/*
+ * command_describe() - as a document: one command, or with NULL all of them. NULL: out of memory.
+ */
+json_t *command_describe(const char *name, const char *second);
 
 void command_print_help(const struct command *command);
 void command_print_all(void);

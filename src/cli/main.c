@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/arguments.h"
 #include "cli/command.h"
+#include "cli/document.h"
 #include "cli/say.h"
 
 DEFINE_CLEANUP(struct vgpu_client *, vgpu_client_free);
@@ -47,6 +48,27 @@ static int help(const struct arguments *arguments, const char *name, const char 
         return 0;
 }
 
+/* 'vgpu help [COMMAND] [--json]'; of --help it is the help as well. */
+static int help_words(const struct arguments *arguments, int argc, char **argv)
+{
+        const char *words[2] = { NULL, NULL };
+        size_t n = 0;
+
+        for (int i = 0; i < argc; i++) {
+                if (strcmp(argv[i], "--json") == 0)
+                        continue;
+                if (argv[i][0] == '-' && strcmp(argv[i], "--help") != 0 &&
+                    strcmp(argv[i], "-h") != 0)
+                        return say_usage(arguments, "vgpu help COMMAND", "unknown option '%s'",
+                                         argv[i]);
+                if (argv[i][0] != '-' && n < 2)
+                        words[n++] = argv[i];
+        }
+        if (arguments->is_json && (!words[0] || command_find(words[0])))
+                return document_print(arguments, command_describe(words[0], words[1]));
+        return help(arguments, words[0], words[1]);
+}
+
 static int run(const struct command *command, int argc, char **argv)
 {
         CLEANUP(vgpu_client_freep) struct vgpu_client *client = NULL;
@@ -81,8 +103,8 @@ static int dispatch(int argc, char **argv)
         if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
                 return help(&arguments, NULL, NULL);
         if (strcmp(argv[1], "help") == 0)
-                return help(&arguments, argv[2], argc > 3 ? argv[3] : NULL);
-        if (strcmp(argv[1], "--version") == 0) {
+                return help_words(&arguments, argc - 2, argv + 2);
+        if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
                 printf("vgpu %s\n", vgpu_get_version());
                 return 0;
         }

@@ -236,7 +236,8 @@ const struct command command_metadata = {
                 "file can be carried to any host. check tells from two such files whether the\n"
                 "vGPU can move to the GPU: while it runs (live), asleep, hibernated or\n"
                 "switched off (cold). How full the GPU is does not matter to it. Limited by\n"
-                "other: a program in it holds managed memory, or memory of another process.\n"
+                "other: a program in it holds managed memory, memory of another process, or memory\n"
+                "that is registered for RDMA (a dma-buf).\n"
                 "\n"
                 "Exit status of check: 0, it can move live; 7, it cannot.\n",
         .options = options,

@@ -149,6 +149,13 @@ char *operation_describe_copy(char *text, const struct vgpu_operation_report *re
         return text;
 }
 
+void operation_tell_lost(const struct vgpu_operation_report *report)
+{
+        if (report->lost && *report->lost)
+                fprintf(stderr, "vgpu: %s: the driver could not restore it; the others go on\n",
+                        report->lost);
+}
+
 /* What is worth telling apart: a quarter more than the longer of the two, which overlap. */
 #define WAITED_LONGER 1.25
 

@@ -43,4 +43,7 @@ char *operation_describe_copy(char *text, const struct vgpu_operation_report *re
 #define OPERATION_WHOLE_MAX (OPERATION_TIME_MAX + 16)
 char *operation_describe_whole(char *text, const struct vgpu_operation_report *report);
 
+/* operation_tell_lost() - which processes did not come along, if any. */
+void operation_tell_lost(const struct vgpu_operation_report *report);
+
 #endif

@@ -55,10 +55,11 @@ static int create(const struct arguments *arguments, struct vgpu_client *client,
 static int execute(const struct arguments *arguments, struct vgpu_client *client, const char *name)
 {
         CLEANUP(vgpu_guest_environment_freep) char **environment = NULL;
+        unsigned int flags = arguments_get(arguments, "no-wait") ? VGPU_GUEST_NO_WAIT : 0;
         const char *program = arguments->words[0];
         int error;
 
-        if (vgpu_guest_prepare(client, name, environ, &environment) < 0)
+        if (vgpu_guest_become(client, name, flags, environ, &environment) < 0)
                 return say_error(arguments, client);
 
         execvpe(program, arguments->words, environment);
@@ -91,17 +92,21 @@ static const struct option options[] = {
         { .name = "fb", .argument = "SIZE", .help = "or in one that lives as long as the program" },
         { .name = "name", .argument = "NAME", .help = "with --fb: the name of that one" },
         { .name = "device", .argument = "DEVICE", .help = "with --fb: the GPU to take it from" },
+        { .name = "no-wait", .help = "refuse if the vGPU is suspended" },
         { .name = NULL },
 };
 
 const struct command command_run = {
         .name = "run",
-        .usage = "(--vgpu NAME | --fb SIZE [--device DEVICE] [--name NAME]) [--] PROGRAM "
-                 "[ARGUMENT]...",
+        .usage =
+                "(--vgpu NAME [--no-wait] | --fb SIZE [--device DEVICE] [--name NAME]) [--] PROGRAM "
+                "[ARGUMENT]...",
         .summary = "run a program in a vGPU",
         .description =
                 "Runs a program, and all that it starts, in a vGPU. It sees one GPU with as much\n"
                 "memory as the quota. Any number of programs can run in one vGPU.\n"
+                "\n"
+                "In a suspended vGPU it waits in its first CUDA call until the vGPU is resumed.\n"
                 "\n"
                 "The exit status is that of the program; 127 if it was not found, 126 if it could\n"
                 "not be executed. A program that is set-user-id or linked statically runs\n"

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
 
+#include <openvgpu/device.h>
+
 #include "cli/document.h"
 #include "cli/say.h"
 #include "cli/table.h"
 #include "cli/turns.h"
+
+DEFINE_CLEANUP(struct vgpu_device_list *, vgpu_device_list_free);
 
 static const struct column columns[] = {
         { "VGPU", false },    { "SHARE", true }, { "ENTITLED", true },
@@ -26,9 +30,9 @@ static int print_vgpus(const struct arguments *arguments, const struct vgpu_turn
 {
         CLEANUP(table_deinitp) struct table table;
 
+        table_init(&table, columns);
         if (turns->n_vgpus == 0)
                 return 0;
-        table_init(&table, columns);
         for (size_t i = 0; i < turns->n_vgpus; i++) {
                 const struct vgpu_turns_vgpu *vgpu = turns->vgpus[i];
 
@@ -60,19 +64,65 @@ static void print_state(const struct vgpu_turns *turns)
                turns->are_taken ? ", and going on" : ", none just now");
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int show(const struct arguments *arguments, struct vgpu_client *client, const char *device,
+                json_t *documents)
 {
         CLEANUP(vgpu_turns_freep) struct vgpu_turns *turns = NULL;
 
-        if (vgpu_turns_lookup(client, turns_device(arguments), &turns) < 0)
+        if (vgpu_turns_lookup(client, device, &turns) < 0)
                 return say_error(arguments, client);
-        if (arguments->is_json)
-                return document_print(arguments, document_from_turns(turns));
+        if (documents)
+                return json_array_append_new(documents, document_from_turns(turns)) < 0
+                               ? say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "",
+                                             "out of memory")
+                               : 0;
         print_state(turns);
         return print_vgpus(arguments, turns);
 }
 
-static const struct option options[] = { TURNS_DEVICE_OPTION, { .name = NULL } };
+static int show_all(const struct arguments *arguments, struct vgpu_client *client,
+                    json_t *documents)
+{
+        CLEANUP(vgpu_device_list_freep) struct vgpu_device_list *list = NULL;
+        int r = 0;
+
+        if (vgpu_device_lookup_all(client, &list) < 0)
+                return say_error(arguments, client);
+        for (size_t i = 0; r == 0 && i < list->n_devices; i++) {
+                char index[16];
+
+                if (i > 0 && !documents)
+                        printf("\n");
+                snprintf(index, sizeof(index), "%u", list->devices[i]->index);
+                r = show(arguments, client, index, documents);
+        }
+        return r;
+}
+
+/* With --json: the members of one device, here the first one, and all of them in an array. */
+static int run(const struct arguments *arguments, struct vgpu_client *client)
+{
+        CLEANUP(json_decrefp) json_t *documents = arguments->is_json ? json_array() : NULL;
+        const char *device = arguments_get(arguments, "device");
+        int r = device ? show(arguments, client, device, documents)
+                       : show_all(arguments, client, documents);
+        json_t *document;
+
+        if (r != 0 || !documents)
+                return r;
+        if (device)
+                return document_print(arguments, json_incref(json_array_get(documents, 0)));
+        document = json_deep_copy(json_array_get(documents, 0));
+        json_object_set(document, "devices", documents);
+        return document_print(arguments, document);
+}
+
+static const struct option options[] = {
+        { .name = "device",
+          .argument = "DEVICE",
+          .help = "index, UUID or beginning of a UUID; else all of them" },
+        { .name = NULL },
+};
 
 const struct command command_scheduler = {
         .name = "scheduler",
@@ -92,11 +142,11 @@ const struct command command_scheduler_show = {
         .usage = "[--device DEVICE]",
         .summary = "show how the time of a GPU is divided",
         .description =
-                "Shows the policy of a GPU, how turns are enforced and why so, and of each vGPU:\n"
+                "Shows the policy of each GPU, how turns are enforced and why so, and of each vGPU:\n"
                 "\n"
                 "  SHARE     what it was given with --share or 'vgpu share'\n"
                 "  ENTITLED  what it gets when all vGPUs have work\n"
-                "  RECEIVED  GPU time, measured by its turns\n"
+                "  RECEIVED  GPU time, by its turns, or by the meter while none are taken\n"
                 "  NOW       runs, waits for its turn, is idle, or away: suspended or moving\n",
         .options = options,
         .run = run,

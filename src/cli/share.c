@@ -24,6 +24,30 @@ static int get_percent(const struct arguments *arguments, uint32_t *percent)
         return 0;
 }
 
+/* A share is of the time that others on the same GPU want as well. */
+static void warn_if_alone(const struct vgpu_instance *instance, struct vgpu_client *client)
+{
+        CLEANUP(vgpu_instance_list_freep) struct vgpu_instance_list *list = NULL;
+        size_t n = 0, n_elsewhere = 0;
+
+        if (vgpu_instance_lookup_all(client, &list) < 0)
+                return;
+        for (size_t i = 0; i < list->n_instances; i++) {
+                n += list->instances[i]->device == instance->device;
+                n_elsewhere += list->instances[i]->device != instance->device;
+        }
+        if (n > 1)
+                return;
+        fprintf(stderr,
+                "vgpu: share: no other vGPU is on GPU %u: the share changes nothing there\n",
+                instance->device);
+        if (n_elsewhere > 0)
+                fprintf(stderr,
+                        "hint: vGPUs that shall share a GPU are made on the same one: vgpu "
+                        "create NAME --fb SIZE --device %u\n",
+                        instance->device);
+}
+
 static int run(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_instance_freep) struct vgpu_instance *instance = NULL;
@@ -35,6 +59,8 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
         if (vgpu_turns_set_share(client, arguments->words[0], percent) < 0 ||
             vgpu_instance_lookup(client, arguments->words[0], &instance) < 0)
                 return say_error(arguments, client);
+        if (percent && !arguments->is_json)
+                warn_if_alone(instance, client);
         if (arguments->is_json)
                 return document_print(arguments, document_from_instance(instance));
         if (percent)

@@ -32,6 +32,7 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
         operation_end();
         if (r < 0)
                 return say_error(arguments, client);
+        operation_tell_lost(report);
         if (arguments->is_json)
                 return document_print(arguments, document_from_report(report));
 

@@ -8,6 +8,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/trust.h"
+
 #define PREFIX             "org.openvgpu."
 #define DEFAULT_TIMEOUT_MS 10000
 
@@ -174,9 +176,8 @@ bool client_is_trusted(const struct vgpu_client *client)
         struct ucred peer = { .uid = (uid_t)-1 };
         socklen_t size = sizeof(peer);
 
-        if (getsockopt(client->connection.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-                return false;
-        return peer.uid == 0 || peer.uid == geteuid();
+        return getsockopt(client->connection.fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+               trust_user(peer.uid);
 }
 
 static int set_lost(struct vgpu_client *client, const struct call *call)
@@ -268,6 +269,8 @@ static int send_call(struct vgpu_client *client, const struct call *call, const 
                 }
         }
         r = connection_send(&client->connection, text, deadline);
+        if (r == -ECONNRESET) /* what was said before hanging up says why */
+                return 0;
         return r < 0 ? set_transfer_error(client, call, r) : 0;
 }
 

@@ -116,17 +116,37 @@ static int merge(struct vgpu_client *client, char *const *environment, json_t *v
         return 0;
 }
 
-int vgpu_guest_prepare(struct vgpu_client *client, const char *name, char *const *environment,
-                       char ***ret_environment)
+static int prepare(struct vgpu_client *client, const char *name, bool becomes, bool usable,
+                   char *const *environment, char ***ret_environment)
 {
         static const struct call call = { .method = "PrepareRun", .kind = CALL_READS };
-        CLEANUP(json_decrefp) json_t *answer = NULL;
-        int r;
+        CLEANUP(json_decrefp) json_t *parameters = NULL, *answer = NULL;
+        int r = client_begin(client, &parameters);
 
-        r = client_call_with(client, &call, "name", name, &answer);
+        if (r == 0)
+                r = client_add_text(client, parameters, "name", name);
+        if (r == 0 && becomes)
+                r = client_add(client, parameters, "becomes", json_true());
+        if (r == 0 && usable)
+                r = client_add(client, parameters, "usable", json_true());
+        if (r == 0)
+                r = client_call(client, &call, parameters, &answer);
         if (r < 0)
                 return r;
         return merge(client, environment, json_object_get(answer, "environment"), ret_environment);
+}
+
+int vgpu_guest_prepare(struct vgpu_client *client, const char *name, char *const *environment,
+                       char ***ret_environment)
+{
+        return prepare(client, name, false, false, environment, ret_environment);
+}
+
+int vgpu_guest_become(struct vgpu_client *client, const char *name, unsigned int flags,
+                      char *const *environment, char ***ret_environment)
+{
+        return prepare(client, name, true, flags & VGPU_GUEST_NO_WAIT, environment,
+                       ret_environment);
 }
 
 char **vgpu_guest_environment_free(char **environment)

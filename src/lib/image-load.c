@@ -27,6 +27,7 @@ struct load {
         struct vgpu_image_options options;
         struct image_data_options data_options;
         struct criu criu;
+        int criu_folder; /* -1: not open */
         struct image_directory directory;
         struct image_manifest manifest;
         struct image_data_report data;
@@ -78,7 +79,8 @@ static int check(struct load *load)
                 return error_set(&load->client->error, VGPU_ERROR_FAILED,
                                  "name the vGPU to put it into, with --vgpu",
                                  "%s has no processes in it, only memory", load->directory.path);
-        if (criu_find(&load->criu, load->options.criu, &error) < 0 ||
+        load->criu_folder = image_directory_open_criu(&load->directory, &error);
+        if (load->criu_folder < 0 || criu_find(&load->criu, load->options.criu, &error) < 0 ||
             image_directory_check_criu(&load->directory, &load->manifest, &error) < 0)
                 return set_error(load, &error);
         if (check_driver(load) < 0)
@@ -150,10 +152,9 @@ static int run_criu(struct load *load)
 {
         struct image_error error = { 0 };
         double start = image_now();
-        char folder[PATH_MAX + 8];
 
-        snprintf(folder, sizeof(folder), "%s/" IMAGE_CRIU_FOLDER, load->directory.path);
-        if (criu_restore(&load->criu, folder, load->manifest.criu.is_shell_job, &error) < 0)
+        if (criu_restore(&load->criu, load->criu_folder, load->manifest.criu.is_shell_job, &error) <
+            0)
                 return set_error(load, &error);
         load->criu_seconds = image_now() - start;
         if (process_tree_read(&load->tree, load->manifest.criu.pid) < 0)
@@ -276,12 +277,14 @@ int vgpu_image_load_process(struct vgpu_client *client, const char *directory,
         if (!load)
                 return error_set_no_memory(&client->error);
         load->client = client;
+        load->criu_folder = -1;
         r = image_begin(client, options, &load->options, &load->data_options);
         if (r == 0 &&
             image_directory_open(&load->directory, directory, &load->manifest, &error) < 0)
                 r = image_set_error(client, &error);
         if (r == 0) {
                 r = load_all(load, start, ret_report);
+                fd_close(load->criu_folder);
                 image_directory_close(&load->directory);
         }
         vgpu_instance_free(load->instance);

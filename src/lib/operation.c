@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
 #include <openvgpu/operation.h>
 
 #include "lib/client.h"
@@ -8,6 +10,7 @@
 struct box {
         struct vgpu_operation_report report;
         struct vgpu_instance *instance;
+        char *lost;
 };
 
 DEFINE_CLEANUP(struct vgpu_operation_report *, vgpu_operation_report_free);
@@ -46,6 +49,7 @@ static int decode_report(struct vgpu_client *client, const char *method, const j
                          struct vgpu_operation_report **ret_report)
 {
         CLEANUP(vgpu_operation_report_freep) struct vgpu_operation_report *report = NULL;
+        const char *lost = json_string_value(json_object_get(answer, "lost"));
         struct box *box;
         int r;
 
@@ -61,6 +65,10 @@ static int decode_report(struct vgpu_client *client, const char *method, const j
         if (r < 0)
                 return r;
         report->instance = box->instance;
+        box->lost = strdup(lost ? lost : "");
+        if (!box->lost)
+                return error_set_no_memory(&client->error);
+        report->lost = box->lost;
 
         *ret_report = TAKE(report);
         return 0;
@@ -74,6 +82,7 @@ struct vgpu_operation_report *vgpu_operation_report_free(struct vgpu_operation_r
                 return NULL;
 
         vgpu_instance_free(box->instance);
+        free(box->lost);
         free(box);
         return NULL;
 }
