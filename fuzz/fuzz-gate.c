@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a guest process says on the gate socket, to a whole manager in this process: its sockets, its
- * state, its keeper; only the mover is a script that knows one device. This process is the guest.
+ * What a guest process says on the gate socket, to a whole manager in this process. This process is the
+ * guest.
  *
  * The input is a series of commands of one byte and what belongs to it:
  *
@@ -12,83 +12,31 @@
  *     hang-up
  */
 #include <assert.h>
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
+#include <unistd.h>
 
 #include "base/packet.h"
 #include "fuzz/target.h"
+#include "fuzz/world.h"
 #include "manager/guest.h"
-#include "manager/instance.h"
-#include "manager/keeper.h"
-#include "manager/log.h"
-#include "manager/manager.h"
 #include "wire/gate.h"
 
 #define FRAME_BUFFER ((uint64_t)64 << 20)
 
-static const char mover_script[] =
-        "#!/bin/sh\n"
-        "[ \"$1\" = --probe ] || exit 1\n"
-        "printf 'GPU-00000000-0000-0000-0000-000000000001\\t0000:01:00.0\\t1073741824\\t13000\\tA\\n'\n";
-
 static struct {
-        char directory[64];
-        struct options options;
-        struct manager *manager;
         struct instance *instance;
         int client;
-        int memory;
-} fuzz = { .client = -1, .memory = -1 };
-
-/* Setting up, once. */
-
-static void write_mover(const char *private)
-{
-        char path[PATHS_MAX];
-        int fd;
-
-        assert(paths_join(path, private, PATHS_MOVER) == 0);
-        fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0755);
-        assert(write(fd, mover_script, strlen(mover_script)) == (ssize_t)strlen(mover_script));
-        fd_close(fd);
-        assert(paths_join(path, private, PATHS_KEEPER) == 0);
-        assert(symlink(FUZZ_KEEPER, path) == 0);
-}
-
-/* A keeper outlives its manager; this one would for ever. */
-static void remove_all(void)
-{
-        char command[128];
-
-        if (fuzz.manager && keeper_get_pid(fuzz.manager->keeper) > 0)
-                kill(keeper_get_pid(fuzz.manager->keeper), SIGKILL);
-        snprintf(command, sizeof(command), "rm -rf %s", fuzz.directory);
-        (void)!system(command);
-}
+} fuzz = { .client = -1 };
 
 static void set_up(void)
 {
         const struct instance_request request = { .name = "fuzz", .frame_buffer = FRAME_BUFFER };
         struct failure failure = { 0 };
 
-        strcpy(fuzz.directory, "/tmp/vgfuzz-XXXXXX");
-        assert(mkdtemp(fuzz.directory));
-        atexit(remove_all);
-        snprintf(fuzz.options.run_directory, PATHS_MAX, "%s/run", fuzz.directory);
-        snprintf(fuzz.options.state_directory, PATHS_MAX, "%s/state", fuzz.directory);
-        snprintf(fuzz.options.private_directory, PATHS_MAX, "%s", fuzz.directory);
-        strcpy(fuzz.options.driver_path, "/nonexistent");
-        write_mover(fuzz.directory);
-        log_init(LOG_LEVEL_ERROR);
-
-        assert(manager_new(&fuzz.manager, &fuzz.options, &failure) == 0);
-        assert(instance_create(fuzz.manager, &request, &fuzz.instance, &failure) == 0);
-        fuzz.memory = memfd_create("fuzz", MFD_CLOEXEC);
+        world_set_up();
+        assert(instance_create(world.manager, &request, &fuzz.instance, &failure) == 0);
 }
 
 /* The guest. */
@@ -105,20 +53,15 @@ static void drain(void)
 
 static void run_manager(void)
 {
-        for (int i = 0; i < 64 && sd_event_run(fuzz.manager->event, 0) > 0; i++)
-                drain();
+        world_run();
         drain();
 }
 
 static void connect_to_manager(void)
 {
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        const struct ucred ourselves = { getpid(), geteuid(), getegid() };
 
-        snprintf(address.sun_path, sizeof(address.sun_path), "%s/run/" PATHS_GATE_SOCKET,
-                 fuzz.directory);
-        fuzz.client = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-        if (connect(fuzz.client, (struct sockaddr *)&address, sizeof(address)) < 0)
-                fuzz.client = fd_close(fuzz.client);
+        fuzz.client = world_connect(PATHS_GATE_SOCKET, SOCK_SEQPACKET, &ourselves);
         run_manager();
 }
 
@@ -130,7 +73,7 @@ static void hang_up(void)
 
 static void send_to_manager(const void *bytes, size_t size, size_t n_fds)
 {
-        int fds[4] = { fuzz.memory, fuzz.memory, fuzz.memory, fuzz.memory };
+        int fds[4] = { world.memory, world.memory, world.memory, world.memory };
 
         if (fuzz.client < 0)
                 connect_to_manager();
@@ -269,7 +212,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
         struct input input = { data, size };
 
-        if (!fuzz.manager)
+        if (!world.manager)
                 set_up();
         while (input.size > 0)
                 one_command(&input);

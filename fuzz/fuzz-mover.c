@@ -124,7 +124,7 @@ static void set_up(void)
         setenv("OPENVGPU_SIM", fuzz.directory, 1);
         setenv("OPENVGPU_DRIVER", FUZZ_DRIVER, 1);
         unsetenv("CUDA_VISIBLE_DEVICES");
-        freopen("/dev/null", "w", stderr); /* the mover says what it refuses */
+        assert(freopen("/dev/null", "w", stderr)); /* the mover says what it refuses */
         fuzz.guest = start_guest();
         atexit(remove_host);
 
