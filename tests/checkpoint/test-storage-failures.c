@@ -54,9 +54,14 @@ static void assert_stays_lost(void)
         assert_false(vgpu_checkpoint_get_error(later)->is_undone);
         assert_int_equal(vgpu_checkpoint_get_state(later, &is), 0);
         assert_int_not_equal(is, VGPU_CHECKPOINT_STATE_RUNNING);
-        if (is == VGPU_CHECKPOINT_STATE_LOCKED)
+        if (is == VGPU_CHECKPOINT_STATE_LOCKED) {
+                (void)assert_failed(later, vgpu_checkpoint_checkpoint(later, NULL),
+                                    VGPU_CHECKPOINT_ERROR_LOST);
+                (void)assert_failed(later, vgpu_checkpoint_suspend(later, NULL),
+                                    VGPU_CHECKPOINT_ERROR_LOST);
                 (void)assert_failed(later, vgpu_checkpoint_unlock(later, NULL),
                                     VGPU_CHECKPOINT_ERROR_LOST);
+        }
         if (is == VGPU_CHECKPOINT_STATE_CHECKPOINTED)
                 (void)assert_failed(later, vgpu_checkpoint_restore(later, NULL),
                                     VGPU_CHECKPOINT_ERROR_LOST);

@@ -54,7 +54,7 @@ class Situations(commands.Case):
         for state, onward in (("running", "lock"), ("locked", "checkpoint"),
                               ("checkpointed", "resume")):
             for action in wrong[state]:
-                self.refuse(FAILED, action, pid, says="wrong state")
+                self.refuse(FAILED, action, pid, says="one can be")
                 self.assertEqual(self.vgpu("state", pid)[1], state + "\n")
             self.assertEqual(self.vgpu(onward, pid)[0], DONE)
 

@@ -224,7 +224,7 @@ static void make_sessions(struct board *board, uint32_t slot)
 int main(int argc, char **argv)
 {
         struct board *board;
-        int r = argc == 2 ? board_create(&board, argv[1]) : -1;
+        int r = argc == 2 ? board_create(&board, argv[1], NULL) : -1;
 
         if (r < 0) {
                 fprintf(stderr, "make-board: cannot create the board: %s\n",

@@ -179,8 +179,11 @@ class NvidiaSmi(OnMadeBoard):
     def test_csv_query_of_devices_and_processes(self):
         self.assertIn("NVIDIA H200, 143771 MiB, 37 %", self.smi(
             "--query-gpu=name,memory.total,utilization.gpu", "--format=csv,noheader"))
-        self.assertIn("4242, 6000 MiB", self.smi(
-            "--query-compute-apps=pid,used_memory", "--format=csv,noheader"))
+        self.assertIn("4242, train-0, 6000 MiB", self.smi(
+            "--query-compute-apps=pid,name,used_memory", "--format=csv,noheader"))
+
+    def test_the_topology_has_the_cpus_of_this_machine(self):
+        self.assertRegex(self.smi("topo", "-m"), r"GPU0\s+X\s+SYS\s+0[-,0-9]*\s+0")
 
     def test_devices_are_found_by_bus_id(self):
         self.assertIn("27:00.0", self.smi("vgpu", "-i", "00000000:27:00.0"))

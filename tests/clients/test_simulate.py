@@ -110,6 +110,14 @@ class Examples(Simulated):
         self.assertEqual([part.split()[1:] for part in creatable[1:]],
                          [["NVIDIA", "H100XM-2-20C"], ["NVIDIA", "H100XM-40C"]])
         self.assertIn("Enabled", self.smi("mig", "--query-gpu=mig.mode.current", "--format=csv"))
+        profiles = self.smi("mig", "mig", "-lgip")
+        self.assertEqual(re.findall(r"MIG (\S+) +\d+ +(\d+/\d+)", profiles),
+                         [("1g.10gb", "0/7"), ("1g.10gb+me", "0/1"), ("1g.20gb", "0/4"),
+                          ("2g.20gb", "0/3"), ("3g.40gb", "0/2"), ("4g.40gb", "0/1"),
+                          ("7g.80gb", "0/1")])
+        placements = self.smi("mig", "mig", "-lgipp")
+        self.assertRegex(placements, r"Profile ID 14 Placements: +\{0,2,4\}:2")
+        self.assertRegex(placements, r"Profile ID +5 Placement : \{0\}:4")
 
     def test_heterogeneous(self):
         creatable = self.smi("heterogeneous", "vgpu", "-c").split("GPU 0")
@@ -149,6 +157,11 @@ class Examples(Simulated):
                         "ecc.errors.uncorrected.volatile.total", "--format=csv,noheader")
         self.assertEqual(text.splitlines(), ["Enabled, Enabled, 1", "Disabled, Enabled, [N/A]",
                                              "[N/A], [N/A], [N/A]"])
+        text = self.smi("ecc", "-q", "-i", "0")
+        for field, value in (("DRAM Correctable", "1[78]"), ("DRAM Uncorrectable", "1"),
+                             ("DRAM Correctable", "2017"), ("DRAM Uncorrectable", "3"),
+                             ("SRAM Correctable", "0")):
+            self.assertRegex(text, rf"(?m)^ +{field} +: {value}$")
         self.assertEqual({name: fields["ECC Mode"] for name, fields in self.vgpus("ecc").items()},
                          {"with": "Enabled", "without": "Disabled", "unknown": "N/A"})
 
@@ -174,6 +187,13 @@ class Examples(Simulated):
         self.assertRegex(text, r"590, 44 %, 3072 MiB, 92000 ms")
         self.assertRegex(text, r"601, 4 %, 512 MiB, [1-9][0-9]{3,} ms")
         self.assertRegex(text, r"500, .*, 0 ms")
+
+    def test_load_is_measured(self):
+        text = self.smi("load", "-q")
+        self.assertRegex(text, r"(?m)^ +Power Draw +: [1-6][0-9]{2}\.[0-9]{2} W$")
+        self.assertRegex(text, r"(?m)^ +Current Power Limit +: 700\.00 W$")
+        names = self.smi("load", "--query-compute-apps=name", "--format=csv,noheader")
+        self.assertEqual(names.split()[:2], ["trainer", "batch"])
 
     def test_a_lost_device(self):
         script = (f"smi={find('nvidia-smi')}; for i in $(seq 100); do"

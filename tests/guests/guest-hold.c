@@ -5,8 +5,11 @@
  *     guest-hold [SIZE]
  *
  *     device      SIZE bytes of device memory, 16 MiB unless said otherwise
+ *     attempt     the same, but prints "refused" and goes on where there is none, else "got"
  *     managed     as many of managed memory
  *     imported    a piece of memory that it exports to itself
+ *     registered  a dma-buf of a piece of memory, closed at once: a network card would keep it
+ *     mapped      the same, of memory that it has made and mapped itself
  *     nothing     frees all of that
  *
  * It prints "ready", and each word again when that is done.
@@ -21,20 +24,26 @@
 
 static struct {
         uint64_t size;
-        CUdeviceptr device, managed;
+        CUdeviceptr device, managed, registered, mapped;
         CUmemGenericAllocationHandle made, imported;
 } held = { .size = 16 * MIB };
 
-static void import(void)
+static void make(void)
 {
         CUmemAllocationProp prop;
-        int fd;
 
         memset(&prop, 0, sizeof(prop));
         prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
         prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
         prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
         must(DRIVER(cuMemCreate)(&held.made, PIECE, &prop, 0));
+}
+
+static void import(void)
+{
+        int fd;
+
+        make();
         must(DRIVER(cuMemExportToShareableHandle)(&fd, held.made,
                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
         must(DRIVER(cuMemImportFromShareableHandle)(&held.imported, (void *)(intptr_t)fd,
@@ -42,8 +51,41 @@ static void import(void)
         (void)close(fd);
 }
 
+static void take_dma_buf(CUdeviceptr pointer)
+{
+        int fd;
+
+        must(DRIVER(cuMemGetHandleForAddressRange)(&fd, pointer, PIECE,
+                                                   CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0));
+        (void)close(fd);
+}
+
+static void map(void)
+{
+        const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                                         CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+
+        make();
+        must(DRIVER(cuMemAddressReserve)(&held.mapped, PIECE, 0, 0, 0));
+        must(DRIVER(cuMemMap)(held.mapped, PIECE, 0, held.made, 0));
+        must(DRIVER(cuMemSetAccess)(held.mapped, PIECE, &access, 1));
+        take_dma_buf(held.mapped);
+}
+
+static void register_memory(void)
+{
+        must(DRIVER(cuMemAlloc_v2)(&held.registered, PIECE));
+        take_dma_buf(held.registered);
+}
+
 static void free_all(void)
 {
+        if (held.registered)
+                must(DRIVER(cuMemFree_v2)(held.registered));
+        if (held.mapped) {
+                must(DRIVER(cuMemUnmap)(held.mapped, PIECE));
+                must(DRIVER(cuMemAddressFree)(held.mapped, PIECE));
+        }
         if (held.device)
                 must(DRIVER(cuMemFree_v2)(held.device));
         if (held.managed)
@@ -52,18 +94,36 @@ static void free_all(void)
                 must(DRIVER(cuMemRelease)(held.imported));
         if (held.made)
                 must(DRIVER(cuMemRelease)(held.made));
-        held.device = held.managed = 0;
+        held.device = held.managed = held.registered = held.mapped = 0;
         held.imported = held.made = 0;
+}
+
+/* What is not there is done without. */
+static void attempt(void)
+{
+        CUresult result = DRIVER(cuMemAlloc_v2)(&held.device, held.size);
+
+        if (result == CUDA_ERROR_OUT_OF_MEMORY)
+                held.device = 0;
+        else
+                must_succeed(result, "cuMemAlloc");
+        printf("%s\n", held.device ? "got" : "refused");
 }
 
 static int do_word(const char *word)
 {
         if (strcmp(word, "device") == 0)
                 must(DRIVER(cuMemAlloc_v2)(&held.device, held.size));
+        else if (strcmp(word, "attempt") == 0)
+                attempt();
         else if (strcmp(word, "managed") == 0)
                 must(DRIVER(cuMemAllocManaged)(&held.managed, held.size, CU_MEM_ATTACH_GLOBAL));
         else if (strcmp(word, "imported") == 0)
                 import();
+        else if (strcmp(word, "registered") == 0)
+                register_memory();
+        else if (strcmp(word, "mapped") == 0)
+                map();
         else if (strcmp(word, "nothing") == 0)
                 free_all();
         else

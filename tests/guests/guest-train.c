@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A guest whose memory is its proof. Every word of allocation i starts as i; each
- * step adds 1 to all words with a kernel and compares samples with i + step. A
- * byte that gets lost, or a step that runs twice, shows.
+ * A guest whose memory is its proof. Every word of allocation i starts as i, plus
+ * the guest's own seed; each step adds 1 to all words with a kernel and compares
+ * samples. A byte that gets lost, a step that runs twice, or the memory of another
+ * guest shows.
  *
  * It writes one line a step to its log ("12 ok" or "12 BAD ..."), and "ready" to
  * standard output once everything is allocated and the first step is done.
@@ -14,6 +15,8 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/size.h"
@@ -37,6 +40,8 @@ struct options {
         unsigned int threads;
         unsigned int pause_ms;
         unsigned int children;
+        unsigned int forks;
+        uint32_t seed;
         bool sync_loop;
         bool managed;
         bool async_pool;
@@ -79,6 +84,17 @@ static void launch(CUfunction function, const struct allocation *allocation, uin
         must(DRIVER(cuLaunchKernel)(function, 256, 1, 1, 256, 1, 1, 0, NULL, parameters, NULL));
 }
 
+static uint32_t first_word(const struct training *training, size_t allocation)
+{
+        return training->options.seed + (uint32_t)allocation;
+}
+
+/* What each word of the allocation is after the steps so far. */
+static uint32_t word_now(const struct training *training, size_t allocation)
+{
+        return first_word(training, allocation) + (uint32_t)training->step;
+}
+
 static void add_allocation(struct training *training, CUdeviceptr pointer, size_t size)
 {
         struct allocation *allocation = &training->allocation[training->n_allocations];
@@ -88,7 +104,7 @@ static void add_allocation(struct training *training, CUdeviceptr pointer, size_
                 exit(2);
         }
         *allocation = (struct allocation){ .pointer = pointer, .size = size };
-        launch(training->fill, allocation, (uint32_t)training->n_allocations);
+        launch(training->fill, allocation, first_word(training, training->n_allocations));
         training->n_allocations++;
 }
 
@@ -149,7 +165,7 @@ static void compare_samples(struct training *training, size_t i, size_t stride, 
                 uint32_t word;
 
                 must(DRIVER(cuMemcpyDtoH_v2)(&word, allocation->pointer + at, sizeof(word)));
-                compare(wrong, i, at, word, (uint32_t)(i + training->step));
+                compare(wrong, i, at, word, word_now(training, i));
         }
 }
 
@@ -166,7 +182,7 @@ static bool compare_everywhere(struct training *training)
                 must(DRIVER(cuMemcpyDtoH_v2)(words, allocation->pointer, allocation->size));
                 for (size_t word = 0; word < allocation->size / sizeof(*words); word++)
                         compare(&wrong, i, word * sizeof(*words), words[word],
-                                (uint32_t)(i + training->step));
+                                word_now(training, i));
                 free(words);
         }
         if (wrong.words)
@@ -307,6 +323,29 @@ static void start_on_device(struct training *training)
         must(DRIVER(cuModuleGetFunction)(&training->add, module, "add"));
 }
 
+#define FORKS_MAX 16
+
+/* As a loader of data does: forked children that know nothing of CUDA, always as many at once. */
+static void *fork_for_ever(void *userdata)
+{
+        const struct training *training = userdata;
+        pid_t children[FORKS_MAX] = { 0 };
+
+        for (unsigned int i = 0;; i = (i + 1) % training->options.forks) {
+                if (children[i]) {
+                        kill(children[i], SIGKILL);
+                        waitpid(children[i], NULL, 0);
+                }
+                children[i] = fork();
+                if (children[i] == 0) {
+                        prctl(PR_SET_PDEATHSIG, SIGKILL);
+                        for (;;)
+                                pause();
+                }
+        }
+        return NULL;
+}
+
 /* Further processes of the same vGPU: the same program, one after another's log name. */
 static void start_children(char **argv, const struct options *options)
 {
@@ -346,6 +385,8 @@ static const char usage[] =
         "  --async-pool         4 MiB of an asynchronous pool as well\n"
         "  --on-demand          after the first step, one for each line of standard input\n"
         "  --children N         start N more processes like this one\n"
+        "  --forks N            fork children all the time, N live at once (at most 16)\n"
+        "  --seed N             all words are so much larger than without it\n"
         "  --log FILE           one line a step (default: standard error)\n";
 
 static void parse(struct options *options, int argc, char **argv)
@@ -362,6 +403,8 @@ static void parse(struct options *options, int argc, char **argv)
                 { "async-pool", no_argument, NULL, 'a' },
                 { "on-demand", no_argument, NULL, 'd' },
                 { "children", required_argument, NULL, 'c' },
+                { "forks", required_argument, NULL, 'f' },
+                { "seed", required_argument, NULL, 'e' },
                 { "log", required_argument, NULL, 'l' },
                 { NULL, 0, NULL, 0 },
         };
@@ -401,6 +444,12 @@ static void parse(struct options *options, int argc, char **argv)
                 case 'c':
                         options->children = (unsigned int)strtoul(optarg, NULL, 10);
                         break;
+                case 'f':
+                        options->forks = (unsigned int)strtoul(optarg, NULL, 10);
+                        break;
+                case 'e':
+                        options->seed = (uint32_t)strtoul(optarg, NULL, 10);
+                        break;
                 case 'l':
                         options->log = optarg;
                         break;
@@ -410,7 +459,7 @@ static void parse(struct options *options, int argc, char **argv)
                 }
         }
         if (options->threads < 1 || options->piece == 0 || options->threads > 64 ||
-            (options->children && !options->log)) {
+            options->forks > FORKS_MAX || (options->children && !options->log)) {
                 fputs(usage, stderr);
                 exit(2);
         }
@@ -422,6 +471,7 @@ int main(int argc, char **argv)
                 .options = { .size = 64 * MIB, .piece = 64 * MIB, .threads = 1, .pause_ms = 5 }
         };
         const char *child = getenv("GUEST_TRAIN_CHILD");
+        pthread_t forker;
         struct sigaction action = { .sa_handler = on_terminate };
 
         parse(&training.options, argc, argv);
@@ -438,5 +488,7 @@ int main(int argc, char **argv)
         sigaction(SIGTERM, &action, NULL);
         start_on_device(&training);
         allocate_all(&training);
+        if (training.options.forks)
+                pthread_create(&forker, NULL, fork_for_ever, &training);
         return train(&training);
 }

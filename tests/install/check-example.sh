@@ -9,7 +9,7 @@ command -v pkg-config >/dev/null || exit 77
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 
-meson install -C "$build" --no-rebuild --quiet --destdir "$stage" >/dev/null
+"$(dirname "$0")/../../tools/stage-install.sh" "$build" "$stage"
 pc=$(find "$stage" -name openvgpu.pc)
 [ -n "$pc" ] || { echo "openvgpu.pc is not installed"; exit 1; }
 libraries=$(dirname "$(dirname "$pc")")

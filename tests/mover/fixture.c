@@ -98,7 +98,7 @@ int group_teardown(void **state)
         return 0;
 }
 
-static uint64_t free_on(size_t device)
+uint64_t free_on(size_t device)
 {
         size_t free_bytes, total;
 

@@ -66,6 +66,9 @@ int teardown(void **state);
 extern struct guest_driver guest;
 void load_guest_driver(void);
 
+/* free_on() - bytes; its context is the current one then. */
+uint64_t free_on(size_t device);
+
 void start_mover(struct fixture *fixture, size_t device);
 /* With @name set to @value in the mover's environment. */
 void start_mover_with(struct fixture *fixture, size_t device, const char *name, const char *value);

@@ -2,6 +2,7 @@
 /* The mover as it checkpoints a process: in good order, when a call fails, when another mover died in it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -85,8 +86,10 @@ static void end_process(struct process *process)
 
 static int checkpoint(struct fixture *fixture, pid_t pid, enum mover_checkpoint_action action)
 {
-        return perform(fixture, mover_checkpoint(fixture->mover, pid, action, 5000, NULL, 0,
-                                                 on_done, fixture));
+        const struct mover_checkpoint_options options = { .timeout_ms = 5000 };
+
+        return perform(fixture,
+                       mover_checkpoint(fixture->mover, pid, action, &options, on_done, fixture));
 }
 
 static void assert_runs(const struct process *process, const CUuuid *uuid)
@@ -155,29 +158,30 @@ static void test_a_process_is_resumed_on_another_device(void **state)
 {
         struct fixture *fixture = *state;
         struct mover_pair pairs[MOVER_PAIRS_MAX];
-        size_t n = make_pairs(fixture, pairs);
+        const struct mover_checkpoint_options all = { 1, pairs, make_pairs(fixture, pairs), 0 };
+        const struct mover_checkpoint_options one = { 1, pairs, 1, 0 };
         struct process process;
         CUuuid other = parse_uuid(fixture->devices[1].uuid);
 
         start_process(&process);
         start_mover(fixture, 1);
-        assert_int_equal(mover_checkpoint(fixture->mover, process.pid, MOVER_CHECKPOINT_SUSPEND, 1,
-                                          pairs, n, on_done, fixture),
+        assert_int_equal(mover_checkpoint(fixture->mover, process.pid, MOVER_CHECKPOINT_SUSPEND,
+                                          &all, on_done, fixture),
                          -EINVAL);
         assert_int_equal(checkpoint(fixture, process.pid, MOVER_CHECKPOINT_SUSPEND), 0);
 
         /* One pair is not all devices: refused by the driver, and tried again. */
-        assert_int_equal(perform(fixture, mover_checkpoint(fixture->mover, process.pid,
-                                                           MOVER_CHECKPOINT_RESUME, 1, pairs, 1,
-                                                           on_done, fixture)),
-                         -EIO);
+        assert_int_equal(
+                perform(fixture, mover_checkpoint(fixture->mover, process.pid,
+                                                  MOVER_CHECKPOINT_RESUME, &one, on_done, fixture)),
+                -EIO);
         assert_string_equal(fixture->done.call, "cuCheckpointProcessRestore");
         assert_int_equal(fixture->done.process_state, CU_PROCESS_STATE_CHECKPOINTED);
 
-        assert_int_equal(perform(fixture, mover_checkpoint(fixture->mover, process.pid,
-                                                           MOVER_CHECKPOINT_RESUME, 1, pairs, n,
-                                                           on_done, fixture)),
-                         0);
+        assert_int_equal(
+                perform(fixture, mover_checkpoint(fixture->mover, process.pid,
+                                                  MOVER_CHECKPOINT_RESUME, &all, on_done, fixture)),
+                0);
         assert_int_equal(fixture->done.process_state, CU_PROCESS_STATE_RUNNING);
         assert_runs(&process, &other);
         end_process(&process);
@@ -250,7 +254,6 @@ static void test_a_resume_that_fails_can_be_tried_again(void **state)
                 int error;
                 CUprocessState state;
         } failures[] = {
-                { "cuCheckpointProcessRestore@1=2", -ENOMEM, CU_PROCESS_STATE_CHECKPOINTED },
                 { "cuCheckpointProcessUnlock@1=999", -EIO, CU_PROCESS_STATE_LOCKED },
         };
         struct fixture *fixture = *state;
@@ -332,6 +335,131 @@ static void test_a_suspend_that_fails_at_a_fault_point_is_undone(void **state)
         end_process(&process);
 }
 
+/* On a simulated device of 1 GiB. */
+#define CONTEXT (64 * MIB)
+
+/* All of the first device but @left bytes. */
+static CUmemGenericAllocationHandle take_all_but(uint64_t left)
+{
+        CUmemGenericAllocationHandle handle;
+        CUmemAllocationProp prop;
+
+        memset(&prop, 0, sizeof(prop));
+        prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+        prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        assert_int_equal(guest.cuMemCreate(&handle, free_on(0) - left, &prop, 0), 0);
+        return handle;
+}
+
+static int do_with(struct fixture *fixture, pid_t pid, enum mover_checkpoint_action action,
+                   uint64_t bytes)
+{
+        const struct mover_checkpoint_options options = { .timeout_ms = 5000, .bytes = bytes };
+
+        return perform(fixture,
+                       mover_checkpoint(fixture->mover, pid, action, &options, on_done, fixture));
+}
+
+static void test_what_a_process_leaves_is_held_for_its_way_back(void **state)
+{
+        struct fixture *fixture = *state;
+        CUmemGenericAllocationHandle taken;
+        struct process process;
+        CUuuid uuid = start_process(&process);
+
+        if (!getenv("TEST_SIMHOST"))
+                skip();
+        start_mover(fixture, 0);
+        assert_int_equal(perform(fixture, mover_context(fixture->mover, true, on_done, fixture)),
+                         0);
+        assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_SUSPEND, CONTEXT), 0);
+        assert_int_equal(fixture->done.bytes, CONTEXT); /* measured */
+        assert_true(fixture->done.is_held);
+        taken = take_all_but(0);
+        assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_RESUME, CONTEXT), 0);
+        assert_runs(&process, &uuid);
+        assert_int_equal(guest.cuMemRelease(taken), 0);
+        end_process(&process);
+}
+
+static void test_a_restore_without_room_is_not_begun(void **state)
+{
+        struct fixture *fixture = *state;
+        CUmemGenericAllocationHandle taken;
+        struct process process;
+        CUuuid uuid = start_process(&process);
+
+        if (!getenv("TEST_SIMHOST"))
+                skip();
+        start_mover(fixture, 0);
+        assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_SUSPEND, 0), 0);
+        taken = take_all_but(CONTEXT - 2 * MIB);
+        for (int i = 0; i < 2; i++) {
+                assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_RESUME, CONTEXT),
+                                 -ENOSPC);
+                assert_int_equal(fixture->done.process_state, CU_PROCESS_STATE_CHECKPOINTED);
+        }
+        assert_int_equal(free_on(0), CONTEXT - 2 * MIB);
+        assert_int_equal(guest.cuMemRelease(taken), 0);
+        assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_RESUME, CONTEXT), 0);
+        assert_runs(&process, &uuid);
+        end_process(&process);
+}
+
+static void test_a_restore_that_runs_out_of_memory_is_told_as_a_loss(void **state)
+{
+        struct fixture *fixture = *state;
+        CUmemGenericAllocationHandle taken;
+        struct process process;
+
+        if (!getenv("TEST_SIMHOST"))
+                skip();
+        start_process(&process);
+        start_mover(fixture, 0);
+        assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_SUSPEND, 0), 0);
+        taken = take_all_but(2 * MIB);
+        assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_RESUME, 0), -EUCLEAN);
+        assert_int_equal(fixture->done.driver_code, CUDA_ERROR_OUT_OF_MEMORY);
+        assert_int_equal(fixture->done.process_state, CU_PROCESS_STATE_FAILED);
+        assert_int_equal(guest.cuMemRelease(taken), 0);
+        assert_int_equal(kill(process.pid, SIGKILL), 0);
+        assert_int_equal(waitpid(process.pid, NULL, 0), process.pid);
+        close(process.input);
+        close(process.output);
+}
+
+static void test_what_is_held_is_free_when_it_is_let_go_and_when_the_mover_ends(void **state)
+{
+        struct fixture *fixture = *state;
+        uint64_t free_bytes;
+
+        start_mover(fixture, 0);
+        assert_int_equal(perform(fixture, mover_context(fixture->mover, true, on_done, fixture)),
+                         0);
+        free_bytes = free_on(0);
+        for (int i = 0; i < 2; i++) { /* what there is already stays */
+                assert_int_equal(perform(fixture, mover_hold(fixture->mover, getpid(), 10 * MIB,
+                                                             on_done, fixture)),
+                                 0);
+                assert_int_equal(free_on(0), free_bytes - 10 * MIB);
+        }
+        assert_int_equal(
+                perform(fixture, mover_hold(fixture->mover, getpid(), 16 * MIB, on_done, fixture)),
+                0);
+        assert_int_equal(free_on(0), free_bytes - 16 * MIB);
+        assert_int_equal(perform(fixture, mover_hold(fixture->mover, 1, TIB, on_done, fixture)),
+                         -ENOMEM);
+        assert_int_equal(perform(fixture, mover_context(fixture->mover, false, on_done, fixture)),
+                         -EBUSY);
+        assert_int_equal(
+                perform(fixture, mover_hold(fixture->mover, getpid(), 0, on_done, fixture)), 0);
+        assert_int_equal(free_on(0), free_bytes);
+        assert_int_equal(
+                perform(fixture, mover_hold(fixture->mover, getpid(), 16 * MIB, on_done, fixture)),
+                0);
+        stop_mover(fixture); /* teardown() compares what is free */
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(int argc, char **argv)
@@ -344,6 +472,10 @@ int main(int argc, char **argv)
                 TEST(test_a_resume_that_fails_can_be_tried_again),
                 TEST(test_killed_during_a_checkpoint_another_mover_goes_on_from_there),
                 TEST(test_a_suspend_that_fails_at_a_fault_point_is_undone),
+                TEST(test_what_a_process_leaves_is_held_for_its_way_back),
+                TEST(test_a_restore_without_room_is_not_begun),
+                TEST(test_a_restore_that_runs_out_of_memory_is_told_as_a_loss),
+                TEST(test_what_is_held_is_free_when_it_is_let_go_and_when_the_mover_ends),
         };
 
         if (argc == 2 && strcmp(argv[1], "guest") == 0)

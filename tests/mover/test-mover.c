@@ -14,7 +14,7 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
         const struct mover_done done = { .error = error,
                                          .bytes = info ? info->memory_total : 0,
                                          .copy_ns = info ? info->memory_free : 0,
-                                         .reserved = info ? info->has_context : 0 };
+                                         .process_state = info ? info->has_context : 0 };
 
         on_done(mover, &done, userdata);
 }
@@ -49,19 +49,19 @@ static void test_the_context_comes_when_it_is_wanted_and_goes_again(void **state
         start_mover(fixture, 0);
         assert_int_equal(perform(fixture, mover_info(fixture->mover, on_info, fixture)), 0);
         assert_true(fixture->done.bytes == fixture->devices[0].memory_total);
-        assert_int_equal(fixture->done.reserved, 0);
+        assert_int_equal(fixture->done.process_state, 0);
         assert_true(fixture->done.copy_ns == 0);
 
         assert_int_equal(perform(fixture, mover_context(fixture->mover, true, on_done, fixture)),
                          0);
         assert_int_equal(perform(fixture, mover_info(fixture->mover, on_info, fixture)), 0);
-        assert_int_equal(fixture->done.reserved, 1);
+        assert_int_equal(fixture->done.process_state, 1);
         assert_true(fixture->done.copy_ns > 0);
 
         assert_int_equal(perform(fixture, mover_context(fixture->mover, false, on_done, fixture)),
                          0);
         assert_int_equal(perform(fixture, mover_info(fixture->mover, on_info, fixture)), 0);
-        assert_int_equal(fixture->done.reserved, 0);
+        assert_int_equal(fixture->done.process_state, 0);
 }
 
 static void test_a_context_that_is_needed_cannot_be_dropped(void **state)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Test cases of one file: one host for all of a class, results as TAP for meson."""
+import signal
 import sys
 import traceback
 import unittest
@@ -63,6 +64,8 @@ class TapResult(unittest.TestResult):
 
 def main():
     stage.make()
+    # nohup leaves it ignored, and so would be every program under test.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     result = TapResult()
     names = sys.argv[1:] or None
     loader = unittest.defaultTestLoader

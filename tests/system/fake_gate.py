@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guest process with a gate but without CUDA (src/wire/gate.h): its memory is memfds.
 
-Usage: fake_gate.py VGPU SIZE...   with OPENVGPU_RUN set
+Usage: fake_gate.py VGPU SIZE...   with OPENVGPU_RUN set; FAKE_GATE_USER: as the user with that number
 
 Each SIZE is one allocation, filled with a pattern of its own. The program prints what happens, one
 word a line ("joined", "closed", "opened", ...), and at the end of each "opened" whether its memory
 is what it was: "intact" or "DAMAGED". It ends when its standard input does. Lines on standard
-input change how it behaves:
+input change how it behaves (a change is confirmed: "planned"):
 
     refuse-close ERROR    the next CLOSE answers ERROR
     refuse MESSAGE CODE   the next request MESSAGE fails with the CUresult CODE
@@ -23,7 +23,7 @@ import sys
 
 from wait import until
 
-MAGIC, VERSION = 0x45544147, 2
+MAGIC, VERSION = 0x45544147, 4
 JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED = range(1, 9)
 WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE = range(64, 72)
 NAMES = {CLOSE: "CLOSE", EXPORT: "EXPORT", RELEASE: "RELEASE", MAP: "MAP", OPEN: "OPEN",
@@ -97,30 +97,42 @@ class Gate:
     def charge(self, fd):
         """Say in the instance page what we hold, as a gate does."""
         self.page = fd
-        os.pwrite(fd, struct.pack("=QQ", sum(self.sizes), 0), 64 + 64 * self.slot)
+        os.pwrite(fd, struct.pack("=QQ", sum(self.sizes), 0), 64 + 128 * self.slot)
 
     # requests
 
-    def answer(self, message, error=0, code=0):
+    def answer(self, message, error=0, code=0, fate=0):
         self.socket.send(HEADER.pack(MAGIC, VERSION, message) +
-                         struct.pack("=iiQ64s", error, code, sum(self.sizes),
+                         struct.pack("=iiQII64s", error, code, sum(self.sizes), fate, self.state,
                                      b"cuFake" if code else b""))
 
-    def send_allocations(self):
-        for first in range(0, len(self.fds), BATCH):
-            fds = self.fds[first:first + BATCH]
-            body = b"".join(struct.pack("=QQ", self.address(first + i), self.sizes[first + i])
-                            for i in range(len(fds)))
+    def within(self, body):
+        """The indices of the range that a command is for."""
+        first, last = struct.unpack("=QQ", body)
+        return [i for i in range(len(self.sizes)) if first <= self.address(i) < last]
+
+    def send_allocations(self, indices):
+        for first in range(0, len(indices), BATCH):
+            batch = indices[first:first + BATCH]
+            fds = [self.fds[i] for i in batch]
+            body = b"".join(struct.pack("=QQ", self.address(i), self.sizes[i]) for i in batch)
             packet = HEADER.pack(MAGIC, VERSION, ALLOCATIONS) + struct.pack("=II", len(fds), 0) + \
                 body.ljust(16 * BATCH, b"\0")
             socket.send_fds(self.socket, [packet], fds)
 
-    def release(self):
-        for fd in self.fds:
-            if fd >= 0:
-                os.close(fd)
-        self.fds = [-1] * len(self.sizes)
+    def release(self, indices):
+        for i in indices:
+            if self.fds[i] >= 0:
+                os.close(self.fds[i])
+            self.fds[i] = -1
         self.state, self.must_stay = STATE_RELEASED, True
+
+    def make(self, indices):
+        made = [i for i in indices if self.fds[i] < 0]
+        for i in made:
+            self.fds[i] = self.create(self.sizes[i])
+        self.state = STATE_RELEASED if -1 in self.fds else STATE_CLOSED
+        self.send_allocations(made)
 
     def map(self, body, fds):
         count, last = struct.unpack_from("=II", body)
@@ -138,8 +150,8 @@ class Gate:
         if not error:
             self.state = STATE_CLOSED
         self.socket.send(HEADER.pack(MAGIC, VERSION, CLOSED) +
-                         struct.pack("=iiQII64s", error, 0, sum(self.sizes), len(self.sizes), 0,
-                                     b"cuFakeCall" if error else b""))
+                         struct.pack("=iiQIIII64s", error, 0, sum(self.sizes), len(self.sizes), 0,
+                                     0, 0, b"cuFakeCall" if error else b""))
         say("closed" if not error else "kept-open")
 
     def handle(self, message, body, fds):
@@ -163,17 +175,15 @@ class Gate:
                          CREATE: CREATED}[message], 5, behaviour)
             say("refused-" + NAMES[message])
         elif message == EXPORT:
-            self.send_allocations()
+            self.send_allocations(range(len(self.sizes)))
             self.answer(EXPORTED)
             say("exported")
         elif message == RELEASE:
-            self.release()
+            self.release(self.within(body))
             self.answer(RELEASED)
             say("released")
         elif message == CREATE:
-            self.fds = [self.create(size) for size in self.sizes]
-            self.state = STATE_CLOSED
-            self.send_allocations()
+            self.make(self.within(body))
             self.answer(CREATED)
             say("created")
         elif message == MAP:
@@ -197,16 +207,19 @@ class Gate:
             self.plan[codes[words[1]]] = int(words[2])
         elif words[0] == "hang":
             self.plan[codes[words[1]]] = "hang"
+        if words[0].startswith(("refuse", "hang")):
+            say("planned")
 
     def loop(self):
         self.connect()
         while True:
             ready, _, _ = select.select([self.socket, sys.stdin], [], [])
             if sys.stdin in ready:
-                line = sys.stdin.readline()
-                if not line:
+                lines = os.read(sys.stdin.fileno(), 4096).decode()
+                if not lines:
                     return
-                self.command(line)
+                for line in lines.splitlines():
+                    self.command(line)
             if self.socket in ready:
                 try:
                     data, fds, _, _ = socket.recv_fds(self.socket, 8192, 64)
@@ -223,4 +236,6 @@ class Gate:
 
 
 if __name__ == "__main__":
+    if "FAKE_GATE_USER" in os.environ:
+        os.setuid(int(os.environ["FAKE_GATE_USER"]))
     Gate(sys.argv[1], [int(size) for size in sys.argv[2:]]).loop()

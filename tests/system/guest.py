@@ -83,6 +83,11 @@ class Guest:
             return self.steps() > before
         until(look, "a step", PATIENCE, self.context)
 
+    def write(self, line):
+        """A line for its standard input."""
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
     def hold(self, what):
         """Tell a guest-hold, and wait until it does."""
         before = self.lines.count(what)

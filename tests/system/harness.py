@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 
+import daemons
 from guest import Guest
 from wait import PATIENCE, until
 from wire import Control, Keeper, Refused
@@ -25,6 +26,7 @@ fault=$OPENVGPU_FAULT_DIR/mover-$1
 exec "$TEST_MOVER" "$@"
 """
 
+daemons.set_environment()
 HERE = pathlib.Path(__file__).parent
 MIB = 1 << 20
 
@@ -32,13 +34,20 @@ MIB = 1 << 20
 class FakeGuest(Guest):
     """fake_gate.py."""
 
-    def __init__(self, host, vgpu, *sizes):
+    def __init__(self, host, vgpu, *sizes, user=0):
         super().__init__([sys.executable, HERE / "fake_gate.py", vgpu, *sizes],
-                         dict(os.environ, OPENVGPU_RUN=str(host.run)))
+                         dict(os.environ, OPENVGPU_RUN=str(host.run),
+                              **({"FAKE_GATE_USER": str(user)} if user else {})))
 
     def tell(self, line):
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
+
+    def plan(self, line):
+        """One at a time: select() does not see a line that was read with another one."""
+        before = self.count("planned")
+        self.tell(line)
+        self.wait_for("planned", before + 1)
 
     def count(self, word):
         return sum(1 for line in list(self.lines) if line.split(" ")[0] == word)
@@ -224,8 +233,8 @@ class Host:
         with Control(self.run / "control.sock") as control:
             return control.call(method, **parameters)
 
-    def fake_guest(self, vgpu, *sizes):
-        guest = FakeGuest(self, vgpu, *sizes)
+    def fake_guest(self, vgpu, *sizes, user=0):
+        guest = FakeGuest(self, vgpu, *sizes, user=user)
         self.guests.append(guest)
         return guest.wait_for("joined")
 

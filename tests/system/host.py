@@ -319,6 +319,10 @@ class Host:
                 until(lambda: not self.processes(), "the last process",
                       context=lambda: f"{self.processes()}\n{self.log()}")
         finally:
-            for pid, _ in self.processes():
-                os.kill(pid, signal.SIGKILL)
-            shutil.rmtree(self.directory, ignore_errors=True)
+            self.sweep()
+
+    def sweep(self):
+        """Whatever is left goes."""
+        for pid, _ in self.processes():
+            os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.directory, ignore_errors=True)

@@ -8,12 +8,13 @@ for the end of standard input, so that it is its connection and not its death th
 import mmap
 import os
 import random
+import socket
 import struct
 import sys
 
 from wire import Gate
 
-PAGE_SIZE = 64 + (64 + 64 + 16 * 64) * 128  # slots, and the channels of each
+PAGE_SIZE = 64 + (128 + 64 + 16 * 64) * 128  # slots, and the channels of each
 MIB = 1 << 20
 
 random.seed(0)
@@ -27,6 +28,24 @@ def memory(size=2 * MIB):
     fd = os.memfd_create("hostile")
     os.truncate(fd, size)
     return fd
+
+
+def lingerer():
+    """A socket whose close waits for a peer that reads nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ours = socket.create_connection(server.getsockname())
+        peers.append(server.accept()[0])
+    ours.setblocking(False)
+    try:
+        while True:
+            ours.send(bytes(1 << 16))
+    except BlockingIOError:
+        pass
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+    return ours.detach()
+
+
+peers = []
 
 
 class Hostile:
@@ -111,8 +130,11 @@ class Hostile:
 
     def join_with_descriptors(self):
         fds = [memory() for _ in range(64)]
-        self.gate.send(self.gate.header(Gate.JOIN) +
-                       struct.pack("<64sIIQ", self.vgpu.encode(), 0, 0, 0), fds)
+        try:
+            self.gate.send(self.gate.header(Gate.JOIN) +
+                           struct.pack("<64sIIQ", self.vgpu.encode(), 0, 0, 0), fds)
+        except PermissionError:  # by the kernel
+            self.gate.socket.shutdown(socket.SHUT_WR)
         self.await_hang_up()
 
     def great_packet(self):
@@ -128,6 +150,28 @@ class Hostile:
         for _ in range(300):
             stranger = Gate(self.path)
             self.strangers.append(stranger)
+
+    def stranger_sends(self, name, kind, fds):
+        """Descriptors: the last to have them is whoever is to receive them."""
+        stranger = socket.socket(socket.AF_UNIX, kind)
+        stranger.connect(os.path.join(os.path.dirname(self.path), name))
+        try:
+            socket.send_fds(stranger, [b"x"], fds)
+        except PermissionError:
+            say("not allowed")
+            stranger.shutdown(socket.SHUT_WR)
+            return stranger
+        for fd in fds:
+            os.close(fd)
+        return stranger
+
+    def strangers_that_linger(self):
+        sockets = ("gate.sock", socket.SOCK_SEQPACKET), ("control.sock", socket.SOCK_STREAM)
+        for name, kind in sockets:
+            self.stranger_sends(name, kind, [lingerer()]).recv(1)
+            self.stranger_sends(name, kind, [lingerer() for _ in range(253)]).recv(1)
+            self.stranger_sends(name, kind, [lingerer()]).close()
+        say("all are hung up on")
 
     # As a guest.
 
@@ -199,7 +243,7 @@ class Hostile:
         """Garbage all over the instance page, then the greatest numbers in its own slot."""
         self.join()
         self.page[:] = random.randbytes(PAGE_SIZE)
-        self.page[64 + 64 * self.slot:128 + 64 * self.slot] = b"\xff" * 64
+        self.page[64 + 128 * self.slot:192 + 128 * self.slot] = b"\xff" * 128
 
     def scribbles_and_hangs_up(self):
         self.scribbles()
@@ -269,10 +313,35 @@ class Hostile:
         self.expect(Gate.RELEASE)
         self.gate.send_result(Gate.RELEASED)
 
+    def exports_what_lingers(self):
+        self.export()
+        fds = [lingerer(), lingerer()]
+        self.gate.send_allocations([(0x1000000, 2 * MIB), (0x2000000, 2 * MIB)], fds)
+        for fd in fds:
+            os.close(fd)
+        self.await_hang_up()
+
+    def exports_too_much_that_lingers(self):
+        self.export()
+        fds = [memory(4096) for _ in range(252)] + [lingerer()]
+        self.gate.send_allocations([(0x1000000, 2 * MIB)], fds)
+        os.close(fds[-1])
+        self.await_hang_up()
+
     def exports_the_same_address_twice(self):
         self.export()
         self.gate.send_allocations([(0x1000000, 2 * MIB)] * 2, [memory(), memory()])
-        self.gate.send_result(Gate.EXPORTED, size=4 * MIB)
+        self.await_hang_up()
+
+    def exports_overlapping_memory(self):
+        self.export()
+        self.gate.send_allocations([(0x1000000, 4 * MIB), (0x1200000, 2 * MIB)], [memory(), memory()])
+        self.await_hang_up()
+
+    def exports_in_no_order(self):
+        self.export()
+        self.gate.send_allocations([(0x2000000, 2 * MIB), (0x1000000, 2 * MIB)], [memory(), memory()])
+        self.await_hang_up()
 
     def exports_great_sizes(self):
         self.export()

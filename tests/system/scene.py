@@ -11,7 +11,7 @@ STEPS = {
     "suspend": ["reserved", "closed", "exported", "kept", "released", "copied", "checkpointed",
                 "moved", "recorded", "dropped"],
     "resume": ["checked", "restored", "created", "copied", "recorded", "opened", "let-go", "dropped"],
-    "migrate": ["checked", "closed", "exported", "kept", "released", "checkpointed", "left",
+    "migrate": ["checked", "closed", "exported", "kept", "released", "checkpointed", "left", "measured",
                 "restored", "created", "copied", "recorded", "opened", "let-go", "dropped"],
 }
 TARGETS = {"suspend": 0, "resume": 1, "migrate": 1}
@@ -24,7 +24,7 @@ FINAL = {"suspend": "recorded", "resume": "recorded", "migrate": "recorded"}
 
 UNDOABLE = {"suspend": ["reserved", "closed", "exported", "kept", "released", "moved"],
             "resume": ["checked", "restored", "created", "copied"],
-            "migrate": ["checked", "closed", "exported", "kept", "released", "left", "restored",
+            "migrate": ["checked", "closed", "exported", "kept", "released", "left", "measured", "restored",
                         "created", "copied"]}
 
 

@@ -10,10 +10,14 @@ import os
 import pathlib
 import subprocess
 
+import daemons
+
 BUILD = pathlib.Path(os.environ["TEST_BUILD"])
 PREFIX = os.environ.get("TEST_PREFIX", "/usr/local")
 
-DESTDIR = BUILD / "stage"
+INSTALL = pathlib.Path(__file__).resolve().parents[2] / "tools" / "stage-install.sh"
+NAME = "stage-daemons" if daemons.BUILD else "stage"
+DESTDIR = BUILD / NAME
 ROOT = DESTDIR / PREFIX.lstrip("/")
 PRIVATE = ROOT / "lib" / "openvgpu"
 GUESTS = BUILD / "tests" / "guests"
@@ -38,13 +42,13 @@ def _is_current(stamp):
 
 def make():
     """Install into the stage, unless another test has just done it; fails if something is missing."""
-    stamp = BUILD / "stage.stamp"
-    with open(BUILD / "stage.lock", "w") as lock:
+    stamp = BUILD / f"{NAME}.stamp"
+    with open(BUILD / f"{NAME}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if _is_current(stamp):
             return
-        subprocess.run(["meson", "install", "-C", str(BUILD), "--no-rebuild", "--quiet",
-                        "--destdir", str(DESTDIR)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([INSTALL, str(BUILD), str(DESTDIR)], check=True)
+        daemons.replace(ROOT)
         missing = [path.name for path in (VGPU, VGPUD, GATE, DRIVER) if not path.exists()]
         assert not missing, f"the installed tree lacks {', '.join(missing)}"
         stamp.touch()

@@ -10,7 +10,7 @@ import unittest
 import case
 import stage
 from host import Host
-from wait import PATIENCE
+from wait import PATIENCE, until
 
 FAILED, USAGE, NOT_FOUND, TIMED_OUT, NO_MANAGER, PERMISSION, WRONG_STATE = 1, 2, 3, 4, 5, 6, 7
 
@@ -56,7 +56,7 @@ REFUSED = [
     (["share", "idle"], USAGE, "percentage"),
     (["run"], USAGE, ""),
     (["run", "--vgpu", "nobody", "--", "true"], NOT_FOUND, "nobody"),
-    (["run", "--vgpu", "off", "--", "true"], WRONG_STATE, "off"),
+    (["run", "--vgpu", "off", "--no-wait", "--", "true"], WRONG_STATE, "off"),
     (["run", "--vgpu", "idle", "--fb", "2M", "--", "true"], USAGE, ""),
     (["run", "--vgpu", "idle"], USAGE, ""),
     (["run", "--vgpu", "idle", "--", "/nonexistent/program"], None, "/nonexistent/program"),
@@ -122,6 +122,18 @@ class BadInput(case.Case):
             self.refuse(["create", "--fb", "2M", "--", name], USAGE, "")
 
     @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+    def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(self):
+        self.host.create("train")
+        self.assertIn("did you mean 'train'?", self.host.vgpu("rm", "trian", code=3).errors)
+        self.assertIn("vgpu ls shows", self.host.vgpu("rm", "quite-another", code=3).errors)
+
+    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+    def test_what_is_for_root_is_refused_in_words(self):
+        self.host.vgpu("create", "theirs", "--fb", "64M", user="nobody")
+        errors = self.host.vgpu("share", "theirs", "50", user="nobody", code=6).errors
+        self.assertIn("only root may do this", errors)
+        self.assertNotIn("SetVgpuShare", errors)
+
     def test_who_is_not_the_owner_is_refused(self):
         before = described(self.host)
         for arguments in (["suspend", "busy"], ["resume", "off"], ["rm", "idle"],
@@ -136,6 +148,35 @@ class BadInput(case.Case):
         self.host.vgpu("ls", user="nobody")
         self.host.vgpu("create", "theirs", "--fb", "2M", user="nobody")
         self.host.vgpu("rm", "theirs", user="nobody")
+
+
+class Shares(case.Case):
+    def test_a_share_that_changes_nothing_says_so(self):
+        self.host.create("one", device=0)
+        self.host.create("other", device=1)
+        errors = self.host.vgpu("share", "one", "60").errors
+        self.assertIn("no other vGPU is on GPU 0", errors)
+        self.assertIn("--device 0", errors)
+        self.host.create("third", device=0)
+        self.assertEqual(self.host.vgpu("share", "third", "40").errors, "")
+
+    def test_the_scheduler_of_every_device_is_shown(self):
+        shown = self.host.vgpu("scheduler", "show").output
+        self.assertIn("GPU 0: ", shown)
+        self.assertIn("GPU 1: ", shown)
+        document = self.host.vgpu("scheduler", "show", "--json").json
+        self.assertEqual([one["device"] for one in document["devices"]], [0, 1])
+        self.assertEqual(self.host.vgpu("scheduler", "show", "--device", "1", "--json").json["device"],
+                         1)
+
+    def test_what_is_shown_while_no_turns_are_taken_is_what_the_meter_knows(self):
+        guest = self.host.train(self.host.create("train"), "--size", "16M")
+
+        def received():
+            return self.host.call("GetScheduler", device="0")["vgpus"][0]["received"]
+        until(lambda: received() > 0, "the meter to have seen it", context=self.host.log)
+        self.assertEqual(self.host.call("GetScheduler", device="0")["mode"], "off")
+        guest.finish()
 
 
 class Impostor(unittest.TestCase):
@@ -191,6 +232,15 @@ class NoManager(unittest.TestCase):
         host.kill()
         host.vgpu("ls", code=NO_MANAGER)
 
+    def test_help_is_a_document_as_well(self):
+        host = Host()
+        self.addCleanup(host.close)
+        names = [one["name"] for one in host.vgpu("help", "--json").json["commands"]]
+        self.assertIn("scheduler set", names)
+        self.assertEqual(host.vgpu("help", "ls", "--json").json["name"], "ls")
+        self.assertIn("Commands:", host.vgpu("help", "--help").output)
+        self.assertEqual(host.vgpu("-V").output, host.vgpu("--version").output)
+
     def test_help_needs_no_vgpud(self):
         host = Host()
         self.addCleanup(host.close)
@@ -222,6 +272,19 @@ class Starting(unittest.TestCase):
                 code, log = self.start(*options)
                 self.assertIn(code, (1, 2), log)
                 self.assertIn(word, log)
+
+    def test_a_simulated_machine_without_vgpus_ends_with_its_vgpud(self):
+        """With what its devices' memory has left in /dev/shm; one with vGPUs stays for the next vgpud."""
+        host = Host().start()
+        self.addCleanup(host.close)
+        machine = os.path.join(host.run_directory, "sim", "host")
+        host.train(host.create("train"), "--size", "4M").finish()
+        host.stop()
+        self.assertTrue(os.path.exists(machine))
+        host.start()
+        host.vgpu("rm", "train")
+        host.stop()
+        self.assertFalse(os.path.exists(machine))
 
     def test_a_second_vgpud_for_the_same_directory_is_refused(self):
         host = Host().start()

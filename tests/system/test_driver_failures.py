@@ -14,7 +14,7 @@ from wire import Refused
 
 MIB = 1 << 20
 CONTEXT = 64 * MIB  # of a process on a device of 1 GiB
-UNKNOWN, NO_MEMORY = 999, 2
+UNKNOWN, NO_MEMORY, LAUNCH_FAILED = 999, 2, 719
 
 SUSPEND, RESUME, MIGRATE = "suspend", "resume", "migrate"
 ALL = (SUSPEND, RESUME, MIGRATE)
@@ -62,6 +62,14 @@ MOVER = [
     ("cuMemUnmap", 1, ALL),
     ("cuMemAddressFree", 1, ALL),
     ("cuMemRelease", 1, ALL),
+]
+
+# Calls of the mover that hear of a broken context: it can do nothing more on the device.
+MOVER_BREAKS = [
+    ("cuMemcpyDtoHAsync_v2", 1, (SUSPEND,)),
+    ("cuMemcpyHtoDAsync_v2", 1, (RESUME,)),
+    ("cuMemcpyDtoDAsync_v2", 1, (MIGRATE,)),
+    ("cuEventSynchronize", 1, ALL),
 ]
 
 # Calls of the gate.
@@ -207,6 +215,9 @@ class DriverFailures(case.Case):
 
     def test_calls_of_the_mover(self):
         self.check_table("mover", MOVER, UNKNOWN)
+
+    def test_a_mover_whose_context_breaks_is_replaced(self):
+        self.check_table("mover", MOVER_BREAKS, LAUNCH_FAILED)
 
     def test_calls_of_the_gate(self):
         self.check_table("gate", GATE, UNKNOWN)

@@ -4,7 +4,9 @@
 import unittest
 
 from harness import MIB, Host, expect_error
+from scene import kill_all
 from wait import until
+from wire import Refused
 
 
 class Operations(unittest.TestCase):
@@ -21,7 +23,7 @@ class Operations(unittest.TestCase):
         self.assertEqual(report["bytes"], 12 * MIB + 4096)
         self.assertEqual(report["vgpu"]["state"], "suspended")
         self.assertEqual(host.call("GetInfo")["pool"]["used"], 12 * MIB + 4096)
-        expect_error("WrongState", host.call, "PrepareRun", name="train")
+        expect_error("WrongState", host.call, "PrepareRun", name="train", usable=True)
 
         report = host.call("ResumeVgpu", name="train", device="1")
         self.assertEqual(report["to_device"], 1)
@@ -38,18 +40,18 @@ class Operations(unittest.TestCase):
             self.assertTrue(guest.is_intact())
         self.assertEqual(host.vgpu("train")["state"], "running")
 
-    def test_a_device_without_room_is_found_out_when_a_mover_gets_there(self):
-        """Nobody was there before, so the guest has stopped already: it goes on where it was."""
+    def test_a_device_without_room_is_found_out_before_anything_is_touched(self):
+        """Nobody was there before, so a mover has to go there first."""
         host = self.host
         guest = host.fake_guest("train", 6 * MIB)
         (host.driver / "free").write_text("1000")
         expect_error("NoRoom", host.call, "MigrateVgpu", name="train", device="1")
-        guest.wait_for("opened")
+        self.assertEqual(guest.count("closed"), 0)
         self.assertTrue(guest.is_intact())
         self.assertEqual(host.vgpu("train")["device"], 0)
         (host.driver / "free").unlink()
         self.assertEqual(host.call("MigrateVgpu", name="train", device="1")["to_device"], 1)
-        guest.wait_for("opened", 2)
+        guest.wait_for("opened")
         self.assertTrue(guest.is_intact())
 
     def test_a_mover_that_still_zeroes_a_slab_is_waited_for(self):
@@ -69,6 +71,35 @@ class Operations(unittest.TestCase):
         host.call("ResumeVgpu", name="train")
         guest.wait_for("opened", 2)
         self.assertTrue(guest.is_intact())
+
+    def test_a_guest_that_is_not_undone_is_not_forgotten_when_another_one_is_tried_again(self):
+        """One loses its memory's way back for good, the other one only a mover."""
+        host = self.host
+        host.kill_manager()
+        host.start("suspend.undo-moved=pause")
+        one, two = (host.fake_guest("train", 6 * MIB) for _ in range(2))
+        (host.driver / "fail-JOB_RUN").write_text("999")
+        client = host.client()
+        client.send("SuspendVgpu", name="train")
+        host.wait_paused("suspend.undo-moved")
+        (host.driver / "pause-JOB_RUN").touch()
+        for guest in (one, two):
+            guest.plan("refuse MAP 3")
+        one.plan("refuse CREATE 999")
+        host.go_on("suspend.undo-moved")
+        one.wait_for("refused-CREATE")
+        two.wait_for("created")
+        kill_all(host.movers())
+        (host.driver / "pause-JOB_RUN").unlink()
+        with self.assertRaises(Refused) as caught:
+            client.answer()
+        self.assertEqual(caught.exception.name, "DriverFailed")  # why it was undone at all
+        two.wait_for("opened")
+        self.assertTrue(two.is_intact())
+        self.assertEqual(one.count("opened"), 0)
+        self.assertEqual(host.vgpu("train")["state"], "failed")
+        one.kill()  # and the other one is all that is left: it goes on
+        host.wait_state("train", "running")
 
 
 if __name__ == "__main__":

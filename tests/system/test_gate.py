@@ -137,8 +137,12 @@ class Gate(unittest.TestCase):
                 stranger.socket.send(packet)
                 self.assertTrue(stranger.is_cut_off(), packet[:20])
         with Stranger(self.host) as stranger:
-            stranger.send(fake_gate.JOIN, b"\0" * 80, [0, 1, 2])
-            self.assertTrue(stranger.is_cut_off())
+            try:
+                stranger.send(fake_gate.JOIN, b"\0" * 80, [0, 1, 2])
+            except PermissionError:
+                pass  # by the kernel, since Linux 6.16
+            else:
+                self.assertTrue(stranger.is_cut_off())
 
     def test_nonsense_after_a_join_is_cut_off(self):
         def misbehave():

@@ -108,13 +108,15 @@ class OneKind(case.Case):
         guest.hold("device")
         wait_shown(self.host, 16 * MIB)
         check_metadata(self, self.host, live=True)
-        for what in ("managed", "imported"):
+        for what, why in (("managed", "which the driver cannot checkpoint"),
+                          ("imported", "which the driver cannot checkpoint"),
+                          ("registered", "a dma-buf (RDMA)"), ("mapped", "a dma-buf (RDMA)")):
             with self.subTest(what):
                 guest.hold(what)
                 until(lambda: "other" in metadata(self.host)["limited_by"], "NVML to know of it")
                 check_metadata(self, self.host, live=False, limited_by=["other"])
                 errors = self.host.vgpu("migrate", "train", "--device", "1", code=1).errors
-                self.assertIn("which the driver cannot checkpoint", errors)
+                self.assertIn(why, errors)
                 self.assertEqual(self.host.get("train")["device"], 0)
                 guest.hold("nothing")
                 until(lambda: not metadata(self.host)["limited_by"], "NVML to know that it is gone")
@@ -202,7 +204,7 @@ class Played(unittest.TestCase):
     def test_what_keeps_a_vgpu_where_it_is(self):
         host = Host()
         vgpus = [{"name": f"v{id}", "id": id, "type": "L4-8C", "uses": uses}
-                 for id, uses in ((1001, []), (1002, ["imported memory", "managed memory"]))]
+                 for id, uses in ((1001, []), (1002, ["imported memory", "managed memory", "registered memory"]))]
         host.options = ["--scenario", write_scenario(host.directory,
                                                      [{"board": "L4", "count": 2}], vgpus)]
         self.addCleanup(host.close, expect_clean=False)

@@ -24,7 +24,9 @@ HUNG_UP = ["impossible_state", "garbage_for_join", "empty_packet", "short_join",
 
 # Behaviours in the middle of a suspend that the manager cannot let succeed.
 SPOILERS = ["hangs_up_at_close", "closes_with_strange_error", "out_of_turn",
-            "exports_what_is_no_memory", "exports_plain_memory", "exports_the_same_address_twice",
+            "exports_what_is_no_memory", "exports_what_lingers", "exports_too_much_that_lingers",
+            "exports_plain_memory", "exports_the_same_address_twice",
+            "exports_overlapping_memory", "exports_in_no_order",
             "exports_great_sizes", "exports_odd_sizes", "exports_without_descriptors",
             "exports_great_count", "exports_without_end", "exports_less_than_it_said",
             "dies_at_release", "lies_about_size"]
@@ -80,12 +82,12 @@ class Hostile(case.Case):
         self.refused("joined", "belongs to user 0", user="nobody")
 
     @staticmethod
-    def connect_as_nobody(path):
+    def connect_as(user, path):
         """A connection, and the process that made it and is dead."""
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         pid = os.fork()
         if pid == 0:
-            os.setuid(pwd.getpwnam("nobody").pw_uid)
+            os.setuid(pwd.getpwnam(user).pw_uid)
             connection.connect(path)
             os._exit(0)
         os.waitpid(pid, 0)
@@ -106,11 +108,16 @@ class Hostile(case.Case):
     @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
     def test_a_process_that_got_the_number_of_a_dead_one_is_not_taken_for_it(self):
         self.host.vgpu("create", "theirs", "--fb", "64M", user="nobody")
-        uuid = self.host.get("theirs")["uuid"]
+        self.check_number_of_a_dead_one("nobody", self.host.get("theirs")["uuid"])
+        if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 5):  # SO_PEERPIDFD
+            self.check_number_of_a_dead_one("root", self.host.get("evil")["uuid"])
+        self.check_unharmed()
+
+    def check_number_of_a_dead_one(self, user, uuid):
         path = os.path.join(self.host.run_directory, "gate.sock")
 
         def attempt():
-            connection, pid = self.connect_as_nobody(path)
+            connection, pid = self.connect_as(user, path)
             victim = self.start_as(pid)
             if not victim:
                 connection.close()
@@ -119,7 +126,7 @@ class Hostile(case.Case):
                 with Gate(path, connection) as gate:
                     gate.join(uuid)
                     self.assertNotEqual(gate.receive_message()[0], Gate.WELCOME)
-                self.assertEqual(self.host.get("theirs")["processes"], [])
+                self.assertEqual(self.host.get(uuid)["processes"], [])
             finally:
                 victim.kill()
                 victim.wait()
@@ -140,6 +147,18 @@ class Hostile(case.Case):
             with self.subTest(behaviour=behaviour):
                 self.hostile(behaviour).wait_line("hung up")
                 self.good.wait_steps(1)
+        self.check_unharmed()
+
+    def test_descriptors_that_linger_hold_up_nobody(self):
+        for faults in ("", "manager.old-kernel=fail,manager.old-kernel=fail@2"):
+            self.host.restart(faults)
+            hostile = self.hostile("strangers_that_linger")
+            hostile.wait_line("all are hung up on")
+            if faults:
+                self.assertNotIn("not allowed", hostile.lines)
+            self.good.wait_steps(1)
+            hostile.kill()
+        self.host.restart()
         self.check_unharmed()
 
     def test_strangers_that_say_nothing_keep_nobody_out(self):

@@ -25,7 +25,7 @@ import socket, struct, sys
 for line in sys.stdin:
     gate = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     gate.connect(sys.argv[1])
-    gate.send(struct.pack("=IHH64sIIQ", 0x45544147, 2, 1, sys.argv[2].encode(), 2, 13000, 0))
+    gate.send(struct.pack("=IHH64sIIQ", 0x45544147, 4, 1, sys.argv[2].encode(), 2, 13000, 0))
     answer = gate.recv(8192)
     print({b"": "away", b"@": "welcome", b"A": "refused"}[answer[6:7]], flush=True)
 """
@@ -59,7 +59,9 @@ refused("ReplaceMemory", name="mine", processes=[{"pid": os.getppid(), "allocati
 control.call("ReplaceMemory", name="mine", processes=[{"pid": os.getpid(), "allocations": memory}])
 for fd in slabs():
     with mmap.mmap(fd, 0) as writable:
-        print("found", "nothing" if writable[:] == bytes(len(writable)) else "SOMETHING")
+        data = len(writable) - (2 << 20)  # then come the stamps, of which there are none now
+        found = writable[:data] + writable[data + 32:]
+        print("found", "nothing" if found == bytes(len(found)) else "SOMETHING")
         writable[:4] = b"mine"
 control.call("CommitMemory", name="mine")
 control.call("OpenMemory", name="mine")
@@ -72,6 +74,40 @@ for fd in slabs():
             print("COULD WRITE")
         except OSError:
             pass
+"""
+
+
+# A user who keeps the pool's memory: asks for it again and again, as many bytes as sys.argv[3] says.
+HOARDER = """
+import json, os, socket, sys
+sys.path.insert(0, sys.argv[2])
+from wire import Control, Refused
+
+control = Control(sys.argv[1])
+size = int(sys.argv[3])
+control.call("CreateVgpu", name="mine", frame_buffer=size)
+process = {"pid": os.getpid(), "allocations": [[0x7f0000000000, size]]}
+kept = set()
+try:
+    for _ in range(40):
+        control.call("ReplaceMemory", name="mine", processes=[process])
+        call = {"method": "org.openvgpu.GetSlabs", "parameters": {"name": "mine"}}
+        control.socket.sendall(json.dumps(call).encode() + bytes(1))
+        answer, fds, _, _ = socket.recv_fds(control.socket, 65536, 64)
+        for fd in fds:
+            kept.add(os.fstat(fd).st_ino)
+            os.posix_fallocate(fd, 0, os.fstat(fd).st_size)
+        if b"error" in answer:
+            print(json.loads(answer[:-1])["error"], flush=True)
+            break
+        control.call("CloseMemory", name="mine")
+    else:
+        print("never", flush=True)
+except Refused as error:
+    print(error.name, flush=True)
+control.close()
+print(len(kept), flush=True)
+sys.stdin.read()
 """
 
 
@@ -345,6 +381,21 @@ class Images(case.Case):
         self.wait_free()
         self.check_goes_on()
 
+    def test_a_second_client_that_is_refused_takes_nothing_from_the_first(self):
+        self.suspended()
+        with self.host.connect() as first, self.host.connect() as second:
+            used = self.host.info()["pool"]["used"]
+            first.call("ReplaceMemory", name="train")
+            for method in ("OpenMemory", "ReplaceMemory"):
+                with self.assertRaises(Refused) as refused:
+                    second.call(method, name="train")
+                self.assertEqual(refused.exception.name, "Busy")
+            self.assertIn("image", entry_lines(self.host, "resume", "train", code=7))
+            self.assertIn("image", entry_lines(self.host, "rm", "train", code=7))
+            first.call("CloseMemory", name="train")
+            self.assertEqual(self.host.info()["pool"]["used"], used)
+        self.check_goes_on()
+
     def wait_free(self):
         """The manager has heard of the hang-up."""
         def look():
@@ -402,6 +453,46 @@ class Images(case.Case):
             except FileNotFoundError:
                 pass
         return found
+
+    def hoard(self, size, user=None):
+        """A hoarder of so many bytes at a time; what refused it, and how many slabs it has then."""
+        python = stage.SYSTEM_PYTHON if user else sys.executable
+        child = subprocess.Popen(
+            [python, "-c", HOARDER, os.path.join(self.host.run_directory, "control.sock"),
+             os.path.dirname(os.path.abspath(__file__)), str(size)],
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, user=user)
+
+        def end():
+            child.kill()
+            child.communicate()
+
+        self.addCleanup(end)
+        return child, child.stdout.readline().strip(), int(child.stdout.readline())
+
+    def held(self):
+        return self.host.info()["pool"]["held"]
+
+    def test_what_a_client_keeps_is_within_the_limit_of_the_pool(self):
+        child, error, kept = self.hoard(24 << 20)
+        self.assertEqual(error, "PoolTooSmall")
+        self.assertIn(kept, range(15, 21))  # the pool has room for 20
+        until(lambda: self.held() == kept * (8 << 20), "all that is kept to be counted",
+              context=self.host.log)
+        child.kill()
+        until(lambda: self.held() == 0, "the kernel to say that it is gone", context=self.host.log)
+        self.host.vgpu("rm", "mine")
+        self.suspended()
+        self.check_goes_on()
+
+    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+    def test_what_one_user_keeps_leaves_room_for_others(self):
+        child, error, kept = self.hoard(8 << 20, user="nobody")
+        self.assertEqual(error, "org.openvgpu.NoRoom")
+        self.assertLess(kept, 15)
+        self.suspended()
+        self.check_goes_on()
+        child.kill()
+        until(lambda: self.held() == 0, "the kernel to say that it is gone", context=self.host.log)
 
     def test_a_guest_that_dies_while_its_image_is_loaded(self):
         self.suspended()
@@ -519,6 +610,8 @@ class Images(case.Case):
                 ([{"pid": child.pid, "allocations": [[1, -5]]}], "InvalidParameter"),
                 ([{"pid": child.pid, "allocations": [[4096, 100]]}], "InvalidParameter"),
                 ([{"pid": child.pid, "allocations": good}] * 2, "InvalidParameter"),
+                ([{"pid": child.pid, "allocations": good * 2}], "InvalidParameter"),
+                ([{"pid": child.pid, "allocations": [[1 << 62, 1 << 62]]}], "InvalidParameter"),
                 ([{"pid": child.pid, "allocations": [[4096, 1 << 50]]}], "NoRoom"),
                 ([{"pid": child.pid, "allocations": [[4096, 400 << 20]]}], "PoolTooSmall"),
                 ([{"pid": 2 ** 22 + 1, "allocations": good}], "GuestLost"),
@@ -527,6 +620,22 @@ class Images(case.Case):
                 self.host.call("ReplaceMemory", name="other", processes=processes)
             self.assertEqual(refused.exception.name, error, refused.exception.parameters)
         self.check_goes_on()
+
+    def test_a_process_does_not_come_back_into_two_vgpus(self):
+        child = self.restored("first")
+        process = {"pid": child.pid, "allocations": [[0x7f0000000000, 2 << 20]]}
+        with self.host.connect() as first, self.host.connect() as second:
+            for name, control in ("first", first), ("second", second):
+                self.host.create(name, "64M")
+                control.call("ReplaceMemory", name=name, processes=[process])
+            first.call("CommitMemory", name="first")
+            with self.assertRaises(Refused) as refused:
+                second.call("CommitMemory", name="second")
+        self.assertEqual(refused.exception.name, "Busy")
+        self.assertEqual(self.host.get("second")["processes"], [])
+        self.assertEqual(self.host.get("first")["processes"][0]["pid"], child.pid)
+        child.kill()
+        child.wait()
 
     @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
     def test_a_user_gets_at_his_own_memory_only(self):
@@ -676,6 +785,48 @@ esac
             file.write("x")
         self.assertIn("pages-1.img is too long",
                       entry_lines(self.host, "checkpoint", "load", path, "--criu", criu, code=1))
+
+    def altered(self, path, change, back, says, criu):
+        change(path)
+        errors = entry_lines(self.host, "checkpoint", "load", path, "--criu", criu, code=None)
+        back(path)
+        self.assertRegex(errors, says)
+        self.assertFalse(os.path.exists(self.restored_path), "nothing was made of it")
+
+    @unittest.skipIf(os.geteuid() != 0, "needs root")
+    def test_an_image_that_others_may_have_written_makes_no_process(self):
+        pid = self.running().pid
+        path = self.path()
+        self.restored_path = os.path.join(self.host.directory, "restored")
+        self.host.vgpu("checkpoint", "dump", pid, path, "--cut-pipes", "--criu",
+                       self.fake_criu(self.GOOD_DUMP))
+        self.guest.join()
+        self.host.wait_state("train", "idle")
+        criu = self.fake_criu("")
+        with open(criu, "a") as file:
+            file.write(f"""[ "$1" = restore ] || exit 0
+while [ $# -gt 0 ]; do
+        case $1 in --images-dir) folder=$2 ;; --libdir) plugins=$2 ;; esac
+        shift
+done
+(cat $folder/pages-1.img; ls $plugins) > {self.restored_path}
+""")
+        for name in (".", "criu", "criu/pages-1.img", "manifest.json"):
+            self.altered(path, lambda path: os.chown(os.path.join(path, name), 65534, 65534),
+                         lambda path: os.chown(os.path.join(path, name), 0, 0),
+                         "belongs to user 65534.*\nhint: .*its owner", criu)
+            mode = os.stat(os.path.join(path, name)).st_mode & 0o777
+            self.altered(path, lambda path: os.chmod(os.path.join(path, name), mode | 0o020),
+                         lambda path: os.chmod(os.path.join(path, name), mode),
+                         "can be altered by other users", criu)
+        plugin = os.path.join(path, "criu", "plugin.so")
+        self.altered(path, lambda _: os.symlink("/etc/passwd", plugin), lambda _: os.unlink(plugin),
+                     "plugin.so is a link", criu)
+        with open(plugin, "w"):
+            pass
+        self.host.vgpu("checkpoint", "load", path, "--criu", criu, code=None)
+        with open(self.restored_path) as file:
+            self.assertEqual(file.read(), "pages\n", "and no plugin of the image")
 
     def test_a_process_that_is_left_running_goes_on(self):
         pid = self.running().pid

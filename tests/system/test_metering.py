@@ -16,6 +16,7 @@ from wait import until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 KERNEL_US = 3000
+SECOND = 1.5  # between two writes, and until the second is on the disk of a busy machine
 
 
 class Metering(case.Case):
@@ -73,7 +74,9 @@ class Metering(case.Case):
 
     def test_all_kernels_are_metered_and_told_everywhere_alike(self):
         begin = time.monotonic()
-        guest = self.busy(self.host.create("train"))
+        self.host.create("train")
+        created = time.monotonic()
+        guest = self.busy()
         self.wait_gpu_seconds("train", guest.pid, 0.1)
         until(lambda: self.vgpu_now("train")["gpu"] > 0, "a sample")
         now = self.vgpu_now("train")
@@ -83,7 +86,7 @@ class Metering(case.Case):
         running = self.record("train", guest.pid)
         self.assertTrue(running["running"])
         kernels = self.kernel_seconds(guest)
-        passed = time.monotonic() - begin
+        passed, there = time.monotonic() - begin, time.monotonic() - created
 
         ended = self.wait_ended("train", guest.pid)
         self.assertGreaterEqual(ended["gpu_seconds"], kernels)
@@ -103,7 +106,7 @@ class Metering(case.Case):
         self.assertAlmostEqual(row["ended"], time.time(), delta=60)
         row = self.row("vgpu", vgpu_uuid=vgpu["uuid"])
         self.assertAlmostEqual(row["gpu_seconds"], ended["gpu_seconds"], places=9)
-        self.assertGreater(row["quota_gib_hours"], 0.9 * 0.25 * passed / 3600)
+        self.assertGreater(row["quota_gib_hours"], 0.9 * 0.25 * there / 3600)
         self.assertLess(row["quota_gib_hours"], 0.25 * (time.monotonic() - begin) / 3600)
 
     def test_usage_belongs_to_the_device_where_it_was(self):
@@ -199,6 +202,65 @@ class Metering(case.Case):
 
     def test_a_kill_after_the_commit(self):
         self.killed_at("ledger.committed")
+
+    # Killed, and nothing else was written for long: within a second of what was.
+
+    def pass_time(self, seconds):
+        begin = time.monotonic()
+        until(lambda: time.monotonic() - begin > seconds, "time to pass")
+
+    def quota_seconds(self, name):
+        row = self.row("vgpu", vgpu_uuid=self.host.get(name)["uuid"])
+        return row["quota_gib_hours"] * 3600 / 0.25
+
+    def test_a_vgpu_is_billed_from_its_creation_on(self):
+        self.host.create("older")
+        self.rows("vgpu")  # who asks has all written first
+        self.pass_time(3)
+        begin = time.monotonic()
+        self.host.create("newer")
+        created = time.monotonic()
+        self.host.restart()
+        billed, end = self.quota_seconds("newer"), time.monotonic()
+        self.assertLess(billed, end - begin + 0.1)
+        self.assertGreater(billed, created - begin - SECOND)
+
+    def test_a_vgpu_that_was_just_created_is_not_forgotten(self):
+        before = time.monotonic()
+        self.host.create("quiet")
+        begin = time.monotonic()
+        self.pass_time(3)
+        self.host.restart()
+        billed = self.quota_seconds("quiet")
+        self.assertGreater(billed, 2)
+        self.assertLess(billed, time.monotonic() - before + 0.1)
+        self.assertGreater(billed, time.monotonic() - begin - SECOND)
+
+    def test_a_process_without_work_has_lived_all_the_same(self):
+        guest = self.host.run(self.host.create("train"), "guest-hold").wait_ready()
+        begin = time.monotonic()
+        self.pass_time(3)
+        self.host.restart()
+        life, lived = self.record("train", guest.pid)["seconds"], time.monotonic() - begin
+        self.assertGreater(life, lived - SECOND)
+        self.host.kill()
+        guest.kill()
+        self.host.start()  # it has ended, and lived as long as is known
+        self.assertGreater(self.record("train", guest.pid)["seconds"], lived - SECOND)
+
+    def test_what_ran_in_a_vgpu_that_is_gone_has_ended(self):
+        guest = self.host.run(self.host.create("train"), "guest-hold").wait_ready()
+        self.rows("process")
+        self.host.kill()
+        with sqlite3.connect(self.ledger_path()) as ledger:  # as if its vGPU had been another one
+            ledger.execute("UPDATE process SET vgpu = 4711 WHERE pid = ?", (guest.pid,))
+        ledger.close()
+        self.host.start()
+        self.rows("process")
+        with sqlite3.connect(self.ledger_path()) as ledger:
+            found = ledger.execute("SELECT ended_ms >= started_ms FROM process WHERE vgpu = 4711")
+            self.assertEqual(found.fetchall(), [(1,)])
+        ledger.close()
 
     def test_a_process_that_ends_while_no_manager_is_there(self):
         guest = self.busy(self.host.create("train"))

@@ -221,5 +221,31 @@ class Operations(unittest.TestCase):
             each.finish()
 
 
+class WithoutPeerAccess(unittest.TestCase):
+    """Devices that cannot use each other's memory: the driver copies by way of the host."""
+
+    def test_a_guest_moves_all_the_same(self):
+        host = self.enterContext(Host())
+        host.variables["OPENVGPU_SIM_PEER"] = "0"
+        host.start()
+        host.call("CreateVgpu", name="train", frame_buffer=256 * MIB, device="0")
+        guest = host.guest("train", "--size", "40M", "--piece", "6M", "--small", "100")
+        for device in ("1", "0"):
+            host.call("MigrateVgpu", name="train", device=device)
+            guest.wait_steps()
+        host.fail_mover(1, "mover.job-copied=fail")
+        expect_error("DriverFailed", host.call, "MigrateVgpu", name="train", device="1")
+        self.assertEqual(host.vgpu("train")["device"], 0)
+        guest.wait_steps()
+        host.call("MigrateVgpu", name="train", device="1")
+        host.call("SuspendVgpu", name="train")
+        host.call("ResumeVgpu", name="train", device="0")
+        guest.wait_steps()
+        guest.finish()
+        host.wait_state("train", "idle")
+        until(lambda: [d["memory_used"] for d in host.call("ListDevices")["devices"]] == [0, 0],
+              "the devices to be empty")
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -1,14 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Guests of all kinds survive suspend, resume and migrate with their memory intact."""
+import fcntl
 import os
 import resource
 import signal
+import sys
 import unittest
 
 import case
 import stage
 from wait import until
+
+
+# What the driver shows a program: the number of devices and the UUID of the first.
+SHOW_DEVICES = """
+import ctypes
+cuda, n, uuid = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.create_string_buffer(16)
+cuda.cuInit(0), cuda.cuDeviceGetCount(ctypes.byref(n)), cuda.cuDeviceGetUuid(uuid, 0)
+print(n.value, uuid.raw.hex())
+"""
 
 
 class Processes(case.Case):
@@ -35,6 +46,12 @@ class Processes(case.Case):
         self.host.vgpu("resume", "theirs", "--device", "1", user="nobody")
         guest.finish()
 
+    def test_a_script_that_hides_the_variable_from_a_guest_shows_it_no_other_device(self):
+        self.host.create("second", device=1)
+        shown = self.host.vgpu("run", "--vgpu", "second", "--", "/usr/bin/env", "-u",
+                               "CUDA_VISIBLE_DEVICES", sys.executable, "-c", SHOW_DEVICES).output
+        self.assertEqual(shown.split(), ["1", self.host.device(1)["uuid"][4:].replace("-", "")])
+
     def test_a_vgpu_whose_last_process_ends_while_the_disk_is_full_can_be_used_again(self):
         """A limit on the size of vgpud's files stands for the disk: the writes fail in the same place."""
         guest = self.host.train(self.host.create("train"), "--size", "4M")
@@ -47,6 +64,39 @@ class Processes(case.Case):
         self.host.wait_state("train", "idle")
         self.host.train("train", "--size", "4M").finish()
 
+    def test_a_program_that_has_not_come_to_cuda_is_counted(self):
+        self.host.create("train")
+        guest = self.host.run("train", "/bin/cat")
+        vgpu = self.host.wait_for("train", lambda vgpu: vgpu["processes"], "to have a process")
+        self.assertEqual(vgpu["state"], "running")
+        self.assertEqual(vgpu["processes"][0]["pid"], guest.pid)
+        self.assertIn("has 1 process", self.host.vgpu("rm", "train", code=7).errors)
+        guest.kill()
+        self.host.wait_for("train", lambda vgpu: not vgpu["processes"], "to have no process")
+        self.assertEqual(self.host.get("train")["state"], "idle")
+
+    def test_a_program_that_joins_is_counted_once(self):
+        guest = self.host.train(self.host.create("train"), "--size", "4M")
+        self.assertEqual([one["pid"] for one in self.host.get("train")["processes"]], [guest.pid])
+        guest.finish()
+
+    def test_a_program_that_is_not_there_leaves_no_transient_vgpu(self):
+        self.host.vgpu("run", "--fb", "16M", "--", "/nonexistent/program", code=127)
+        self.assertEqual(self.host.names(), [])
+
+    def test_a_program_in_a_suspended_vgpu_waits_for_the_resume(self):
+        first = self.host.train(self.host.create("train"), "--size", "4M")
+        self.host.vgpu("suspend", "train")
+        refused = self.host.vgpu("run", "--vgpu", "train", "--no-wait", "--", "true", code=7)
+        self.assertIn("is suspended", refused.errors)
+        second = self.host.run("train", "guest-train", "--size", "4M")
+        self.host.wait_for("train", lambda vgpu: len(vgpu["processes"]) == 2, "to have both")
+        self.assertEqual(self.host.get("train")["state"], "suspended")
+        self.host.vgpu("resume", "train")
+        second.wait_ready()
+        first.finish()
+        second.finish()
+
     def test_a_guest_that_ends_just_before_the_manager_leaves_nothing_in_the_keeper(self):
         guest = self.host.train(self.host.create("train"), "--size", "4M")
         self.host.manager.send_signal(signal.SIGSTOP)
@@ -55,6 +105,44 @@ class Processes(case.Case):
         self.host.manager.send_signal(signal.SIGCONT)
         self.assertEqual(self.host.wait_manager(), 0)
         self.assertEqual(self.host.keeper_labels(), [])
+
+    def test_a_process_that_starts_while_the_manager_is_replaced_waits_for_the_next_one(self):
+        self.host.create("train")
+        environment = self.host.call("PrepareRun", name="train")["environment"]
+        log = os.path.join(self.host.directory, "gate-log")
+        for end in (self.host.kill, self.host.stop):
+            end()
+            guest = self.host.spawn_guest(["guest-train", "--size", "4M", "--steps", "3"],
+                                          {**environment, "OPENVGPU_GATE_LOG": log})
+            self.wait_logged(log, "waiting for another one", 1)
+            self.host.start()
+            guest.wait_line("done 3 ok")
+            self.assertEqual(guest.join(), 0, guest.context())
+            os.unlink(log)
+
+    def take_simulated_slots(self):
+        """src/sim/host-layout.h: as if as many processes used the simulated host as there is room for."""
+        slots, kept, size = 2048, 64, 24 + 32 * 8 * 4
+        file = open(os.path.join(self.host.run_directory, "sim", "host"), "r+b", buffering=0)
+        self.addCleanup(file.close)
+        first = os.fstat(file.fileno()).st_size - slots * size
+        for i in range(kept, slots):
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, i)
+            except BlockingIOError:
+                continue  # it has a process
+            os.pwrite(file.fileno(), os.getpid().to_bytes(4, "little"), first + i * size)
+        os.pwrite(file.fileno(), slots.to_bytes(4, "little"), 12)
+
+    def test_a_manager_finds_its_devices_among_as_many_processes_as_there_can_be(self):
+        guest = self.host.train(self.host.create("train"), "--size", "4M", "--on-demand")
+        self.host.kill()  # before: else it would look at who we are
+        self.take_simulated_slots()
+        self.host.start()
+        late = self.host.run("train", "guest-train", "--size", "4M")
+        self.assertNotEqual(late.join(), 0)
+        self.assertIn("has 1984 processes already", "\n".join(late.errors))
+        guest.step()
 
     def around(self, guest, name="train", logs=(None,)):
         """Through everything, with steps between."""

@@ -77,11 +77,11 @@ class Quota(case.Case):
     def test_ten_thousand_small_allocations_share_a_few_blocks(self):
         self.host.create("small", "32M")
         guest = self.host.train("small", "--size", "4M", "--small", "10000", "--pause", "50")
-        self.assertLessEqual(self.used(), 4 * MIB + 10000 * 256 + 2 * MIB)
+        self.assertLessEqual(self.used(), 4 * MIB + 10000 * 512 + 2 * MIB)
         self.host.vgpu("suspend", "small")
         self.host.vgpu("resume", "small", "--device", "1")
         guest.wait_steps()
-        self.assertLessEqual(self.used(), 4 * MIB + 10000 * 256 + 2 * MIB)
+        self.assertLessEqual(self.used(), 4 * MIB + 10000 * 512 + 2 * MIB)
         guest.finish()
 
     def test_numbers_stay_exact_across_suspend_resume_and_migrate(self):

@@ -99,6 +99,24 @@ class Refusals(case.Case):
         guest.wait_steps()
         guest.finish()
 
+    def test_memory_with_a_dma_buf_is_refused_but_may_stay(self):
+        self.host.create("train")
+        guest = self.host.run("train", "guest-hold").wait_ready()
+        for what in ("registered", "mapped"):
+            with self.subTest(what):
+                guest.hold("device")
+                guest.hold(what)
+                parameters = self.refused("NotMovable", "SuspendVgpu", name="train")
+                self.assertIn("a network card would go on with the old memory",
+                              parameters["message"])
+                self.assertIn("--keep-context", parameters["hint"])
+                self.host.vgpu("suspend", "train", "--keep-context")
+                self.host.vgpu("resume", "train")
+                guest.hold("nothing")
+                self.host.vgpu("suspend", "train")
+                self.host.vgpu("resume", "train")
+        self.assertEqual(guest.end_input(), 0)
+
     def test_one_guest_with_managed_memory_keeps_all_of_its_vgpu(self):
         self.host.create("train")
         free = self.host.train("train", "--size", "8M")
@@ -112,6 +130,19 @@ class Refusals(case.Case):
         self.host.vgpu("resume", "train")
         free.wait_steps()
         free.finish()
+
+    def test_a_process_that_the_driver_says_nothing_of(self):
+        """As with one in a namespace of its own: what was never done to it needs no undoing."""
+        calls = ",".join(f"cuCheckpointProcessGetState@{n}=304" for n in range(1, 33))
+        self.host.restart(OPENVGPU_SIM_FAIL=calls)
+        self.addCleanup(self.host.restart)
+        guest = self.host.train(self.host.create("train"), "--on-demand", "--size", "8M")
+        for method, where in (("SuspendVgpu", {}), ("MigrateVgpu", {"device": "1"})):
+            with self.assertRaisesRegex(Refused, "cuCheckpointProcessGetState failed with 304"):
+                self.host.call(method, name="train", **where)
+            self.assertEqual(self.host.get("train")["state"], "running")
+            guest.step()
+        guest.finish()
 
     def test_only_one_operation_at_a_time(self):
         self.host.create("train")

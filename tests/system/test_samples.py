@@ -3,6 +3,7 @@
 """Real devices: what NVIDIA's library tells of their processes, through the sampler."""
 import json
 import os
+import pathlib
 import signal
 import subprocess
 import time
@@ -104,6 +105,13 @@ class Samples(Case):
         until(lambda: self.host.children("vgpu-sampler"), "the sampler")
         guest.kill()
         until(lambda: not self.host.children("vgpu-sampler"), "the sampler to end")
+
+    def test_the_sampler_may_do_nothing_of_what_root_may(self):
+        self.tell()
+        self.guest(MIB)
+        pid, = until(lambda: self.host.children("vgpu-sampler"), "the sampler")
+        until(lambda: "CapEff:\t" + 16 * "0" in pathlib.Path(f"/proc/{pid}/status").read_text(),
+              "it to give up what it has")
 
     def test_a_sampler_that_dies_costs_nobody_anything(self):
         self.tell()

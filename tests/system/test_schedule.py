@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Turns: shares are kept in hardware and at the gate, and nobody is ever left off the device."""
+import contextlib
+import ctypes
 import os
 import signal
+import socket
+import stat
 import time
 import unittest
 
 from harness import MIB, Host, expect_error
 from wait import until
 from wire import Refused
+
+SYS_PIDFD_GETFD = 438
 
 BEST_EFFORT, EQUAL_SHARE, FIXED_SHARE = 1, 2, 3
 
@@ -181,6 +187,43 @@ class Turns(unittest.TestCase):
         self.host.call("SetVgpuShare", vgpu="rare", percent=100)
         self.finish(guest)
 
+    def test_the_keeper_tries_until_it_is_done(self):
+        guest = self.rarely_on()
+        (self.host.faults / "plan.undo=fail").touch()
+        self.host.kill_manager()
+        until(lambda: not (self.host.faults / "plan.undo=fail").exists(), "the keeper to try")
+        self.finish(guest)
+
+    def test_who_waits_and_loses_its_gate_goes_on(self):
+        guest = self.rarely_on()
+        socket_path = self.host.run / "gate.sock"
+        socket_path.rename(socket_path.with_name("elsewhere"))  # it does not come back
+        break_connection(guest.pid, str(socket_path))
+        self.finish(guest)
+
+    def test_who_cannot_be_let_on_at_first_is_let_on_later(self):
+        """As the other has gone there are no turns any more in which that would be tried again."""
+        self.create("rare", share=1)
+        self.create("often", share=99)
+        rare, often = self.busy("rare", 5000), self.busy("often", 5000)
+        self.wait_turns(3)
+        before = self.vgpu("rare")["received"]
+        until(lambda: self.vgpu("rare")["received"] > before, "it to have its turn of 5 ms")
+        until(lambda: self.vgpu("rare")["waits"], "the turn of half a second of the other one")
+        (self.host.faults / "channels.on=fail").touch()
+        often.kill()
+        until(lambda: not self.scheduler()["taking_turns"], "the turns to end")
+        until(lambda: not (self.host.faults / "channels.on=fail").exists(), "it to fail")
+        self.finish(rare)
+        self.assertTrue(self.vgpu("rare")["enforced"])
+
+    def test_who_cannot_be_let_on_for_a_move_is_let_on_later(self):
+        guest = self.rarely_on()
+        (self.host.faults / "channels.on=fail").touch()
+        self.host.call("MigrateVgpu", name="rare", device="1")
+        self.assertFalse((self.host.faults / "channels.on=fail").exists())
+        self.finish(guest)
+
     def test_who_waits_can_be_killed(self):
         guest = self.rarely_on()
         guest.kill()
@@ -197,6 +240,20 @@ class Turns(unittest.TestCase):
         self.finish(guest)
 
 
+def break_connection(pid, path):
+    """As if the other end had hung up on the process."""
+    pidfd = os.pidfd_open(pid)
+    for entry in os.listdir(f"/proc/{pid}/fd"):
+        fd = ctypes.CDLL(None).syscall(SYS_PIDFD_GETFD, pidfd, int(entry), 0)
+        if not stat.S_ISSOCK(os.fstat(fd).st_mode):
+            os.close(fd)
+            continue
+        with contextlib.suppress(OSError), socket.socket(fileno=fd) as connection:
+            if connection.getpeername() == path:
+                connection.shutdown(socket.SHUT_RDWR)
+    os.close(pidfd)
+
+
 class AtTheGate(Turns):
     """The same, as far as it can be the same: what is on the device ends there."""
     OPTIONS = ("--turns", "gate")
@@ -207,6 +264,22 @@ class AtTheGate(Turns):
     test_a_share_must_fit_where_its_vgpu_moves_to = None
     test_a_policy_is_not_changed_under_running_processes = None
     test_the_manager_and_the_keeper_die = None
+    test_the_keeper_tries_until_it_is_done = None
+    test_who_cannot_be_let_on_at_first_is_let_on_later = None
+    test_who_cannot_be_let_on_for_a_move_is_let_on_later = None
+
+    def test_one_leaves_while_its_turn_is_waited_for(self):
+        self.create("short", share=40)  # the first of two that come gets the first turn
+        self.create("slow", share=50)
+        self.create("idle", share=10)  # so that there is something to enforce all the time
+        slow = self.busy("slow", 3500000)
+        until(lambda: self.vgpu("slow")["received"] > 0, "it to be seen alone")
+        short = self.busy("short", 1000)
+        # Its turn is to come when the kernel of the other has ended, or after 2 s.
+        until(lambda: self.vgpu("slow")["waits"], "the turn of the short one to be waited for")
+        short.kill()
+        self.host.call("RemoveVgpu", name="short")
+        self.finish(slow)
 
 
 if __name__ == "__main__":

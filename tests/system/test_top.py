@@ -98,8 +98,9 @@ class Top(case.Case):
 
     def test_keys_change_the_share(self):
         self.busy(self.host.create("train"))
+        self.host.create("with-train")  # without one a share changes nothing, and says so
         self.host.vgpu("share", "train", "40")
-        terminal = self.top()
+        terminal = self.top("--sort", "name")
         self.wait_row(terminal, "train", "running")
         terminal.press("+")
         until(lambda: self.host.get("train")["share"] == 45, "a share of 45 %")

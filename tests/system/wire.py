@@ -126,7 +126,7 @@ class Packets:
 class Gate(Packets):
     """What a process says that claims to be a guest."""
 
-    MAGIC, VERSION = 0x45544147, 2
+    MAGIC, VERSION = 0x45544147, 4
     JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED = range(1, 9)
     WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE = range(64, 72)
     OPEN_STATE, CLOSED_STATE, RELEASED_STATE = range(3)
@@ -140,7 +140,7 @@ class Gate(Packets):
 
     def send_closed(self, error=0, movable=0, allocations=0, holds=0):
         self.send(self.header(self.CLOSED) +
-                  struct.pack("<iiQII64s", error, 0, movable, allocations, holds, b""))
+                  struct.pack("<iiQIIII64s", error, 0, movable, allocations, holds, 0, 0, b""))
 
     def send_allocations(self, allocations, fds, last=0, count=None):
         """allocations: (address, size) each."""
@@ -148,8 +148,8 @@ class Gate(Packets):
         self.send(self.header(self.ALLOCATIONS) +
                   struct.pack("<II", len(allocations) if count is None else count, last) + body, fds)
 
-    def send_result(self, message, error=0, size=0):
-        self.send(self.header(message) + struct.pack("<iiQ64s", error, 0, size, b""))
+    def send_result(self, message, error=0, size=0, state=CLOSED_STATE):
+        self.send(self.header(message) + struct.pack("<iiQII64s", error, 0, size, 0, state, b""))
 
     def receive_message(self):
         """(message number, body, descriptors); number None when hung up."""

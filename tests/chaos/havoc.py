@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What happens to the processes: they are killed and stopped at random times, and driver calls fail."""
+import os
+import signal
+import threading
+
+from wait import until
+from world import chance_of
+
+# Calls that may fail without costing anybody anything: what was begun is undone. A restore is not
+# among them: the driver gives up a process whose restore has failed.
+FAILURES = ["cuMemCreate@1=2", "cuMemMap@1=999", "cuMemSetAccess@1=999", "cuMemExportToShareableHandle@1=999",
+            "cuMemImportFromShareableHandle@1=999", "cuMemcpyDtoHAsync_v2@1=719", "cuMemHostRegister_v2@1=999",
+            "cuCheckpointProcessLock@1=600", "cuCheckpointProcessCheckpoint@1=999"]
+
+
+class Havoc(threading.Thread):
+    """One after another, with a little time in between."""
+
+    def __init__(self, world):
+        super().__init__(name="havoc", daemon=True)
+        self.world = world
+        self.chance = chance_of(world, self.name)
+
+    def run(self):
+        world, options = self.world, self.world.options
+        deeds = [(self.kill_manager, 3), (self.kill_mover, 6), (self.kill_keeper, 1), (self.kill_guest, 5),
+                 (self.stop_mover, 3), (self.stop_guest, 4), (self.stop_manager, 1)]
+        if options.simulate:
+            deeds.append((self.fail_call, 8))
+        functions, weights = zip(*deeds)
+        while not world.ending.wait(self.chance.uniform(0, 2 * options.calm)):
+            self.chance.choices(functions, weights)[0]()
+
+    def kill_manager(self):
+        with self.world.deaths:
+            self.world.host.kill()
+            self.world.count("kills of vgpud")
+            self.world.trace("havoc: vgpud killed")
+            if self.chance.random() < 0.3:  # and the next one while it starts
+                self.world.host.spawn(**self.world.manager_environment())
+                self.world.ending.wait(self.chance.uniform(0, 0.3))
+                self.world.host.kill()
+                self.world.count("kills of vgpud")
+            self.world.host.start(**self.world.manager_environment())
+
+    def kill_one(self, program):
+        pids = [pid for pid, _ in self.world.host.processes(program)]
+        if not pids:
+            return False
+        pid = self.chance.choice(pids)
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            return False
+        self.world.count(f"kills of {program}")
+        self.world.trace(f"havoc: {program} {pid} killed")
+        return True
+
+    def kill_mover(self):
+        self.kill_one("vgpu-mover")
+
+    def kill_keeper(self):
+        """And the next death only when the manager has filled a new one."""
+        with self.world.deaths:
+            old = self.world.host.processes("vgpu-keeper")
+            if self.kill_one("vgpu-keeper"):
+                until(lambda: set(self.world.host.processes("vgpu-keeper")) - set(old), "a new keeper",
+                      context=self.world.host.log)
+                until(lambda: self.world.host.try_vgpu("info")[0] == 0, "vgpud to answer")
+
+    def kill_guest(self):
+        _, program = self.world.pick_program(self.chance)
+        if program:
+            self.world.kill_program(program)
+
+    def stop(self, pid, seconds):
+        try:
+            os.kill(pid, signal.SIGSTOP)
+            self.world.ending.wait(seconds)
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            return
+        self.world.count("processes stopped for a while")
+
+    def stop_mover(self):
+        movers = self.world.host.movers()
+        if movers:
+            self.stop(self.chance.choice(movers), self.chance.uniform(0, 0.5))
+
+    def stop_guest(self):
+        _, program = self.world.pick_program(self.chance)
+        if program:
+            self.stop(program.guest.pid, self.chance.uniform(0, 1))
+
+    def stop_manager(self):
+        self.stop(self.world.host.manager.pid, self.chance.uniform(0, 0.3))
+
+    def fail_call(self):
+        """The first process that comes to the call fails."""
+        if os.path.exists(self.world.fail_file):
+            return
+        with open(self.world.fail_file + ".new", "w", encoding="ascii") as file:
+            file.write(self.chance.choice(FAILURES))
+        os.rename(self.world.fail_file + ".new", self.world.fail_file)
+        self.world.count("driver calls told to fail")
+
+
+def end_havoc(world):
+    """Whatever is stopped goes on; nothing fails any more."""
+    for name in (world.fail_file, world.fail_file + ".new"):
+        if os.path.exists(name):
+            os.unlink(name)
+    for pid, _ in world.host.processes():
+        try:
+            os.kill(pid, signal.SIGCONT)
+        except ProcessLookupError:
+            pass

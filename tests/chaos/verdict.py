@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""After the run: nothing may be lost, stuck, held or leaked."""
+import contextlib
+import os
+import sqlite3
+import time
+
+from wait import GaveUp, until
+
+# On crowded devices one vGPU has to end before the next has room.
+PATIENCE_FOR_ALL = 120
+
+
+def bring_back(world, vgpu):
+    """True when its programs run, or never will; False when there is no room yet."""
+    state = world.host.get(vgpu.name)["state"]
+    if state in ("running", "idle"):
+        return True
+    if state == "failed":
+        world.complain(f"{vgpu.name} has failed")
+        for program in vgpu.programs:
+            world.kill_program(program)
+        return True
+    if state not in ("suspended", "evicted"):
+        return False
+    for device in range(world.options.devices):
+        code, text = world.host.try_vgpu("resume", vgpu.name, "--device", device)
+        if code == 0:
+            return True
+        vgpu.last_refusal = text.strip()
+    return False
+
+
+def end_programs(world, vgpu):
+    """Each goes on for two steps, compares all of its memory and ends."""
+    world.reap(vgpu)
+    for program in list(vgpu.programs):
+        try:
+            if program.was_killed:
+                program.guest.kill()
+            else:
+                program.guest.wait_ready()
+                program.guest.finish()
+        except AssertionError as error:
+            if not program.was_killed and program.was_ready():
+                world.complain(f"{vgpu.name}: {error}")
+                program.was_killed = True  # it has been judged
+            world.kill_program(program)
+            program.guest.kill()
+    world.reap(vgpu)
+
+
+def settle(world):
+    """All vGPUs run again and end, as far as there is room for them one after another."""
+    end = time.monotonic() + PATIENCE_FOR_ALL
+    left = world.all_vgpus()
+    while left and time.monotonic() < end:
+        still = []
+        for vgpu in left:
+            if bring_back(world, vgpu):
+                end_programs(world, vgpu)
+                remove(world, vgpu)
+            else:
+                still.append(vgpu)
+        if len(still) == len(left):
+            time.sleep(0.2)
+        left = still
+    for vgpu in left:
+        world.complain(f"{vgpu.name} is stuck: {world.host.get(vgpu.name)['state']}, "
+                       f"{getattr(vgpu, 'last_refusal', '')}")
+        for program in vgpu.programs:
+            world.kill_program(program)
+        world.reap(vgpu)
+
+
+def remove(world, vgpu):
+    def gone():
+        return world.host.try_vgpu("rm", vgpu.name)[0] in (0, 3)
+    try:
+        until(gone, f"{vgpu.name} to be removed")
+    except GaveUp as error:
+        world.complain(str(error))
+
+
+def check_rows(world):
+    """No row of the store is of a vGPU that is gone. Only while vgpud does not run: it locks the store."""
+    for name in os.listdir(world.host.state_directory):
+        if not name.endswith(".db"):
+            continue
+        with contextlib.closing(sqlite3.connect(os.path.join(world.host.state_directory, name))) as store:
+            tables = [row[0] for row in store.execute("SELECT name FROM sqlite_master WHERE type='table'")]
+            if "operation" not in tables:  # the ledger, which keeps what was
+                continue
+            for table in tables:
+                if table in ("instance", "process", "memory", "operation", "extent"):
+                    rows = store.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                    if rows:
+                        world.complain(f"{rows} rows are left in {name}, table {table}")
+
+
+def check_leaks(world, fds_before):
+    """Called when no vGPU is left."""
+    host = world.host
+    try:
+        host.wait_clean()
+        if fds_before is not None:
+            until(lambda: count_fds(host) <= fds_before + 8,
+                  f"vgpud to have {fds_before} descriptors again, it has {count_fds(host)}")
+        host.stop()
+        check_rows(world)
+        host.start()
+        host.close()
+    except AssertionError as error:
+        world.complain(f"left behind: {str(error)[:200]} ... {str(error)[-1500:]}")
+    left = [name for name in os.listdir("/dev/shm") if os.path.basename(host.directory) in name]
+    if left:
+        world.complain(f"left in shared memory: {left[:5]}")
+
+
+def count_fds(host):
+    """Of vgpud, but for the slabs that the pool keeps ready."""
+    folder = f"/proc/{host.manager.pid}/fd"
+    names = []
+    for number in os.listdir(folder):
+        try:
+            names.append(os.readlink(f"{folder}/{number}"))
+        except FileNotFoundError:
+            pass
+    return sum("openvgpu-slab" not in name for name in names)

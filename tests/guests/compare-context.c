@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* guest-compare: contexts, their limits, and access between them. */
+#include "tests/guests/compare.h"
+
+#define LIMITS 12
+
+static void say_current(CUcontext expected)
+{
+        CUcontext current = NULL;
+
+        CALL(cuCtxGetCurrent, "now", &current);
+        SAY("current: %s", !current ? "none" : current == expected ? "as expected" : "another");
+}
+
+static void of_its_own(void)
+{
+        CUcontext context = NULL, primary, popped = NULL;
+        unsigned int flags = 0, version = 0;
+        unsigned long long id = 0;
+        CUdevice device = -1;
+
+        primary = compare_start();
+        if (CALL(cuCtxCreate_v2, "flags 4", &context, 4, 0) != CUDA_SUCCESS)
+                return;
+        say_current(context);
+        CALL(cuCtxGetFlags, "of it", &flags);
+        SAY("flags: %u", flags);
+        CALL(cuCtxGetApiVersion, "of it", context, &version);
+        SAY("version: %u", version);
+        CALL(cuCtxGetId, "of it", context, &id);
+        CALL(cuCtxGetDevice, "of it", &device);
+        SAY("device: %d", device);
+        CALL(cuCtxPopCurrent_v2, "it", &popped);
+        SAY("popped: %d", popped == context);
+        say_current(primary);
+        CALL(cuCtxSynchronize, "of the primary", );
+        CALL(cuCtxPushCurrent_v2, "it", context);
+        CALL(cuCtxDestroy_v2, "it", context);
+        say_current(primary);
+        CALL(cuCtxDestroy_v2, "the primary", primary);
+        CALL(cuCtxDestroy_v2, "none", NULL);
+        CALL(cuCtxDestroy, "none", NULL);
+}
+
+static void by_all_names(void)
+{
+        CUcontext context = NULL;
+
+        compare_start();
+        if (CALL(cuCtxCreate, "first name", &context, 0, 0) == CUDA_SUCCESS)
+                CALL(cuCtxDestroy, "first name", context);
+        if (CALL(cuCtxCreate_v3, "no affinity", &context, NULL, 0, 0, 0) == CUDA_SUCCESS)
+                CALL(cuCtxDestroy_v2, "third name", context);
+        if (CALL(cuCtxCreate_v4, "no parameters", &context, NULL, 0, 0) == CUDA_SUCCESS)
+                CALL(cuCtxDestroy_v2, "fourth name", context);
+        CALL(cuCtxCreate_v2, "to nowhere", NULL, 0, 0);
+        CALL(cuCtxCreate_v2, "odd flags", &context, 0xffff, 0);
+        CALL(cuCtxCreate_v2, "device 77", &context, 0, 77);
+        CALL(cuCtxCreate_v2, "device -1", &context, 0, -1);
+        say_current(NULL);
+}
+
+static void attached(void)
+{
+        CUcontext context = NULL, same = NULL, primary;
+
+        primary = compare_start();
+        if (CALL(cuCtxCreate_v2, "to attach to", &context, 0, 0) != CUDA_SUCCESS)
+                return;
+        CALL(cuCtxAttach, "flags 1", &same, 1);
+        CALL(cuCtxAttach, "to nowhere", NULL, 0);
+        CALL(cuCtxAttach, "it", &same, 0);
+        SAY("attached to it: %d", same == context);
+        CALL(cuCtxDetach, "once", context);
+        say_current(context);
+        CALL(cuCtxDetach, "twice", context);
+        say_current(primary);
+        CALL(cuCtxDetach, "none", NULL);
+}
+
+static void primary(void)
+{
+        CUcontext context = NULL, again = NULL;
+        unsigned int flags = 77;
+        int is_active = 77;
+
+        CALL(cuDevicePrimaryCtxRetain, "before cuInit", &context, 0);
+        CALL(cuDevicePrimaryCtxRelease_v2, "before cuInit", 0);
+        CALL(cuDevicePrimaryCtxReset_v2, "before cuInit", 0);
+        must(DRIVER(cuInit)(0));
+        CALL(cuDevicePrimaryCtxRelease_v2, "not retained", 0);
+        CALL(cuDevicePrimaryCtxReset_v2, "not retained", 0);
+        CALL(cuDevicePrimaryCtxRetain, "to nowhere", NULL, 0);
+        CALL(cuDevicePrimaryCtxRetain, "device 77", &context, 77);
+        CALL(cuDevicePrimaryCtxRelease_v2, "device 77", 77);
+        CALL(cuDevicePrimaryCtxRelease, "device -1", -1);
+        CALL(cuDevicePrimaryCtxReset, "device 77", 77);
+        CALL(cuDevicePrimaryCtxRetain, "once", &context, 0);
+        CALL(cuDevicePrimaryCtxRetain, "twice", &again, 0);
+        SAY("the same: %d", context == again);
+        CALL(cuCtxSetCurrent, "it", context);
+        CALL(cuDevicePrimaryCtxGetState, "retained", 0, &flags, &is_active);
+        SAY("active: %d, flags %u", is_active, flags);
+        CALL(cuDevicePrimaryCtxRelease_v2, "once", 0);
+        CALL(cuCtxSynchronize, "retained once", );
+        CALL(cuDevicePrimaryCtxRelease, "twice", 0);
+        CALL(cuCtxSynchronize, "released", );
+        CALL(cuDevicePrimaryCtxGetState, "released", 0, &flags, &is_active);
+        SAY("active: %d", is_active);
+        CALL(cuDevicePrimaryCtxRelease_v2, "thrice", 0);
+        CALL(cuDevicePrimaryCtxRetain, "anew", &again, 0);
+        SAY("the same: %d", context == again);
+        CALL(cuDevicePrimaryCtxReset_v2, "retained", 0);
+        CALL(cuCtxSynchronize, "reset", );
+}
+
+/* What a context takes with it, and what the other one keeps. */
+static void ends(void)
+{
+        CUdeviceptr kept = 0, lost = 0;
+        CUcontext context = NULL, primary;
+        unsigned int word = 0;
+
+        primary = compare_start();
+        must(DRIVER(cuMemAlloc_v2)(&kept, 100));
+        must(DRIVER(cuMemsetD32_v2)(kept, 7, 25));
+        if (CALL(cuCtxCreate_v2, "with memory", &context, 0, 0) != CUDA_SUCCESS)
+                return;
+        CALL(cuMemAlloc_v2, "in it", &lost, 100);
+        CALL(cuMemcpyDtoH_v2, "of the other", &word, kept, 4);
+        CALL(cuCtxDestroy_v2, "with memory", context);
+        CALL(cuCtxSetCurrent, "the primary", primary);
+        CALL(cuMemFree_v2, "gone with it", lost);
+        CALL(cuMemcpyDtoH_v2, "kept", &word, kept, 4);
+        SAY("kept: %u", word);
+        CALL(cuMemFree_v2, "kept", kept);
+}
+
+static void wrong_arguments(void)
+{
+        CUcontext context = NULL;
+
+        CALL(cuCtxCreate_v2, "before cuInit", &context, 0, 0);
+        CALL(cuCtxDestroy_v2, "before cuInit", (CUcontext)0x1000);
+        CALL(cuCtxAttach, "before cuInit", &context, 0);
+        CALL(cuCtxDetach, "before cuInit", (CUcontext)0x1000);
+        CALL(cuInit, "odd flags", 5);
+        CALL(cuInit, "no flags", 0);
+        CALL(cuInit, "again", 0);
+        CALL(cuCtxAttach, "without a context", &context, 0);
+        CALL(cuCtxSynchronize, "without a context", );
+        CALL(cuCtxGetCurrent, "to nowhere", NULL);
+        CALL(cuCtxPopCurrent_v2, "nothing", &context);
+        CALL(cuCtxPushCurrent_v2, "none", NULL);
+        CALL(cuCtxSetCurrent, "none", NULL);
+}
+
+static void limits(void)
+{
+        size_t values[LIMITS] = { 0 }, value;
+
+        CALL(cuCtxGetLimit, "before cuInit", &value, 0);
+        compare_start();
+        for (int i = 0; i < LIMITS; i++) {
+                CUresult result = CALL(cuCtxGetLimit, "at first", &values[i], i);
+
+                SAY("limit %d: %zu", i, result == CUDA_SUCCESS ? values[i] : 0);
+        }
+        for (int i = 0; i < 7; i++) {
+                CALL(cuCtxSetLimit, "to twice that", i, values[i] * 2);
+                value = 0;
+                CALL(cuCtxGetLimit, "after", &value, i);
+                SAY("limit %d after: %zu", i, value);
+        }
+        CALL(cuCtxGetLimit, "to nowhere", NULL, 0);
+        CALL(cuCtxGetLimit, "limit -1", &value, -1);
+        CALL(cuCtxSetLimit, "limit 99", 99, 1);
+        CALL(cuCtxSetLimit, "all there is", CU_LIMIT_MALLOC_HEAP_SIZE, SIZE_MAX);
+        CALL(cuCtxResetPersistingL2Cache, "now", );
+}
+
+static void access_between(void)
+{
+        CUcontext first, second = NULL;
+
+        first = compare_start();
+        CALL(cuCtxEnablePeerAccess, "to itself", first, 0);
+        CALL(cuCtxEnablePeerAccess, "to none", NULL, 0);
+        CALL(cuCtxEnablePeerAccess, "flags 1", first, 1);
+        CALL(cuCtxDisablePeerAccess, "of itself", first);
+        CALL(cuCtxDisablePeerAccess, "of none", NULL);
+        if (CALL(cuCtxCreate_v2, "on the same device", &second, 0, 0) != CUDA_SUCCESS)
+                return;
+        CALL(cuCtxEnablePeerAccess, "on the same device", first, 0);
+        CALL(cuCtxDisablePeerAccess, "on the same device", first);
+}
+
+const struct compare_case compare_context[] = {
+        { "of-its-own", of_its_own },
+        { "by-all-names", by_all_names },
+        { "attached", attached },
+        { "primary", primary },
+        { "ends", ends },
+        { "wrong-arguments", wrong_arguments },
+        { "limits", limits },
+        { "access-between", access_between },
+        { NULL, NULL },
+};

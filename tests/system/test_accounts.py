@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""No user takes so much of vgpud that nothing is left for the others."""
+import multiprocessing
+import os
+import unittest
+from unittest import mock
+
+from harness import MIB, Host, expect_error
+from wait import PATIENCE
+from wire import Control, Gate, Refused
+
+GREEDY, OTHER = 65534, 65533
+DESCRIPTORS = 1024
+
+
+def be(user):
+    os.setgroups([])
+    os.setgid(user)
+    os.setuid(user)
+
+
+def hoard(path, vgpu, user, ready):
+    """Exports its memory in more pieces than vgpud has descriptors for, and says nothing more."""
+    memory = os.memfd_create("hoard")
+    os.truncate(memory, 4096)
+    be(user)
+    with Gate(path) as gate:
+        gate.socket.settimeout(None)
+        gate.join(vgpu)
+        assert gate.receive_message()[0] == Gate.WELCOME
+        ready.send("joined")
+        gate.receive_message()
+        gate.send_closed(movable=2 * MIB, allocations=DESCRIPTORS)
+        gate.receive_message()
+        for first in range(0, DESCRIPTORS, 64):
+            pieces = [(0x1000000 + 4096 * i, 4096) for i in range(first, first + 64)]
+            gate.send_allocations(pieces, [memory] * 64)
+        ready.send("sent")
+        ready.recv()
+        gate.send_result(Gate.EXPORTED, size=4096 * DESCRIPTORS)
+        assert gate.receive_message()[0] == Gate.OPEN
+        gate.send_result(Gate.OPENED, state=Gate.OPEN_STATE)
+        ready.recv()
+
+
+def connect_all(path, user, answer):
+    """As many connections as there are to be had; then what was said to the first that was not."""
+    be(user)
+    connections = []
+    while True:
+        control = Control(path)
+        try:
+            control.call("GetInfo")
+        except Refused as refused:
+            answer.send((len(connections), refused.name, refused.parameters))
+            break
+        except BrokenPipeError:
+            message = control.receive() or {}
+            answer.send((len(connections), message.get("error"), message.get("parameters")))
+            break
+        connections.append(control)
+    answer.recv()
+
+
+@unittest.skipIf(os.getuid() != 0, "needs root to be somebody else")
+class Accounts(unittest.TestCase):
+    def setUp(self):
+        self.host = self.enterContext(Host(fake=True, options=("--pool-limit", "64M", "--slab-size", "8M")))
+        os.chmod(self.host.root, 0o755)
+        program = self.host.root / "vgpud"
+        program.write_text(f"#!/bin/sh\nulimit -n {DESCRIPTORS}\nexec {os.environ['TEST_VGPUD']} \"$@\"\n")
+        program.chmod(0o755)
+        self.enterContext(mock.patch.dict(os.environ, TEST_VGPUD=str(program)))
+        self.host.start()
+
+    def run_as(self, function, *arguments):
+        ours, theirs = multiprocessing.Pipe()
+        process = multiprocessing.get_context("fork").Process(target=function, args=(*arguments, theirs))
+        process.start()
+        theirs.close()
+        self.addCleanup(process.join)
+        self.addCleanup(process.kill)
+        return ours
+
+    def create(self, name, user):
+        ours = self.run_as(self.create_as, self.host.run / "control.sock", name, user)
+        self.assertEqual(ours.recv(), None)
+
+    @staticmethod
+    def create_as(path, name, user, answer):
+        be(user)
+        with Control(path) as control:
+            control.call("CreateVgpu", name=name, frame_buffer=4 * MIB)
+        answer.send(None)
+
+    def expect(self, pipe, word):
+        self.assertTrue(pipe.poll(PATIENCE), f"no '{word}'")
+        self.assertEqual(pipe.recv(), word)
+
+    def test_pieces_of_memory_leave_others_their_descriptors(self):
+        self.create("other", OTHER)
+        guest = self.host.fake_guest("other", 2 * MIB, user=OTHER)
+        names, pipes, operations = [f"greedy-{i}" for i in range(3)], [], []
+        for name in names:
+            self.create(name, GREEDY)
+            pipes.append(self.run_as(hoard, self.host.run / "gate.sock", name, GREEDY))
+            self.expect(pipes[-1], "joined")
+        for name, pipe in zip(names, pipes):
+            operations.append(self.host.client())
+            operations[-1].send("SuspendVgpu", name=name)
+            self.expect(pipe, "sent")
+        for _ in range(3):
+            self.host.call("SuspendVgpu", name="other")
+            self.host.call("ResumeVgpu", name="other")
+        self.assertTrue(guest.is_intact())
+        for pipe, operation in zip(pipes, operations):
+            pipe.send("end")
+            with self.assertRaises(Refused) as caught:
+                operation.answer()
+            self.assertEqual(caught.exception.name, "NoRoom")
+            self.assertIn(f"user {GREEDY} has", caught.exception.parameters["message"])
+            self.assertIn("ulimit -Hn", caught.exception.parameters["hint"])
+
+    def test_suspended_memory_leaves_others_room_in_the_pool(self):
+        names = [f"greedy-{i}" for i in range(5)]
+        for name in names:
+            self.create(name, GREEDY)
+            self.host.fake_guest(name, 4 * MIB, user=GREEDY)
+        for name in names[:4]:  # a slab each, half of them
+            self.host.call("SuspendVgpu", name=name)
+        error = expect_error("PoolTooSmall", self.host.call, "SuspendVgpu", name=names[4])
+        self.assertIn("others need the rest", error.parameters["message"])
+        self.create("other", OTHER)
+        guest = self.host.fake_guest("other", 4 * MIB, user=OTHER)
+        self.host.call("SuspendVgpu", name="other")
+        self.host.call("ResumeVgpu", name="other")
+        self.assertTrue(guest.is_intact())
+        self.host.call("ResumeVgpu", name=names[0])
+        self.host.call("SuspendVgpu", name=names[4])
+
+    def test_connections_leave_others_theirs(self):
+        counts, pipes = [], []
+        for user in range(OTHER - 6, OTHER):
+            pipes.append(self.run_as(connect_all, self.host.run / "control.sock", user))
+            self.assertTrue(pipes[-1].poll(PATIENCE), f"user {user} waits")
+            n, name, parameters = pipes[-1].recv()
+            self.assertEqual(name.removeprefix("org.openvgpu."), "NoRoom")
+            self.assertIn(f"user {user} has", parameters["message"])
+            counts.append(n)
+        self.assertGreater(min(counts), 0)
+        self.assertLessEqual(max(counts), DESCRIPTORS / 2)
+        self.create("last", OTHER)
+        self.assertTrue(self.host.fake_guest("last", 2 * MIB, user=OTHER).is_intact())
+        self.assertIn("a limit is near", (self.host.root / "log").read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
