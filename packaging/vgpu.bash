@@ -22,7 +22,7 @@ _vgpu_options() {
         devices) echo --names ;;
         create) echo --fb --device --share ;;
         scheduler) _vgpu_scheduler_options "$2" ;;
-        run) echo --vgpu --fb --name --device ;;
+        run) echo --vgpu --fb --name --device --no-wait ;;
         ls) echo --long --names ;;
         suspend) echo --keep-context --timeout ;;
         resume | migrate) echo --device --timeout ;;
@@ -127,8 +127,12 @@ _vgpu() {
                 *)
                         case $command in
                         help) choices=$(_vgpu_commands) ;;
-                        ls | suspend | resume | migrate | rm | share | accounting | show | licence | sessions)
+                        ls | suspend | resume | migrate | rm | accounting | show | licence | sessions)
                                 choices=$(_vgpu_ask ls)
+                                ;;
+                        share)
+                                [ "$COMP_CWORD" -eq 2 ] && choices=$(_vgpu_ask ls)
+                                [ "$COMP_CWORD" -eq 3 ] && choices="10 25 50 75 none"
                                 ;;
                         heterogeneous) choices="on off" ;;
                         version-range | capabilities)

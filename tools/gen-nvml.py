@@ -13,10 +13,14 @@ MACROS = {"always": "NVML_ALWAYS", "own": "NVML_OWN", "stand-in": "NVML_STAND_IN
           "private": "NVML_PRIVATE", "forward": "NVML_FORWARD", "host": "NVML_HOST",
           "refuse": "NVML_REFUSE"}
 
-HEADERS = ["nvml-vgpu", "nvml-accounting", "nvml-mig", "nvml-sensors"]
+HEADERS = ["nvml-vgpu", "nvml-accounting", "nvml-mig", "nvml-sensors",
+           "nvml-device"]
 
 # A stub knows neither arguments nor result, so no prototype can be wrong.
-STUBS_HEAD = """#if defined(__x86_64__)
+STUBS_HEAD = """#ifdef __CET__
+#include <cet.h> /* the mark, for want of which the linker takes it off the library */
+#endif
+#if defined(__x86_64__)
         .macro stub name, offset
         endbr64
         jmp *nvml_slot+\\offset(%rip)
