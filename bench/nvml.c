@@ -448,7 +448,7 @@ int main(int argc, char **argv)
         if (argc < 2 || argc > 3)
                 die("usage", "bench-nvml OUR-LIBRARY [NVIDIA'S-LIBRARY]");
         if (!mkdtemp(directory) || paths_join(path, directory, PATHS_BOARD) < 0 ||
-            board_create(&board, path) < 0)
+            board_create(&board, path, NULL) < 0)
                 die(directory, "cannot make a board there");
         publish_first(board);
         setenv("OPENVGPU_RUN", directory, 1);
