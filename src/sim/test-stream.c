@@ -260,6 +260,27 @@ static void be_busy(int socket)
         guest_tell(socket, clock_now(CLOCK_MONOTONIC) / 1000 - begin, -1);
 }
 
+/* What stands behind the number in memory is not part of it. */
+static void be_busy_by_int(int socket)
+{
+        uint32_t numbers[2] = { 1000, UINT32_MAX };
+        void *parameters[] = { &numbers[0] };
+
+        (void)guest_init(0);
+        must(launch(get_kernel("busy"), NULL, parameters));
+        must(cuCtxSynchronize());
+        guest_tell(socket, 0, -1);
+}
+
+static void test_a_time_of_32_bits_is_no_longer_than_it_says(void **state)
+{
+        struct guest guest = guest_start(be_busy_by_int);
+
+        (void)state;
+        assert_int_equal(guest_hear(guest.socket, NULL), 0);
+        assert_int_equal(guest_end(&guest), 0);
+}
+
 static void test_processes_share_the_time_of_a_device(void **state)
 {
         struct guest guests[2] = { guest_start(be_busy), guest_start(be_busy) };
@@ -363,6 +384,7 @@ int main(void)
                 cmocka_unit_test(test_streams_wait_for_whom_they_must),
                 cmocka_unit_test(test_ptsz_names_use_the_threads_own_stream),
                 cmocka_unit_test(test_copies_keep_the_order_of_their_stream),
+                cmocka_unit_test(test_a_time_of_32_bits_is_no_longer_than_it_says),
                 cmocka_unit_test(test_processes_share_the_time_of_a_device),
                 cmocka_unit_test(test_a_process_may_end_or_die_with_work_in_flight),
                 cmocka_unit_test(test_many_threads_use_the_driver_at_once),
