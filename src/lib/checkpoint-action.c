@@ -2,6 +2,7 @@
 /* The actions: what a caller wishes, as a request to the helper. */
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +116,8 @@ static int act(struct vgpu_checkpoint *checkpoint, enum checkpoint_action action
                 return fail_invalid(checkpoint, "options of a newer version of the library");
         if (given)
                 memcpy(&options, given, given->size);
+        if (isnan(options.timeout_seconds))
+                return fail_invalid(checkpoint, "timeout_seconds is not a number");
         r = set_pairs(checkpoint, &request, &options);
         if (r == 0)
                 r = set_storage(checkpoint, &request, options.storage);

@@ -87,6 +87,10 @@ int vgpu_checkpoint_wait(struct vgpu_checkpoint *checkpoint, enum vgpu_checkpoin
         enum vgpu_checkpoint_state is = VGPU_CHECKPOINT_STATE_UNKNOWN;
         int look_ms = 1, r;
 
+        if (isnan(timeout_seconds))
+                return checkpoint_error_set(&checkpoint->error, VGPU_CHECKPOINT_ERROR_INVALID,
+                                            "give seconds, or VGPU_CHECKPOINT_FOREVER",
+                                            "timeout_seconds is not a number");
         for (;;) {
                 r = vgpu_checkpoint_get_state(checkpoint, &is);
                 if (!may_still_come(checkpoint, r))

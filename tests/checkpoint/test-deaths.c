@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The helper, the target and the caller die at every step: who is left is as it was, or told of. */
 
+#include <math.h>
 #include <pthread.h>
 
 #include "tests/checkpoint/deaths.h"
@@ -156,6 +157,9 @@ static void test_waiting_ends_with_the_process_and_with_its_time(void **state)
         (void)assert_failed(checkpoint,
                             vgpu_checkpoint_wait(checkpoint, VGPU_CHECKPOINT_STATE_LOCKED, 0.0001),
                             VGPU_CHECKPOINT_ERROR_TIMED_OUT);
+        (void)assert_failed(checkpoint,
+                            vgpu_checkpoint_wait(checkpoint, VGPU_CHECKPOINT_STATE_LOCKED, NAN),
+                            VGPU_CHECKPOINT_ERROR_INVALID);
         assert_int_equal(pthread_create(&thread, NULL, kill_target, NULL), 0);
         (void)assert_failed(checkpoint,
                             vgpu_checkpoint_wait(checkpoint, VGPU_CHECKPOINT_STATE_LOCKED,

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <sys/stat.h>
 
 #include "tests/checkpoint/fixture.h"
@@ -91,6 +92,10 @@ static void test_a_lock_that_times_out_leaves_the_process_running(void **state)
         }
         assert_int_equal(vgpu_checkpoint_try_lock(checkpoint, &options), 0);
         assert_state(checkpoint, VGPU_CHECKPOINT_STATE_RUNNING);
+        options.timeout_seconds = NAN;
+        (void)assert_failed(checkpoint, vgpu_checkpoint_lock(checkpoint, &options),
+                            VGPU_CHECKPOINT_ERROR_INVALID);
+        options.timeout_seconds = 0.05;
         guest_tell(target.socket, 0, -1); /* the work ends */
         (void)guest_hear(target.socket, NULL);
         assert_int_equal(vgpu_checkpoint_try_lock(checkpoint, &options), 1);
