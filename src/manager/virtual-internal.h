@@ -18,6 +18,7 @@ struct virtual_process {
 struct virtual_vgpu {
         bool is_there;
         uint32_t encoder_capacity;
+        uint32_t vgpu_version; /* agreed on when it came: the highest of what was in force */
         uint32_t first_process, first_encoder_session, first_capture_session; /* slots */
         struct virtual_process *processes;
         uint64_t run_total_ns; /* for the scheduler's log */

@@ -38,7 +38,33 @@ void virtual_add_sample(struct board_sample *sum, const struct board_sample *sam
         sum->ofa = add_percent(sum->ofa, sample->ofa);
 }
 
-/* A process that runs has an account that changes; when it ends, a new one at the end of the ring. */
+/*
+ * The records after @process' come one place forward, and it gets the last place: those that ended are
+ * told in the order of their ends, and no record may cost another one its place in the ring.
+ */
+static void take_last_place(struct virtual_stage *stage, size_t vgpu,
+                            struct virtual_process *process)
+{
+        uint64_t last = board_count_account(stage->board, (uint32_t)vgpu) - 1;
+        struct board_account record;
+
+        for (uint64_t number = process->account_number; number < last; number++) {
+                bool is_there =
+                        board_read_account(stage->board, (uint32_t)vgpu, number + 1, &record);
+
+                board_write_account(stage->board, (uint32_t)vgpu, number,
+                                    is_there ? &record : NULL);
+        }
+        for (size_t i = 0; i < stage->scenario->vgpus[vgpu].n_processes; i++) {
+                struct virtual_process *other = &stage->vgpus[vgpu].processes[i];
+
+                if (other->has_account && other->account_number > process->account_number)
+                        other->account_number--;
+        }
+        process->account_number = last;
+}
+
+/* A process that runs has an account that changes; when it ends, it becomes the last of the ring. */
 static void keep_account(struct virtual_stage *stage, size_t vgpu, struct virtual_process *process,
                          const struct board_process *record, bool is_running)
 {
@@ -57,16 +83,17 @@ static void keep_account(struct virtual_stage *stage, size_t vgpu, struct virtua
                         account->max_memory = record->memory_used;
         }
         account->is_running = is_running;
-        if (is_running && process->has_account) {
-                board_write_account(stage->board, slot, process->account_number, account);
+        if (!process->has_account) {
+                process->account_number = board_append_account(stage->board, slot, account);
+                process->has_account = true;
                 return;
         }
         if (!is_running) {
-                board_write_account(stage->board, slot, process->account_number, NULL);
                 account->time_ms = stage->now_us / 1000 - account->start_us / 1000;
+                take_last_place(stage, vgpu, process);
+                process->has_account = false;
         }
-        process->account_number = board_append_account(stage->board, slot, account);
-        process->has_account = is_running;
+        board_write_account(stage->board, slot, process->account_number, account);
 }
 
 static void end_process(struct virtual_stage *stage, size_t vgpu, struct virtual_process *process,

@@ -86,6 +86,24 @@ static void add_accounts(struct virtual_stage *stage, size_t index)
         }
 }
 
+/* The guest's driver speaks all versions that the host supports, and takes the highest in force. */
+static uint32_t negotiate_version(const struct virtual_stage *stage, size_t index)
+{
+        struct board_host host;
+
+        if (stage->scenario->vgpus[index].guest_driver != BOARD_GUEST_DRIVER_RUNNING ||
+            !board_read_host(stage->board, 0, &host))
+                return 0;
+        return host.current_max;
+}
+
+static void come(struct virtual_stage *stage, size_t index)
+{
+        stage->vgpus[index].vgpu_version = negotiate_version(stage, index);
+        stage->vgpus[index].is_there = true;
+        add_accounts(stage, index);
+}
+
 static void fill_instance(const struct virtual_stage *stage, size_t index,
                           struct board_instance *ret_record)
 {
@@ -107,9 +125,7 @@ static void fill_instance(const struct virtual_stage *stage, size_t index,
                 .ecc = vgpu->ecc,
                 .accounting = vgpu->accounting,
                 .encoder_capacity = stage->vgpus[index].encoder_capacity,
-                .vgpu_version = vgpu->guest_driver == BOARD_GUEST_DRIVER_RUNNING
-                                        ? stage->scenario->host.current_max
-                                        : 0,
+                .vgpu_version = stage->vgpus[index].vgpu_version,
                 .can_migrate = vgpu->can_migrate,
                 .is_virtual = 1,
                 .frame_buffer_quota = vgpu->type.frame_buffer,
@@ -130,8 +146,7 @@ static void play_vgpu(struct virtual_stage *stage, size_t index)
         struct board_instance record;
 
         if (!stage->vgpus[index].is_there)
-                add_accounts(stage, index);
-        stage->vgpus[index].is_there = true;
+                come(stage, index);
         fill_instance(stage, index, &record);
         virtual_get_sample(&vgpu->utilization, stage->at, &sum);
         record.n_processes = virtual_play_processes(stage, index, !is_off, &sum, &used);

@@ -72,12 +72,13 @@ static void print_instance(const struct board *board, uint32_t slot)
         if (!board_read_instance(board, slot, &instance) || !board_read_vm(board, slot, &vm))
                 return;
         printf("instance %s slot=%u id=%u device=%u state=%u type=%u virtual=%u placement=%u "
-               "placement_size=%u encoder_capacity=%u gpu=%u used=%" PRIu64 " accounts=%" PRIu64
-               " samples=%" PRIu64 " vm=%s\n",
+               "placement_size=%u version=%u encoder_capacity=%u gpu=%u used=%" PRIu64
+               " accounts=%" PRIu64 " samples=%" PRIu64 " vm=%s\n",
                instance.name, slot, instance.id, instance.device, instance.state, instance.type_id,
                instance.is_virtual, instance.placement, instance.placement_size,
-               instance.encoder_capacity, instance.utilization_gpu, instance.frame_buffer_used,
-               board_count_account(board, slot), board_count_sample(board, slot), vm.id);
+               instance.vgpu_version, instance.encoder_capacity, instance.utilization_gpu,
+               instance.frame_buffer_used, board_count_account(board, slot),
+               board_count_sample(board, slot), vm.id);
 }
 
 static void print_accounts(const struct board *board, uint32_t slot)

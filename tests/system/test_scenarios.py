@@ -256,6 +256,28 @@ class Played(unittest.TestCase):
         self.wait("instance a", encoder_capacity=30)
         self.assertEqual(self.seen("instance a")["placement"], 0)
 
+    def test_a_vgpu_that_comes_later_speaks_a_version_that_is_in_force(self):
+        for seconds in (1, 4, 16, 64):  # the range must be set before it comes
+            document = scenario(vgpus=[{"name": "late", "type": "L4-4C", "from": seconds}],
+                                host={"vgpu_versions_supported": {"min": "20.1", "max": "30.1"}})
+            host = self.play(document)
+            if self.error(host, "SetVgpuVersionRange", min=21 << 16, max=29 << 16) != "InUse":
+                break
+        self.wait("instance late", version=29 << 16)
+
+    def test_a_process_that_ends_costs_no_other_one_its_account(self):
+        accounts = [{"pid": 10000 + i} for i in range(3998)]
+        self.play(scenario(vgpus=[{
+            "name": "a", "type": "L4-4C", "id": 5000, "accounts": accounts, "processes": [
+                {"pid": 7, "name": "short", "until": 0.5}, {"pid": 8, "name": "long"}]}]))
+        self.wait("account 5000/7", running=0)
+        seen = board.read(self.board)
+        self.assertEqual(seen["instance a"]["accounts"], 4000)
+        self.assertIn("account 5000/10000", seen)
+        self.assertEqual(seen["account 5000/8"]["running"], 1)
+        order = [name for name in seen if name.startswith("account ")]
+        self.assertEqual(order[-2:], ["account 5000/8", "account 5000/7"], "by their ends")
+
     def test_gpu_instances_have_settings_of_their_own(self):
         host = self.play(scenario([{"board": "H100", "mig": True, "gpu_instances": [
             {"id": 1, "profile": "3g.40gb"}, {"id": 2, "profile": "2g.20gb"}]}],
