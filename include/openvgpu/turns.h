@@ -80,7 +80,7 @@ struct vgpu_turns_settings {
 /* clang-format on */
 
 /**
- * vgpu_turns_set() - divide the time of @device so, until the machine starts anew
+ * vgpu_turns_set() - divide the time of @device so, until the driver is loaded anew
  *
  * Errors: VGPU_ERROR_NO_SUCH_DEVICE. VGPU_ERROR_INVALID_PARAMETER. VGPU_ERROR_PERMISSION_DENIED.
  * VGPU_ERROR_NOT_SUPPORTED: processes run in its vGPUs.

@@ -114,7 +114,7 @@ const struct command command_scheduler_set = {
         .summary = "set how the time of a GPU is divided",
         .description =
                 "Sets the policy of a GPU, while nothing runs in its vGPUs. It lasts until the\n"
-                "machine starts anew, as with NVIDIA's driver.\n"
+                "driver is loaded anew, as with NVIDIA's driver.\n"
                 "\n"
                 "  best-effort  the driver divides the time; where vGPUs have shares, those with\n"
                 "               work get time as their shares say, and none is left unused\n"

@@ -2,9 +2,11 @@
 #include "manager/driver-path.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -71,4 +73,24 @@ void driver_path_get_version(char *version, int size)
         if (fgets(version, size, file))
                 version[strcspn(version, "\n")] = '\0';
         fclose(file);
+}
+
+/*
+ * A module that is loaded anew gets a new folder in sysfs, whose inode number is not used again. The
+ * number of a simulated machine's folder may be; when it was made tells two apart.
+ */
+void driver_path_get_load(char *load, int size, const char *simulation)
+{
+        const char *path = *simulation ? simulation : "/sys/module/nvidia";
+        struct statx status;
+        char version[64];
+
+        load[0] = '\0';
+        if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_INO | STATX_BTIME, &status) < 0)
+                return;
+        driver_path_get_version(version, sizeof(version));
+        snprintf(load, (size_t)size, "%s/%llu/%lld.%09u", version,
+                 (unsigned long long)status.stx_ino,
+                 status.stx_mask & STATX_BTIME ? (long long)status.stx_btime.tv_sec : 0,
+                 status.stx_mask & STATX_BTIME ? status.stx_btime.tv_nsec : 0);
 }

@@ -13,6 +13,12 @@
  */
 int driver_path_find(char *path, const char *library, const char *not_below);
 
+/*
+ * driver_path_get_load() - what tells this load of the driver from other ones; "" when it is not
+ * known. @simulation: the directory of the simulated machine that takes the driver's place, or "".
+ */
+void driver_path_get_load(char *load, int size, const char *simulation);
+
 /* driver_path_get_version() - "580.159.04" of the kernel module into @version; "" when none. */
 void driver_path_get_version(char *version, int size);
 

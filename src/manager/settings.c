@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "manager/driver-path.h"
 #include "manager/instance.h"
 #include "manager/log.h"
 #include "manager/manager.h"
@@ -116,8 +117,12 @@ void settings_format_site(char *text, const struct settings_site *site)
 int settings_remember(struct manager *manager, const char *name, uint32_t instance,
                       const char *value, struct failure *failure)
 {
-        int r = store_put_setting(manager->store, name, instance, value);
+        char load[SETTING_VALUE_MAX];
+        int r;
 
+        driver_path_get_load(load, sizeof(load), manager->simulation);
+        r = instance ? store_put_setting(manager->store, name, instance, value)
+                     : store_put_driver_setting(manager->store, load, name, value);
         if (r < 0)
                 return failure_from_errno(failure, r, "remembering a setting");
         log_event(LOG_LEVEL_NOTICE, "set", "%s=\"%s\"", name, value);
@@ -308,7 +313,10 @@ int settings_set_encoder_capacity(struct instance *instance, uint32_t percent,
         return 0;
 }
 
-/* After a start. What does not fit any more (a device that is gone) is passed over. */
+/*
+ * After a start. What does not fit any more (a device that is gone) is passed over, and so is what
+ * was set under another load of the driver: the driver would have forgotten it.
+ */
 
 static bool parse_site(struct manager *manager, const char *text, struct settings_site *ret_site)
 {
@@ -366,6 +374,21 @@ static void restore_range(struct manager *manager, const char *name, const char 
                 put_range(manager, min, max, &host);
 }
 
+struct restoring {
+        struct manager *manager;
+        char load[SETTING_VALUE_MAX];
+        bool is_forgotten; /* what belongs to no vGPU */
+};
+
+static int compare_load(const char *name, uint32_t instance_id, const char *value, void *userdata)
+{
+        struct restoring *restoring = userdata;
+
+        if (instance_id == 0 && strcmp(name, STORE_DRIVER_LOAD) == 0)
+                restoring->is_forgotten = strcmp(value, restoring->load) != 0;
+        return 0;
+}
+
 static int restore(const char *name, uint32_t instance_id, const char *value, void *userdata)
 {
         static const struct {
@@ -377,7 +400,8 @@ static int restore(const char *name, uint32_t instance_id, const char *value, vo
                 { "capability/", restore_capability },
                 { "version_range", restore_range },
         };
-        struct manager *manager = userdata;
+        const struct restoring *restoring = userdata;
+        struct manager *manager = restoring->manager;
         struct instance *instance;
 
         if (instance_id) {
@@ -388,7 +412,7 @@ static int restore(const char *name, uint32_t instance_id, const char *value, vo
                                 (void)sscanf(value, "%u", &instance->share);
                 return 0;
         }
-        for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        for (size_t i = 0; !restoring->is_forgotten && i < sizeof(kinds) / sizeof(kinds[0]); i++)
                 if (strncmp(name, kinds[i].prefix, strlen(kinds[i].prefix)) == 0)
                         kinds[i].restore(manager, name + strlen(kinds[i].prefix), value);
         return 0;
@@ -396,5 +420,15 @@ static int restore(const char *name, uint32_t instance_id, const char *value, vo
 
 int settings_restore(struct manager *manager)
 {
-        return store_each_setting(manager->store, restore, manager);
+        struct restoring restoring = { .manager = manager };
+        int r;
+
+        driver_path_get_load(restoring.load, sizeof(restoring.load), manager->simulation);
+        r = store_each_setting(manager->store, compare_load, &restoring);
+        if (r < 0)
+                return r;
+        if (restoring.is_forgotten)
+                log_event(LOG_LEVEL_NOTICE, "the driver was loaded anew",
+                          "forgotten=\"schedulers, sizes, capabilities, versions\"");
+        return store_each_setting(manager->store, restore, &restoring);
 }

@@ -6,8 +6,8 @@
  * Settings: what NVML's Set functions change. They are kept on the board, which is theirs to
  * write from the publisher's start on, and in the store, so that a new manager goes on with them.
  *
- * Those of a host or a site last until the machine starts anew, as NVIDIA's last until its
- * driver is unloaded; the encoder capacity stays with its vGPU.
+ * Those of a host or a site last until the driver is loaded anew, as NVIDIA's do; the encoder
+ * capacity stays with its vGPU.
  *
  * When a change is refused is NVML's rule: docs/control-protocol.md.
  */

@@ -143,6 +143,37 @@ int store_put_setting(struct store *store, const char *name, uint32_t instance, 
         return store_commit(store);
 }
 
+/* A store of a release that did not note the load is taken to be of this one. */
+static int put_driver_setting(struct store *store, const char *load, const char *name,
+                              const char *value)
+{
+        int r = STORE_RUN(store,
+                          "DELETE FROM setting WHERE instance IS NULL AND EXISTS (SELECT 1 FROM "
+                          "setting WHERE instance IS NULL AND name = ? AND value <> ?)",
+                          "ss", STORE_DRIVER_LOAD, load);
+
+        if (r == 0)
+                r = put_setting(store, STORE_DRIVER_LOAD, 0, load);
+        if (r == 0)
+                r = put_setting(store, name, 0, value);
+        return r;
+}
+
+int store_put_driver_setting(struct store *store, const char *load, const char *name,
+                             const char *value)
+{
+        int r = store_begin(store);
+
+        if (r < 0)
+                return r;
+        r = put_driver_setting(store, load, name, value);
+        if (r < 0) {
+                store_rollback(store);
+                return r;
+        }
+        return store_commit(store);
+}
+
 int store_each_setting(struct store *store, store_setting_fn each, void *userdata)
 {
         sqlite3_stmt *row;

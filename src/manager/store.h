@@ -146,6 +146,15 @@ int store_get_operation(struct store *store, uint32_t instance,
  */
 int store_put_setting(struct store *store, const char *name, uint32_t instance, const char *value);
 
+/*
+ * store_put_driver_setting() - one that the driver forgets when it is loaded anew. @load says which load
+ * that is: what was put by this function with another one is forgotten. It is found as a setting of no
+ * instance, @load as STORE_DRIVER_LOAD. Not in a transaction.
+ */
+#define STORE_DRIVER_LOAD "driver_load"
+int store_put_driver_setting(struct store *store, const char *load, const char *name,
+                             const char *value);
+
 typedef int (*store_setting_fn)(const char *name, uint32_t instance, const char *value,
                                 void *userdata);
 int store_each_setting(struct store *store, store_setting_fn each, void *userdata);

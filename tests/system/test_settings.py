@@ -139,6 +139,21 @@ class Settings(unittest.TestCase):
         database.close()
         self.host.start()
 
+    def test_a_driver_that_was_loaded_anew_has_forgotten(self):
+        vgpu = self.create("train", device="1", share=40)
+        self.call("SetVgpuSchedulerState", device="0", policy=EQUAL_SHARE)
+        self.call("SetVgpuCapability", device="0", capability=6, enabled=True)
+        self.in_database("UPDATE setting SET value = 'another' WHERE name = 'driver_load'")
+        self.assertEqual(self.scheduler(), (BEST_EFFORT, ARR_OFF, 0, 0, 0))
+        self.assertEqual(self.seen("device 0")["capability_6"], 0)
+        self.assertEqual(self.host.vgpu("train")["share"], 40, "that is of the vGPU")
+        self.call("SetVgpuHeterogeneousMode", device="0", enabled=False)
+        self.restart()
+        self.assertEqual(self.seen("device 0")["mixes_sizes"], 0)
+        self.assertEqual(self.scheduler(), (BEST_EFFORT, ARR_OFF, 0, 0, 0),
+                         "what was set before does not come back")
+        self.assertEqual(self.host.vgpu("train")["id"], vgpu["id"])
+
     def test_a_share_that_cannot_be_stored_leaves_no_vgpu(self):
         self.in_database("CREATE TRIGGER full BEFORE INSERT ON setting"
                          " BEGIN SELECT RAISE(FAIL, 'the disk is full'); END")
