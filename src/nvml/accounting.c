@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Accounting: the lives of the processes in a vGPU. The records of those that ended come first, in
- * the order of their ends, then those that run. A number of a process that was used twice means the one that
- * ended last; one that runs is hidden behind it until it ends too, as in NVIDIA's driver.
+ * the order of their ends, then those that run. A number of a process that was used twice is listed
+ * once and means the one that ended last; one that runs is hidden behind it until it ends too, as in
+ * NVIDIA's driver.
  */
+
+#include <string.h>
 
 #include "abi/nvml-accounting.h"
 #include "nvml/answer.h"
@@ -55,34 +58,75 @@ static uint64_t get_first(const struct view_instance *instance)
         return board_first_account(instance->board, instance->slot);
 }
 
+#define HASH_SIZE 8192u /* a power of 2, well above BOARD_ACCOUNTS_MAX */
+
+_Static_assert(HASH_SIZE >= 2 * BOARD_ACCOUNTS_MAX && BOARD_ACCOUNTS_MAX <= UINT16_MAX,
+               "the table has gaps, and its entries hold places");
+
+/* The first of a number goes, the last stays: it is the one that the number means. */
+static unsigned int drop_repeated(unsigned int *pids, unsigned int n)
+{
+        uint16_t place[HASH_SIZE] = { 0 }; /* of a number in the list, plus one; 0: none */
+        unsigned int begin = n;
+
+        for (unsigned int i = n; i-- > 0;) {
+                uint32_t at = pids[i] * 2654435761u >> 19;
+
+                while (place[at] && pids[place[at] - 1] != pids[i])
+                        at = (at + 1) % HASH_SIZE;
+                if (place[at])
+                        continue;
+                pids[--begin] = pids[i];
+                place[at] = (uint16_t)(begin + 1);
+        }
+        memmove(pids, pids + begin, (n - begin) * sizeof(*pids));
+        return n - begin;
+}
+
+static bool has_number(const unsigned int *pids, unsigned int n, uint32_t pid)
+{
+        for (unsigned int i = 0; i < n; i++)
+                if (pids[i] == pid)
+                        return true;
+        return false;
+}
+
 static unsigned int list_pids(const struct view_instance *instance, unsigned int *pids)
 {
         struct board_account account;
         unsigned int n = 0;
 
-        for (int runs = 0; runs <= 1; runs++)
-                for (uint64_t number = get_first(instance);
-                     n < BOARD_ACCOUNTS_MAX && next_account(&account, &number, instance, runs);)
+        for (uint64_t number = get_first(instance);
+             n < BOARD_ACCOUNTS_MAX && next_account(&account, &number, instance, false);)
+                pids[n++] = account.pid;
+        n = drop_repeated(pids, n);
+        for (uint64_t number = get_first(instance);
+             n < BOARD_ACCOUNTS_MAX && next_account(&account, &number, instance, true);)
+                if (!has_number(pids, n, account.pid))
                         pids[n++] = account.pid;
         return n;
+}
+
+/* Without room the answer is how many there can be, unless there is none. */
+static nvmlReturn_t answer_pids(unsigned int *count, unsigned int *pids,
+                                const struct view_instance *instance)
+{
+        unsigned int found[BOARD_ACCOUNTS_MAX];
+        unsigned int n = list_pids(instance, found);
+
+        if (*count > 0 || n == 0)
+                return answer_numbers(count, pids, found, n);
+        *count = BOARD_ACCOUNTS_MAX;
+        return NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetAccountingPids(nvmlVgpuInstance_t id, unsigned int *count,
                                                    unsigned int *pids)
 {
-        unsigned int found[BOARD_ACCOUNTS_MAX];
         struct view_instance instance;
-        nvmlReturn_t r;
+        nvmlReturn_t r = find(&instance, id, count && (pids || *count == 0));
 
-        if (!count)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        if (*count == 0) {
-                *count = BOARD_ACCOUNTS_MAX;
-                return NVML_ERROR_INSUFFICIENT_SIZE; /* before the handle */
-        }
-        r = find(&instance, id, pids);
-        return r == NVML_SUCCESS ? answer_numbers(count, pids, found, list_pids(&instance, found))
-                                 : r;
+        return r == NVML_SUCCESS ? answer_pids(count, pids, &instance) : r;
 }
 
 static bool find_account(struct board_account *ret_account, const struct view_instance *instance,

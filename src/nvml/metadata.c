@@ -224,14 +224,13 @@ static nvmlVgpuPgpuCompatibilityLimitCode_t find_limit(const nvmlVgpuMetadata_t 
         const char *pgpu_data = (const char *)pgpu + offsetof(nvmlVgpuPgpuMetadata_t, opaqueData);
         struct opaque from, to;
 
-        if (pgpu->version != METADATA_VERSION ||
-            strncmp(vgpu->hostDriverVersion, pgpu->hostDriverVersion,
-                    sizeof(pgpu->hostDriverVersion)) != 0)
-                return NVML_VGPU_COMPATIBILITY_LIMIT_HOST_DRIVER;
-        if (vgpu->version != METADATA_VERSION ||
+        if (vgpu->version != METADATA_VERSION || pgpu->version != METADATA_VERSION ||
             !read_opaque(&from, vgpu_data, vgpu->opaqueDataSize) ||
             !read_opaque(&to, pgpu_data, pgpu->opaqueDataSize))
                 return NVML_VGPU_COMPATIBILITY_LIMIT_OTHER;
+        if (strncmp(vgpu->hostDriverVersion, pgpu->hostDriverVersion,
+                    sizeof(pgpu->hostDriverVersion)) != 0)
+                return NVML_VGPU_COMPATIBILITY_LIMIT_HOST_DRIVER;
         if (!is_same_kind(&from, &to))
                 return NVML_VGPU_COMPATIBILITY_LIMIT_GPU;
         if (vgpu->guestInfoState == NVML_VGPU_INSTANCE_GUEST_INFO_STATE_INITIALIZED &&

@@ -49,9 +49,14 @@ static void test_those_that_ended_come_first_in_the_order_of_their_ends(void **s
 static void test_a_number_used_twice_is_the_one_that_ended_last(void **state)
 {
         nvmlAccountingStats_t stats;
+        unsigned int pids[4000];
 
         end_process(*state, 4242, 1000); /* hides the one that runs */
+        end_process(*state, 7, 1000);
         end_process(*state, 4242, 3000);
+        assert_int_equal(get_pids(pids), 2);
+        assert_int_equal(pids[0], 7);
+        assert_int_equal(pids[1], 4242);
         assert_int_equal(nvmlVgpuInstanceGetAccountingStats(FIXTURE_TRAIN, 4242, &stats), 0);
         assert_int_equal(stats.time, 3000);
         assert_int_equal(stats.isRunning, 0);
@@ -81,6 +86,23 @@ static void test_the_oldest_make_room_for_the_newest(void **state)
         assert_int_equal(pids[0], 10005);
         assert_int_equal(nvmlVgpuInstanceGetAccountingStats(FIXTURE_TRAIN, 10004, &stats),
                          NVML_ERROR_NOT_FOUND);
+}
+
+static void test_without_room_the_most_are_told_unless_there_is_none(void **state)
+{
+        struct fixture *fixture = *state;
+        unsigned int count = 0;
+
+        assert_int_equal(nvmlVgpuInstanceGetAccountingPids(FIXTURE_TRAIN, &count, NULL),
+                         NVML_ERROR_INSUFFICIENT_SIZE);
+        assert_int_equal(count, 4000);
+        count = 0;
+        assert_int_equal(nvmlVgpuInstanceGetAccountingPids(0, &count, NULL),
+                         NVML_ERROR_INVALID_ARGUMENT);
+        board_write_account(fixture->board, SLOT, 0, NULL);
+        assert_int_equal(nvmlVgpuInstanceGetAccountingPids(FIXTURE_TRAIN, &count, NULL),
+                         NVML_SUCCESS);
+        assert_int_equal(count, 0);
 }
 
 static void test_accounting_that_is_off_or_not_there(void **state)
@@ -116,6 +138,7 @@ int main(void)
                 with_board(test_a_number_used_twice_is_the_one_that_ended_last),
                 with_board(test_records_of_who_had_the_place_before_are_not_told),
                 with_board(test_the_oldest_make_room_for_the_newest),
+                with_board(test_without_room_the_most_are_told_unless_there_is_none),
                 with_board(test_accounting_that_is_off_or_not_there),
         };
 

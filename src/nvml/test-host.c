@@ -241,6 +241,9 @@ static void test_utilization_is_told_once_for_each_sample(void **state)
         count = 0;
         assert_int_equal(nvmlDeviceGetVgpuUtilization(device_at(1), 0, &type, &count, NULL),
                          NVML_SUCCESS);
+        count = 3;
+        assert_int_equal(nvmlDeviceGetVgpuUtilization(device_at(1), 0, &type, &count, samples),
+                         NVML_ERROR_NOT_FOUND);
 }
 
 static void test_the_new_utilization_call_has_more_columns(void **state)
@@ -264,26 +267,39 @@ static void test_the_new_utilization_call_has_more_columns(void **state)
         assert_int_equal(samples[0].ofaUtil.uiVal, 0);
 }
 
-static void test_only_busy_processes_have_a_sample(void **state)
+static void test_all_processes_need_room_and_the_busy_ones_have_a_sample(void **state)
 {
-        nvmlVgpuProcessUtilizationInfo_v1_t info_samples[1];
+        struct fixture *fixture = *state;
+        struct board_process process;
+        nvmlVgpuProcessUtilizationInfo_v1_t info_samples[2];
         nvmlVgpuProcessesUtilizationInfo_v1_t info = { .version = 0x1000018,
                                                        .vgpuProcUtilArray = info_samples,
-                                                       .vgpuProcessCount = 1 };
+                                                       .vgpuProcessCount = 2 };
         nvmlVgpuProcessUtilizationSample_t samples[2];
         unsigned int count = 0;
 
-        (void)state;
         assert_int_equal(nvmlDeviceGetVgpuProcessUtilization(device_at(0), 0, &count, NULL),
                          NVML_ERROR_INSUFFICIENT_SIZE);
-        assert_int_equal(count, 1);
+        assert_int_equal(count, 2);
         assert_int_equal(nvmlDeviceGetVgpuProcessUtilization(device_at(0), 0, &count, samples),
                          NVML_SUCCESS);
+        assert_int_equal(count, 1);
         assert_int_equal(samples[0].pid, 4242);
         assert_int_equal(samples[0].vgpuInstance, FIXTURE_TRAIN);
         assert_string_equal(samples[0].processName, "train.py");
         assert_int_equal(nvmlDeviceGetVgpuProcessesUtilizationInfo(device_at(0), &info), 0);
+        assert_int_equal(info.vgpuProcessCount, 1);
         assert_int_equal(info_samples[0].smUtil, 20);
+
+        assert_true(board_read_process(fixture->board, 7, &process));
+        process.utilization_gpu = 0;
+        board_write_process(fixture->board, 7, &process);
+        count = 0;
+        assert_int_equal(nvmlDeviceGetVgpuProcessUtilization(device_at(0), 0, &count, NULL),
+                         NVML_ERROR_INSUFFICIENT_SIZE);
+        assert_int_equal(count, 2);
+        assert_int_equal(nvmlDeviceGetVgpuProcessUtilization(device_at(0), 0, &count, samples),
+                         NVML_ERROR_NOT_FOUND);
 }
 
 static void test_both_generations_of_placement_lists_are_answered(void **state)
@@ -378,7 +394,7 @@ int main(void)
                 with_board(test_type_questions_have_the_order_of_checks_that_clients_met),
                 with_board(test_utilization_is_told_once_for_each_sample),
                 with_board(test_the_new_utilization_call_has_more_columns),
-                with_board(test_only_busy_processes_have_a_sample),
+                with_board(test_all_processes_need_room_and_the_busy_ones_have_a_sample),
                 with_board(test_both_generations_of_placement_lists_are_answered),
                 with_board(test_placements_that_others_have_are_not_creatable),
                 with_board(test_whether_sizes_mix_is_what_the_manager_says),

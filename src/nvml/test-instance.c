@@ -143,12 +143,13 @@ static void test_sessions_are_counted_without_an_array(void **state)
                          NVML_ERROR_INVALID_ARGUMENT);
 }
 
-static void test_accounting_is_told_its_room_before_the_handle_is_looked_at(void **state)
+static void test_the_numbers_of_processes_are_those_of_one_vgpu(void **state)
 {
         unsigned int pids[4000], count = 0;
 
         (void)state;
-        assert_int_equal(nvmlVgpuInstanceGetAccountingPids(99, &count, NULL),
+        assert_int_equal(nvmlVgpuInstanceGetAccountingPids(99, &count, NULL), NVML_ERROR_NOT_FOUND);
+        assert_int_equal(nvmlVgpuInstanceGetAccountingPids(FIXTURE_TRAIN, &count, NULL),
                          NVML_ERROR_INSUFFICIENT_SIZE);
         assert_int_equal(count, 4000);
         assert_int_equal(nvmlVgpuInstanceGetAccountingPids(FIXTURE_TRAIN, &count, NULL),
@@ -243,7 +244,7 @@ int main(void)
                 with_board(test_the_pci_id_tells_the_room_that_it_needs),
                 with_board(test_the_licence_is_permanent_and_the_old_call_writes_20_bytes),
                 with_board(test_sessions_are_counted_without_an_array),
-                with_board(test_accounting_is_told_its_room_before_the_handle_is_looked_at),
+                with_board(test_the_numbers_of_processes_are_those_of_one_vgpu),
                 with_board(test_accounting_tells_of_processes_that_run),
                 with_board(test_versioned_structs_want_their_version_word),
                 with_board(test_a_vgpu_that_wakes_up_is_active_again),

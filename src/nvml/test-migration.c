@@ -136,11 +136,16 @@ static void test_blobs_that_are_not_ours_are_refused_quietly(void **state)
         vgpu.head.opaqueDataSize = UINT32_MAX;
         answer = compare(&vgpu, &device);
         assert_int_equal(answer.compatibilityLimitCode, NVML_VGPU_COMPATIBILITY_LIMIT_OTHER);
+        get_vgpu(&vgpu);
+        device.head.version++;
+        strcpy(device.head.hostDriverVersion, "570.1"); /* means what the other version says */
+        answer = compare(&vgpu, &device);
+        assert_int_equal(answer.compatibilityLimitCode, NVML_VGPU_COMPATIBILITY_LIMIT_OTHER);
         memset(&vgpu, 0, sizeof(vgpu));
         memset(&device, 0, sizeof(device));
         answer = compare(&vgpu, &device);
         assert_int_equal(answer.vgpuVmCompatibility, NVML_VGPU_VM_COMPATIBILITY_NONE);
-        assert_int_equal(answer.compatibilityLimitCode, NVML_VGPU_COMPATIBILITY_LIMIT_HOST_DRIVER);
+        assert_int_equal(answer.compatibilityLimitCode, NVML_VGPU_COMPATIBILITY_LIMIT_OTHER);
         assert_int_equal(nvmlGetVgpuCompatibility(NULL, &device.head, &answer),
                          NVML_ERROR_INVALID_ARGUMENT);
 }

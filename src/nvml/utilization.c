@@ -16,6 +16,7 @@ bool utilization_next_instance(struct utilization *ret_one, uint32_t *cursor, ui
                 return false;
         value = &instance.value;
         *ret_one->name = '\0';
+        ret_one->is_told = true;
         end = board_count_sample(instance.board, instance.slot);
         if (end > 0 &&
             board_read_sample(instance.board, instance.slot, end - 1, &ret_one->sample) &&
@@ -58,13 +59,17 @@ bool utilization_next_process(struct utilization *ret_one, uint32_t *cursor, uin
         const struct board_sample *sample = &ret_one->sample;
         struct board_process process;
 
-        while (view_next_process(&process, cursor, device)) {
-                read_process(ret_one, &process, *cursor - 1);
-                if (sample->gpu || sample->memory || sample->encoder || sample->decoder ||
-                    sample->jpeg || sample->ofa)
-                        return true;
-        }
-        return false;
+        if (!view_next_process(&process, cursor, device))
+                return false;
+        read_process(ret_one, &process, *cursor - 1);
+        ret_one->is_told = sample->gpu || sample->memory || sample->encoder || sample->decoder ||
+                           sample->jpeg || sample->ofa;
+        return true;
+}
+
+static bool is_new(const struct utilization *one, unsigned long long last_seen_us)
+{
+        return one->is_told && one->sample.timestamp_us > last_seen_us;
 }
 
 /* Is there room for the new ones? SUCCESS with an array: write at most *@count of them. */
@@ -76,14 +81,14 @@ static nvmlReturn_t check_room(const struct utilization_list *list, uint32_t dev
         struct utilization one;
 
         for (uint32_t cursor = 0; list->next(&one, &cursor, device); n++)
-                n_new += one.sample.timestamp_us > last_seen_us;
+                n_new += is_new(&one, last_seen_us);
         if (!elements) {
                 *count = n;
                 return n == 0 ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
         }
         if (*count == 0)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        if (n > 0 && n_new == 0)
+        if (n_new == 0)
                 return NVML_ERROR_NOT_FOUND;
         return *count < n ? answer_room(count, n) : NVML_SUCCESS;
 }
@@ -99,7 +104,7 @@ nvmlReturn_t utilization_answer(const struct utilization_list *list, uint32_t de
         if (r != NVML_SUCCESS || !elements)
                 return r;
         for (uint32_t cursor = 0; n < *count && list->next(&one, &cursor, device);)
-                if (one.sample.timestamp_us > last_seen_us)
+                if (is_new(&one, last_seen_us))
                         list->fill((char *)elements + list->size * n++, &one);
         *count = n;
         return NVML_SUCCESS;

@@ -19,6 +19,7 @@
 struct utilization {
         struct board_sample sample;
         char name[BOARD_NAME_MAX]; /* of the process; "" for a vGPU */
+        bool is_told;              /* false: an idle process, which needs room and gets no entry */
 };
 
 /* Who is asked about: the next one that has a sample. Start with *cursor 0; false ends. */
@@ -27,7 +28,7 @@ typedef bool (*utilization_next)(struct utilization *ret_one, uint32_t *cursor, 
 /* utilization_next_instance() - the active vGPUs of a device: idle ones too. */
 bool utilization_next_instance(struct utilization *ret_one, uint32_t *cursor, uint32_t device);
 
-/* utilization_next_process() - the processes that did something in the last period. */
+/* utilization_next_process() - the processes; only those that did something in the last period are told. */
 bool utilization_next_process(struct utilization *ret_one, uint32_t *cursor, uint32_t device);
 
 /* What kind of list is answered: of whom, and how one element is written. */
@@ -39,8 +40,8 @@ struct utilization_list {
 
 /*
  * utilization_answer() - those newer than @last_seen_us, into the caller's @elements, of which there
- * are *@count. With a NULL array the answer is how many there are in all, as INSUFFICIENT_SIZE, or
- * SUCCESS when it is 0. NOT_FOUND: none is new.
+ * are *@count. With a NULL array the answer is how many there are in all, idle ones included, as
+ * INSUFFICIENT_SIZE, or SUCCESS when it is 0. NOT_FOUND: there is no entry to write.
  */
 nvmlReturn_t utilization_answer(const struct utilization_list *list, uint32_t device,
                                 unsigned long long last_seen_us, void *elements,
