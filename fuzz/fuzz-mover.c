@@ -23,6 +23,7 @@ int mover_main(int argc, char **argv);
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 
 #include "base/size.h"
 #include "fuzz/target.h"
@@ -39,6 +40,7 @@ static struct {
         int client; /* our end of the socket */
         int fds[N_FDS];
         pid_t guest;
+        int pidfd; /* of it */
         size_t free_at_first;
 } fuzz;
 
@@ -126,6 +128,8 @@ static void set_up(void)
         unsetenv("CUDA_VISIBLE_DEVICES");
         assert(freopen("/dev/null", "w", stderr)); /* the mover says what it refuses */
         fuzz.guest = start_guest();
+        fuzz.pidfd = (int)syscall(SYS_pidfd_open, fuzz.guest, 0);
+        assert(fuzz.pidfd >= 0);
         atexit(remove_host);
 
         assert(driver_load() == 0 && driver.cuDeviceGetUuid(&bytes, 0) == 0);
@@ -254,6 +258,8 @@ static bool one_packet(struct input *input)
                         packet.slab.slab %= 256; /* those that end_everything() looks for */
         }
         choose_process(&packet, size);
+        if (operation->run == run_checkpoint && n_fds == 0)
+                fds[n_fds++] = fuzz.pidfd;
         if (size == 0 || !say(&packet, size, fds, n_fds))
                 return false;
         if (head.request % 2)

@@ -116,7 +116,7 @@ static bool has_no_context(const struct guest *guest, const struct mover_done *d
         return done->driver_code == DRIVER_NOT_INITIALIZED && guest->n_memory == 0;
 }
 
-/* To the mover a process that was killed is there until it is reaped; the driver fails on it. */
+/* The driver may fail on a process that is being killed a little before it has ended for everybody. */
 static bool has_died(const struct guest *guest, const struct mover_done *done)
 {
         uint64_t start_time;
@@ -351,8 +351,8 @@ static void suspend(struct guest *guest)
         if (r == 0)
                 r = device_get_mover(operation->source, &mover);
         if (r == 0)
-                r = mover_checkpoint(mover, guest->pid, MOVER_CHECKPOINT_SUSPEND, &options,
-                                     on_suspended, guest);
+                r = mover_checkpoint(mover, guest->pid, guest->pidfd, MOVER_CHECKPOINT_SUSPEND,
+                                     &options, on_suspended, guest);
         if (r < 0)
                 fail_unasked(guest, r);
 }
@@ -377,8 +377,8 @@ static void resume(struct guest *guest, struct device *target)
                 room_return(promise);
                 if (!ceiling_is_on(target))
                         ceiling_look(target);
-                r = mover_checkpoint(mover, guest->pid, MOVER_CHECKPOINT_RESUME, &options,
-                                     on_resumed, guest);
+                r = mover_checkpoint(mover, guest->pid, guest->pidfd, MOVER_CHECKPOINT_RESUME,
+                                     &options, on_resumed, guest);
         }
         if (r < 0)
                 fail_unasked(guest, r);

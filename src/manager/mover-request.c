@@ -53,7 +53,7 @@ int mover_slab_remove(struct mover *mover, uint32_t slab, mover_done_fn done, vo
         return request_slab(mover, MOVER_SLAB_REMOVE, slab, 0, -1, done, userdata);
 }
 
-int mover_checkpoint(struct mover *mover, pid_t pid, enum mover_checkpoint_action action,
+int mover_checkpoint(struct mover *mover, pid_t pid, int pidfd, enum mover_checkpoint_action action,
                      const struct mover_checkpoint_options *options, mover_done_fn done,
                      void *userdata)
 {
@@ -69,7 +69,7 @@ int mover_checkpoint(struct mover *mover, pid_t pid, enum mover_checkpoint_actio
                 return -EINVAL;
         if (n > 0)
                 memcpy(message.pair, options->pairs, n * sizeof(message.pair[0]));
-        return mover_request(mover, &message, sizeof(message), NULL, 0,
+        return mover_request(mover, &message, sizeof(message), &pidfd, 1,
                              (struct pending){ .done = done, .userdata = userdata });
 }
 

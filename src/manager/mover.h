@@ -79,8 +79,8 @@ int mover_slab_zero(struct mover *mover, uint32_t slab, mover_done_fn done, void
 int mover_slab_remove(struct mover *mover, uint32_t slab, mover_done_fn done, void *userdata);
 
 /*
- * mover_checkpoint() - pairs: RESUME to other devices; they must then name every device of the machine.
- * Errors: -EINVAL.
+ * mover_checkpoint() - of the process @pid, of which @pidfd is: when it has ended, nobody else is touched
+ * pairs: RESUME to other devices; they must then name every device of the machine. Errors: -EINVAL.
  */
 struct mover_checkpoint_options {
         uint32_t timeout_ms; /* of the driver's lock */
@@ -89,7 +89,7 @@ struct mover_checkpoint_options {
         uint64_t bytes; /* RESUME: what it takes of the device; SUSPEND: to hold for the way back */
 };
 
-int mover_checkpoint(struct mover *mover, pid_t pid, enum mover_checkpoint_action action,
+int mover_checkpoint(struct mover *mover, pid_t pid, int pidfd, enum mover_checkpoint_action action,
                      const struct mover_checkpoint_options *options, mover_done_fn done,
                      void *userdata);
 

@@ -2,7 +2,7 @@
 #include "mover/checkpoint.h"
 
 #include <errno.h>
-#include <signal.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -10,69 +10,92 @@
 #include "base/fault.h"
 #include "mover/driver.h"
 
-static int get_state(int pid, CUprocessState *ret_state, struct mover_done *done)
+/* The process that is meant, and what is to be done with it. */
+struct target {
+        const struct mover_checkpoint *request;
+        int pid;
+        int pidfd;
+};
+
+static bool has_ended(const struct target *target)
 {
-        return DRIVER_CALL(done, cuCheckpointProcessGetState, pid, ret_state);
+        struct pollfd end = { .fd = target->pidfd, .events = POLLIN };
+
+        return poll(&end, 1, 0) != 0;
+}
+
+/*
+ * PROCESS_CALL() - a call of the driver on the process; -ESRCH, and no call, when it has ended: its
+ * number may be another's by now.
+ */
+#define PROCESS_CALL(done, target, name, ...) \
+        (has_ended(target) ? -ESRCH : DRIVER_CALL(done, name, (target)->pid, __VA_ARGS__))
+
+static int get_state(const struct target *target, CUprocessState *ret_state,
+                     struct mover_done *done)
+{
+        return PROCESS_CALL(done, target, cuCheckpointProcessGetState, ret_state);
 }
 
 /*
  * The driver's own thread in the process ends a step that was begun by a mover that has died since: then
  * the step is not allowed any more, and is done.
  */
-static int settle(int r, int pid, CUprocessState goal, struct mover_done *done)
+static int settle(int r, const struct target *target, CUprocessState goal, struct mover_done *done)
 {
         struct mover_done ignored = { 0 };
         CUprocessState state;
 
         if (r == 0 || done->driver_code != CUDA_ERROR_ILLEGAL_STATE ||
-            get_state(pid, &state, &ignored) < 0 || state != goal)
+            get_state(target, &state, &ignored) < 0 || state != goal)
                 return r;
         done->driver_code = 0;
         done->call[0] = '\0';
         return 0;
 }
 
-static int lock(const struct mover_checkpoint *request, struct mover_done *done)
+static int lock(const struct target *target, struct mover_done *done)
 {
-        CUcheckpointLockArgs args = { .timeoutMs = request->timeout_ms };
+        CUcheckpointLockArgs args = { .timeoutMs = target->request->timeout_ms };
         uint64_t start = clock_now(CLOCK_MONOTONIC);
         int r;
 
         if (args.timeoutMs == 0)
                 args.timeoutMs = 1; /* 0 would wait for ever */
 
-        r = DRIVER_CALL(done, cuCheckpointProcessLock, request->pid, &args);
+        r = PROCESS_CALL(done, target, cuCheckpointProcessLock, &args);
         done->lock_ns = clock_now(CLOCK_MONOTONIC) - start;
         return r < 0 && done->driver_code == CUDA_ERROR_NOT_READY ? -ETIMEDOUT : r;
 }
 
-static int unlock(int pid, struct mover_done *done)
+static int unlock(const struct target *target, struct mover_done *done)
 {
         CUcheckpointUnlockArgs args = { 0 };
         uint64_t start = clock_now(CLOCK_MONOTONIC);
         int r;
 
-        r = DRIVER_CALL(done, cuCheckpointProcessUnlock, pid, &args);
+        r = PROCESS_CALL(done, target, cuCheckpointProcessUnlock, &args);
         done->lock_ns = clock_now(CLOCK_MONOTONIC) - start;
-        return settle(r, pid, CU_PROCESS_STATE_RUNNING, done);
+        return settle(r, target, CU_PROCESS_STATE_RUNNING, done);
 }
 
-static int checkpoint(int pid, struct mover_done *done)
+static int checkpoint(const struct target *target, struct mover_done *done)
 {
         CUcheckpointCheckpointArgs args = { 0 };
         uint64_t start = clock_now(CLOCK_MONOTONIC);
         int r;
 
-        r = DRIVER_CALL(done, cuCheckpointProcessCheckpoint, pid, &args);
+        r = PROCESS_CALL(done, target, cuCheckpointProcessCheckpoint, &args);
         done->checkpoint_ns = clock_now(CLOCK_MONOTONIC) - start;
-        return settle(r, pid, CU_PROCESS_STATE_CHECKPOINTED, done);
+        return settle(r, target, CU_PROCESS_STATE_CHECKPOINTED, done);
 }
 
 /* The wire's pairs are the driver's: two UUIDs of 16 bytes. NULL with a count would kill us. */
 _Static_assert(sizeof(struct mover_pair) == sizeof(CUcheckpointGpuPair), "pairs are copied");
 
-static int restore_once(const struct mover_checkpoint *request, struct mover_done *done)
+static int restore_once(const struct target *target, struct mover_done *done)
 {
+        const struct mover_checkpoint *request = target->request;
         CUcheckpointGpuPair pairs[MOVER_PAIRS_MAX];
         CUcheckpointRestoreArgs args = { 0 };
         int r;
@@ -82,8 +105,8 @@ static int restore_once(const struct mover_checkpoint *request, struct mover_don
                 args.gpuPairs = pairs;
                 args.gpuPairsCount = request->n_pairs;
         }
-        r = DRIVER_CALL(done, cuCheckpointProcessRestore, request->pid, &args);
-        return settle(r, request->pid, CU_PROCESS_STATE_LOCKED, done);
+        r = PROCESS_CALL(done, target, cuCheckpointProcessRestore, &args);
+        return settle(r, target, CU_PROCESS_STATE_LOCKED, done);
 }
 
 /* What the driver refuses before it does anything leaves the process as it was. */
@@ -95,14 +118,14 @@ static bool was_refused(const struct mover_done *done)
 }
 
 /* The second time shows whether the first has lost the process: then no restore succeeds any more. */
-static int restore(const struct mover_checkpoint *request, struct mover_done *done)
+static int restore(const struct target *target, struct mover_done *done)
 {
         uint64_t start = clock_now(CLOCK_MONOTONIC);
         struct mover_done again = { 0 };
-        int r = restore_once(request, done);
+        int r = restore_once(target, done);
 
-        if (r < 0 && !was_refused(done)) {
-                if (restore_once(request, &again) == 0) {
+        if (r < 0 && r != -ESRCH && !was_refused(done)) {
+                if (restore_once(target, &again) == 0) {
                         done->driver_code = 0;
                         done->call[0] = '\0';
                         r = 0;
@@ -115,17 +138,17 @@ static int restore(const struct mover_checkpoint *request, struct mover_done *do
 }
 
 /* Back to a running process, as far as the driver lets us; what failed first is what is told. */
-static void undo(const struct mover_checkpoint *request)
+static void undo(const struct target *target)
 {
         struct mover_done ignored = { 0 };
         CUprocessState state;
 
-        if (get_state(request->pid, &state, &ignored) < 0)
+        if (get_state(target, &state, &ignored) < 0)
                 return;
-        if (state == CU_PROCESS_STATE_CHECKPOINTED && restore(request, &ignored) < 0)
+        if (state == CU_PROCESS_STATE_CHECKPOINTED && restore(target, &ignored) < 0)
                 return;
         if (state != CU_PROCESS_STATE_RUNNING)
-                (void)unlock(request->pid, &ignored);
+                (void)unlock(target, &ignored);
 }
 
 /* 0: not known, for want of a context. */
@@ -140,104 +163,117 @@ static uint64_t free_bytes(struct device *device)
         return bytes;
 }
 
+static int take_hold(struct device *device, struct holds *holds,
+                     const struct mover_checkpoint *request, struct mover_done *done)
+{
+        return hold_take(holds, device, request->pid, request->bytes, request->header.id, done);
+}
+
+static void drop_hold(struct holds *holds, const struct mover_checkpoint *request)
+{
+        hold_drop(holds, request->pid, request->header.id);
+}
+
 /* The way back is kept free: the process has just had all of it. */
 static int checkpoint_and_hold(struct device *device, struct holds *holds,
-                               const struct mover_checkpoint *request, struct mover_done *done)
+                               const struct target *target, struct mover_done *done)
 {
+        const struct mover_checkpoint *request = target->request;
         uint64_t before = free_bytes(device), after;
         struct mover_done ignored = { 0 };
-        int r = checkpoint(request->pid, done);
+        int r = checkpoint(target, done);
 
         if (r < 0)
                 return r;
         after = free_bytes(device);
         done->bytes = before > 0 && after > before ? after - before : 0;
-        done->is_held = hold_take(holds, device, request->pid, request->bytes, &ignored) == 0;
+        done->is_held = take_hold(device, holds, request, &ignored) == 0;
         return 0;
 }
 
-static int suspend_from(struct device *device, struct holds *holds,
-                        const struct mover_checkpoint *request, CUprocessState state,
-                        struct mover_done *done)
+static int suspend_from(struct device *device, struct holds *holds, const struct target *target,
+                        CUprocessState state, struct mover_done *done)
 {
         int r = 0;
 
         if (state == CU_PROCESS_STATE_RUNNING) {
-                r = lock(request, done);
+                r = lock(target, done);
                 if (r < 0)
                         return r;
                 r = driver_fault_point(done, "mover.locked");
         }
         if (r == 0 && state != CU_PROCESS_STATE_CHECKPOINTED)
-                r = checkpoint_and_hold(device, holds, request, done);
+                r = checkpoint_and_hold(device, holds, target, done);
         if (r == 0)
                 r = driver_fault_point(done, "mover.checkpointed");
         if (r < 0) {
-                hold_drop(holds, request->pid);
-                undo(request);
+                drop_hold(holds, target->request);
+                undo(target);
         }
         return r;
 }
 
 /* Whatever is to be done about its room is done before: from here on there is no way back. */
 static int restore_with_room(struct device *device, struct holds *holds,
-                             const struct mover_checkpoint *request, struct mover_done *done)
+                             const struct target *target, struct mover_done *done)
 {
-        int r = hold_take(holds, device, request->pid, request->bytes, done);
+        const struct mover_checkpoint *request = target->request;
+        int r = take_hold(device, holds, request, done);
 
         if (r == 0)
                 r = driver_fault_point(done, "mover.held");
         if (r < 0)
                 return r == -ENOMEM ? -ENOSPC : r;
-        hold_drop(holds, request->pid);
+        drop_hold(holds, request);
         (void)fault_point("mover.restoring"); /* to kill or to wait: there is no way back */
-        return restore(request, done);
+        return restore(target, done);
 }
 
-static int resume_from(struct device *device, struct holds *holds,
-                       const struct mover_checkpoint *request, CUprocessState state,
-                       struct mover_done *done)
+static int resume_from(struct device *device, struct holds *holds, const struct target *target,
+                       CUprocessState state, struct mover_done *done)
 {
         int r = 0;
 
         if (state == CU_PROCESS_STATE_CHECKPOINTED)
-                r = restore_with_room(device, holds, request, done);
+                r = restore_with_room(device, holds, target, done);
         else
-                hold_drop(holds, request->pid);
+                drop_hold(holds, target->request);
         if (r == 0)
                 r = driver_fault_point(done, "mover.restored");
         if (r == 0 && state != CU_PROCESS_STATE_RUNNING)
-                r = unlock(request->pid, done);
+                r = unlock(target, done);
         if (r == 0)
                 r = driver_fault_point(done, "mover.unlocked");
         return r;
 }
 
-static int act(struct device *device, struct holds *holds, const struct mover_checkpoint *request,
+static int act(struct device *device, struct holds *holds, const struct target *target,
                CUprocessState state, struct mover_done *done)
 {
-        if (state == CU_PROCESS_STATE_FAILED && request->action != MOVER_CHECKPOINT_STATE)
+        if (state == CU_PROCESS_STATE_FAILED && target->request->action != MOVER_CHECKPOINT_STATE)
                 return -EUCLEAN;
 
-        switch (request->action) {
+        switch (target->request->action) {
         case MOVER_CHECKPOINT_STATE:
                 return 0;
         case MOVER_CHECKPOINT_SUSPEND:
-                return suspend_from(device, holds, request, state, done);
+                return suspend_from(device, holds, target, state, done);
         case MOVER_CHECKPOINT_RESUME:
-                return resume_from(device, holds, request, state, done);
+                return resume_from(device, holds, target, state, done);
         default:
                 return -EINVAL;
         }
 }
 
 int checkpoint_run(struct device *device, struct holds *holds,
-                   const struct mover_checkpoint *request, struct mover_done *done)
+                   const struct mover_checkpoint *request, int pidfd, struct mover_done *done)
 {
+        const struct target target = { request, request->pid, pidfd };
         struct mover_done ignored = { 0 };
         CUprocessState state;
         int r;
 
+        (void)fault_point("mover.asked"); /* to kill or to wait: nothing is done yet */
         done->process_state = -1;
         done->is_untouched = 1;
         if (request->pid <= 0 || request->n_pairs > MOVER_PAIRS_MAX ||
@@ -246,16 +282,16 @@ int checkpoint_run(struct device *device, struct holds *holds,
         if (!driver.cuCheckpointProcessGetState)
                 return -ENOSYS;
 
-        r = get_state(request->pid, &state, done);
+        r = get_state(&target, &state, done);
         if (r == 0) {
                 done->is_untouched = 0;
-                r = act(device, holds, request, state, done);
+                r = act(device, holds, &target, state, done);
         }
-        if (get_state(request->pid, &state, &ignored) == 0)
+        if (get_state(&target, &state, &ignored) == 0)
                 done->process_state = (int32_t)state;
         if (r == -EUCLEAN)
                 done->process_state = CU_PROCESS_STATE_FAILED;
-        if (r < 0 && kill(request->pid, 0) < 0 && errno == ESRCH)
+        if (r < 0 && r != -EINVAL && has_ended(&target))
                 r = -ESRCH;
         return r;
 }

@@ -21,11 +21,13 @@
 
 /*
  * checkpoint_run() - do @request and fill @done: state, times, and the failed call
- * Errors: -ETIMEDOUT (the lock; the process runs), -ESRCH (no such process), -EINVAL, -ENOSYS (the
+ * @pidfd: of the process that is meant; when it has ended, another one with its number is not touched
+ *
+ * Errors: -ETIMEDOUT (the lock; the process runs), -ESRCH (the process has ended), -EINVAL, -ENOSYS (the
  * driver is older than 570), -EUCLEAN (the driver says that the process failed), -ENOSPC (the device
  * has no room for the restore, which was not begun), -EIO, -ENOMEM.
  */
 int checkpoint_run(struct device *device, struct holds *holds,
-                   const struct mover_checkpoint *request, struct mover_done *done);
+                   const struct mover_checkpoint *request, int pidfd, struct mover_done *done);
 
 #endif

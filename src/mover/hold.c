@@ -14,6 +14,7 @@
 struct hold {
         struct hold *next;
         int pid;
+        uint32_t request; /* the last that has asked for it */
         uint64_t bytes;
         struct mapping memory; /* mapped nowhere */
 };
@@ -29,14 +30,16 @@ static uint64_t sum_locked(const struct holds *holds, int pid)
 }
 
 static int add_locked(struct holds *holds, const struct device *device, int pid, uint64_t bytes,
-                      struct mover_done *done)
+                      uint32_t request, struct mover_done *done)
 {
         struct hold *hold = calloc(1, sizeof(*hold));
         int r;
 
         if (!hold)
                 return -ENOMEM;
-        *hold = (struct hold){ .next = holds->first, .pid = pid, .bytes = bytes };
+        *hold = (struct hold){
+                .next = holds->first, .pid = pid, .request = request, .bytes = bytes
+        };
         r = mapping_create(&hold->memory, device->id, bytes, done);
         if (r < 0) {
                 mapping_deinit(&hold->memory);
@@ -47,8 +50,21 @@ static int add_locked(struct holds *holds, const struct device *device, int pid,
         return 0;
 }
 
+/* Numbers of requests begin anew after the last. */
+static bool is_after(uint32_t request, uint32_t other)
+{
+        return (int32_t)(request - other) > 0;
+}
+
+static void renew_locked(struct holds *holds, int pid, uint32_t request)
+{
+        for (struct hold *hold = holds->first; hold; hold = hold->next)
+                if (hold->pid == pid && is_after(request, hold->request))
+                        hold->request = request;
+}
+
 int hold_take(struct holds *holds, const struct device *device, int pid, uint64_t bytes,
-              struct mover_done *done)
+              uint32_t request, struct mover_done *done)
 {
         uint64_t wanted, held;
         int r = 0;
@@ -59,18 +75,20 @@ int hold_take(struct holds *holds, const struct device *device, int pid, uint64_
         pthread_mutex_lock(&holds->lock);
         held = sum_locked(holds, pid);
         if (held < wanted)
-                r = add_locked(holds, device, pid, wanted - held, done);
+                r = add_locked(holds, device, pid, wanted - held, request, done);
+        if (r == 0)
+                renew_locked(holds, pid, request);
         pthread_mutex_unlock(&holds->lock);
         return r;
 }
 
-void hold_drop(struct holds *holds, int pid)
+void hold_drop(struct holds *holds, int pid, uint32_t request)
 {
         struct hold **place = &holds->first, *hold;
 
         pthread_mutex_lock(&holds->lock);
         while ((hold = *place)) {
-                if (hold->pid != pid) {
+                if (hold->pid != pid || is_after(hold->request, request)) {
                         place = &hold->next;
                         continue;
                 }

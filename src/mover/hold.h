@@ -23,14 +23,19 @@ struct holds {
 };
 
 /*
- * hold_take() - have @bytes in all in hand for @pid; what there is already stays. Errors: -ENOMEM (the
- * device has no room; what was held before is held still), -EIO.
+ * hold_take() - have @bytes in all in hand for @pid; what there is already stays
+ * @request: the number of the request that asks; from now on all of it is that one's
+ *
+ * Errors: -ENOMEM (the device has no room; what was held before is held still), -EIO.
  */
 int hold_take(struct holds *holds, const struct device *device, int pid, uint64_t bytes,
-              struct mover_done *done);
+              uint32_t request, struct mover_done *done);
 
-/* hold_drop() - let go of all that is held for @pid. */
-void hold_drop(struct holds *holds, int pid);
+/*
+ * hold_drop() - let go of all that is held for @pid, but for what a request after @request has taken:
+ * requests of several lanes overtake one another.
+ */
+void hold_drop(struct holds *holds, int pid, uint32_t request);
 
 bool holds_are_empty(struct holds *holds);
 

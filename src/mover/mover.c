@@ -165,7 +165,8 @@ static int run_checkpoint(struct request *request, struct mover_done *done)
 {
         struct mover *mover = request->mover;
 
-        return checkpoint_run(&mover->device, &mover->holds, &request->packet.checkpoint, done);
+        return checkpoint_run(&mover->device, &mover->holds, &request->packet.checkpoint,
+                              request->fds[0], done);
 }
 
 static int run_hold(struct request *request, struct mover_done *done)
@@ -174,8 +175,10 @@ static int run_hold(struct request *request, struct mover_done *done)
         struct mover *mover = request->mover;
 
         if (hold->bytes > 0)
-                return hold_take(&mover->holds, &mover->device, hold->pid, hold->bytes, done);
-        hold_drop(&mover->holds, hold->pid);
+                return hold_take(&mover->holds, &mover->device, hold->pid, hold->bytes,
+                                 hold->header.id, done);
+        (void)fault_point("mover.hold-dropping"); /* to wait; it cannot fail */
+        hold_drop(&mover->holds, hold->pid, hold->header.id);
         return 0;
 }
 
@@ -315,8 +318,8 @@ static const struct operation {
         [MOVER_JOB_END] = { "job-end", sizeof(struct mover_header), .begin = end_job,
                             .run = run_job_end },
         [MOVER_HOLD] = { "hold", sizeof(struct mover_hold), .run = run_hold },
-        [MOVER_CHECKPOINT] = { "checkpoint", sizeof(struct mover_checkpoint), .run = run_checkpoint,
-                               .lane = LANE_CHECKPOINT },
+        [MOVER_CHECKPOINT] = { "checkpoint", sizeof(struct mover_checkpoint), .n_fds_max = 1,
+                               .run = run_checkpoint, .lane = LANE_CHECKPOINT },
 };
 
 static void log_failure(const struct mover *mover, const struct mover_header *request,
@@ -371,6 +374,11 @@ static const struct operation *find_operation(const union packet *packet, size_t
         return operation->size == size && n_fds <= operation->n_fds_max ? operation : NULL;
 }
 
+static bool needs_descriptor(const struct operation *operation)
+{
+        return operation->run == run_slab_add || operation->run == run_checkpoint;
+}
+
 static int serve_one(struct mover *mover)
 {
         CLEANUP(request_freep) struct request *request = calloc(1, sizeof(*request));
@@ -386,7 +394,7 @@ static int serve_one(struct mover *mover)
                 return r;
 
         operation = find_operation(&request->packet, size, request->n_fds);
-        if (!operation || (operation->run == run_slab_add && request->n_fds != 1))
+        if (!operation || (needs_descriptor(operation) && request->n_fds != 1))
                 return -EPROTO;
 
         r = operation->begin ? operation->begin(mover, request) : 0;

@@ -25,8 +25,10 @@
  *   JOB_END     job                       -> DONE      drop the mover's hold on the memory
  *   HOLD        pid, bytes                -> DONE      have that much memory of the device in hand, so
  *                                                      that nobody takes what the restore of the
- *                                                      process will need; 0: let go of it
- *   CHECKPOINT  pid, action, bytes        -> DONE
+ *                                                      process will need; 0: let go of what
+ *                                                      requests before this one have taken
+ *   CHECKPOINT  pid, action, bytes        -> DONE      ESRCH: the process has ended
+ *               (+1 pidfd)
  *   CONTEXT     wanted                    -> DONE      create or drop the device context
  *
  * Staging is what hides a resume behind the driver's restore: the guest can create its memory only
@@ -38,6 +40,9 @@
  * begun before the mover has @bytes of memory in hand, which it frees right before the call; and a
  * checkpoint leaves the mover with as much of what it has freed, for the way back.
  *
+ * The driver knows processes by their numbers only, which the kernel gives again to others. So CHECKPOINT
+ * comes with a pidfd, which says right before each call of the driver whether the process is still there.
+ *
  * A job that fails says so once, in the DONE of JOB_RUN; what it staged is gone, what it was given
  * to read is untouched. JOB_END is needed in any case, and ends a job in any state.
  */
@@ -45,7 +50,7 @@
 #include <stdint.h>
 
 #define MOVER_WIRE_MAGIC   0x45564f4du /* "MOVE" */
-#define MOVER_WIRE_VERSION 2u
+#define MOVER_WIRE_VERSION 3u
 #define MOVER_SOCKET       3
 
 enum mover_message {

@@ -2,9 +2,11 @@
 /* The mover as it checkpoints a process: in good order, when a call fails, when another mover died in it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,13 +50,26 @@ static CUuuid read_uuid(const struct process *process)
         return uuid;
 }
 
-static CUuuid start_process(struct process *process)
+static pid_t fork_process(pid_t pid)
+{
+        pid_t numbers[] = { pid };
+        struct clone_args args = { .exit_signal = SIGCHLD,
+                                   .set_tid = (uintptr_t)numbers,
+                                   .set_tid_size = 1 };
+
+        return pid ? (pid_t)syscall(SYS_clone3, &args, sizeof(args)) : fork();
+}
+
+/* With the number @number, if that is not 0; false: we may not choose. */
+static bool start_process_as(struct process *process, pid_t number, CUuuid *ret_uuid)
 {
         int in[2], out[2];
 
         assert_int_equal(pipe2(in, O_CLOEXEC), 0);
         assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-        process->pid = fork();
+        process->pid = fork_process(number);
+        if (process->pid < 0)
+                return false;
         if (process->pid == 0) {
                 dup2(in[0], STDIN_FILENO);
                 dup2(out[1], STDOUT_FILENO);
@@ -65,7 +80,16 @@ static CUuuid start_process(struct process *process)
         close(out[1]);
         process->input = in[1];
         process->output = out[0];
-        return read_uuid(process);
+        *ret_uuid = read_uuid(process);
+        return true;
+}
+
+static CUuuid start_process(struct process *process)
+{
+        CUuuid uuid;
+
+        assert_true(start_process_as(process, 0, &uuid));
+        return uuid;
 }
 
 static CUuuid ask_uuid(const struct process *process)
@@ -84,12 +108,30 @@ static void end_process(struct process *process)
         close(process->output);
 }
 
+/* Of @pid; of this process, where there is none of that number. */
+static int open_process(pid_t pid)
+{
+        int pidfd = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+
+        if (pidfd < 0)
+                pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+        assert_true(pidfd >= 0);
+        return pidfd;
+}
+
+static int ask(struct fixture *fixture, pid_t pid, enum mover_checkpoint_action action,
+               const struct mover_checkpoint_options *options)
+{
+        CLEANUP(fd_closep) int pidfd = open_process(pid);
+
+        return mover_checkpoint(fixture->mover, pid, pidfd, action, options, on_done, fixture);
+}
+
 static int checkpoint(struct fixture *fixture, pid_t pid, enum mover_checkpoint_action action)
 {
         const struct mover_checkpoint_options options = { .timeout_ms = 5000 };
 
-        return perform(fixture,
-                       mover_checkpoint(fixture->mover, pid, action, &options, on_done, fixture));
+        return perform(fixture, ask(fixture, pid, action, &options));
 }
 
 static void assert_runs(const struct process *process, const CUuuid *uuid)
@@ -119,9 +161,135 @@ static void test_a_process_is_suspended_and_resumed(void **state)
         assert_runs(&process, &uuid);
         end_process(&process);
 
-        assert_int_equal(checkpoint(fixture, process.pid, MOVER_CHECKPOINT_SUSPEND), -ESRCH);
         assert_int_equal(checkpoint(fixture, -1, MOVER_CHECKPOINT_SUSPEND), -EINVAL);
         assert_int_equal(checkpoint(fixture, getpid(), 77), -EINVAL);
+}
+
+/* Fault points of a mover whose files are here. */
+
+static char fault_directory[] = "/tmp/test-mover-faults-XXXXXX";
+
+static void start_mover_that_pauses_at(struct fixture *fixture, const char *point)
+{
+        char fault[64];
+
+        snprintf(fault, sizeof(fault), "%s=pause", point);
+        assert_non_null(mkdtemp(fault_directory));
+        setenv("OPENVGPU_FAULT_DIR", fault_directory, 1);
+        start_mover_with(fixture, 0, "OPENVGPU_FAULT", fault);
+        unsetenv("OPENVGPU_FAULT_DIR");
+}
+
+static void await_pause(const char *point)
+{
+        char path[128];
+
+        snprintf(path, sizeof(path), "%s/%s", fault_directory, point);
+        for (int i = 0; i < 20000 && access(path, F_OK) < 0; i++)
+                usleep(1000);
+        assert_int_equal(access(path, F_OK), 0);
+}
+
+static void end_pause(const char *point)
+{
+        char path[128];
+
+        snprintf(path, sizeof(path), "%s/%s", fault_directory, point);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(rmdir(fault_directory), 0);
+        memcpy(strrchr(fault_directory, '-'), "-XXXXXX", strlen("-XXXXXX"));
+}
+
+static void kill_process(struct process *process)
+{
+        assert_int_equal(kill(process->pid, SIGKILL), 0);
+        assert_int_equal(waitpid(process->pid, NULL, 0), process->pid);
+        close(process->input);
+        close(process->output);
+}
+
+static void test_of_a_process_that_has_ended_nobody_is_asked(void **state)
+{
+        static const enum mover_checkpoint_action actions[] = { MOVER_CHECKPOINT_STATE,
+                                                                MOVER_CHECKPOINT_SUSPEND,
+                                                                MOVER_CHECKPOINT_RESUME };
+        const struct mover_checkpoint_options options = { .timeout_ms = 5000 };
+        struct fixture *fixture = *state;
+        struct process process, other;
+        CUuuid uuid = start_process(&other);
+        int pidfd;
+
+        start_mover(fixture, 0);
+        start_process(&process);
+        pidfd = open_process(process.pid);
+        end_process(&process);
+        for (size_t i = 0; i < COUNT(actions); i++) { /* as if the other had its number */
+                assert_int_equal(
+                        perform(fixture, mover_checkpoint(fixture->mover, other.pid, pidfd,
+                                                          actions[i], &options, on_done, fixture)),
+                        -ESRCH);
+                assert_string_equal(fixture->done.call, "");
+                assert_true(fixture->done.is_untouched);
+                assert_int_equal(fixture->done.process_state, -1);
+        }
+        assert_int_equal(checkpoint(fixture, other.pid, MOVER_CHECKPOINT_STATE), 0);
+        assert_int_equal(fixture->done.process_state, CU_PROCESS_STATE_RUNNING);
+        assert_runs(&other, &uuid);
+        close(pidfd);
+        end_process(&other);
+}
+
+/* Between the calls as well: the process that is locked is another than the one that has ended. */
+static void test_whoever_ends_between_two_calls_is_not_asked_again(void **state)
+{
+        const struct mover_checkpoint_options options = { .timeout_ms = 5000 };
+        struct fixture *fixture = *state;
+        struct process process, other;
+        CUuuid uuid = start_process(&other);
+        int pidfd;
+
+        start_process(&process);
+        pidfd = open_process(process.pid);
+        start_mover_that_pauses_at(fixture, "mover.locked");
+        assert_int_equal(mover_checkpoint(fixture->mover, other.pid, pidfd,
+                                          MOVER_CHECKPOINT_SUSPEND, &options, on_done, fixture),
+                         0);
+        await_pause("mover.locked");
+        kill_process(&process);
+        end_pause("mover.locked");
+        await_done(fixture, 1);
+        assert_int_equal(fixture->done.error, -ESRCH);
+        assert_int_equal(checkpoint(fixture, other.pid, MOVER_CHECKPOINT_STATE), 0);
+        assert_int_equal(fixture->done.process_state, CU_PROCESS_STATE_LOCKED);
+        assert_int_equal(checkpoint(fixture, other.pid, MOVER_CHECKPOINT_RESUME), 0);
+        assert_runs(&other, &uuid);
+        close(pidfd);
+        end_process(&other);
+}
+
+/* Needs the right to choose the number of a process. */
+static void test_a_number_that_another_has_taken_is_not_mistaken(void **state)
+{
+        const struct mover_checkpoint_options options = { .timeout_ms = 5000 };
+        struct fixture *fixture = *state;
+        struct process process, other;
+        bool is_taken;
+        CUuuid uuid;
+
+        start_process(&process);
+        start_mover_that_pauses_at(fixture, "mover.asked");
+        assert_int_equal(ask(fixture, process.pid, MOVER_CHECKPOINT_SUSPEND, &options), 0);
+        await_pause("mover.asked");
+        kill_process(&process);
+        is_taken = start_process_as(&other, process.pid, &uuid);
+        end_pause("mover.asked");
+        await_done(fixture, 1);
+        assert_int_equal(fixture->done.error, -ESRCH);
+        if (!is_taken)
+                skip();
+        assert_int_equal(other.pid, process.pid);
+        assert_runs(&other, &uuid);
+        end_process(&other);
 }
 
 static CUuuid parse_uuid(const char *text)
@@ -165,23 +333,17 @@ static void test_a_process_is_resumed_on_another_device(void **state)
 
         start_process(&process);
         start_mover(fixture, 1);
-        assert_int_equal(mover_checkpoint(fixture->mover, process.pid, MOVER_CHECKPOINT_SUSPEND,
-                                          &all, on_done, fixture),
-                         -EINVAL);
+        assert_int_equal(ask(fixture, process.pid, MOVER_CHECKPOINT_SUSPEND, &all), -EINVAL);
         assert_int_equal(checkpoint(fixture, process.pid, MOVER_CHECKPOINT_SUSPEND), 0);
 
         /* One pair is not all devices: refused by the driver, and tried again. */
-        assert_int_equal(
-                perform(fixture, mover_checkpoint(fixture->mover, process.pid,
-                                                  MOVER_CHECKPOINT_RESUME, &one, on_done, fixture)),
-                -EIO);
+        assert_int_equal(perform(fixture, ask(fixture, process.pid, MOVER_CHECKPOINT_RESUME, &one)),
+                         -EIO);
         assert_string_equal(fixture->done.call, "cuCheckpointProcessRestore");
         assert_int_equal(fixture->done.process_state, CU_PROCESS_STATE_CHECKPOINTED);
 
-        assert_int_equal(
-                perform(fixture, mover_checkpoint(fixture->mover, process.pid,
-                                                  MOVER_CHECKPOINT_RESUME, &all, on_done, fixture)),
-                0);
+        assert_int_equal(perform(fixture, ask(fixture, process.pid, MOVER_CHECKPOINT_RESUME, &all)),
+                         0);
         assert_int_equal(fixture->done.process_state, CU_PROCESS_STATE_RUNNING);
         assert_runs(&process, &other);
         end_process(&process);
@@ -356,8 +518,7 @@ static int do_with(struct fixture *fixture, pid_t pid, enum mover_checkpoint_act
 {
         const struct mover_checkpoint_options options = { .timeout_ms = 5000, .bytes = bytes };
 
-        return perform(fixture,
-                       mover_checkpoint(fixture->mover, pid, action, &options, on_done, fixture));
+        return perform(fixture, ask(fixture, pid, action, &options));
 }
 
 static void test_what_a_process_leaves_is_held_for_its_way_back(void **state)
@@ -460,12 +621,44 @@ static void test_what_is_held_is_free_when_it_is_let_go_and_when_the_mover_ends(
         stop_mover(fixture); /* teardown() compares what is free */
 }
 
+/* It was sent first, and is dealt with last. */
+static void test_who_lets_go_late_leaves_what_was_taken_since(void **state)
+{
+        struct fixture *fixture = *state;
+        struct process process;
+        CUuuid uuid = start_process(&process);
+        uint64_t free_bytes;
+
+        if (!getenv("TEST_SIMHOST"))
+                skip();
+        start_mover_that_pauses_at(fixture, "mover.hold-dropping");
+        assert_int_equal(perform(fixture, mover_context(fixture->mover, true, on_done, fixture)),
+                         0);
+        free_bytes = free_on(0);
+        assert_int_equal(mover_hold(fixture->mover, process.pid, 0, on_done, fixture), 0);
+        await_pause("mover.hold-dropping");
+        assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_SUSPEND, CONTEXT), 0);
+        assert_true(fixture->done.is_held);
+        end_pause("mover.hold-dropping");
+        await_done(fixture, 3);
+        assert_int_equal(free_on(0), free_bytes); /* the context is gone, and held */
+        assert_int_equal(
+                perform(fixture, mover_hold(fixture->mover, process.pid, 0, on_done, fixture)), 0);
+        assert_int_equal(free_on(0), free_bytes + CONTEXT);
+        assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_RESUME, CONTEXT), 0);
+        assert_runs(&process, &uuid);
+        end_process(&process);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(int argc, char **argv)
 {
         static const struct CMUnitTest tests[] = {
                 TEST(test_a_process_is_suspended_and_resumed),
+                TEST(test_of_a_process_that_has_ended_nobody_is_asked),
+                TEST(test_whoever_ends_between_two_calls_is_not_asked_again),
+                TEST(test_a_number_that_another_has_taken_is_not_mistaken),
                 TEST(test_a_process_is_resumed_on_another_device),
                 TEST(test_a_checkpoint_that_fails_leaves_a_process_that_runs),
                 TEST(test_a_step_that_is_done_meanwhile_is_no_failure),
@@ -476,6 +669,7 @@ int main(int argc, char **argv)
                 TEST(test_a_restore_without_room_is_not_begun),
                 TEST(test_a_restore_that_runs_out_of_memory_is_told_as_a_loss),
                 TEST(test_what_is_held_is_free_when_it_is_let_go_and_when_the_mover_ends),
+                TEST(test_who_lets_go_late_leaves_what_was_taken_since),
         };
 
         if (argc == 2 && strcmp(argv[1], "guest") == 0)

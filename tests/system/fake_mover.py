@@ -17,7 +17,7 @@ import sys
 
 from wait import until
 
-MAGIC, VERSION = 0x45564F4D, 2
+MAGIC, VERSION = 0x45564F4D, 3
 INFO, SLAB_ADD, SLAB_ZERO, SLAB_REMOVE, JOB_BEGIN, JOB_MEMORY, JOB_SEGMENTS, JOB_RUN, JOB_END, \
     CHECKPOINT, CONTEXT, JOB_SOURCE, JOB_STAGE, HOLD = range(1, 15)
 NAMES = {CHECKPOINT: "CHECKPOINT", JOB_RUN: "JOB_RUN", SLAB_ADD: "SLAB_ADD", SLAB_ZERO: "SLAB_ZERO", CONTEXT: "CONTEXT",
@@ -174,7 +174,10 @@ class Mover:
             if not data:
                 return
             _, _, message, request, job_id = HEADER.unpack_from(data)
-            self.handle(message, request, job_id, data[HEADER.size:], list(fds))
+            left = list(fds)
+            self.handle(message, request, job_id, data[HEADER.size:], left)
+            for fd in left:  # a pidfd
+                os.close(fd)
 
 
 if __name__ == "__main__":
