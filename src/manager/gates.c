@@ -83,6 +83,8 @@ void gates_fail(struct operation *operation, struct guest *guest, const struct g
                                "the gate of process %d (%.40s) %s: %s", (int)guest->pid,
                                guest->name, is_silent(answer) ? "does not answer" : "failed",
                                strerror(-answer->error));
+        if (answer->error == -ECONNRESET && operation->is_undoing)
+                operation_lost_gate(operation);
         operation_leave_guest(operation, guest);
 }
 

@@ -99,6 +99,23 @@ static void on_opened(struct guest *guest, const struct guest_answer *answer_, v
                           strerror(-answer_->error));
 }
 
+static void open_gate(struct guest *guest)
+{
+        guest_request(guest, GATE_OPEN, RECOVERY_TIMEOUT_MS, on_opened, NULL);
+}
+
+void operation_open_returned(struct instance *instance)
+{
+        struct guest *guest;
+
+        if (!instance_is_usable(instance))
+                return;
+        list_for_each(guest, &instance->guests, link)
+                if (guest->gate && !guest->is_dead && !guest->is_waiting && !guest->request.done &&
+                    guest->presence == GUEST_PRESENT && guest->state == GATE_STATE_CLOSED)
+                        open_gate(guest);
+}
+
 void operation_try_again(struct instance *instance)
 {
         struct store_operation stored;
@@ -123,7 +140,7 @@ void operation_guest_returned(struct guest *guest)
         } else if (operation_start_catching_up(instance)) {
                 return;
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_CLOSED) {
-                guest_request(guest, GATE_OPEN, RECOVERY_TIMEOUT_MS, on_opened, NULL);
+                open_gate(guest);
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_RELEASED) {
                 log_event(LOG_LEVEL_ERROR, "a process returned whose memory is not here any more",
                           "vgpu=%s pid=%d", instance->name, (int)guest->pid);

@@ -69,9 +69,14 @@ void operation_fail_driver(struct operation *operation, struct guest *guest, con
 
 void operation_lost_mover(struct operation *operation)
 {
-        operation->has_lost_mover = true;
+        operation->has_lost_peer = true;
         operation_fail(operation, -ECONNRESET, "Failed", "the log of vgpud has more",
                        "the mover of device %u died", operation->target->index);
+}
+
+void operation_lost_gate(struct operation *operation)
+{
+        operation->has_lost_peer = true;
 }
 
 /* Telling. */

@@ -42,7 +42,7 @@ struct guest *operation_next_guest(const struct operation *operation, struct gue
 
 void operation_leave_guest(struct operation *operation, struct guest *guest)
 {
-        bool is_tried_again = operation->has_lost_mover && !operation->was_retried;
+        bool is_tried_again = operation->has_lost_peer && !operation->was_retried;
 
         guest->is_stuck = operation->is_undoing && !is_tried_again;
 }
@@ -164,6 +164,7 @@ static void finish(struct operation *operation, bool has_succeeded)
         custody_sync_slabs(manager);
         pool_unpause(manager->pool);
         operation_free(operation);
+        operation_open_returned(instance);
         start_next(instance, &next);
         if (was_catching_up && !has_succeeded)
                 operation_pause_catching_up(instance);
@@ -211,15 +212,15 @@ void operation_pass(struct operation *operation, const char *point)
 static void clear_error(struct operation *operation)
 {
         operation->error = 0;
-        operation->has_lost_mover = false;
+        operation->has_lost_peer = false;
 }
 
 /* The step is over. True: run it again. */
 static bool wants_retry(struct operation *operation)
 {
-        if (!operation->has_lost_mover || operation->was_retried)
+        if (!operation->has_lost_peer || operation->was_retried)
                 return false;
-        log_event(LOG_LEVEL_WARNING, "trying again with a new mover",
+        log_event(LOG_LEVEL_WARNING, "trying again with a new mover or connection",
                   "vgpu=%s operation=%s step=%s", operation->instance->name, operation->kind->name,
                   operation->kind->steps[operation->step].name);
         operation->was_retried = true;

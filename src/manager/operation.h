@@ -90,14 +90,14 @@ struct operation {
         size_t step; /* the one that runs, or is undone */
         bool is_running;
         bool is_undoing, is_undone, is_recovery;
-        bool was_retried; /* this step, with a new mover */
+        bool was_retried; /* this step, with a new mover or a new connection */
         size_t n_parts;   /* of the step, that are under way */
         sd_event_source *advance;
         struct operation_next next;
 
         struct failure failure; /* the first */
         int error;              /* of the step */
-        bool has_lost_mover;    /* that is why; trying again may help */
+        bool has_lost_peer;     /* a mover or a connection: trying again may help */
         bool has_failed_undo;
         bool has_failed_store; /* with room for the database an undoing that failed may succeed */
 
@@ -138,6 +138,12 @@ void operation_try_again(struct instance *instance);
 
 /* operation_guest_returned() - its gate has connected again: does it fit the instance's state? */
 void operation_guest_returned(struct guest *guest);
+
+/*
+ * operation_open_returned() - those whose gate connected again during an operation that is over, and that
+ * nobody has opened: what it was asked may have been lost with its connection
+ */
+void operation_open_returned(struct instance *instance);
 
 /* operation_wake_all() - what one of them may have waited for has happened: a mover is gone entirely. */
 void operation_wake_all(struct manager *manager);
@@ -209,6 +215,9 @@ void operation_lose_guest(struct operation *operation, struct guest *guest);
 
 /* operation_lost_mover() - the step has failed because a mover died. */
 void operation_lost_mover(struct operation *operation);
+
+/* operation_lost_gate() - or because the connection of a gate broke, which is back. */
+void operation_lost_gate(struct operation *operation);
 
 /* operation_add_progress() - @bytes more were copied. */
 void operation_add_progress(struct operation *operation, uint64_t bytes);

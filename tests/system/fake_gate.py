@@ -12,6 +12,7 @@ input change how it behaves (a change is confirmed: "planned"):
     refuse-close ERROR    the next CLOSE answers ERROR
     refuse MESSAGE CODE   the next request MESSAGE fails with the CUresult CODE
     hang MESSAGE          the next request MESSAGE is never answered
+    lose MESSAGE          the connection breaks when the next request MESSAGE arrives, which is not read
     check                 print "intact" or "DAMAGED"
     charge                write the memory that it holds into the instance page again
 """
@@ -161,6 +162,9 @@ class Gate:
         if behaviour == "hang":
             say("hangs")
             return
+        if behaviour == "lose":
+            self.lost()
+            return
         if message == WELCOME:
             self.slot = struct.unpack_from("=I", body)[0]
             self.charge(fds[0])
@@ -207,7 +211,9 @@ class Gate:
             self.plan[codes[words[1]]] = int(words[2])
         elif words[0] == "hang":
             self.plan[codes[words[1]]] = "hang"
-        if words[0].startswith(("refuse", "hang")):
+        elif words[0] == "lose":
+            self.plan[codes[words[1]]] = "lose"
+        if words[0].startswith(("refuse", "hang", "lose")):
             say("planned")
 
     def loop(self):

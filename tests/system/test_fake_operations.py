@@ -40,6 +40,32 @@ class Operations(unittest.TestCase):
             self.assertTrue(guest.is_intact())
         self.assertEqual(host.vgpu("train")["state"], "running")
 
+    def test_a_gate_that_lost_its_opening_is_opened_once_the_operation_is_over(self):
+        """It connects again in the middle, where nobody but the operation could look at it."""
+        host = self.host
+        one, two = (host.fake_guest("train", 4 * MIB) for _ in range(2))
+        for n, (method, parameters) in enumerate([("ResumeVgpu", {}), ("MigrateVgpu", {"device": "1"})], 1):
+            if method == "ResumeVgpu":
+                host.call("SuspendVgpu", name="train")
+            one.plan("lose OPEN")
+            host.call(method, name="train", **parameters)
+            for guest in (one, two):
+                guest.wait_for("opened", n)
+                self.assertTrue(guest.is_intact())
+            self.assertEqual(host.vgpu("train")["state"], "running")
+
+    def test_an_undo_whose_connection_breaks_goes_on_with_the_next_one(self):
+        host = self.host
+        one, two = (host.fake_guest("train", 4 * MIB) for _ in range(2))
+        for n, message in enumerate(("OPEN", "MAP"), 1):
+            one.plan(f"lose {message}")
+            (host.driver / "fail-JOB_RUN").write_text("999")
+            expect_error("DriverFailed", host.call, "SuspendVgpu", name="train")
+            for guest in (one, two):
+                guest.wait_for("opened", n)
+                self.assertTrue(guest.is_intact())
+            self.assertEqual(host.vgpu("train")["state"], "running")
+
     def test_a_device_without_room_is_found_out_before_anything_is_touched(self):
         """Nobody was there before, so a mover has to go there first."""
         host = self.host
