@@ -107,7 +107,7 @@ static int lock_unless_checkpointed(struct job *job, int i)
 static int hold(struct job *job, int i)
 {
         int pid = job->answer.process[i].pid;
-        int r = holder_hold(pid);
+        int r = holder_hold(pid, job->pidfd[i]);
 
         if (r == 0)
                 return 0;

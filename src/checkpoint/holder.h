@@ -10,8 +10,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* holder_hold() - stop the threads of the locked process @pid; errors as hold_begin(), -E2BIG. */
-int holder_hold(pid_t pid);
+/*
+ * holder_hold() - stop the threads of the locked process @pid, of which @pidfd is; that stays the caller's
+ * Errors: as hold_begin() (-ESRCH: it has ended), -E2BIG, those of the kernel.
+ */
+int holder_hold(pid_t pid, int pidfd);
 
 /* holder_check() - let go who runs again or has ended. Returns whether somebody is still held. */
 bool holder_check(void);

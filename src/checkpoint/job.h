@@ -57,6 +57,15 @@ bool job_read_devices(struct job *job);
 /* job_is_dead() - has process @i ended? Waits for it, at most @timeout_ms. */
 bool job_is_dead(const struct job *job, int i, int timeout_ms);
 
+/*
+ * JOB_CALL() - the driver's @name on process @i; JOB_NOT_ASKED, and no call, when that has ended: the
+ * driver knows only its number, which may be another's by now
+ */
+#define JOB_CALL(job, i, name, ...)             \
+        (job_is_dead(job, i, 0) ? JOB_NOT_ASKED \
+                                : driver.name((job)->answer.process[i].pid, __VA_ARGS__))
+#define JOB_NOT_ASKED ((CUresult)0x7fffffff)
+
 /* job_caller_is_gone() - has the process ended for which we work? */
 bool job_caller_is_gone(const struct job *job);
 

@@ -258,9 +258,9 @@ static CUresult lose(struct operation *operation, const char *what, CUresult cod
 static int read_state(const struct operation *operation)
 {
         CUprocessState state;
-        int pid = operation->job->answer.process[operation->i].pid;
 
-        return driver.cuCheckpointProcessGetState(pid, &state) == CUDA_SUCCESS
+        return JOB_CALL(operation->job, operation->i, cuCheckpointProcessGetState, &state) ==
+                               CUDA_SUCCESS
                        ? (int)state
                        : CHECKPOINT_NO_STATE;
 }
@@ -310,11 +310,12 @@ static bool retain_all(const struct job *job)
         return true;
 }
 
-static CUresult begin_checkpoint(int pid, CUcheckpointCustomStorageInfo **ret_info)
+static CUresult begin_checkpoint(const struct job *job, int i,
+                                 CUcheckpointCustomStorageInfo **ret_info)
 {
         CUcheckpointCheckpointArgs args = { .customStorageInfo_out = ret_info };
 
-        return driver.cuCheckpointProcessCheckpoint(pid, &args);
+        return JOB_CALL(job, i, cuCheckpointProcessCheckpoint, &args);
 }
 
 /* The driver does not want to, and nothing has happened yet. */
@@ -329,7 +330,7 @@ static CUresult fall_back(const struct operation *operation, CUresult code)
                 return code;
         process->storage = VGPU_CHECKPOINT_STORAGE_DRIVER;
         process->storage_reason = CHECKPOINT_REASON_REFUSED;
-        return begin_checkpoint(process->pid, NULL);
+        return begin_checkpoint(job, operation->i, NULL);
 }
 
 CUresult storage_checkpoint(struct job *job, int i)
@@ -341,10 +342,10 @@ CUresult storage_checkpoint(struct job *job, int i)
         if (storage_prepare(job, i) < 0)
                 return CUDA_ERROR_UNKNOWN; /* is noted */
         if (job->store[i].state != STORE_RESERVED)
-                return begin_checkpoint(process->pid, NULL);
-        code = begin_checkpoint(process->pid, &operation.info);
+                return begin_checkpoint(job, i, NULL);
+        code = begin_checkpoint(job, i, &operation.info);
         if (code == CUDA_ERROR_INVALID_CONTEXT && retain_all(job))
-                code = begin_checkpoint(process->pid, &operation.info);
+                code = begin_checkpoint(job, i, &operation.info);
         if (code != CUDA_SUCCESS)
                 return fall_back(&operation, code);
         if (!operation.info) { /* it knows no such field, and has kept the memory itself */
@@ -356,8 +357,8 @@ CUresult storage_checkpoint(struct job *job, int i)
         return finish_checkpoint(&operation, save(&operation));
 }
 
-static CUresult begin_restore(int pid, CUcheckpointGpuPair *pairs, unsigned int n_pairs,
-                              CUcheckpointCustomStorageInfo **ret_info)
+static CUresult begin_restore(const struct job *job, int i, CUcheckpointGpuPair *pairs,
+                              unsigned int n_pairs, CUcheckpointCustomStorageInfo **ret_info)
 {
         CUcheckpointRestoreArgs args = { .customStorageInfo_out = ret_info };
 
@@ -366,7 +367,7 @@ static CUresult begin_restore(int pid, CUcheckpointGpuPair *pairs, unsigned int 
                 args.gpuPairs = pairs;
                 args.gpuPairsCount = n_pairs;
         }
-        return driver.cuCheckpointProcessRestore(pid, &args);
+        return JOB_CALL(job, i, cuCheckpointProcessRestore, &args);
 }
 
 /* It is brought back; but where it was is where it goes when that is undone. */
@@ -387,16 +388,15 @@ static void forget(struct store *store)
 CUresult storage_restore(struct job *job, int i, CUcheckpointGpuPair *pairs, unsigned int n_pairs)
 {
         struct operation operation = { .job = job, .i = i };
-        int pid = job->answer.process[i].pid;
         CUresult code;
 
         if (storage_prepare_restore(job, i) < 0)
                 return CUDA_ERROR_UNKNOWN; /* is noted */
         if (job->store[i].state != STORE_SAVED)
-                return begin_restore(pid, pairs, n_pairs, NULL);
-        code = begin_restore(pid, pairs, n_pairs, &operation.info);
+                return begin_restore(job, i, pairs, n_pairs, NULL);
+        code = begin_restore(job, i, pairs, n_pairs, &operation.info);
         if (code == CUDA_ERROR_INVALID_CONTEXT && retain_all(job))
-                code = begin_restore(pid, pairs, n_pairs, &operation.info);
+                code = begin_restore(job, i, pairs, n_pairs, &operation.info);
         if (code != CUDA_SUCCESS)
                 return code;
         if (!operation.info)

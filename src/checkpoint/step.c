@@ -31,7 +31,7 @@ static CUresult call_lock(struct job *job, int i)
                 left_ms = job->deadline_ms > now_ms ? job->deadline_ms - now_ms : 1;
                 args.timeoutMs = left_ms < UINT32_MAX ? (unsigned int)left_ms : UINT32_MAX;
         }
-        return driver.cuCheckpointProcessLock(job->answer.process[i].pid, &args);
+        return JOB_CALL(job, i, cuCheckpointProcessLock, &args);
 }
 
 static CUresult call_checkpoint(struct job *job, int i)
@@ -48,7 +48,7 @@ static CUresult call_unlock(struct job *job, int i)
 {
         CUcheckpointUnlockArgs args = { 0 };
 
-        return driver.cuCheckpointProcessUnlock(job->answer.process[i].pid, &args);
+        return JOB_CALL(job, i, cuCheckpointProcessUnlock, &args);
 }
 
 static const struct {
@@ -79,11 +79,22 @@ static const struct {
                           CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_RUNNING, "unlocked", false },
 };
 
+/* For who would have to find it again. */
+static uint64_t get_start(const struct job *job, int i)
+{
+        struct process_stat stat;
+
+        if (process_stat_read(&stat, job->answer.process[i].pid) < 0 || job_is_dead(job, i, 0))
+                return 0;
+        return stat.start;
+}
+
 static void tell(const struct job *job, int i, const char *call)
 {
         struct checkpoint_wire_note note = { .header = { CHECKPOINT_WIRE_MAGIC, CHECKPOINT_NOTE },
                                              .pid = job->answer.process[i].pid,
-                                             .state_before = job->answer.process[i].state_before };
+                                             .state_before = job->answer.process[i].state_before,
+                                             .start = get_start(job, i) };
 
         snprintf(note.call, sizeof(note.call), "%s", call);
         if (job->socket >= 0) /* without a reader it is lost, and that is noticed elsewhere */
@@ -98,12 +109,26 @@ static int check_fault(struct job *job, int i, const char *point)
                         "the fault point %s failed process %d", point, job->answer.process[i].pid);
 }
 
+static int fail_ended(struct job *job, int i)
+{
+        const struct checkpoint_wire_process *process = &job->answer.process[i];
+
+        return job_fail(job, i,
+                        process->state_before < 0 ? VGPU_CHECKPOINT_ERROR_NO_PROCESS
+                                                  : VGPU_CHECKPOINT_ERROR_LOST,
+                        "", CUDA_SUCCESS, "", "process %d has ended", process->pid);
+}
+
 static int fail(struct job *job, int i, const char *call, CUresult code)
 {
         const struct checkpoint_wire_process *process = &job->answer.process[i];
         int patience = code == CUDA_ERROR_OPERATING_SYSTEM && !job->is_undoing ? DEATH_MS : 0;
-        struct meaning meaning = meaning_find(call, code, process->pid,
-                                              job_is_dead(job, i, patience), process->state_before);
+        struct meaning meaning;
+
+        if (code == JOB_NOT_ASKED)
+                return fail_ended(job, i);
+        meaning = meaning_find(call, code, process->pid, job_is_dead(job, i, patience),
+                               process->state_before);
 
         return job_fail(job, i, meaning.kind, call, code, meaning.hint, "process %d %s: %s: %d %s",
                         process->pid, meaning.text, call, (int)code, driver_error_name(code));
@@ -224,7 +249,7 @@ int step_read_state(struct job *job, int i)
         if (check_stopped(job, i) < 0)
                 return -1;
         tell(job, i, "cuCheckpointProcessGetState");
-        code = driver.cuCheckpointProcessGetState(process->pid, &state);
+        code = JOB_CALL(job, i, cuCheckpointProcessGetState, &state);
         if (code != CUDA_SUCCESS) {
                 process->state = CHECKPOINT_NO_STATE;
                 return fail(job, i, "cuCheckpointProcessGetState", code);
@@ -243,7 +268,7 @@ int step_read_thread(struct job *job, int i)
         int thread = 0;
 
         tell(job, i, "cuCheckpointProcessGetRestoreThreadId");
-        code = driver.cuCheckpointProcessGetRestoreThreadId(process->pid, &thread);
+        code = JOB_CALL(job, i, cuCheckpointProcessGetRestoreThreadId, &thread);
         if (code != CUDA_SUCCESS)
                 return fail(job, i, "cuCheckpointProcessGetRestoreThreadId", code);
         process->thread = thread;

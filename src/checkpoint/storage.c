@@ -39,12 +39,12 @@ static bool is_stale(const struct store *store, int state)
 }
 
 /* Under the lock: others may have checkpointed it since its state was read, and this is what they stored. */
-static void forget(struct store *store, int pid)
+static void forget(struct job *job, int i, struct store *store)
 {
         CUprocessState state;
 
         if (store_take(store) == 0 &&
-            driver.cuCheckpointProcessGetState(pid, &state) == CUDA_SUCCESS &&
+            JOB_CALL(job, i, cuCheckpointProcessGetState, &state) == CUDA_SUCCESS &&
             is_stale(store, (int)state))
                 store_remove(store);
         store_deinit(store);
@@ -60,7 +60,7 @@ void storage_look(struct job *job, int i)
         if (store.state == STORE_NONE)
                 return;
         if (is_stale(&store, process->state))
-                forget(&store, process->pid);
+                forget(job, i, &store);
         else if (store.state == STORE_SAVED && process->state == CU_PROCESS_STATE_CHECKPOINTED)
                 process->storage = store.place;
 }

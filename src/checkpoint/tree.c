@@ -38,9 +38,35 @@ static bool is_helper(int pid)
         return n > 0 && n == n_own && memcmp(own, other, (size_t)n) == 0;
 }
 
-static int add(struct job *job, int pid)
+/* -1: none. */
+static int get_parent(int pid)
 {
-        int pidfd;
+        char path[32], line[128];
+        int parent = -1;
+        FILE *file;
+
+        snprintf(path, sizeof(path), "/proc/%d/status", pid);
+        file = fopen(path, "re");
+        if (!file)
+                return -1;
+        while (parent < 0 && fgets(line, sizeof(line), file))
+                (void)sscanf(line, "PPid: %d", &parent);
+        fclose(file);
+        return parent;
+}
+
+/*
+ * The numbers of both may have been given to others since they were read. But the parent lives still, and
+ * so does who is held by the pidfd: what is read of them now is of them.
+ */
+static bool is_child(const struct job *job, int parent, int pid)
+{
+        return get_parent(pid) == job->answer.process[parent].pid && !job_is_dead(job, parent, 0);
+}
+
+static int add(struct job *job, int parent, int pid)
+{
+        CLEANUP(fd_closep) int pidfd = -1;
 
         if (has(job, pid) || is_helper(pid))
                 return 0;
@@ -50,40 +76,43 @@ static int add(struct job *job, int pid)
                                job_fail(job, -1, VGPU_CHECKPOINT_ERROR_FAILED, "", CUDA_SUCCESS, "",
                                         "process %d cannot be watched: %s", pid,
                                         strerrordesc_np(errno));
-        return job_add(job, pid, pidfd) < 0 ? -1 : 1;
+        if (!is_child(job, parent, pid))
+                return 0;
+        return job_add(job, pid, TAKE_FD(pidfd)) < 0 ? -1 : 1;
 }
 
-static int add_children_of_thread(struct job *job, int pid, const char *tid)
+static int add_children_of_thread(struct job *job, int parent, const char *tid)
 {
         char path[64];
         FILE *file;
         int child, r = 0, n = 0;
 
-        snprintf(path, sizeof(path), "/proc/%d/task/%.16s/children", pid, tid);
+        snprintf(path, sizeof(path), "/proc/%d/task/%.16s/children",
+                 job->answer.process[parent].pid, tid);
         file = fopen(path, "re");
         if (!file)
                 return 0; /* it has ended */
         while (r >= 0 && fscanf(file, "%d", &child) == 1) {
-                r = add(job, child);
+                r = add(job, parent, child);
                 n += r > 0;
         }
         fclose(file);
         return r < 0 ? -1 : n;
 }
 
-static int add_children_of(struct job *job, int pid)
+static int add_children_of(struct job *job, int parent)
 {
         CLEANUP(closedirp) DIR *directory = NULL;
         const struct dirent *entry;
         char path[64];
         int n = 0, r;
 
-        snprintf(path, sizeof(path), "/proc/%d/task", pid);
+        snprintf(path, sizeof(path), "/proc/%d/task", job->answer.process[parent].pid);
         directory = opendir(path);
         while (directory && (entry = readdir(directory))) {
                 if (entry->d_name[0] == '.')
                         continue;
-                r = add_children_of_thread(job, pid, entry->d_name);
+                r = add_children_of_thread(job, parent, entry->d_name);
                 if (r < 0)
                         return -1;
                 n += r;
@@ -96,7 +125,7 @@ int tree_add_children(struct job *job)
         int n = 0, r;
 
         for (uint32_t i = 0; i < job->answer.n_processes; i++) {
-                r = add_children_of(job, job->answer.process[i].pid);
+                r = add_children_of(job, (int)i);
                 if (r < 0)
                         return -1;
                 n += r;

@@ -174,6 +174,7 @@ static void take_note(struct checkpoint_helper_notes *notes,
                 return;
         if (i == notes->n) {
                 notes->process[notes->n].pid = note->pid;
+                notes->process[notes->n].start = note->start;
                 notes->process[notes->n++].state_before = CHECKPOINT_NO_STATE;
         }
         if (notes->process[i].state_before == CHECKPOINT_NO_STATE)

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "wire/checkpoint.h"
 
@@ -33,6 +34,7 @@ struct checkpoint_helper_notes {
         size_t n;
         struct {
                 int pid, state_before;
+                uint64_t start;
         } process[CHECKPOINT_PROCESSES_MAX];
         char call[48]; /* the last one */
         int pid;       /* of the last one */

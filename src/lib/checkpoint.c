@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/process-stat.h"
 #include "lib/checkpoint-handle.h"
 
 DEFINE_CLEANUP(struct vgpu_checkpoint *, vgpu_checkpoint_free);
@@ -152,6 +153,17 @@ static int start_helper(struct vgpu_checkpoint *checkpoint)
                                     strerrordesc_np(-r));
 }
 
+/* Of the process that the helper told of, and of no other that has its number by now. */
+static int open_noted(pid_t pid, uint64_t start)
+{
+        CLEANUP(fd_closep) int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        struct process_stat stat;
+
+        if (pidfd < 0 || process_stat_read(&stat, pid) < 0 || stat.start != start)
+                return -ESRCH;
+        return TAKE_FD(pidfd);
+}
+
 /* Another helper brings back what the one that died had changed. */
 static int undo(struct vgpu_checkpoint *checkpoint, const struct checkpoint_helper_notes *notes,
                 struct checkpoint_wire_answer *answer)
@@ -163,7 +175,7 @@ static int undo(struct vgpu_checkpoint *checkpoint, const struct checkpoint_help
         int pidfds[CHECKPOINT_PROCESSES_MAX], pidfd, r;
 
         for (size_t i = 0; i < notes->n; i++) {
-                pidfd = (int)syscall(SYS_pidfd_open, notes->process[i].pid, 0);
+                pidfd = open_noted(notes->process[i].pid, notes->process[i].start);
                 if (pidfd < 0)
                         continue;
                 request.pid[request.n_processes] = notes->process[i].pid;

@@ -122,6 +122,7 @@ struct checkpoint_wire_note {
         struct checkpoint_header header;
         int32_t pid;
         int32_t state_before;
+        uint64_t start; /* of the process, as base/process-stat.h has it; 0: it has ended */
         char call[48];
 };
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <pthread.h>
 
+#include "lib/checkpoint-handle.h"
 #include "tests/checkpoint/deaths.h"
 
 static const struct point points[] = {
@@ -136,6 +137,69 @@ static void test_a_dead_target_is_told_of(void **state)
                 target_dies(&points[i]);
 }
 
+/* A handle of one that will end, with the number of the target: as if that had taken it. */
+static struct vgpu_checkpoint *new_with_taken_number(struct guest *ret_ending)
+{
+        struct vgpu_checkpoint *checkpoint;
+
+        *ret_ending = guest_start(work);
+        (void)guest_hear(ret_ending->socket, NULL);
+        start(work);
+        checkpoint = fixture_new(ret_ending->pid);
+        checkpoint->pid[0] = target.pid;
+        return checkpoint;
+}
+
+static void test_whoever_has_the_number_of_one_that_has_ended_is_not_touched(void **state)
+{
+        struct guest ending;
+        CLEANUP(vgpu_checkpoint_freep)
+        struct vgpu_checkpoint *checkpoint = new_with_taken_number(&ending);
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *other = fixture_new(target.pid);
+        enum vgpu_checkpoint_state found;
+        const struct vgpu_checkpoint_error *error;
+        (void)state;
+
+        assert_int_equal(guest_kill(&ending), 128 + SIGKILL);
+        error = assert_failed(checkpoint, vgpu_checkpoint_suspend(checkpoint, NULL),
+                              VGPU_CHECKPOINT_ERROR_NO_PROCESS);
+        assert_non_null(strstr(error->message, "has ended"));
+        (void)assert_failed(checkpoint, vgpu_checkpoint_resume(checkpoint, NULL),
+                            VGPU_CHECKPOINT_ERROR_NO_PROCESS);
+        (void)assert_failed(checkpoint, vgpu_checkpoint_get_state(checkpoint, &found),
+                            VGPU_CHECKPOINT_ERROR_NO_PROCESS);
+        assert_state(other, VGPU_CHECKPOINT_STATE_RUNNING);
+        (void)let_work();
+        end();
+}
+
+static void test_nor_is_it_between_two_calls(void **state)
+{
+        static const struct point point = { "checkpointer.locked", false,
+                                            VGPU_CHECKPOINT_STATE_LOCKED };
+        struct guest ending;
+        CLEANUP(vgpu_checkpoint_freep)
+        struct vgpu_checkpoint *checkpoint = new_with_taken_number(&ending);
+        CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *other = fixture_new(target.pid);
+        struct caller caller = { .checkpoint = checkpoint, .point = &point };
+        pthread_t thread;
+        char path[128];
+        (void)state;
+
+        set_fault(&point, "pause");
+        assert_int_equal(pthread_create(&thread, NULL, call, &caller), 0);
+        wait_paused(path, sizeof(path), &point);
+        (void)unsetenv("OPENVGPU_FAULT");
+        assert_int_equal(guest_kill(&ending), 128 + SIGKILL);
+        assert_int_equal(unlink(path), 0);
+        assert_int_equal(pthread_join(thread, NULL), 0);
+        (void)assert_failed(checkpoint, caller.r, VGPU_CHECKPOINT_ERROR_LOST);
+        assert_state(other, point.after);
+        assert_int_equal(vgpu_checkpoint_resume(other, NULL), 0);
+        (void)let_work();
+        end();
+}
+
 static void *kill_target(void *unused)
 {
         assert_int_equal(kill(target.pid, SIGKILL), 0);
@@ -175,6 +239,8 @@ int main(void)
                 cmocka_unit_test(test_another_helper_undoes_what_a_dead_one_began),
                 cmocka_unit_test(test_the_helper_brings_back_what_a_dead_caller_began),
                 cmocka_unit_test(test_a_dead_target_is_told_of),
+                cmocka_unit_test(test_whoever_has_the_number_of_one_that_has_ended_is_not_touched),
+                cmocka_unit_test(test_nor_is_it_between_two_calls),
                 cmocka_unit_test(test_waiting_ends_with_the_process_and_with_its_time),
         };
         int failed;
