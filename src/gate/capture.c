@@ -33,13 +33,14 @@ static struct {
         pthread_mutex_t lock;
         struct captured of[CAPTURES_MAX];
         _Atomic size_t n;
-        _Atomic unsigned int n_beginning,
-                n_kept_away; /* each is raised before the other is looked at */
+        /* Calls that begin or end one, while the driver may have it and @n not. */
+        _Atomic unsigned int n_changing;
+        _Atomic unsigned int n_kept_away; /* each is raised before the other is looked at */
 } captures = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 bool capture_is_active(void)
 {
-        return atomic_load(&captures.n) > 0 || atomic_load(&captures.n_beginning) > 0;
+        return atomic_load(&captures.n) > 0 || atomic_load(&captures.n_changing) > 0;
 }
 
 bool capture_keep_away(void)
@@ -62,7 +63,7 @@ static void begin(void)
         const struct timespec moment = { .tv_nsec = KEPT_AWAY_STEP_NS };
         uint64_t until_ns = clock_now(CLOCK_MONOTONIC) + KEPT_AWAY_NS;
 
-        atomic_fetch_add(&captures.n_beginning, 1);
+        atomic_fetch_add(&captures.n_changing, 1);
         while (atomic_load(&captures.n_kept_away) > 0 && clock_now(CLOCK_MONOTONIC) < until_ns)
                 nanosleep(&moment, NULL);
         idle_hold();
@@ -150,7 +151,7 @@ static CUresult begun(CUresult result, CUstream stream, bool is_per_thread, CUgr
                         (void)graph_capture_find(stream, is_per_thread, &captured.graph);
                 add(&captured);
         }
-        atomic_fetch_sub(&captures.n_beginning, 1);
+        atomic_fetch_sub(&captures.n_changing, 1);
         idle_release();
         return result;
 }
@@ -177,13 +178,17 @@ static bool is_stream(CUresult result)
 static void forget_ended(CUresult result, CUstream stream, bool is_per_thread)
 {
         struct captured captured = identity(stream, is_per_thread);
+        bool was_capturing;
 
-        if (!take(is_same, &captured) || result == CUDA_SUCCESS)
-                return;
-        if (goes_on(stream, is_per_thread))
-                add(&captured);
-        else
-                come_to_nothing(&captured);
+        atomic_fetch_add(&captures.n_changing, 1);
+        was_capturing = take(is_same, &captured);
+        if (was_capturing && result != CUDA_SUCCESS) {
+                if (goes_on(stream, is_per_thread))
+                        add(&captured);
+                else
+                        come_to_nothing(&captured);
+        }
+        atomic_fetch_sub(&captures.n_changing, 1);
 }
 
 static CUresult ended(CUresult result, CUstream stream, bool is_per_thread)
@@ -263,12 +268,14 @@ static CUresult destroy(CUresult (*call)(CUstream stream), CUstream stream)
         if (!capture_is_active())
                 return call(stream);
         idle_hold();
+        atomic_fetch_add(&captures.n_changing, 1);
         was_capturing = take(is_of_stream, &captured);
         result = call(stream);
         if (was_capturing && result != CUDA_SUCCESS)
                 add(&captured);
         else if (was_capturing)
                 come_to_nothing(&captured);
+        atomic_fetch_sub(&captures.n_changing, 1);
         idle_release();
         return result;
 }
@@ -303,6 +310,6 @@ void capture_forget(void)
 {
         pthread_mutex_init(&captures.lock, NULL);
         atomic_store(&captures.n, 0);
-        atomic_store(&captures.n_beginning, 0);
+        atomic_store(&captures.n_changing, 0);
         atomic_store(&captures.n_kept_away, 0);
 }

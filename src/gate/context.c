@@ -87,6 +87,9 @@ CUresult context_finish(CUcontext context)
                 return run_in(context, free_something);
         result = run_in(context, synchronize);
         capture_let_begin();
+        if (result ==
+            CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED) /* kept away for too long, it has begun */
+                result = run_in(context, free_something);
         return result;
 }
 
