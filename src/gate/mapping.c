@@ -24,8 +24,9 @@
 
 static struct {
         pthread_once_t once;
-        CUdeviceptr base, end;
-        CUdeviceptr lowest; /* all below is taken */
+        CUdeviceptr base;
+        _Atomic CUdeviceptr end; /* set last: 0 until the others are there */
+        CUdeviceptr lowest;      /* all below is taken */
 } arena = { .once = PTHREAD_ONCE_INIT };
 
 static struct {
@@ -344,6 +345,11 @@ void mapping_arena_open(void)
         pthread_once(&arena.once, arena_reserve);
 }
 
+bool mapping_arena_overlaps(CUdeviceptr address, uint64_t size)
+{
+        return address < atomic_load(&arena.end) && address + size > arena.base;
+}
+
 /* Where @address is or would be: the first mapping that ends behind it. */
 static size_t position(CUdeviceptr address)
 {
@@ -397,7 +403,7 @@ int mapping_table_place(struct mapping *mapping)
         /* Past one after the other, until one begins far enough behind the last one's end. */
         for (; at < table.n && table.sorted[at]->address < address + mapping->size; at++)
                 address = table.sorted[at]->address + table.sorted[at]->size;
-        if (arena.end - address < mapping->size || address < arena.base)
+        if (atomic_load(&arena.end) - address < mapping->size || address < arena.base)
                 return -ENOMEM;
         mapping->address = address;
         r = insert_at(at, mapping);

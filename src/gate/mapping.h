@@ -95,4 +95,7 @@ void mapping_table_clear(void); /* forgets and frees nothing, but closes descrip
  */
 void mapping_arena_open(void);
 
+/* mapping_arena_overlaps() - is any of the range in the arena? Without the lock. */
+bool mapping_arena_overlaps(CUdeviceptr address, uint64_t size);
+
 #endif

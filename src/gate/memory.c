@@ -367,7 +367,7 @@ bool memory_free(CUdeviceptr address, CUresult *ret_result)
         return true;
 }
 
-bool memory_overlaps(CUdeviceptr address, uint64_t size)
+static bool overlaps_mapping(CUdeviceptr address, uint64_t size)
 {
         const struct mapping *mapping;
         bool overlaps;
@@ -377,6 +377,12 @@ bool memory_overlaps(CUdeviceptr address, uint64_t size)
         overlaps = mapping && mapping->address < address + size; /* unlocked, it may go at once */
         pthread_mutex_unlock(&memory.lock);
         return overlaps;
+}
+
+/* The arena stays ours: where nothing is now, another thread may have an allocation in a moment. */
+bool memory_overlaps(CUdeviceptr address, uint64_t size)
+{
+        return mapping_arena_overlaps(address, size) || overlaps_mapping(address, size);
 }
 
 bool memory_is_unallocated(CUdeviceptr address)
@@ -478,7 +484,7 @@ CUresult memory_grant(CUdevice device)
                 if (copy.size == 0)
                         return first_error;
                 result = mapping_grant(&copy);
-                if (first_error == CUDA_SUCCESS && memory_overlaps(copy.address, 1))
+                if (first_error == CUDA_SUCCESS && overlaps_mapping(copy.address, 1))
                         first_error = result; /* else it has been freed meanwhile */
                 from = copy.address + copy.size;
         }

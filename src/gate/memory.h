@@ -39,7 +39,7 @@ struct memory_info {
 /* memory_find() - the allocation that @address lies in. False: in none of ours. */
 bool memory_find(CUdeviceptr address, struct memory_info *ret_info);
 
-/* memory_overlaps() - does the range touch any of our mappings? */
+/* memory_overlaps() - does the range touch our mappings, or where we make them? */
 bool memory_overlaps(CUdeviceptr address, uint64_t size);
 
 /* memory_is_unallocated() - does @address lie in our memory, but in no allocation? */

@@ -243,6 +243,19 @@ FAKE_TEST(test_what_is_wrong_with_ordinary_memory_is_wrong_with_ours)
         check(cuMemAlloc_v2(&pointer, SIZE_MAX) == CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+FAKE_TEST(test_the_driver_is_not_asked_about_addresses_that_come_again)
+{
+        CUdeviceptr pointer;
+
+        if (!fake_is_simulated())
+                return;
+        check(setenv("OPENVGPU_SIM_FAIL", "cuMemAddressFree@1=999", 1) == 0);
+        fake_guest_start(GIB);
+        check(cuMemAlloc_v2(&pointer, 4 * MIB) == CUDA_SUCCESS);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
+        check(cuMemAddressFree(pointer, 4 * MIB) == CUDA_ERROR_INVALID_VALUE);
+}
+
 FAKE_TEST(test_a_failing_driver_call_leaves_nothing_behind)
 {
         struct instance_page *page;
@@ -672,6 +685,7 @@ int main(void)
                 cmocka_unit_test(test_several_attributes_at_once_are_corrected_as_well),
                 cmocka_unit_test(test_each_allocation_has_a_buffer_id_of_its_own),
                 cmocka_unit_test(test_what_is_wrong_with_ordinary_memory_is_wrong_with_ours),
+                cmocka_unit_test(test_the_driver_is_not_asked_about_addresses_that_come_again),
                 cmocka_unit_test(test_a_failing_driver_call_leaves_nothing_behind),
                 cmocka_unit_test(test_memory_is_kept_when_the_device_fails_before_it_can_be_freed),
                 cmocka_unit_test(test_memory_that_the_driver_does_not_unmap_is_in_nobodys_way),
