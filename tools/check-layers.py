@@ -13,6 +13,7 @@ USES = {
     "scenario": {"base", "board", "catalog"},
     "wire": {"base"},
     "sim": {"base", "abi"},
+    "cudart": {"base", "abi"},
     "gate": {"base", "abi", "board", "wire"},
     "sampler": {"base", "abi", "wire"},
     "keeper": {"base", "wire", "channels"},
