@@ -138,6 +138,18 @@ static int remove_vgpu(struct control_pending *pending, struct failure *failure)
         return 0;
 }
 
+/* A simulated GPU has a CUDA runtime of its own, beside its driver (src/cudart/runtime.h). */
+static void add_simulation(json_t *environment, const struct manager *manager)
+{
+        const char *end = strrchr(manager->driver_path, '/');
+        int length = end ? (int)(end - manager->driver_path) : 0;
+
+        json_object_set_new(environment, "OPENVGPU_SIM", json_string(manager->simulation));
+        json_object_set_new(
+                environment, "LD_LIBRARY_PATH",
+                json_sprintf("%s:%.*s", manager->nvml_path, length, manager->driver_path));
+}
+
 static json_t *make_environment(const struct instance *instance)
 {
         const struct manager *manager = instance->manager;
@@ -148,7 +160,7 @@ static json_t *make_environment(const struct instance *instance)
                           manager->driver_path, "CUDA_VISIBLE_DEVICES", instance->device->uuid);
 
         if (manager->simulation[0])
-                json_object_set_new(environment, "OPENVGPU_SIM", json_string(manager->simulation));
+                add_simulation(environment, manager);
         return environment;
 }
 

@@ -135,16 +135,17 @@ CUresult sim_cuGetErrorString(CUresult result, const char **text)
 
 static void tell_no_tables(void)
 {
-        (void)fprintf(
-                stderr,
-                "simulated CUDA driver: this program needs private tables of NVIDIA's driver, "
-                "as programs of the CUDA runtime do; here, programs of the driver API run "
-                "(docs/simulated-gpu.md)\n");
+        (void)fprintf(stderr,
+                      "simulated CUDA driver: this program brings NVIDIA's CUDA runtime, which "
+                      "works with NVIDIA's driver only; linked with the shared runtime (nvcc "
+                      "-cudart shared) it gets the simulated GPU's (docs/simulated-gpu.md)\n");
 }
 
 /*
- * We know none of the private tables; the real driver says the same of those it does not know. What
- * the caller makes of that, "invalid argument", names no reason: we do.
+ * NVIDIA's runtime asks for private tables here, and with one of them has the driver prove that it is
+ * NVIDIA's. We are another driver and have none of them; the real one says the same of tables that it
+ * does not know. What the caller makes of that, "invalid argument", names no reason: we do. src/cudart
+ * has a runtime for this driver.
  */
 CUresult sim_cuGetExportTable(const void **table, const CUuuid *id)
 {

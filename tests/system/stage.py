@@ -27,6 +27,7 @@ VGPUD = ROOT / "bin" / "vgpud"
 SYSTEM_PYTHON = pathlib.Path("/usr/bin/python3")
 GATE = PRIVATE / "gate" / "libcuda.so.1"
 DRIVER = PRIVATE / "sim" / "libcuda.so.1"
+RUNTIME = PRIVATE / "sim" / "libcudart.so.13"
 
 
 def _is_current(stamp):
@@ -49,7 +50,7 @@ def make():
             return
         subprocess.run([INSTALL, str(BUILD), str(DESTDIR)], check=True)
         daemons.replace(ROOT)
-        missing = [path.name for path in (VGPU, VGPUD, GATE, DRIVER) if not path.exists()]
+        missing = [path.name for path in (VGPU, VGPUD, GATE, DRIVER, RUNTIME) if not path.exists()]
         assert not missing, f"the installed tree lacks {', '.join(missing)}"
         stamp.touch()
 
