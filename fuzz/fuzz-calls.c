@@ -31,9 +31,9 @@
 #include <unistd.h>
 
 #include "base/packet.h"
+#include "daemon/control-call.h"
 #include "fuzz/target.h"
 #include "fuzz/world.h"
-#include "manager/control-call.h"
 
 #define CLIENTS    2
 #define USERS      3

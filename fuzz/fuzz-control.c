@@ -6,8 +6,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "daemon/control-call.h"
 #include "fuzz/target.h"
-#include "manager/control-call.h"
 
 static const struct control_parameter table[] = {
         { "name", CONTROL_TEXT, true },

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/list.h"
-#include "manager/log.h"
+#include "daemon/log.h"
 #include "manager/policy.h"
 
 /* Of vgpud itself, its movers and slabs, and for root: one in so many, and so many at least. */

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "manager/failure.h"
+#include "daemon/failure.h"
 
 enum account_kind {
         ACCOUNT_BYTES,       /* of messages that are kept: calls in part, answers not read */

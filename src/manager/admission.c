@@ -4,10 +4,10 @@
 #include <errno.h>
 
 #include "base/size.h"
+#include "daemon/log.h"
 #include "manager/footprint.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
 

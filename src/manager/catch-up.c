@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 
+#include "daemon/log.h"
 #include "manager/arrival.h"
 #include "manager/contexts.h"
 #include "manager/copies.h"
@@ -14,7 +15,6 @@
 #include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
 

@@ -5,15 +5,15 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "daemon/log.h"
+#include "daemon/process.h"
 #include "manager/admission.h"
 #include "manager/custody.h"
 #include "manager/footprint.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
-#include "manager/process.h"
 
 /* CUresult and CUprocessState, as far as they change what we do. */
 #define DRIVER_NOT_INITIALIZED 3

@@ -9,10 +9,10 @@
 
 #include "base/cleanup.h"
 #include "base/packet.h"
-#include "manager/foreign.h"
+#include "daemon/foreign.h"
+#include "daemon/log.h"
 #include "manager/image.h"
 #include "manager/listener.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/methods.h"
 

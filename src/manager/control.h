@@ -12,9 +12,9 @@
 #include <jansson.h>
 #include <sys/types.h>
 
+#include "daemon/control-call.h"
+#include "daemon/failure.h"
 #include "manager/account.h"
-#include "manager/control-call.h"
-#include "manager/failure.h"
 
 struct control;
 struct manager;

@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/log.h"
 #include "manager/backlog.h"
 #include "manager/footprint.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "wire/keeper.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/describe.h"
 
+#include "daemon/process.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/launch.h"
 #include "manager/manager.h"
-#include "manager/process.h"
 
 static json_t *describe_pool(const struct pool *pool)
 {

@@ -8,14 +8,14 @@
 #include <strings.h>
 
 #include "base/size.h"
+#include "daemon/log.h"
+#include "daemon/uuid.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
 #include "manager/schedule.h"
 #include "manager/settings.h"
-#include "manager/uuid.h"
 
 /* A mover that dies is not started again ahead of need for so long: it may be a habit. */
 #define REST_US 1000000

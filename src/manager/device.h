@@ -18,12 +18,12 @@
 
 #include "base/list.h"
 #include "board/board.h"
+#include "daemon/failure.h"
+#include "helper/mover.h"
 #include "manager/ceiling.h"
-#include "manager/failure.h"
 #include "manager/meter.h"
-#include "manager/mover.h"
-#include "manager/pool.h"
 #include "manager/room.h"
+#include "pool/pool.h"
 
 struct manager;
 struct schedule;

@@ -2,9 +2,9 @@
 #include "manager/footprint.h"
 
 #include "base/size.h"
+#include "daemon/log.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 
 /* Of a context that nobody has measured: about 0.5 GiB on an H200, more with large modules. */

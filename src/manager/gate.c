@@ -13,13 +13,13 @@
 
 #include "base/cleanup.h"
 #include "base/packet.h"
+#include "daemon/foreign.h"
+#include "daemon/log.h"
 #include "manager/account.h"
-#include "manager/foreign.h"
 #include "manager/guest.h"
 #include "manager/image.h"
 #include "manager/instance.h"
 #include "manager/listener.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
 

@@ -6,8 +6,8 @@
 
 #include "base/cleanup.h"
 #include "base/packet.h"
+#include "daemon/foreign.h"
 #include "manager/device.h"
-#include "manager/foreign.h"
 #include "manager/gate.h"
 #include "manager/guest.h"
 #include "manager/instance.h"

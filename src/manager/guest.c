@@ -8,12 +8,12 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "daemon/log.h"
 #include "manager/backlog.h"
 #include "manager/custody.h"
 #include "manager/gate.h"
 #include "manager/instance.h"
 #include "manager/launch.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
 #include "manager/schedule.h"

@@ -25,9 +25,9 @@
 #include <systemd/sd-event.h>
 
 #include "base/list.h"
+#include "daemon/process.h"
 #include "manager/account.h"
 #include "manager/meter.h"
-#include "manager/process.h"
 #include "manager/room.h"
 #include "wire/gate.h"
 #include "wire/mover.h"

@@ -9,7 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/list.h"
-#include "manager/log.h"
+#include "daemon/log.h"
 #include "manager/manager.h"
 
 struct held_slab {

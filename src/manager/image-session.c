@@ -7,11 +7,11 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "daemon/process.h"
 #include "manager/custody.h"
 #include "manager/gate.h"
 #include "manager/image.h"
 #include "manager/manager.h"
-#include "manager/process.h"
 #include "manager/publisher.h"
 
 /* All real granularities are multiples of it. */

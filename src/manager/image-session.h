@@ -10,10 +10,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "manager/failure.h"
+#include "daemon/failure.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/pool.h"
+#include "pool/pool.h"
 
 struct control_client;
 struct control_pending;

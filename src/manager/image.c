@@ -8,13 +8,13 @@
 
 #include "base/packet.h"
 #include "base/size.h"
+#include "daemon/log.h"
 #include "manager/control.h"
 #include "manager/copies.h"
 #include "manager/describe.h"
 #include "manager/guest.h"
 #include "manager/held.h"
 #include "manager/image-session.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/policy.h"
 

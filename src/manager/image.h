@@ -19,7 +19,7 @@
 
 #include <stdbool.h>
 
-#include "manager/failure.h"
+#include "daemon/failure.h"
 
 struct control_client;
 struct control_pending;

@@ -18,11 +18,11 @@
 
 #include "base/list.h"
 #include "board/board.h"
+#include "board/page.h"
+#include "daemon/failure.h"
 #include "manager/account.h"
-#include "manager/failure.h"
 #include "manager/meter.h"
-#include "manager/page.h"
-#include "manager/store.h"
+#include "store/store.h"
 
 struct device;
 struct image_session;

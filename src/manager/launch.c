@@ -6,10 +6,10 @@
 #include <sys/epoll.h>
 
 #include "base/cleanup.h"
+#include "daemon/process.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
-#include "manager/process.h"
 
 static const struct account_cost cost = { { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 1 } };
 

@@ -13,8 +13,8 @@
 #include <sys/types.h>
 
 #include "base/list.h"
+#include "daemon/failure.h"
 #include "manager/account.h"
-#include "manager/failure.h"
 
 struct instance;
 typedef struct sd_event_source sd_event_source;

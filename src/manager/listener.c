@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "manager/foreign.h"
+#include "daemon/foreign.h"
 #include "manager/manager.h"
 
 #define BACKLOG 512

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/privilege.h"
-#include "manager/log.h"
+#include "daemon/log.h"
 #include "manager/manager.h"
 
 static void give_up_privilege(void)

@@ -17,12 +17,12 @@
 #include "base/cleanup.h"
 #include "base/list.h"
 #include "board/board.h"
+#include "daemon/failure.h"
+#include "daemon/options.h"
+#include "helper/keeper.h"
 #include "manager/device.h"
-#include "manager/failure.h"
-#include "manager/keeper.h"
-#include "manager/options.h"
-#include "manager/pool.h"
-#include "manager/store.h"
+#include "pool/pool.h"
+#include "store/store.h"
 
 struct accounts;
 struct backlog;

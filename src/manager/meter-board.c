@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the meter shows on the board: samples, and the accounts. */
 
-#include "manager/account-ring.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
 #include "manager/publisher.h"
+#include "meter/account-ring.h"
 
 /* False: the vGPU is not on the board (yet); what is missed is written when it is. */
 static bool get_ring(struct account_ring *ring, struct instance *instance)

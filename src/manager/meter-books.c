@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/log.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
 

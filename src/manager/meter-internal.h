@@ -9,7 +9,7 @@
 
 #include <systemd/sd-event.h>
 
-#include "manager/ledger-thread.h"
+#include "ledger/ledger-thread.h"
 #include "manager/meter.h"
 #include "meter/wall.h"
 

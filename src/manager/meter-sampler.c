@@ -6,10 +6,10 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "manager/child.h"
+#include "daemon/child.h"
+#include "daemon/log.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
 #include "manager/session.h"

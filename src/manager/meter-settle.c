@@ -6,9 +6,9 @@
  */
 #include <time.h>
 
+#include "daemon/log.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
 

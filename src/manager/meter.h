@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "manager/failure.h"
+#include "daemon/failure.h"
 #include "meter/accounting.h"
 #include "meter/rate.h"
 

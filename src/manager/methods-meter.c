@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "ledger/ledger-thread.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/ledger-thread.h"
 #include "manager/manager.h"
 #include "manager/meter.h"
 #include "manager/policy.h"

@@ -5,11 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/log.h"
+#include "daemon/uuid.h"
 #include "manager/control.h"
 #include "manager/describe.h"
 #include "manager/instance.h"
 #include "manager/launch.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/methods-image.h"
 #include "manager/methods-meter.h"
@@ -17,7 +18,6 @@
 #include "manager/methods-setting.h"
 #include "manager/operation.h"
 #include "manager/policy.h"
-#include "manager/uuid.h"
 
 /* What a gate gets to drain when the client does not say. */
 #define TIMEOUT_SECONDS 10.0

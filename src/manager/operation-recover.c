@@ -3,11 +3,11 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/log.h"
 #include "manager/admission.h"
 #include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation-internal.h"
 

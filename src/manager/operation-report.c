@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "daemon/log.h"
 #include "manager/control.h"
 #include "manager/describe.h"
 #include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/operation-internal.h"
 
 #define PROGRESS_INTERVAL_NS 50000000

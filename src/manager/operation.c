@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "daemon/log.h"
 #include "manager/admission.h"
 #include "manager/backlog.h"
 #include "manager/control.h"
@@ -14,7 +15,6 @@
 #include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation-internal.h"
 #include "manager/publisher.h"

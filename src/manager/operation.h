@@ -26,9 +26,9 @@
 #include <systemd/sd-event.h>
 
 #include "base/list.h"
-#include "manager/failure.h"
+#include "daemon/failure.h"
 #include "manager/room.h"
-#include "manager/store.h"
+#include "store/store.h"
 
 struct control_pending;
 struct device;

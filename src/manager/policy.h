@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "manager/failure.h"
+#include "daemon/failure.h"
 
 struct instance;
 struct manager;

@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "catalog/catalog.h"
+#include "daemon/log.h"
 #include "manager/facts.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/schedule.h"
 #include "manager/session.h"

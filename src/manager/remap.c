@@ -5,12 +5,12 @@
 #include <inttypes.h>
 
 #include "base/cleanup.h"
+#include "daemon/log.h"
 #include "manager/copies.h"
 #include "manager/custody.h"
 #include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
 

@@ -4,10 +4,10 @@
 
 #include "base/clock.h"
 #include "board/board.h"
+#include "daemon/log.h"
 #include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/publisher.h"
 #include "manager/schedule-internal.h"

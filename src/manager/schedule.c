@@ -8,10 +8,10 @@
 
 #include "base/clock.h"
 #include "board/board.h"
+#include "daemon/log.h"
 #include "manager/custody.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
 #include "manager/publisher.h"

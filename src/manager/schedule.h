@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "manager/failure.h"
+#include "daemon/failure.h"
 #include "scheduler/settings.h"
 
 struct board_scheduler;

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/driver-path.h"
+#include "daemon/driver-path.h"
+#include "daemon/log.h"
 #include "manager/instance.h"
-#include "manager/log.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
 #include "manager/publisher.h"

@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #include "board/board.h"
-#include "manager/failure.h"
+#include "daemon/failure.h"
 
 struct device;
 struct instance;

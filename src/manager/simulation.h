@@ -4,7 +4,7 @@
 
 /* vgpud --simulate: the simulated host below the run directory, and the driver that shows it. */
 
-#include "manager/failure.h"
+#include "daemon/failure.h"
 
 struct manager;
 

@@ -4,13 +4,13 @@
 
 #include "base/size.h"
 #include "base/test.h"
+#include "daemon/uuid.h"
 #include "manager/device.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
 #include "manager/policy.h"
 #include "manager/schedule.h"
-#include "manager/uuid.h"
 
 static struct manager *make_manager(void)
 {

@@ -17,7 +17,7 @@
 #include "abi/cuda.h"
 #include "base/size.h"
 #include "base/test.h"
-#include "manager/mover.h"
+#include "helper/mover.h"
 
 #define SLAB_SIZE  (8 * MIB)
 #define SLABS_MAX  8

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "base/packet.h"
+#include "daemon/child.h"
 #include "fixture.h"
-#include "manager/child.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 

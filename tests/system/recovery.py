@@ -207,7 +207,7 @@ def play(crowd, kind, fault):
     crowd.check_nothing_left()
 
 
-# struct slab_stamps and struct stamp of src/manager/slab-stamp.c
+# struct slab_stamps and struct stamp of src/pool/slab-stamp.c
 STAMPS = struct.Struct("=16sQII")
 STAMP = struct.Struct("=QQ64sQQq")
 TAIL = 2 * MIB

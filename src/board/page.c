@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "board/page.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+
+#define PAGE_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+static int map_page(struct page *page, int fd)
+{
+        void *map = mmap(NULL, sizeof(*page->map), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+        if (map == MAP_FAILED)
+                return -errno;
+        page->map = map;
+        page->fd = fd;
+        memset(page->taken, 0, sizeof(page->taken));
+        return 0;
+}
+
+static void clear_slot(struct instance_page_slot *slot)
+{
+        for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
+                atomic_store(&slot->used[kind], 0);
+        atomic_store(&slot->peak, 0);
+        atomic_store(&slot->n_allocations, 0);
+        atomic_store(&slot->n_refused, 0);
+        atomic_store(&slot->n_launches, 0);
+        atomic_store(&slot->holds, 0);
+        atomic_store(&slot->pending, 0);
+        atomic_store(&slot->beside, 0);
+        atomic_store(&slot->wanted, 0);
+}
+
+void page_mend(struct page *page)
+{
+        page->map->magic = INSTANCE_PAGE_MAGIC;
+        page->map->version = INSTANCE_PAGE_VERSION;
+        page->map->n_slots = INSTANCE_PAGE_SLOTS;
+        page_write_quota(page, page->quota);
+        for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++)
+                if (!page->taken[i])
+                        clear_slot(&page->map->slot[i]);
+}
+
+int page_create(struct page *page, uint64_t quota)
+{
+        CLEANUP(fd_closep) int fd = memfd_create("vgpu-page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        int r;
+
+        if (fd < 0 || ftruncate(fd, sizeof(*page->map)) < 0 ||
+            fcntl(fd, F_ADD_SEALS, PAGE_SEALS) < 0)
+                return -errno;
+        r = map_page(page, fd);
+        if (r < 0)
+                return r;
+        page->quota = quota;
+        page_mend(page);
+        fd = -1;
+        return 0;
+}
+
+int page_adopt(struct page *page, int fd, uint64_t quota)
+{
+        CLEANUP(fd_closep) int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        struct stat status;
+        int r;
+
+        if (own < 0 || fstat(own, &status) < 0)
+                return -errno;
+        if (status.st_size != sizeof(*page->map) || fcntl(own, F_GET_SEALS) != PAGE_SEALS)
+                return -EPROTO;
+        r = map_page(page, own);
+        if (r < 0)
+                return r;
+        page->quota = quota;
+        own = -1;
+        return 0;
+}
+
+void page_deinit(struct page *page)
+{
+        if (page->map)
+                munmap(page->map, sizeof(*page->map));
+        page->map = NULL;
+        page->fd = fd_close(page->fd);
+}
+
+int page_take_slot(struct page *page, uint32_t *ret_slot)
+{
+        page_mend(page);
+        for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++)
+                if (!page->taken[i]) {
+                        page->taken[i] = 1;
+                        *ret_slot = i;
+                        return 0;
+                }
+        return -ENOSPC;
+}
+
+int page_claim_slot(struct page *page, uint32_t slot)
+{
+        if (slot >= INSTANCE_PAGE_SLOTS || page->taken[slot])
+                return -EBUSY;
+        page->taken[slot] = 1;
+        return 0;
+}
+
+void page_give_slot(struct page *page, uint32_t slot)
+{
+        page->taken[slot] = 0;
+        page_mend(page);
+}
+
+void page_write_quota(struct page *page, uint64_t quota)
+{
+        if (atomic_load_explicit(&page->map->quota, memory_order_relaxed) != quota)
+                atomic_store_explicit(&page->map->quota, quota, memory_order_relaxed);
+}
+
+void page_write_ceiling(struct page *page, uint64_t bytes, uint64_t until_ns)
+{
+        atomic_store(&page->map->ceiling_until_ns, until_ns);
+        atomic_store(&page->map->ceiling, bytes);
+}
+
+static uint64_t read_limited(const _Atomic uint64_t *value, uint64_t limit)
+{
+        uint64_t n = atomic_load_explicit(value, memory_order_relaxed);
+
+        return n < limit ? n : limit;
+}
+
+void page_read(const struct page *page, uint32_t slot, uint64_t limit, struct page_use *ret_use)
+{
+        const struct instance_page_slot *from = &page->map->slot[slot];
+        uint64_t movable = read_limited(&from->used[INSTANCE_PAGE_MOVABLE], limit);
+
+        *ret_use = (struct page_use){
+                .movable = movable,
+                .fixed = read_limited(&from->used[INSTANCE_PAGE_FIXED], limit - movable),
+                .peak = read_limited(&from->peak, limit),
+                .launches = read_limited(&from->n_launches, INT64_MAX),
+                .holds = atomic_load_explicit(&from->holds, memory_order_relaxed),
+        };
+}
+
+/* Of what contexts took, ever: more is nonsense. */
+#define CLAIM_MAX ((uint64_t)1 << 50)
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+        return a < b ? a : b;
+}
+
+/* In order: who is not told as pending has the driver's answer, or will see the ceiling. */
+void page_read_claim(const struct page *page, uint64_t limit, struct page_claim *ret_claim)
+{
+        struct page_claim claim = { 0 };
+
+        for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++) {
+                const struct instance_page_slot *slot = &page->map->slot[i];
+
+                if (!page->taken[i])
+                        continue;
+                claim.pending += smaller(atomic_load(&slot->pending), limit);
+                claim.wanted += smaller(atomic_load(&slot->wanted), limit);
+                claim.taken += smaller(atomic_load(&slot->beside), CLAIM_MAX);
+                for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
+                        claim.taken += smaller(atomic_load(&slot->used[kind]), limit);
+        }
+        claim.pending = smaller(claim.pending, limit);
+        *ret_claim = claim;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef BOARD_PAGE_H
+#define BOARD_PAGE_H
+
+/*
+ * The manager's end of an instance page (board/instance-page.h).
+ *
+ * Which slots are taken is remembered here and not in the page, where guests can
+ * write. The page's memfd is sealed against resizing: a guest that could shorten
+ * it would kill every reader with SIGBUS, the manager first.
+ */
+
+#include <stdint.h>
+
+#include "board/instance-page.h"
+
+struct page {
+        int fd; /* memfd; -1: empty */
+        struct instance_page *map;
+        uint64_t quota;
+        uint8_t taken[INSTANCE_PAGE_SLOTS];
+};
+
+int page_create(struct page *page, uint64_t quota);
+
+/* page_adopt() - map the page of a former manager; @fd is duplicated. Errors: -EPROTO. */
+int page_adopt(struct page *page, int fd, uint64_t quota);
+void page_deinit(struct page *page);
+
+/* page_take_slot() - a free slot, zeroed. Errors: -ENOSPC. */
+int page_take_slot(struct page *page, uint32_t *ret_slot);
+
+/* page_claim_slot() - a slot that a process has had since before we started. Errors: -EBUSY. */
+int page_claim_slot(struct page *page, uint32_t slot);
+void page_give_slot(struct page *page, uint32_t slot);
+
+/*
+ * page_mend() - write anew what is ours, and zero every slot that is not taken: somebody may have
+ * written there, or died while nobody looked. Done whenever a slot is taken or given back.
+ */
+void page_mend(struct page *page);
+
+/* page_write_quota() - again and again, for a guest may have written there. */
+void page_write_quota(struct page *page, uint64_t quota);
+
+/* page_write_ceiling() - @bytes that all of its processes may have in all until @until_ns; 0: no ceiling. */
+void page_write_ceiling(struct page *page, uint64_t bytes, uint64_t until_ns);
+
+struct page_claim {
+        uint64_t taken;   /* bytes, as the ceiling counts them */
+        uint64_t pending; /* that the driver is being asked for */
+        uint64_t wanted;  /* that threads wait for */
+};
+
+/* page_read_claim() - of all processes; what is more than the limit is cut off. */
+void page_read_claim(const struct page *page, uint64_t limit, struct page_claim *ret_claim);
+
+struct page_use {
+        uint64_t movable; /* bytes; with the fixed ones at most the limit that was given */
+        uint64_t fixed;
+        uint64_t peak; /* of their sum, as far as the limit */
+        uint64_t launches;
+        uint32_t holds; /* GATE_HOLDS_* */
+};
+
+/* page_read() - what the process in @slot says it holds, cut off at @limit. */
+void page_read(const struct page *page, uint32_t slot, uint64_t limit, struct page_use *ret_use);
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DAEMON_CHILD_H
+#define DAEMON_CHILD_H
+
+/*
+ * Starting our helper programs, and reaping them from the event loop.
+ *
+ * A child's end is seen through its pidfd, not through SIGCHLD, which a process
+ * has only one of. A child runs in a session of its own: an interrupt at the
+ * terminal is the manager's to handle.
+ */
+
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+
+/*
+ * child_spawn() - start arguments[0] with our environment and @driver_path as its OPENVGPU_DRIVER
+ * @driver_path:  NULL: as in our environment
+ * @fd:           becomes its descriptor @child_fd; it has no others but the standard ones
+ */
+int child_spawn(pid_t *ret_pid, const char *const *arguments, const char *driver_path, int fd,
+                int child_fd);
+
+/* child_watch() - call @ended once, when @pid is gone and reaped. Until child_forget() is called. */
+struct child;
+typedef void (*child_ended_fn)(void *userdata);
+int child_watch(struct child **ret_child, sd_event *event, pid_t pid, child_ended_fn ended,
+                void *userdata);
+
+/* child_forget() - @ended is not called any more; the event loop reaps the child all the same. */
+void child_forget(struct child *child);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DAEMON_DRIVER_PATH_H
+#define DAEMON_DRIVER_PATH_H
+
+/*
+ * Where NVIDIA's libraries are. The manager only needs their path: movers and gates open them.
+ * dlopen() would search better, but it would also run the driver's code in this process.
+ */
+
+/*
+ * driver_path_find() - the full path of @library ("libcuda.so.1") into @path of PATHS_MAX bytes
+ * Never one below @not_below, where our own libraries of the same names are. Errors: -ENOENT.
+ */
+int driver_path_find(char *path, const char *library, const char *not_below);
+
+/*
+ * driver_path_get_load() - what tells this load of the driver from other ones; "" when it is not
+ * known. @simulation: the directory of the simulated machine that takes the driver's place, or "".
+ */
+void driver_path_get_load(char *load, int size, const char *simulation);
+
+/* driver_path_get_version() - "580.159.04" of the kernel module into @version; "" when none. */
+void driver_path_get_version(char *version, int size);
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/failure.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* A client's text may be in there, cut in the middle of a character: JSON takes only whole ones. */
+static void keep_ascii(char *text)
+{
+        for (; *text; text++)
+                if (*text < ' ' || *text > '~')
+                        *text = '?';
+}
+
+__attribute__((format(printf, 4, 0))) static void
+fill(struct failure *failure, const char *name, const char *hint, const char *message, va_list args)
+{
+        failure->name = name;
+        vsnprintf(failure->message, sizeof(failure->message), message, args);
+        snprintf(failure->hint, sizeof(failure->hint), "%s", hint ? hint : "");
+        keep_ascii(failure->message);
+        keep_ascii(failure->hint);
+}
+
+int failure_set(struct failure *failure, int error, const char *name, const char *hint,
+                const char *message, ...)
+{
+        va_list args;
+
+        if (failure->name)
+                return error;
+        va_start(args, message);
+        fill(failure, name, hint, message, args);
+        va_end(args);
+        return error;
+}
+
+int failure_parameter(struct failure *failure, const char *parameter, const char *hint,
+                      const char *message, ...)
+{
+        va_list args;
+
+        if (failure->name)
+                return -EINVAL;
+        va_start(args, message);
+        fill(failure, "InvalidParameter", hint, message, args);
+        va_end(args);
+        snprintf(failure->parameter, sizeof(failure->parameter), "%s", parameter);
+        keep_ascii(failure->parameter);
+        return -EINVAL;
+}
+
+int failure_from_errno(struct failure *failure, int error, const char *what)
+{
+        return failure_set(failure, error, "Failed", "the log of vgpud has more", "%s: %s", what,
+                           strerror(-error));
+}

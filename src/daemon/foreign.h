@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DAEMON_FOREIGN_H
+#define DAEMON_FOREIGN_H
+
+/*
+ * Descriptors that somebody else has sent us.
+ *
+ * A descriptor can be of anything, and close() may wait for whoever made it: a TCP socket with SO_LINGER
+ * for its peer, a file of FUSE for its server, a terminal for its line. fstat() and fstatfs() ask a FUSE
+ * server, too. So the loop closes none of these itself: threads do. It is the same with a connection on
+ * which there may be descriptors that were sent and not received: with it the kernel closes those. And a
+ * local socket may have in it what lingers. Whoever sends such things waits for himself alone.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+/* foreign_close() - some time soon; @n descriptors that @user has sent, each is set to -1. */
+void foreign_close(int *fds, size_t n, uid_t user);
+
+/* foreign_is_behind() - so many of @user's cannot be closed that he must not send us more. */
+bool foreign_is_behind(uid_t user);
+
+/* foreign_hang_up() - the peer of the connection @fd, a process of @user, notices at once. Returns -1. */
+int foreign_hang_up(int fd, uid_t user);
+
+/* foreign_is_memory() - can @fd be device memory: of NVIDIA's driver, or of a file in memory? Never waits. */
+bool foreign_is_memory(int fd);
+
+/*
+ * foreign_allow_fds() - may whoever connects to @socket, or is connected to it, send descriptors? Where the
+ * kernel (before 6.16) cannot forbid it, they come all the same.
+ */
+void foreign_allow_fds(int socket, bool is_allowed);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DAEMON_LOG_H
+#define DAEMON_LOG_H
+
+/*
+ * The manager's log: one line an event on stderr, a message and then its fields:
+ *
+ *     vgpud: suspended vgpu=train bytes=34145828864 seconds=0.668
+ *
+ * When stderr is the journal, each line starts with its level as "<N>". Who logs gives fields as
+ * text that is ready: values that may hold spaces or come from a guest go through log_quote().
+ */
+
+enum log_level {
+        LOG_LEVEL_ERROR = 3,
+        LOG_LEVEL_WARNING,
+        LOG_LEVEL_NOTICE,
+        LOG_LEVEL_INFO,
+        LOG_LEVEL_DEBUG
+};
+
+/* log_init() - show @level and what is more severe; before it, that is LOG_LEVEL_INFO. */
+void log_init(enum log_level level);
+
+/* log_level_parse() - "error" ... "debug". Errors: -EINVAL. */
+int log_level_parse(enum log_level *ret_level, const char *name);
+
+/* log_event() - @fields: "key=value key=value ..." as for printf(), may be "". */
+__attribute__((format(printf, 3, 4))) void log_event(enum log_level level, const char *message,
+                                                     const char *fields, ...);
+
+#define LOG_QUOTED_MAX 128
+
+/* log_quote() - @text in quotes, control characters and quotes replaced; returns @quoted. */
+const char *log_quote(char quoted[LOG_QUOTED_MAX], const char *text);
+
+#endif

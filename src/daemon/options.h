@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef DAEMON_OPTIONS_H
+#define DAEMON_OPTIONS_H
+
+/* The command line of vgpud, with the defaults filled in. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/paths.h"
+#include "daemon/log.h"
+
+struct options {
+        const char *simulate;              /* "2xH200:1G", or NULL: the real driver */
+        char scenario_path[PATHS_MAX];     /* absolute, or "" */
+        char driver_path[PATHS_MAX];       /* "" until somebody finds it */
+        char run_directory[PATHS_MAX];     /* absolute */
+        char state_directory[PATHS_MAX];   /* absolute */
+        char private_directory[PATHS_MAX]; /* absolute */
+        uint64_t pool_limit;               /* bytes, 0: a quarter of RAM */
+        uint64_t slab_size;                /* bytes, 0: the pool's default */
+        uint32_t keep_usage_days;          /* 0: for ever */
+        bool has_group;                    /* only @group, root and ourselves may ask us */
+        gid_t group;
+        uint32_t user_vgpus;        /* of one user; 0: no limit */
+        uint64_t user_frame_buffer; /* bytes, of all vGPUs of one user; 0: no limit */
+        bool has_gate_turns;        /* turns are taken at the gate, not in hardware */
+        enum log_level log_level;
+};
+
+enum options_verdict {
+        OPTIONS_RUN,  /* go on */
+        OPTIONS_DONE, /* --help or --version was printed */
+        OPTIONS_BAD,  /* said why on stderr: exit with 2 */
+};
+
+/* options_parse() - @options borrows texts of @argv. */
+enum options_verdict options_parse(struct options *options, int argc, char **argv);
+
+#endif

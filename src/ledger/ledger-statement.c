@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdio.h>
+
+#include "ledger/ledger-internal.h"
+
+/* So many rows of usage are pruned at a time: others shall get in between. */
+#define PRUNE_ROWS "10000"
+
+#define PROCESS_COLUMNS                                                                       \
+        "serial, vgpu, pid, start_time, name, started_ms, ended_ms, listed, life_ns,"         \
+        " max_memory, sm_ns, memory_ns, encoder_ns, decoder_ns, jpeg_ns, ofa_ns, seen_sm_ns," \
+        " seen_memory_ns, seen_encoder_ns, seen_decoder_ns, seen_jpeg_ns, seen_ofa_ns, joined_ms"
+#define LIST_PROCESSES "SELECT " PROCESS_COLUMNS " FROM process WHERE "
+#define SUM_OF(column) "sum(usage." column "), "
+/* clang-format off */
+#define SUMS                                                                                       \
+        SUM_OF("sm_ns") SUM_OF("memory_ns") SUM_OF("encoder_ns") SUM_OF("decoder_ns")              \
+        SUM_OF("jpeg_ns") SUM_OF("ofa_ns") SUM_OF("quota_mib_ms") SUM_OF("used_mib_ms")
+/* clang-format on */
+#define FROM_USAGE     " FROM usage JOIN vgpu ON vgpu.serial = usage.vgpu "
+#define WHERE_USAGE    " WHERE minute >= ? AND minute < ? AND (? < 0 OR vgpu.owner = ?) "
+#define ORDER(key)     " GROUP BY " key " ORDER BY " key " LIMIT ? OFFSET ?"
+
+static const char *const texts[STATEMENTS] = {
+        [BEGIN] = "BEGIN IMMEDIATE",
+        [COMMIT] = "COMMIT",
+        [PUT_DEVICE] = "INSERT INTO device (uuid, name) VALUES (?,?)"
+                       " ON CONFLICT (uuid) DO UPDATE SET name = excluded.name",
+        [GET_DEVICE] = "SELECT id FROM device WHERE uuid = ?",
+        [PUT_VGPU] = "INSERT OR REPLACE INTO vgpu (serial, uuid, name, owner) VALUES (?,?,?,?)",
+        [HAS_VGPU] = "SELECT 1 FROM vgpu WHERE serial = ?",
+        [PUT_PROCESS] = "INSERT OR REPLACE INTO process (" PROCESS_COLUMNS
+                        ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        [ADD_USAGE] = "INSERT INTO usage VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
+                      " ON CONFLICT (minute, vgpu, process, device) DO UPDATE SET"
+                      " sm_ns = sm_ns + excluded.sm_ns, memory_ns = memory_ns + excluded.memory_ns,"
+                      " encoder_ns = encoder_ns + excluded.encoder_ns,"
+                      " decoder_ns = decoder_ns + excluded.decoder_ns,"
+                      " jpeg_ns = jpeg_ns + excluded.jpeg_ns, ofa_ns = ofa_ns + excluded.ofa_ns,"
+                      " quota_mib_ms = quota_mib_ms + excluded.quota_mib_ms,"
+                      " used_mib_ms = used_mib_ms + excluded.used_mib_ms",
+        [CLEAR_LIST] = "UPDATE process SET listed = 0 WHERE vgpu = ? AND ended_ms > 0"
+                       " AND ended_ms <= ?",
+        [PUT_WALL] = "INSERT OR REPLACE INTO wall (id, boot, steady_ms, wall_ms) VALUES (1,?,?,?)",
+        [GET_WALL] = "SELECT steady_ms, wall_ms, boot = ? FROM wall",
+        [LIST_ENDED] =
+                "SELECT * FROM (" LIST_PROCESSES
+                "vgpu = ? AND ended_ms > 0 AND listed ORDER BY ended_ms DESC, serial DESC LIMIT ?)"
+                " ORDER BY ended_ms, serial",
+        [LIST_RUNNING] = LIST_PROCESSES "ended_ms = 0 ORDER BY serial",
+        [PRUNE_USAGE] = "DELETE FROM usage WHERE (minute, vgpu, process, device) IN (SELECT"
+                        " minute, vgpu, process, device FROM usage WHERE minute < ?"
+                        " LIMIT " PRUNE_ROWS ")",
+        [PRUNE_PROCESSES] = "DELETE FROM process WHERE ended_ms > 0 AND ended_ms < ?",
+        [PRUNE_VGPUS] = "DELETE FROM vgpu WHERE serial NOT IN (SELECT vgpu FROM usage)",
+        [SUM + LEDGER_BY_TENANT] =
+                "SELECT " SUMS "vgpu.owner" FROM_USAGE WHERE_USAGE ORDER("vgpu.owner"),
+        [SUM + LEDGER_BY_VGPU] =
+                "SELECT " SUMS
+                "vgpu.owner, vgpu.serial, vgpu.uuid, vgpu.name" FROM_USAGE WHERE_USAGE ORDER(
+                        "vgpu.serial"),
+        [SUM + LEDGER_BY_PROCESS] =
+                "SELECT " SUMS
+                "vgpu.owner, vgpu.serial, vgpu.uuid, vgpu.name, usage.process, process.pid,"
+                " process.name, process.started_ms, process.ended_ms" FROM_USAGE
+                "LEFT JOIN process ON process.serial = usage.process" WHERE_USAGE
+                "AND usage.process > 0" ORDER("usage.process"),
+        [SUM + LEDGER_BY_DEVICE] =
+                "SELECT " SUMS "0, device.uuid, device.name" FROM_USAGE
+                "JOIN device ON device.id = usage.device" WHERE_USAGE ORDER("device.uuid"),
+};
+
+int statement_from_code(int code)
+{
+        switch (code & 0xff) {
+        case SQLITE_OK:
+        case SQLITE_DONE:
+        case SQLITE_ROW:
+                return 0;
+        case SQLITE_BUSY:
+        case SQLITE_LOCKED:
+                return -EBUSY;
+        case SQLITE_FULL:
+                return -ENOSPC;
+        case SQLITE_CORRUPT:
+        case SQLITE_NOTADB:
+                return -EUCLEAN;
+        case SQLITE_NOMEM:
+                return -ENOMEM;
+        case SQLITE_CANTOPEN:
+        case SQLITE_READONLY:
+        case SQLITE_PERM:
+                return -EACCES;
+        default:
+                return -EIO;
+        }
+}
+
+int statement_prepare(struct ledger *ledger, enum statement which, sqlite3_stmt **ret_statement)
+{
+        int r = 0;
+
+        if (!ledger->prepared[which])
+                r = statement_from_code(sqlite3_prepare_v3(ledger->database, texts[which], -1,
+                                                           SQLITE_PREPARE_PERSISTENT,
+                                                           &ledger->prepared[which], NULL));
+        if (r == 0)
+                *ret_statement = ledger->prepared[which];
+        return r;
+}
+
+void statement_bind_integers(sqlite3_stmt *statement, int first, const uint64_t *values, int n)
+{
+        for (int i = 0; i < n; i++)
+                sqlite3_bind_int64(statement, first + i, (sqlite3_int64)values[i]);
+}
+
+void statement_bind_text(sqlite3_stmt *statement, int at, const char *text)
+{
+        sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
+}
+
+int statement_step(sqlite3_stmt *statement)
+{
+        int code = sqlite3_step(statement);
+
+        if (code == SQLITE_ROW)
+                return 1;
+        sqlite3_reset(statement);
+        sqlite3_clear_bindings(statement);
+        return statement_from_code(code);
+}
+
+int statement_run(struct ledger *ledger, enum statement which)
+{
+        sqlite3_stmt *statement = NULL;
+        int r = statement_prepare(ledger, which, &statement);
+
+        return r < 0 ? r : statement_step(statement);
+}
+
+void statement_get_text(sqlite3_stmt *statement, int column, char *to, size_t size)
+{
+        const unsigned char *text = sqlite3_column_text(statement, column);
+
+        snprintf(to, size, "%s", text ? (const char *)text : "");
+}
+
+uint64_t statement_get_integer(sqlite3_stmt *statement, int column)
+{
+        return (uint64_t)sqlite3_column_int64(statement, column);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LEDGER_LEDGER_THREAD_H
+#define LEDGER_LEDGER_THREAD_H
+
+/*
+ * The thread that has the ledger: a disk that is slow, full or gone, or a question about a year, must
+ * not keep the manager's thread from its guests.
+ *
+ * What is to be written is gathered in a batch, which the thread takes as a whole. As long as it cannot
+ * be written it is kept in memory and tried again each second, with what has come since. A
+ * damaged ledger is renamed, not touched, and a new one begun. The log says when writing fails, why,
+ * and what to do, once; and when it works again.
+ */
+
+#include <systemd/sd-event.h>
+
+#include "ledger/ledger.h"
+
+struct ledger_thread;
+
+struct ledger_thread_options {
+        const char *path, *boot_id;          /* copied */
+        const struct ledger_device *devices; /* borrowed */
+        size_t n_devices;
+        uint32_t keep_days; /* 0: for ever */
+};
+
+/* ledger_thread_new() - @ledger: open already, now the thread's; NULL: the thread opens it. */
+int ledger_thread_new(struct ledger_thread **ret_thread, sd_event *event, struct ledger *ledger,
+                      const struct ledger_thread_options *options);
+
+/* ledger_thread_free() - after one more try to write what is there. Returns NULL. */
+struct ledger_thread *ledger_thread_free(struct ledger_thread *thread);
+
+/* ledger_thread_begin() - the batch to add to; the thread does not see it until the end. */
+struct ledger_batch *ledger_thread_begin(struct ledger_thread *thread);
+void ledger_thread_end(struct ledger_thread *thread, bool is_to_be_written);
+
+struct ledger_answer {
+        int error;
+        struct ledger_row *rows;
+        size_t n_rows;
+};
+
+/* @answer is the callee's to look at until it returns. */
+typedef void (*ledger_answer_fn)(const struct ledger_answer *answer, void *userdata);
+
+/*
+ * ledger_thread_ask() - sum up; all that was to be written before is in it. @done is called in the event
+ * loop, also with an error, but not after ledger_thread_free(), which calls it with -ECANCELED.
+ */
+int ledger_thread_ask(struct ledger_thread *thread, const struct ledger_query *query,
+                      ledger_answer_fn done, void *userdata);
+
+/* ledger_explain() - what an error of the ledger means, and what to do. */
+const char *ledger_explain(int error, const char **ret_hint);
+
+#endif

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef METER_ACCOUNT_RING_H
+#define METER_ACCOUNT_RING_H
+
+/*
+ * The accounting of a vGPU (meter/accounting.h) as the board shows it.
+ *
+ * The ring of a vGPU's accounts holds as many as its accounting, and each record has one place in
+ * it, which is written anew as its process goes on. Two things would cost it a second place or its
+ * only one: a process that ends after others that began later (those that ended come in the order of
+ * their ends), and one that runs while thousands come and go. When that has made a record fall out of
+ * the ring, all are written again, one after the other.
+ *
+ * The number of a record is that of its place plus one; 0: it has none.
+ */
+
+#include "board/board.h"
+#include "meter/accounting.h"
+
+struct account_ring {
+        struct board *board;
+        uint32_t slot;     /* of the vGPU on the board */
+        uint32_t instance; /* id */
+        struct accounting *accounting;
+};
+
+/* account_ring_write() - all of them, anew. */
+void account_ring_write(const struct account_ring *ring);
+
+/* account_ring_update() - those that run have gone on. */
+void account_ring_update(const struct account_ring *ring);
+
+/* account_ring_start() - as accounting_start(). */
+int account_ring_start(const struct account_ring *ring, const struct accounting_record *record);
+
+/* account_ring_end() - as accounting_end(). */
+void account_ring_end(const struct account_ring *ring, uint64_t serial);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef POOL_POOL_INTERNAL_H
+#define POOL_POOL_INTERNAL_H
+
+/* What pool.c (who has what) and pool-work.c (what movers do for it) share. */
+
+#include "pool/pool.h"
+#include "pool/slab.h"
+
+struct pool_reservation {
+        struct pool_reservation *next;
+        char owner[POOL_OWNER_MAX];
+        uint64_t generation;
+        struct pool_extent *extents;
+        size_t n_extents, n_extents_max;
+
+        pool_prepared_fn done; /* being prepared, or NULL */
+        void *userdata;
+        uint32_t device;
+        int error; /* of a preparation that has failed */
+};
+
+struct pool {
+        uint64_t limit, slab_size;
+        bool try_huge;
+        pool_worker_fn worker;
+        pool_watch_fn watch;
+        uint64_t held; /* by clients: of slabs that are no longer in the table */
+        void *userdata;
+        struct slab **slabs;
+        size_t n_slabs, n_slabs_max;
+        uint32_t last_id;
+        struct pool_reservation *reservations;
+        uint64_t wanted[POOL_DEVICES_MAX]; /* ready ahead of demand */
+        bool is_resting[POOL_DEVICES_MAX]; /* after a failure */
+        unsigned int n_pauses;
+};
+
+static inline uint32_t pool_bit(uint32_t device)
+{
+        return (uint32_t)1 << device;
+}
+
+struct slab *pool_find(const struct pool *pool, uint32_t slab);
+
+/* pool_grow() - a new slab; pool_room_for_new() must be more than 0. */
+int pool_grow(struct pool *pool, struct slab **ret_slab);
+uint64_t pool_room_for_new(const struct pool *pool);
+void pool_destroy(struct pool *pool, struct slab *slab);
+
+/* pool_shrink() - let go free slabs above the limit, and those that clients have had. pool_work_ahead() - what pool_want() asked. */
+void pool_shrink(struct pool *pool);
+void pool_work_ahead(struct pool *pool);
+
+#endif

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef POOL_POOL_H
+#define POOL_POOL_H
+
+/*
+ * The pool: host memory for evicted GPU memory, in slabs.
+ *
+ * Pure bookkeeping, but for making the slabs' memfds. What a mover must do (pin
+ * a slab for a device, zero it, let it go) the pool asks of its worker and is told
+ * the end of with pool_work_done(); so it knows neither CUDA nor the event loop.
+ *
+ * A slab belongs to one owner (a vGPU) at a time:
+ *
+ *     clean ---reserve---> in use ---last extent released---> dirty, of its last owner
+ *       ^                    ^---------- same owner -----------|
+ *       '---------------------- zeroed ------------------------'
+ *
+ * It is "ready" on a device when that device's mover has it pinned. New slabs all
+ * have the same size; an adopted one keeps its own. The pool never grows above its limit; it is larger only while
+ * a lowered limit waits for slabs in use.
+ *
+ * After a restart the manager adopts the slabs that the keeper has, with the extents that its
+ * database has, before anything else.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "base/size.h"
+#include "wire/mover.h"
+
+#define POOL_SLAB_SIZE   (256 * MIB)
+#define POOL_SLAB_ALIGN  (2 * MIB) /* of a slab's size: huge pages */
+#define POOL_OWNER_MAX   64        /* a vGPU's UUID as text, with its NUL */
+#define POOL_DEVICES_MAX 32
+
+struct pool;
+struct pool_reservation;
+
+/* A piece of a slab. The order of a reservation's extents is the order of its bytes. */
+struct pool_extent {
+        uint32_t slab;
+        uint64_t offset;
+        uint64_t length;
+};
+
+/*
+ * Whose memory an extent has, as its slab says (slab-stamp.h). The generation is that of a reservation,
+ * a random number; 0: made by a release that had none.
+ */
+struct pool_mark {
+        char owner[POOL_OWNER_MAX];
+        uint64_t generation;
+        uint64_t start_time; /* of the process */
+        int64_t pid;
+};
+
+enum pool_action { POOL_ADD = 1, POOL_ZERO, POOL_REMOVE };
+
+/* What the mover of @device shall do; the fields are those of SLAB_ADD and its kin. */
+struct pool_work {
+        enum pool_action action;
+        uint32_t device; /* the caller's index, as in pool_prepare() */
+        uint32_t slab;
+        int fd; /* borrowed, for the call only */
+        uint64_t size;
+};
+
+/*
+ * The worker starts @work and answers 0; pool_work_done() then follows, once, later. Or it fails
+ * at once (no such mover, ...), and pool_work_done() is not called.
+ */
+typedef int (*pool_worker_fn)(const struct pool_work *work, void *userdata);
+
+/*
+ * A slab leaves the pool, and a client of @user ((uid_t)-1: of somebody) may have kept it: its memory is
+ * not free. Answers 0, and pool_gone() follows, once, later; or fails, and it is not counted.
+ */
+typedef int (*pool_watch_fn)(int fd, uint64_t size, uid_t user, void *userdata);
+
+struct pool_options {
+        uint64_t limit;     /* bytes, rounded down to slabs; 0: a quarter of the machine's RAM */
+        uint64_t slab_size; /* a multiple of POOL_SLAB_ALIGN; 0: POOL_SLAB_SIZE */
+        bool no_huge_pages; /* do not even try hugetlb */
+        pool_worker_fn worker;
+        pool_watch_fn watch; /* NULL: nobody can */
+        void *userdata;      /* of both */
+};
+
+/* pool_new() - an empty pool. Errors: -EINVAL (slab size). */
+int pool_new(struct pool **ret_pool, const struct pool_options *options);
+
+/* pool_free() - forget everything, reservations too; no callback is called. Returns NULL. */
+struct pool *pool_free(struct pool *pool);
+DEFINE_CLEANUP(struct pool *, pool_free);
+
+struct pool_info {
+        uint64_t limit;     /* bytes that the pool may take */
+        uint64_t size;      /* of all slabs */
+        uint64_t ready;     /* of the slabs that are pinned for at least one device */
+        uint64_t used;      /* of all extents */
+        uint64_t huge;      /* of the slabs in huge pages */
+        uint64_t held;      /* of slabs that have left it, and that clients have kept */
+        uint64_t slab_size; /* bytes of one */
+};
+
+void pool_get_info(const struct pool *pool, struct pool_info *ret_info);
+
+/*
+ * pool_set_limit() - change the limit. Free slabs above it are let go, at once or after their
+ * movers have; slabs in use go when they are released.
+ */
+void pool_set_limit(struct pool *pool, uint64_t limit);
+
+/*
+ * pool_available() - the greatest reservation that @owner can get now. It counts what can still be
+ * created below the limit and slabs that will have to be zeroed first.
+ */
+uint64_t pool_available(const struct pool *pool, const char *owner);
+
+/*
+ * pool_reserve() - take @bytes for @owner, all or none
+ *
+ * On a slab that is ready on @device if there is one. The extents are known at once; data may go
+ * there after pool_prepare(). Errors: -ENOSPC (pool_available() is less), -EINVAL (0 bytes),
+ * -ENAMETOOLONG; others: memfd_create().
+ */
+int pool_reserve(struct pool *pool, struct pool_reservation **ret_reservation, const char *owner,
+                 uint32_t device, uint64_t bytes);
+
+/*
+ * pool_prepare() - make all slabs of @reservation ready on @device: zeroed if they had another
+ * owner, and pinned
+ *
+ * @ret_ready: true: that is so already, and @done is not called. False: @done follows once, from
+ * pool_work_done() or pool_device_lost(), unless the reservation is released before. One
+ * preparation of a reservation at a time. Errors: -EBUSY; that of the worker.
+ */
+typedef void (*pool_prepared_fn)(struct pool_reservation *reservation, int error, void *userdata);
+int pool_prepare(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
+                 pool_prepared_fn done, void *userdata, bool *ret_ready);
+
+/* pool_release() - give everything back, prepared or not; NULL is fine. Returns NULL. */
+struct pool_reservation *pool_release(struct pool *pool, struct pool_reservation *reservation);
+
+/* Borrowed, and never changed as long as the reservation lives: what the database stores. */
+const struct pool_extent *pool_get_extents(const struct pool_reservation *reservation,
+                                           size_t *ret_n);
+
+/* pool_get_generation() - what tells it from all others that there were and will be. */
+uint64_t pool_get_generation(const struct pool_reservation *reservation);
+
+/*
+ * pool_stamp() - the memory of the process @pid that started at @start_time is in @reservation now: its
+ * slabs say so. Errors: -ENOSPC.
+ */
+int pool_stamp(struct pool *pool, const struct pool_reservation *reservation, pid_t pid,
+               uint64_t start_time);
+
+/*
+ * pool_check() - do its slabs say that it is the memory of that process? To be asked before anything is
+ * copied to a device. Errors: -ESTALE, with the slab that says something else.
+ */
+int pool_check(const struct pool *pool, const struct pool_reservation *reservation, pid_t pid,
+               uint64_t start_time, uint32_t *ret_slab);
+
+/* pool_get_owned() - bytes of the slabs that @owner has something in: nobody else gets those; and what is free there. */
+uint64_t pool_get_owned(const struct pool *pool, const char *owner, uint64_t *ret_room);
+
+/* pool_get_length() - bytes of all extents; of NULL none. */
+uint64_t pool_get_length(const struct pool_reservation *reservation);
+
+const char *pool_get_owner(const struct pool_reservation *reservation);
+
+/* pool_is_in_use() - does a reservation have an extent in that slab? */
+bool pool_is_in_use(const struct pool *pool, uint32_t slab);
+
+/* pool_get_slab() - the memfd of a slab, borrowed: for the keeper. -1: no such slab. */
+int pool_get_slab(const struct pool *pool, uint32_t slab);
+
+/*
+ * pool_share() - the same, to be given to a client of @user: it is let go when it has nobody's memory in
+ * it any more. Errors: -ENOENT; fchmod().
+ */
+int pool_share(struct pool *pool, uint32_t slab, uid_t user);
+
+/* pool_gone() - @size bytes that were watched are free. */
+void pool_gone(struct pool *pool, uint64_t size);
+
+/*
+ * pool_want() - keep @bytes ready on @device for new reservations, ahead of demand
+ *
+ * The pool creates, zeroes and pins slabs one after another, below its limit. Call it when the
+ * amount changes and when a mover (again) works. After a failure it rests until the next call.
+ */
+void pool_want(struct pool *pool, uint32_t device, uint64_t bytes);
+
+/* pool_rest() - start nothing more ahead of demand on @device, until the next pool_want(). */
+void pool_rest(struct pool *pool, uint32_t device);
+
+/*
+ * pool_pause() - start nothing ahead of demand, on any device, until pool_unpause() was called as
+ * often: the driver's own steps wait for each slab that it pins.
+ */
+void pool_pause(struct pool *pool);
+void pool_unpause(struct pool *pool);
+
+/* pool_work_done() - the worker's answer: @error is 0 or a negative errno. */
+void pool_work_done(struct pool *pool, enum pool_action action, uint32_t device, uint32_t slab,
+                    int error);
+
+/*
+ * pool_device_lost() - the mover of @device is gone and has nothing pinned any more. What it was
+ * working on has failed; a late pool_work_done() for it is ignored.
+ */
+void pool_device_lost(struct pool *pool, uint32_t device);
+
+/*
+ * pool_adopt() - take the slab @slab with its data from a former manager; @fd is taken on success
+ * What pool_adopt_reservation() does not claim is free, and zeroed before anyone gets it.
+ * Errors: -EEXIST; -EINVAL (not a memfd of ours).
+ */
+int pool_adopt(struct pool *pool, uint32_t slab, int fd);
+
+/*
+ * pool_adopt_reservation() - take a reservation of a former manager, for slabs that are adopted
+ * Errors: -ENOENT (a slab is missing: that memory is lost), -EINVAL (outside of the slab, overlaps,
+ * or two owners in one slab), -ESTALE (the slab says that it is another's); nothing is changed then.
+ */
+int pool_adopt_reservation(struct pool *pool, struct pool_reservation **ret_reservation,
+                           const struct pool_mark *mark, const struct pool_extent *extents,
+                           size_t n_extents);
+
+/*
+ * pool_make_segments() - lay memories of @sizes one after another into @extents
+ *
+ * For mover_job: which bytes of which memory go where. Both directions use the same segments.
+ * @ret_segments is the caller's to free(). Errors: -ENOSPC (the extents are too short).
+ */
+int pool_make_segments(struct mover_segment **ret_segments, size_t *ret_n, const uint64_t *sizes,
+                       size_t n_sizes, const struct pool_extent *extents, size_t n_extents);
+
+#endif

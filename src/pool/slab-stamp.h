@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef POOL_SLAB_STAMP_H
+#define POOL_SLAB_STAMP_H
+
+/*
+ * Stamps: a slab says itself whose memory is in it.
+ *
+ * The database says where in the slabs a process' memory is. Should it be wrong, one vGPU would get what
+ * another has there. So each extent is stamped when the copy to it has ended, behind the data in the
+ * same file: with its owner, the process and a number that no other reservation ever had. What takes a
+ * range, or gives it back, removes the stamps that are on it. Nothing is copied from an extent to a
+ * device without the right stamp.
+ */
+
+#include <stdint.h>
+
+struct slab_range;
+struct slab_stamps;
+struct pool_mark;
+
+/* Bytes of the file behind the data; whole huge pages. */
+#define SLAB_TAIL ((uint64_t)2 << 20)
+
+/* slab_stamps_make() - none yet, behind the first @size bytes of the new file @fd. */
+int slab_stamps_make(struct slab_stamps **ret_stamps, int fd, uint64_t size);
+
+/*
+ * slab_stamps_find() - those of a former manager; NULL: the file was made by a release that had none.
+ * @ret_size: of the data.
+ */
+int slab_stamps_find(struct slab_stamps **ret_stamps, int fd, uint64_t file_size,
+                     uint64_t *ret_size);
+
+struct slab_stamps *slab_stamps_free(struct slab_stamps *stamps);
+
+enum slab_finding {
+        SLAB_FOUND_NOTHING, /* no stamp is on any of it */
+        SLAB_FOUND_MARK,    /* exactly this one is on exactly this range */
+        SLAB_FOUND_OTHER,
+};
+
+enum slab_finding slab_stamps_look(const struct slab_stamps *stamps, const struct slab_range *range,
+                                   const struct pool_mark *mark);
+
+/* slab_stamps_put() - instead of what is there. Errors: -ENOSPC (too many in this slab). */
+int slab_stamps_put(struct slab_stamps *stamps, const struct slab_range *range,
+                    const struct pool_mark *mark);
+
+void slab_stamps_clear(struct slab_stamps *stamps, const struct slab_range *range);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pool/slab.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "base/cleanup.h"
+
+DEFINE_CLEANUP(struct slab *, slab_free);
+
+/* Nobody can cut off what the driver has pinned, or what we think is there. */
+#define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+/*
+ * Of the file, once a client has had it: nobody but us can open it anew for writing, and the next
+ * manager sees what it is.
+ */
+#define SHARED_MODE 0600
+
+static int memfd_new(int *ret_fd, uint64_t size, unsigned int flags)
+{
+        CLEANUP(fd_closep)
+        int fd = memfd_create("openvgpu-slab", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+
+        if (fd < 0 || ftruncate(fd, (off_t)(size + SLAB_TAIL)) < 0 ||
+            fcntl(fd, F_ADD_SEALS, SEALS) < 0)
+                return -errno;
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+/*
+ * Mapping huge pages sets them aside for the file, and fails when there are not enough: better
+ * here than in the mover. They stay set aside when the mapping is gone.
+ */
+static int huge_memfd_new(int *ret_fd, uint64_t size)
+{
+        CLEANUP(fd_closep) int fd = -1;
+        void *address;
+        int r;
+
+        r = memfd_new(&fd, size, MFD_HUGETLB);
+        if (r < 0)
+                return r;
+        address = mmap(NULL, size + SLAB_TAIL, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (address == MAP_FAILED)
+                return -errno;
+        munmap(address, size + SLAB_TAIL);
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+int slab_new(struct slab **ret_slab, uint32_t id, uint64_t size, bool try_huge)
+{
+        CLEANUP(slab_freep) struct slab *slab = calloc(1, sizeof(*slab));
+        int r;
+
+        if (!slab)
+                return -ENOMEM;
+
+        slab->id = id;
+        slab->fd = -1;
+        slab->shared_with = SLAB_NOBODY;
+        slab->size = size;
+        slab->is_huge = try_huge && huge_memfd_new(&slab->fd, size) == 0;
+        r = slab->is_huge ? 0 : memfd_new(&slab->fd, size, 0);
+        if (r == 0)
+                r = slab_stamps_make(&slab->stamps, slab->fd, size);
+        if (r < 0)
+                return r;
+
+        *ret_slab = TAKE(slab);
+        return 0;
+}
+
+int slab_adopt(struct slab **ret_slab, uint32_t id, int fd)
+{
+        CLEANUP(slab_freep) struct slab *slab = NULL;
+        struct stat status;
+        int r;
+
+        if (fcntl(fd, F_GET_SEALS) != SEALS || fstat(fd, &status) < 0 || status.st_size <= 0)
+                return -EINVAL;
+
+        slab = calloc(1, sizeof(*slab));
+        if (!slab)
+                return -ENOMEM;
+
+        slab->id = id;
+        slab->fd = -1;
+        r = slab_stamps_find(&slab->stamps, fd, (uint64_t)status.st_size, &slab->size);
+        if (r < 0)
+                return r;
+        slab->fd = fd;
+        slab->is_huge = status.st_blksize > SLAB_EXTENT_ALIGN; /* hugetlbfs tells its page size */
+        slab->is_dirty = true;
+        slab->shared_with = SLAB_NOBODY;
+        slab->is_shared = (status.st_mode & 0777) == SHARED_MODE;
+        *ret_slab = TAKE(slab);
+        return 0;
+}
+
+struct slab *slab_free(struct slab *slab)
+{
+        if (!slab)
+                return NULL;
+
+        slab_stamps_free(slab->stamps);
+        fd_close(slab->fd);
+        free(slab->ranges);
+        free(slab);
+        return NULL;
+}
+
+/* Nobody else's, as far as we know. */
+static bool is_his(const struct slab *slab, const char *owner)
+{
+        return !slab->is_leaving && (slab_is_free(slab) || strcmp(slab->owner, owner) == 0);
+}
+
+bool slab_is_usable(const struct slab *slab, const char *owner)
+{
+        return !slab->is_leaving && slab->stamps &&
+               ((slab_is_free(slab) && !slab->is_shared) || strcmp(slab->owner, owner) == 0);
+}
+
+/* Ranges. A gap is before the range @index, or, for the last, behind all. */
+
+static uint64_t align(uint64_t offset)
+{
+        return (offset + SLAB_EXTENT_ALIGN - 1) / SLAB_EXTENT_ALIGN * SLAB_EXTENT_ALIGN;
+}
+
+static struct slab_range gap(const struct slab *slab, size_t index)
+{
+        const struct slab_range *before = index > 0 ? &slab->ranges[index - 1] : NULL;
+        uint64_t begin = before ? align(before->offset + before->length) : 0;
+        uint64_t end = index < slab->n_ranges ? slab->ranges[index].offset : slab->size;
+
+        return (struct slab_range){ .offset = begin, .length = end > begin ? end - begin : 0 };
+}
+
+uint64_t slab_room(const struct slab *slab)
+{
+        uint64_t room = 0;
+
+        for (size_t i = 0; i <= slab->n_ranges; i++)
+                room += gap(slab, i).length;
+        return room;
+}
+
+static int insert(struct slab *slab, size_t index, const struct slab_range *range)
+{
+        if (slab->n_ranges == slab->n_ranges_max) {
+                size_t n = slab->n_ranges_max > 0 ? 2 * slab->n_ranges_max : 4;
+                struct slab_range *ranges = reallocarray(slab->ranges, n, sizeof(*ranges));
+
+                if (!ranges)
+                        return -ENOMEM;
+                slab->ranges = ranges;
+                slab->n_ranges_max = n;
+        }
+        memmove(slab->ranges + index + 1, slab->ranges + index,
+                (slab->n_ranges - index) * sizeof(*slab->ranges));
+        slab->ranges[index] = *range;
+        slab->n_ranges++;
+        return 0;
+}
+
+/* The first range decides whose slab it is, and whether that one may see what is in it. */
+static void set_owner(struct slab *slab, const char *owner)
+{
+        bool is_same = strcmp(slab->owner, owner) == 0;
+
+        if (slab->n_ranges > 1)
+                return;
+        slab->needs_zero = slab->is_dirty && !is_same;
+        if (!is_same)
+                memcpy(slab->owner, owner, strlen(owner) + 1);
+}
+
+int slab_take(struct slab *slab, const char *owner, uint64_t wanted, struct slab_range *ret_range)
+{
+        for (size_t i = 0; i <= slab->n_ranges; i++) {
+                struct slab_range range = gap(slab, i);
+                int r;
+
+                if (range.length == 0)
+                        continue;
+                if (range.length > wanted)
+                        range.length = wanted;
+                r = insert(slab, i, &range);
+                if (r < 0)
+                        return r;
+                set_owner(slab, owner);
+                slab_stamps_clear(slab->stamps, &range);
+                *ret_range = range;
+                return 0;
+        }
+        return -ENOSPC;
+}
+
+int slab_adopt_range(struct slab *slab, const char *owner, const struct slab_range *range)
+{
+        size_t i = 0;
+        uint64_t end;
+        int r;
+
+        if (!is_his(slab, owner) || range->length == 0 ||
+            __builtin_add_overflow(range->offset, range->length, &end) || end > slab->size)
+                return -EINVAL;
+
+        while (i < slab->n_ranges && slab->ranges[i].offset < range->offset)
+                i++;
+        if ((i < slab->n_ranges && slab->ranges[i].offset < end) ||
+            (i > 0 && slab->ranges[i - 1].offset + slab->ranges[i - 1].length > range->offset))
+                return -EINVAL;
+
+        r = insert(slab, i, range);
+        if (r < 0)
+                return r;
+        set_owner(slab, owner);
+        slab->needs_zero = false; /* what is in it is his */
+        return 0;
+}
+
+void slab_give_back(struct slab *slab, uint64_t offset)
+{
+        size_t i = 0;
+
+        while (slab->ranges[i].offset != offset)
+                i++;
+        if (slab->stamps)
+                slab_stamps_clear(slab->stamps, &slab->ranges[i]);
+        memmove(slab->ranges + i, slab->ranges + i + 1,
+                (slab->n_ranges - i - 1) * sizeof(*slab->ranges));
+        slab->n_ranges--;
+        if (slab->n_ranges > 0)
+                return;
+
+        if (slab->needs_zero) /* not come to that: it may have data of two owners */
+                slab->owner[0] = '\0';
+        slab->needs_zero = false;
+        slab->is_dirty = true;
+}
+
+/* Of the owner and root, it is the owner who has limits. */
+int slab_share(struct slab *slab, uid_t user)
+{
+        if (!slab->is_shared && fchmod(slab->fd, SHARED_MODE) < 0)
+                return -errno;
+        slab->is_shared = true;
+        if (slab->shared_with == SLAB_NOBODY || user != 0)
+                slab->shared_with = user;
+        return 0;
+}
+
+void slab_set_clean(struct slab *slab)
+{
+        slab->needs_zero = false;
+        slab->is_dirty = false;
+        if (slab_is_free(slab))
+                slab->owner[0] = '\0';
+}

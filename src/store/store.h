@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+/*
+ * The store: what the next manager must know, in one SQLite database.
+ *
+ * Instances last until they are removed. Processes, memories, extents and
+ * operations describe one boot of the machine: store_open() forgets them when it
+ * finds that the machine has started anew, for the processes are gone as well.
+ *
+ * A change is on its way to the disk when a call returns and survives the death
+ * of this process, but perhaps not that of the machine: what describes one boot need
+ * not. What was begun with store_begin_durable(), with all before it, is on the disk
+ * when store_commit() returns.
+ *
+ * Errors: -EIO, -ENOSPC, -ENOMEM; the log has SQLite's words.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/cleanup.h"
+#include "daemon/failure.h"
+#include "wire/gate.h"
+
+#define STORE_UUID_MAX 48
+#define STORE_NAME_MAX 64
+#define STORE_WORD_MAX 32
+
+struct store;
+
+/*
+ * store_open() - open or make the database at @path; @boot_id tells boots apart
+ *
+ * A database that is damaged, locked by another process or of a newer version is an error with a
+ * reason in @failure; it is never moved away or emptied, for it may be all that knows where a
+ * guest's memory is. One of an older version is brought up to date.
+ */
+int store_open(struct store **ret_store, const char *path, const char *boot_id,
+               struct failure *failure);
+struct store *store_close(struct store *store);
+DEFINE_CLEANUP(struct store *, store_close);
+
+/* Changes between begin and commit happen together or, if this process dies, not at all. */
+int store_begin(struct store *store);
+int store_begin_durable(struct store *store);
+int store_commit(struct store *store);
+void store_rollback(struct store *store);
+
+/* store_is_writable() - by writing what is there already. */
+bool store_is_writable(struct store *store);
+
+struct store_instance {
+        uint32_t id; /* never used again for another one */
+        char name[STORE_NAME_MAX];
+        char uuid[STORE_UUID_MAX];
+        char device_uuid[STORE_UUID_MAX];
+        uint64_t frame_buffer;
+        uint64_t created_ns;
+        uint32_t state; /* enum board_instance_state, a settled one */
+        uid_t owner;
+        bool is_transient;
+        pid_t creator; /* of a transient one, and when that process started */
+        uint64_t creator_start;
+};
+
+/* store_add_instance() - sets @instance->id. */
+int store_add_instance(struct store *store, struct store_instance *instance);
+int store_set_instance(struct store *store, uint32_t id, uint32_t state, const char *device_uuid);
+
+/* store_remove_instance() - with all that belongs to it. */
+int store_remove_instance(struct store *store, uint32_t id);
+
+typedef int (*store_instance_fn)(const struct store_instance *instance, void *userdata);
+int store_each_instance(struct store *store, store_instance_fn each, void *userdata);
+
+/* A process that joined: its slot in the page, and what the driver's checkpoint did to it. */
+struct store_process {
+        uint32_t instance;
+        pid_t pid;
+        uint64_t start_time;
+        uint32_t slot;
+        uint32_t context; /* enum guest_context */
+        char context_device[STORE_UUID_MAX];
+        char context_target[STORE_UUID_MAX];
+};
+
+int store_put_process(struct store *store, const struct store_process *process);
+int store_remove_process(struct store *store, uint32_t instance, pid_t pid);
+
+typedef int (*store_process_fn)(const struct store_process *process, void *userdata);
+int store_each_process(struct store *store, uint32_t instance, store_process_fn each,
+                       void *userdata);
+
+/* What the driver keeps for its contexts, in bytes. store_get_footprint() - Errors: -ENOENT. */
+int store_put_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t bytes);
+int store_get_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t *ret_bytes);
+
+/* The movable memory of a process, and where in the slabs its bytes are, one after another. */
+struct store_extent {
+        uint32_t slab;
+        uint64_t offset;
+        uint64_t length;
+        uint64_t generation; /* see pool.h; 0: of a release that had none */
+};
+
+struct store_memory {
+        const struct gate_allocation *allocations;
+        size_t n_allocations;
+        const struct store_extent *extents;
+        size_t n_extents;
+};
+
+/* store_put_memory() - replaces what was known of the process, at once; empty lists forget it. */
+int store_put_memory(struct store *store, uint32_t instance, pid_t pid,
+                     const struct store_memory *memory);
+
+/* store_get_memory() - both lists are the caller's to free(). */
+int store_get_memory(struct store *store, uint32_t instance, pid_t pid,
+                     struct gate_allocation **ret_allocations, size_t *ret_n_allocations,
+                     struct store_extent **ret_extents, size_t *ret_n_extents);
+
+/* What is being done to an instance, and the last step that is complete. */
+struct store_operation {
+        uint32_t instance;
+        char kind[STORE_WORD_MAX];
+        char step[STORE_WORD_MAX];
+        char source[STORE_UUID_MAX];
+        char target[STORE_UUID_MAX];
+        bool keep_context;
+};
+
+int store_put_operation(struct store *store, const struct store_operation *operation);
+int store_remove_operation(struct store *store, uint32_t instance);
+
+/* Errors: -ENOENT. */
+int store_get_operation(struct store *store, uint32_t instance,
+                        struct store_operation *ret_operation);
+
+/*
+ * Settings, by name. With @instance they belong to that instance and go with it; without (0) they last
+ * until the machine starts anew. In a transaction they are part of it.
+ */
+int store_put_setting(struct store *store, const char *name, uint32_t instance, const char *value);
+
+/*
+ * store_put_driver_setting() - one that the driver forgets when it is loaded anew. @load says which load
+ * that is: what was put by this function with another one is forgotten. It is found as a setting of no
+ * instance, @load as STORE_DRIVER_LOAD. Not in a transaction.
+ */
+#define STORE_DRIVER_LOAD "driver_load"
+int store_put_driver_setting(struct store *store, const char *load, const char *name,
+                             const char *value);
+
+typedef int (*store_setting_fn)(const char *name, uint32_t instance, const char *value,
+                                void *userdata);
+int store_each_setting(struct store *store, store_setting_fn each, void *userdata);
+
+/*
+ * The movers that were started. One may outlive its manager by the driver call that it is in; the
+ * next manager waits for that before it asks the driver how far things are.
+ */
+int store_put_mover(struct store *store, pid_t pid);
+int store_remove_mover(struct store *store, pid_t pid);
+
+typedef int (*store_mover_fn)(pid_t pid, uint64_t start_time, void *userdata);
+int store_take_movers(struct store *store, store_mover_fn each, void *userdata);
+
+#endif
