@@ -10,7 +10,9 @@
  * Results (devices, vGPUs, reports) are structs that only the library makes. They are read-only, do
  * not change after they were made, own all that they point to, and outlive the client that asked for
  * them. No pointer in them is NULL; a text that is not known is "". New members come at the end:
- * never rely on their size.
+ * never rely on their size. So a result has no struct in it and no array of structs, only pointers to
+ * them. What a caller fills in has its size as the first member, but for the two texts of struct
+ * vgpu_checkpoint_pair, which stays as it is.
  */
 
 /* clang-format off */

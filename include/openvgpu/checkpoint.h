@@ -256,7 +256,7 @@ struct vgpu_checkpoint_process {
  *
  * Borrowed: valid until the next call with @checkpoint. Also there after a failure.
  */
-const struct vgpu_checkpoint_process *
+const struct vgpu_checkpoint_process *const *
 vgpu_checkpoint_get_processes(const struct vgpu_checkpoint *checkpoint, size_t *ret_n);
 
 /**

@@ -30,7 +30,7 @@ struct vgpu_gpu_instance {
 
 struct vgpu_gpu_instance_list {
         size_t n_gpu_instances;
-        const struct vgpu_gpu_instance *gpu_instances;
+        const struct vgpu_gpu_instance *const *gpu_instances;
 };
 
 /**

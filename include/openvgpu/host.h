@@ -63,8 +63,9 @@ struct vgpu_number_list {
 };
 
 /* Versions of what is moved between hosts: major << 16 | minor, compared as numbers. */
-struct vgpu_version_range {
-        uint32_t minimum, maximum;
+struct vgpu_host_versions {
+        uint32_t supported_minimum, supported_maximum; /* what the host is able to */
+        uint32_t current_minimum, current_maximum;     /* what it offers now */
 };
 
 enum vgpu_host_capability {
@@ -108,20 +109,23 @@ int vgpu_host_get_capability(struct vgpu_host *host, enum vgpu_host_capability c
 const char *vgpu_host_capability_get_name(enum vgpu_host_capability capability);
 
 /**
- * vgpu_host_get_version_range() - which vGPU versions guests may have
- * @ret_supported:  what the host is able to
- * @ret_current:    what it offers now, by vgpu_host_set_version_range(); may be NULL
+ * vgpu_host_lookup_versions() - which vGPU versions guests may have
+ * @ret_versions:  the caller frees it with vgpu_free()
  *
  * Errors: VGPU_ERROR_NOT_SUPPORTED.
  */
-int vgpu_host_get_version_range(struct vgpu_host *host, struct vgpu_version_range *ret_supported,
-                                struct vgpu_version_range *ret_current);
+int vgpu_host_lookup_versions(struct vgpu_host *host, struct vgpu_host_versions **ret_versions);
 
 /**
- * vgpu_host_set_version_range() - offer less, until the driver is loaded anew
+ * vgpu_host_set_version_range() - offer only the versions from @minimum to @maximum, until the driver
+ * is loaded anew
  *
- * Errors: VGPU_ERROR_INVALID_PARAMETER, not within what is supported. VGPU_ERROR_BUSY, a vGPU
- * runs. VGPU_ERROR_PERMISSION_DENIED. VGPU_ERROR_NOT_SUPPORTED.
+ * When a guest's driver loads, it takes the highest version that it knows of those that are offered.
+ * If it knows none of them, it does not load: its vGPU has no driver and no licence. So a narrow range
+ * keeps guests able to move to older hosts, and keeps guests with other drivers out.
+ *
+ * Errors: VGPU_ERROR_INVALID_PARAMETER, not within what is supported. VGPU_ERROR_BUSY, a vGPU is
+ * active. VGPU_ERROR_PERMISSION_DENIED. VGPU_ERROR_NOT_SUPPORTED.
  */
 int vgpu_host_set_version_range(struct vgpu_host *host, uint32_t minimum, uint32_t maximum);
 

@@ -8,6 +8,11 @@
  * Each is a piece of bytes that can be stored and carried to another host. Whether a vGPU can move to a
  * device follows from the two pieces alone; how full the device is does not matter to it.
  *
+ * A vGPU may be asked for its metadata at any time. Before the guest's driver has loaded, and after it
+ * has ended, what only that driver knows is missing: is_guest_known is false, the guest's driver and
+ * vGPU version are "" and 0, and can_migrate is false because the driver has not said that it can. Such
+ * a vGPU can only be started anew elsewhere (VGPU_POWER_COLD). So ask again before a move.
+ *
  * Threads:  see host.h; a piece may be read by any number of threads.
  * Errors:   those of host.h.
  */
@@ -35,10 +40,10 @@ struct vgpu_metadata {
         uint32_t version, revision;
         const char *host_driver_version;
         bool can_migrate;
-        bool is_guest_known;                /* of a vGPU: the next two are valid */
-        const char *guest_driver_version;   /* of a vGPU; else "" */
-        uint32_t guest_version;             /* of a vGPU: its vGPU version; else 0 */
-        struct vgpu_version_range versions; /* of a device: what guests may have; else 0 */
+        bool is_guest_known;                       /* of a vGPU: the next two are valid */
+        const char *guest_driver_version;          /* of a vGPU; else "" */
+        uint32_t guest_version;                    /* of a vGPU: its vGPU version; else 0 */
+        uint32_t version_minimum, version_maximum; /* of a device: that guests may have; else 0 */
 };
 
 /* In which states of a virtual machine it can move; bits. */
@@ -83,12 +88,13 @@ int vgpu_metadata_new(struct vgpu_host *host, enum vgpu_metadata_kind kind, cons
 /**
  * vgpu_metadata_check() - can the vGPU of @instance move to the device of @device?
  * @instance, @device:  metadata of these kinds, from any host
+ * @ret_compatibility:  the caller frees it with vgpu_free()
  *
  * Errors: VGPU_ERROR_INVALID_PARAMETER, the kinds are others. Being not able to is no error.
  */
 int vgpu_metadata_check(struct vgpu_host *host, const struct vgpu_metadata *instance,
                         const struct vgpu_metadata *device,
-                        struct vgpu_compatibility *ret_compatibility);
+                        struct vgpu_compatibility **ret_compatibility);
 
 /**
  * vgpu_metadata_get_device_text() - devices with equal texts are of a kind

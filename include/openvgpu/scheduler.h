@@ -76,9 +76,9 @@ struct vgpu_scheduler_log_entry {
 };
 
 struct vgpu_scheduler_log {
-        struct vgpu_scheduler_state state; /* when the log was read */
-        size_t n_entries;                  /* at most 200: read five times a second to miss none */
-        const struct vgpu_scheduler_log_entry *entries;
+        const struct vgpu_scheduler_state *state; /* when the log was read; part of it */
+        size_t n_entries; /* at most 200: read five times a second to miss none */
+        const struct vgpu_scheduler_log_entry *const *entries;
 };
 
 /* What to set; begin with VGPU_SCHEDULER_SETTINGS_INIT, so that the struct can grow. 0: default. */
@@ -114,8 +114,9 @@ int vgpu_scheduler_lookup_log(struct vgpu_host *host, uint32_t device, uint32_t 
 /**
  * vgpu_scheduler_set_state() - set it, until the driver is loaded anew; while no vGPU is there
  *
- * Errors: VGPU_ERROR_NOT_SUPPORTED, also while there is a vGPU. VGPU_ERROR_INVALID_PARAMETER.
- * VGPU_ERROR_PERMISSION_DENIED. VGPU_ERROR_RESET_REQUIRED.
+ * Errors: VGPU_ERROR_NOT_SUPPORTED, also while there is a vGPU. VGPU_ERROR_INVALID_PARAMETER: the
+ * error's parameter is the member of @settings that is out of its range, and the message has the
+ * range. VGPU_ERROR_PERMISSION_DENIED. VGPU_ERROR_RESET_REQUIRED.
  */
 int vgpu_scheduler_set_state(struct vgpu_host *host, uint32_t device, uint32_t gpu_instance,
                              const struct vgpu_scheduler_settings *settings);

@@ -41,7 +41,7 @@ struct vgpu_encoder_session {
 
 struct vgpu_encoder_session_list {
         size_t n_sessions;
-        const struct vgpu_encoder_session *sessions;
+        const struct vgpu_encoder_session *const *sessions;
 };
 
 enum vgpu_capture_kind {
@@ -74,7 +74,7 @@ struct vgpu_capture_session {
 
 struct vgpu_capture_session_list {
         size_t n_sessions;
-        const struct vgpu_capture_session *sessions;
+        const struct vgpu_capture_session *const *sessions;
 };
 
 /* "h264", "cuda"; "unknown" for any other number. Never freed. */

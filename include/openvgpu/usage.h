@@ -49,8 +49,8 @@ struct vgpu_usage_process {
         int32_t pid;
         const char *name;     /* chosen by the guest: may contain anything but NUL */
         uint64_t memory_used; /* bytes */
-        struct vgpu_usage_percents percents;
-        struct vgpu_usage_seconds seconds; /* since it joined */
+        const struct vgpu_usage_percents *percents;
+        const struct vgpu_usage_seconds *seconds; /* since it joined */
 };
 
 struct vgpu_usage_instance {
@@ -61,10 +61,10 @@ struct vgpu_usage_instance {
         uint64_t frame_buffer;      /* bytes, the quota */
         uint64_t frame_buffer_used; /* bytes */
         double entitled;            /* percent of the device's time that it can count on now */
-        struct vgpu_usage_percents percents;
-        struct vgpu_usage_seconds seconds; /* of the processes that run */
+        const struct vgpu_usage_percents *percents;
+        const struct vgpu_usage_seconds *seconds; /* of the processes that run */
         size_t n_processes;
-        const struct vgpu_usage_process *processes;
+        const struct vgpu_usage_process *const *processes;
         uint32_t share; /* percent of the device that it was given; 0: none */
 };
 
@@ -75,14 +75,14 @@ struct vgpu_usage_device {
         const char *source; /* of its GPU time: "turns", "engine", "samples", "none" */
         uint64_t memory_total;
         uint64_t memory_used; /* by vGPUs */
-        struct vgpu_usage_percents percents;
+        const struct vgpu_usage_percents *percents;
 };
 
 struct vgpu_usage_snapshot {
         size_t n_devices;
-        const struct vgpu_usage_device *devices;
+        const struct vgpu_usage_device *const *devices;
         size_t n_instances;
-        const struct vgpu_usage_instance *instances;
+        const struct vgpu_usage_instance *const *instances;
 };
 
 /**
@@ -106,12 +106,13 @@ struct vgpu_usage_account {
         uint32_t gpu_utilization;    /* percent of its life */
         uint32_t memory_utilization; /* likewise */
         uint64_t memory_peak;        /* bytes */
-        struct vgpu_usage_seconds seconds;
+        const struct vgpu_usage_seconds *seconds;
 };
 
 struct vgpu_usage_account_list {
         size_t n_accounts;
-        const struct vgpu_usage_account *accounts; /* ended ones by their ends, then running ones */
+        const struct vgpu_usage_account *const
+                *accounts; /* ended ones by their ends, then running ones */
 };
 
 /**
@@ -166,14 +167,14 @@ struct vgpu_usage_row {
         double ended; /* 0: it runs */
         const char *device_uuid;
         const char *device_name;
-        struct vgpu_usage_seconds seconds;
+        const struct vgpu_usage_seconds *seconds;
         double quota_gib_hours; /* frame buffer that was set aside */
         double used_gib_hours;  /* that was held */
 };
 
 struct vgpu_usage_list {
         size_t n_rows;
-        const struct vgpu_usage_row *rows;
+        const struct vgpu_usage_row *const *rows;
 };
 
 /**

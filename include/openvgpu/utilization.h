@@ -5,8 +5,9 @@
 /*
  * Utilization: what vGPUs, and the processes in them, take of a device.
  *
- * The driver keeps samples for some seconds. To see each once, ask for those since the last time
- * stamp that was seen; 0 asks for all that there are.
+ * An answer has the newest sample of each vGPU, or of each process, and only if it is younger than the
+ * caller says: there is no past. To see each once, ask for those since the last time stamp that was
+ * seen; 0 asks for all.
  *
  * Units:    percent of the whole device; microseconds since the epoch.
  * Threads:  see host.h.
@@ -33,7 +34,7 @@ struct vgpu_utilization {
 struct vgpu_utilization_list {
         uint64_t last_us; /* the youngest time stamp: for the next call */
         size_t n_samples;
-        const struct vgpu_utilization *samples;
+        const struct vgpu_utilization *const *samples;
 };
 
 /**

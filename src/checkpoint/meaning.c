@@ -67,8 +67,7 @@ static const struct {
           { VGPU_CHECKPOINT_ERROR_NOT_SUPPORTED, "cannot be checkpointed by this driver", "" } },
 };
 
-static const struct meaning no_process = { VGPU_CHECKPOINT_ERROR_NO_PROCESS, "does not exist",
-                                           "the number must be one of this PID namespace" };
+static const struct meaning no_process = { VGPU_CHECKPOINT_ERROR_NO_PROCESS, "has ended", "" };
 
 static const struct meaning died = { VGPU_CHECKPOINT_ERROR_LOST, "died",
                                      "a process in a loop of cuCtxSynchronize dies of the driver's "

@@ -22,7 +22,7 @@ static void add(struct table *table, const struct vgpu_usage_account *account)
         table_add(table, "%s", account->is_running ? "running" : "ended");
         table_add(table, "%s", usage_format_time(when, account->started));
         table_add(table, "%s", usage_format_duration(text, account->life));
-        table_add(table, "%s", usage_format_duration(text, account->seconds.gpu));
+        table_add(table, "%s", usage_format_duration(text, account->seconds->gpu));
         table_add(table, "%u%%", account->gpu_utilization);
         table_add(table, "%u%%", account->memory_utilization);
         table_add(table, "%s", size_format(size, account->memory_peak));
@@ -54,7 +54,7 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
         if (arguments->is_json)
                 return document_print(arguments, usage_document_accounts(list));
         for (size_t i = 0; i < list->n_accounts; i++)
-                add(&table, &list->accounts[i]);
+                add(&table, list->accounts[i]);
         if (table_print(&table) < 0)
                 return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory");
         return 0;

@@ -80,19 +80,19 @@ static json_t *from_process(const struct vgpu_checkpoint_process *process)
 }
 
 static int print_json(const struct arguments *arguments,
-                      const struct vgpu_checkpoint_process *processes, size_t n)
+                      const struct vgpu_checkpoint_process *const *processes, size_t n)
 {
         CLEANUP(json_decrefp) json_t *array = json_array();
 
         for (size_t i = 0; i < n; i++)
-                (void)json_array_append_new(array, from_process(&processes[i]));
+                (void)json_array_append_new(array, from_process(processes[i]));
         return document_print(arguments, json_pack("{sO}", "processes", array));
 }
 
 int checkpoint_say_states(const struct arguments *arguments,
                           const struct vgpu_checkpoint *checkpoint)
 {
-        const struct vgpu_checkpoint_process *processes;
+        const struct vgpu_checkpoint_process *const *processes;
         size_t n;
 
         processes = vgpu_checkpoint_get_processes(checkpoint, &n);
@@ -100,8 +100,8 @@ int checkpoint_say_states(const struct arguments *arguments,
                 return print_json(arguments, processes, n);
         for (size_t i = 0; i < n; i++) {
                 if (n > 1)
-                        printf("%d ", (int)processes[i].pid);
-                puts(vgpu_checkpoint_state_get_name(processes[i].state));
+                        printf("%d ", (int)processes[i]->pid);
+                puts(vgpu_checkpoint_state_get_name(processes[i]->state));
         }
         return 0;
 }
@@ -109,7 +109,7 @@ int checkpoint_say_states(const struct arguments *arguments,
 int checkpoint_say_threads(const struct arguments *arguments,
                            const struct vgpu_checkpoint *checkpoint)
 {
-        const struct vgpu_checkpoint_process *processes;
+        const struct vgpu_checkpoint_process *const *processes;
         size_t n;
 
         processes = vgpu_checkpoint_get_processes(checkpoint, &n);
@@ -117,8 +117,8 @@ int checkpoint_say_threads(const struct arguments *arguments,
                 return print_json(arguments, processes, n);
         for (size_t i = 0; i < n; i++) {
                 if (n > 1)
-                        printf("%d ", (int)processes[i].pid);
-                printf("%d\n", (int)processes[i].restore_thread);
+                        printf("%d ", (int)processes[i]->pid);
+                printf("%d\n", (int)processes[i]->restore_thread);
         }
         return 0;
 }
@@ -154,13 +154,13 @@ static void print_done(const struct vgpu_checkpoint_process *process)
 
 int checkpoint_say_done(const struct arguments *arguments, const struct vgpu_checkpoint *checkpoint)
 {
-        const struct vgpu_checkpoint_process *processes;
+        const struct vgpu_checkpoint_process *const *processes;
         size_t n;
 
         processes = vgpu_checkpoint_get_processes(checkpoint, &n);
         if (arguments->is_json)
                 return print_json(arguments, processes, n);
         for (size_t i = 0; i < n; i++)
-                print_done(&processes[i]);
+                print_done(processes[i]);
         return 0;
 }

@@ -86,7 +86,7 @@ static json_t *describe(const struct vgpu_metadata *metadata)
                          "guest_driver_version",
                          metadata->is_guest_known ? metadata->guest_driver_version : NULL,
                          "guest_version", metadata->guest_version, "version_minimum",
-                         metadata->versions.minimum, "version_maximum", metadata->versions.maximum);
+                         metadata->version_minimum, "version_maximum", metadata->version_maximum);
 }
 
 static int export(const struct arguments *arguments, struct vgpu_client *client)
@@ -184,7 +184,7 @@ static int check(const struct arguments *arguments)
         CLEANUP(freep) struct vgpu_metadata *instance = NULL, *device = NULL;
         CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
         CLEANUP(facts_deinitp) struct facts facts;
-        struct vgpu_compatibility answer;
+        CLEANUP(freep) struct vgpu_compatibility *answer = NULL;
         int code;
 
         facts_init(&facts, arguments);
@@ -204,9 +204,9 @@ static int check(const struct arguments *arguments)
                 return host_say_error(arguments, host);
 
         facts_begin(&facts, NULL, "The vGPU and the device");
-        add_bits(&facts, "can_move", "it can move", power_states, answer.power_states, "never");
-        add_bits(&facts, "limited_by", "limited by", limits, answer.limits, "nothing");
-        code = answer.power_states & VGPU_POWER_LIVE ? 0 : EXIT_CODE_STATE;
+        add_bits(&facts, "can_move", "it can move", power_states, answer->power_states, "never");
+        add_bits(&facts, "limited_by", "limited by", limits, answer->limits, "nothing");
+        code = answer->power_states & VGPU_POWER_LIVE ? 0 : EXIT_CODE_STATE;
         if (arguments->is_json && document_print(arguments, facts_take(&facts)) != 0)
                 code = EXIT_CODE_FAILED;
         return code;

@@ -49,7 +49,7 @@ static int add(struct vgpu_host *host, uint32_t device, uint32_t instance, const
         if (r < 0)
                 return r;
         for (size_t i = 0; i < encoders->n_sessions; i++) {
-                const struct vgpu_encoder_session *from = &encoders->sessions[i];
+                const struct vgpu_encoder_session *from = encoders->sessions[i];
                 const struct row row = { .use = "encoder",
                                          .kind = vgpu_codec_get_name(from->codec),
                                          .id = from->id,
@@ -62,7 +62,7 @@ static int add(struct vgpu_host *host, uint32_t device, uint32_t instance, const
                 add_row(listing, name, instance, &row);
         }
         for (size_t i = 0; i < captures->n_sessions; i++) {
-                const struct vgpu_capture_session *from = &captures->sessions[i];
+                const struct vgpu_capture_session *from = captures->sessions[i];
                 const struct row row = { .use = "capture",
                                          .kind = vgpu_capture_kind_get_name(from->kind),
                                          .id = from->id,

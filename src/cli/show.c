@@ -175,7 +175,7 @@ static void add_utilization(struct facts *facts, struct vgpu_host *host, uint32_
                 return;
         }
         for (size_t i = 0; i < list->n_samples; i++) {
-                const struct vgpu_utilization *sample = &list->samples[i];
+                const struct vgpu_utilization *sample = list->samples[i];
 
                 if (sample->instance != instance)
                         continue;

@@ -145,23 +145,33 @@ static void test_durations_are_written(void **state)
 }
 
 /* Words of no more than the width that is promised, whatever the guests are called. */
-static const struct vgpu_usage_process processes[] = {
-        { .pid = 4711,
-          .name = "small",
-          .percents.gpu = 10,
-          .memory_used = 5,
-          .seconds.gpu = 90000000 },
-        { .pid = 2147483647,
-          .name = "a name that is much longer than what there is room for",
-          .percents = { 100, 100, 100, 100, 100, 100 },
-          .memory_used = 1ull << 60 },
-};
+#define OF_PERCENTS(...) (&(const struct vgpu_usage_percents){ __VA_ARGS__ })
+#define OF_SECONDS(...)  (&(const struct vgpu_usage_seconds){ __VA_ARGS__ })
+
+static const struct vgpu_usage_process
+        small = { .pid = 4711,
+                  .name = "small",
+                  .percents = OF_PERCENTS(.gpu = 10),
+                  .memory_used = 5,
+                  .seconds = OF_SECONDS(.gpu = 90000000) },
+        long_one = { .pid = 2147483647,
+                     .name = "a name that is much longer than what there is room for",
+                     .percents = OF_PERCENTS(100, 100, 100, 100, 100, 100),
+                     .seconds = OF_SECONDS(.gpu = 0),
+                     .memory_used = 1ull << 60 };
+static const struct vgpu_usage_process *const processes[] = { &small, &long_one };
 static const struct vgpu_usage_instance instances[] = {
-        { .name = "b", .uuid = "b", .state = VGPU_INSTANCE_SUSPENDED, .frame_buffer = 1ull << 40 },
+        { .name = "b",
+          .uuid = "b",
+          .state = VGPU_INSTANCE_SUSPENDED,
+          .percents = OF_PERCENTS(.gpu = 0),
+          .seconds = OF_SECONDS(.gpu = 0),
+          .frame_buffer = 1ull << 40 },
         { .name = "a",
           .uuid = "a",
           .state = VGPU_INSTANCE_SUSPENDING,
-          .percents.gpu = 60,
+          .percents = OF_PERCENTS(.gpu = 60),
+          .seconds = OF_SECONDS(.gpu = 0),
           .frame_buffer = 150754820096,
           .frame_buffer_used = 150000000000,
           .entitled = 100,
@@ -171,16 +181,18 @@ static const struct vgpu_usage_instance instances[] = {
           .uuid = "c",
           .device = 31,
           .state = VGPU_INSTANCE_MIGRATING,
-          .seconds.gpu = 1e9 },
+          .percents = OF_PERCENTS(.gpu = 0),
+          .seconds = OF_SECONDS(.gpu = 1e9) },
 };
-static const struct vgpu_usage_device devices[] = {
-        { .name = "NVIDIA H200 with a long name",
-          .index = 31,
-          .percents = { 100, 100, 0, 0, 0, 0 },
-          .memory_total = 150754820096,
-          .memory_used = 150754820096 },
-};
-static const struct vgpu_usage_snapshot snapshot = { 1, devices, 3, instances };
+static const struct vgpu_usage_instance *const pointers[] = { &instances[0], &instances[1],
+                                                              &instances[2] };
+static const struct vgpu_usage_device device = { .name = "NVIDIA H200 with a long name",
+                                                 .index = 31,
+                                                 .percents = OF_PERCENTS(100, 100, 0, 0, 0, 0),
+                                                 .memory_total = 150754820096,
+                                                 .memory_used = 150754820096 };
+static const struct vgpu_usage_device *const devices[] = { &device };
+static const struct vgpu_usage_snapshot snapshot = { 1, devices, 3, pointers };
 
 static size_t width(const char *text)
 {

@@ -71,14 +71,14 @@ static void pad(char *to, size_t room, const char *text, size_t width)
 static void make_device(char *text, const struct vgpu_usage_device *device)
 {
         char bar[BAR_WIDTH + 1], name[80], used[16], total[16];
-        int full = (int)(device->percents.gpu * BAR_WIDTH + 50) / 100;
+        int full = (int)(device->percents->gpu * BAR_WIDTH + 50) / 100;
 
         for (int i = 0; i < BAR_WIDTH; i++)
                 bar[i] = i < full ? '|' : ' ';
         bar[BAR_WIDTH] = '\0';
         pad(name, sizeof(name), device->name, 17);
         snprintf(text, TOP_TEXT_MAX, "GPU %-2u %s %3u%% [%s] mem %3u%% %5s/%-5s", device->index,
-                 name, device->percents.gpu, bar, device->percents.memory,
+                 name, device->percents->gpu, bar, device->percents->memory,
                  format_short(used, sizeof(used), device->memory_used),
                  format_short(total, sizeof(total), device->memory_total));
 }
@@ -88,17 +88,17 @@ static void make_instance(struct top_line *line, const struct vgpu_usage_instanc
         char name[100], device[16] = "-", used[16], quota[16], time[USAGE_DURATION_MAX];
 
         line->instance = instance;
-        line->gpu = instance->percents.gpu;
+        line->gpu = instance->percents->gpu;
         pad(name, sizeof(name), instance->name, NAME_WIDTH);
         if (instance->state != VGPU_INSTANCE_SUSPENDED)
                 snprintf(device, sizeof(device), "%u", instance->device);
         snprintf(line->text, sizeof(line->text),
                  "%s %-9.9s %3s %4.0f%% %3u%% %3u%% %3u%% %6s/%-6s %11s", name,
                  vgpu_instance_state_get_name(instance->state), device, instance->entitled,
-                 instance->percents.gpu, instance->percents.memory, instance->percents.encoder,
+                 instance->percents->gpu, instance->percents->memory, instance->percents->encoder,
                  format_short(used, sizeof(used), instance->frame_buffer_used),
                  format_short(quota, sizeof(quota), instance->frame_buffer),
-                 usage_format_duration(time, instance->seconds.gpu));
+                 usage_format_duration(time, instance->seconds->gpu));
 }
 
 static void make_process(struct top_line *line, const struct vgpu_usage_instance *instance,
@@ -108,13 +108,13 @@ static void make_process(struct top_line *line, const struct vgpu_usage_instance
 
         line->instance = instance;
         line->process = process;
-        line->gpu = process->percents.gpu;
+        line->gpu = process->percents->gpu;
         snprintf(both, sizeof(both), "  %d %.100s", process->pid, process->name);
         pad(name, sizeof(name), both, NAME_WIDTH + 1 + 9);
         snprintf(line->text, sizeof(line->text), "%s %3s %5s %3u%% %3u%% %3u%% %6s%7s %11s", name,
-                 "", "", process->percents.gpu, process->percents.memory, process->percents.encoder,
-                 format_short(used, sizeof(used), process->memory_used), "",
-                 usage_format_duration(time, process->seconds.gpu));
+                 "", "", process->percents->gpu, process->percents->memory,
+                 process->percents->encoder, format_short(used, sizeof(used), process->memory_used),
+                 "", usage_format_duration(time, process->seconds->gpu));
 }
 
 /* Order. */
@@ -160,10 +160,10 @@ static struct key *sort_instances(const struct vgpu_usage_snapshot *snapshot, en
         struct key *keys = calloc(snapshot->n_instances + 1, sizeof(*keys));
 
         for (size_t i = 0; keys && i < snapshot->n_instances; i++) {
-                const struct vgpu_usage_instance *one = &snapshot->instances[i];
+                const struct vgpu_usage_instance *one = snapshot->instances[i];
 
-                keys[i] = (struct key){ get_value(&one->percents, one->frame_buffer_used,
-                                                  one->seconds.gpu, order),
+                keys[i] = (struct key){ get_value(one->percents, one->frame_buffer_used,
+                                                  one->seconds->gpu, order),
                                         one->name, i };
         }
         if (keys)
@@ -176,10 +176,10 @@ static struct key *sort_processes(const struct vgpu_usage_instance *instance, en
         struct key *keys = calloc(instance->n_processes + 1, sizeof(*keys));
 
         for (size_t i = 0; keys && i < instance->n_processes; i++) {
-                const struct vgpu_usage_process *one = &instance->processes[i];
+                const struct vgpu_usage_process *one = instance->processes[i];
 
-                keys[i] = (struct key){ get_value(&one->percents, one->memory_used,
-                                                  one->seconds.gpu, order),
+                keys[i] = (struct key){ get_value(one->percents, one->memory_used,
+                                                  one->seconds->gpu, order),
                                         one->name, i };
         }
         if (keys)
@@ -196,7 +196,7 @@ static int add_processes(struct top_view *view, const struct vgpu_usage_instance
                 return -ENOMEM;
         for (size_t i = 0; i < instance->n_processes; i++)
                 make_process(&view->lines[view->n_lines++], instance,
-                             &instance->processes[keys[i].at]);
+                             instance->processes[keys[i].at]);
         return 0;
 }
 
@@ -205,7 +205,7 @@ static size_t count_lines(const struct vgpu_usage_snapshot *snapshot)
         size_t n = snapshot->n_instances;
 
         for (size_t i = 0; i < snapshot->n_instances; i++)
-                n += snapshot->instances[i].n_processes;
+                n += snapshot->instances[i]->n_processes;
         return n;
 }
 
@@ -221,9 +221,9 @@ int top_view_make(struct top_view *view, const struct vgpu_usage_snapshot *snaps
         if (!keys || !view->devices || !view->lines)
                 return -ENOMEM;
         for (size_t i = 0; i < snapshot->n_devices; i++)
-                make_device(view->devices[view->n_devices++], &snapshot->devices[i]);
+                make_device(view->devices[view->n_devices++], snapshot->devices[i]);
         for (size_t i = 0; r == 0 && i < snapshot->n_instances; i++) {
-                const struct vgpu_usage_instance *instance = &snapshot->instances[keys[i].at];
+                const struct vgpu_usage_instance *instance = snapshot->instances[keys[i].at];
 
                 make_instance(&view->lines[view->n_lines++], instance);
                 if (has_programs)

@@ -41,7 +41,7 @@ static bool is_creatable(struct vgpu_host *host, uint32_t device, uint32_t type,
         for (size_t i = 0; i < parts->n_gpu_instances; i++) {
                 CLEANUP(freep) struct vgpu_number_list *types = NULL;
 
-                if (vgpu_device_lookup_creatable_types(host, device, parts->gpu_instances[i].id,
+                if (vgpu_device_lookup_creatable_types(host, device, parts->gpu_instances[i]->id,
                                                        &types) == 0 &&
                     has(types, type))
                         return true;

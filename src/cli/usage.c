@@ -55,8 +55,8 @@ static size_t count_columns(const struct column *columns)
 
 static void add_sums(struct table *table, const struct vgpu_usage_row *row)
 {
-        table_add(table, "%.3f", row->seconds.gpu);
-        table_add(table, "%.3f", row->seconds.encoder);
+        table_add(table, "%.3f", row->seconds->gpu);
+        table_add(table, "%.3f", row->seconds->encoder);
         table_add(table, "%.3f", row->quota_gib_hours);
         table_add(table, "%.3f", row->used_gib_hours);
 }
@@ -94,13 +94,14 @@ static void add_row(struct table *table, const struct group *group,
 static void add_total(struct table *table, const struct group *group,
                       const struct vgpu_usage_list *list)
 {
-        struct vgpu_usage_row total = { 0 };
+        struct vgpu_usage_seconds seconds = { 0 };
+        struct vgpu_usage_row total = { .seconds = &seconds };
 
         for (size_t i = 0; i < list->n_rows; i++) {
-                total.seconds.gpu += list->rows[i].seconds.gpu;
-                total.seconds.encoder += list->rows[i].seconds.encoder;
-                total.quota_gib_hours += list->rows[i].quota_gib_hours;
-                total.used_gib_hours += list->rows[i].used_gib_hours;
+                seconds.gpu += list->rows[i]->seconds->gpu;
+                seconds.encoder += list->rows[i]->seconds->encoder;
+                total.quota_gib_hours += list->rows[i]->quota_gib_hours;
+                total.used_gib_hours += list->rows[i]->used_gib_hours;
         }
         table_add(table, "total");
         for (size_t i = 1; i < count_columns(group->columns); i++)
@@ -118,7 +119,7 @@ static int print_table(const struct group *group, const struct vgpu_usage_list *
         memcpy(columns + n, sums, sizeof(sums));
         table_init(&table, columns);
         for (size_t i = 0; i < list->n_rows; i++)
-                add_row(&table, group, &list->rows[i]);
+                add_row(&table, group, list->rows[i]);
         if (list->n_rows > 1)
                 add_total(&table, group, list);
         return table_print(&table);
@@ -174,12 +175,12 @@ static void print_csv(const struct group *group, const struct vgpu_usage_list *l
                "ofa_seconds,quota_gib_hours,used_gib_hours\n",
                group->csv);
         for (size_t i = 0; i < list->n_rows; i++) {
-                const struct vgpu_usage_row *row = &list->rows[i];
+                const struct vgpu_usage_row *row = list->rows[i];
 
                 print_key(group, row);
-                printf("%.9f,%.9f,%.9f,%.9f,%.9f,%.9f,%.9f,%.9f\n", row->seconds.gpu,
-                       row->seconds.memory, row->seconds.encoder, row->seconds.decoder,
-                       row->seconds.jpeg, row->seconds.ofa, row->quota_gib_hours,
+                printf("%.9f,%.9f,%.9f,%.9f,%.9f,%.9f,%.9f,%.9f\n", row->seconds->gpu,
+                       row->seconds->memory, row->seconds->encoder, row->seconds->decoder,
+                       row->seconds->jpeg, row->seconds->ofa, row->quota_gib_hours,
                        row->used_gib_hours);
         }
 }

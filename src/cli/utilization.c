@@ -69,7 +69,7 @@ static int add_device(struct vgpu_host *host, uint32_t device, void *userdata)
         r = reading->of_processes ? vgpu_utilization_lookup_processes(host, device, 0, &samples)
                                   : vgpu_utilization_lookup_instances(host, device, 0, &samples);
         for (size_t i = 0; r == 0 && i < samples->n_samples; i++)
-                add_sample(reading, device, &samples->samples[i]);
+                add_sample(reading, device, samples->samples[i]);
         return r;
 }
 

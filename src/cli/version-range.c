@@ -54,15 +54,16 @@ static int say_refused(const struct arguments *arguments, struct vgpu_host *host
 {
         const struct vgpu_error *error = vgpu_host_get_error(host);
         char minimum[VERSION_TEXT_MAX], maximum[VERSION_TEXT_MAX];
-        struct vgpu_version_range supported;
+        CLEANUP(freep) struct vgpu_host_versions *versions = NULL;
 
         if (error->kind != VGPU_ERROR_INVALID_PARAMETER ||
-            vgpu_host_get_version_range(host, &supported, NULL) < 0)
+            vgpu_host_lookup_versions(host, &versions) < 0)
                 return host_say_error(arguments, host);
         return say_usage(arguments, "give two versions within it, the lower one first",
                          "%s to %s is no part of what this host supports: %s to %s",
                          arguments->words[1], arguments->words[2],
-                         format(minimum, supported.minimum), format(maximum, supported.maximum));
+                         format(minimum, versions->supported_minimum),
+                         format(maximum, versions->supported_maximum));
 }
 
 static int set(const struct arguments *arguments, struct vgpu_host *host)
@@ -83,13 +84,13 @@ static int set(const struct arguments *arguments, struct vgpu_host *host)
                        : 0;
 }
 
-static void add(struct facts *facts, const char *key, const struct vgpu_version_range *range)
+static void add(struct facts *facts, const char *key, uint32_t from, uint32_t to)
 {
         char minimum[VERSION_TEXT_MAX], maximum[VERSION_TEXT_MAX];
 
         facts_add(facts, key, key,
-                  json_pack("{ss ss}", "minimum", format(minimum, range->minimum), "maximum",
-                            format(maximum, range->maximum)),
+                  json_pack("{ss ss}", "minimum", format(minimum, from), "maximum",
+                            format(maximum, to)),
                   "%s to %s", minimum, maximum);
 }
 
@@ -97,7 +98,7 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
         CLEANUP(facts_deinitp) struct facts facts;
-        struct vgpu_version_range supported, current;
+        CLEANUP(freep) struct vgpu_host_versions *versions = NULL;
         int code;
         (void)client;
 
@@ -107,11 +108,11 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
                 code = set(arguments, host);
         if (code != 0)
                 return code;
-        if (vgpu_host_get_version_range(host, &supported, &current) < 0)
+        if (vgpu_host_lookup_versions(host, &versions) < 0)
                 return host_say_error(arguments, host);
         facts_begin(&facts, NULL, "vGPU versions");
-        add(&facts, "supported", &supported);
-        add(&facts, "offered", &current);
+        add(&facts, "supported", versions->supported_minimum, versions->supported_maximum);
+        add(&facts, "offered", versions->current_minimum, versions->current_maximum);
         return arguments->is_json ? document_print(arguments, facts_take(&facts)) : 0;
 }
 

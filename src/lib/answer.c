@@ -21,6 +21,24 @@ void *answer_list(struct vgpu_host *host, size_t head, size_t n, size_t item_siz
         return piece;
 }
 
+void *answer_records(struct vgpu_host *host, size_t head, size_t n, size_t item_size,
+                     void *ret_items, void *ret_pointers)
+{
+        size_t items_size = round_up(n * item_size);
+        void **pointers;
+        char *items;
+        void *piece = answer_list(host, head, items_size + n * sizeof(*pointers), 1, &items);
+
+        if (!piece)
+                return NULL;
+        pointers = (void **)(void *)(items + items_size);
+        for (size_t i = 0; i < n; i++)
+                pointers[i] = items + i * item_size;
+        memcpy(ret_items, &items, sizeof(items));
+        memcpy(ret_pointers, &pointers, sizeof(pointers));
+        return piece;
+}
+
 int answer_numbers(struct vgpu_host *host, const struct growing *growing,
                    struct vgpu_number_list **ret_list)
 {

@@ -19,6 +19,13 @@ int answer_text(struct vgpu_host *host, const struct growing *growing, char **re
  */
 void *answer_list(struct vgpu_host *host, size_t head, size_t n, size_t item_size, void *ret_items);
 
+/*
+ * answer_records() - the same for structs that may grow, of which a caller gets pointers
+ * @ret_pointers:  the pointers to the items, in the same piece
+ */
+void *answer_records(struct vgpu_host *host, size_t head, size_t n, size_t item_size,
+                     void *ret_items, void *ret_pointers);
+
 /* answer_expect() - 0 if the driver has filled in what we count on; @what for the message. */
 int answer_expect(struct vgpu_host *host, bool is_fine, const char *what);
 

@@ -17,6 +17,7 @@ struct vgpu_checkpoint {
         int pidfd[CHECKPOINT_PROCESSES_MAX];
         size_t n_results;
         struct vgpu_checkpoint_process result[CHECKPOINT_PROCESSES_MAX];
+        const struct vgpu_checkpoint_process *results[CHECKPOINT_PROCESSES_MAX]; /* to those */
 };
 
 /*

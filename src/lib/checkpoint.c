@@ -109,11 +109,11 @@ vgpu_checkpoint_get_error(const struct vgpu_checkpoint *checkpoint)
         return &checkpoint->error.value;
 }
 
-const struct vgpu_checkpoint_process *
+const struct vgpu_checkpoint_process *const *
 vgpu_checkpoint_get_processes(const struct vgpu_checkpoint *checkpoint, size_t *ret_n)
 {
         *ret_n = checkpoint->n_results;
-        return checkpoint->result;
+        return checkpoint->results;
 }
 
 static void take_results(struct vgpu_checkpoint *checkpoint,
@@ -123,6 +123,7 @@ static void take_results(struct vgpu_checkpoint *checkpoint,
         for (uint32_t i = 0; i < answer->n_processes; i++) {
                 const struct checkpoint_wire_process *from = &answer->process[i];
 
+                checkpoint->results[i] = &checkpoint->result[i];
                 checkpoint->result[i] = (struct vgpu_checkpoint_process){
                         .pid = from->pid,
                         .restore_thread = from->thread,

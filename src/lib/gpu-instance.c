@@ -69,7 +69,7 @@ int vgpu_gpu_instance_lookup_all(struct vgpu_host *host, uint32_t device,
                                  struct vgpu_gpu_instance_list **ret_list)
 {
         struct vgpu_gpu_instance_list *list;
-        struct vgpu_gpu_instance *items;
+        struct vgpu_gpu_instance *items, **pointers;
         struct found found = { 0, NULL };
         CLEANUP(freep) struct vgpu_gpu_instance *owned = NULL;
         bool has_profiles = false;
@@ -95,14 +95,14 @@ int vgpu_gpu_instance_lookup_all(struct vgpu_host *host, uint32_t device,
                 return host_set_error(host, ABOUT_DEVICE(device), VGPU_ERROR_NOT_SUPPORTED, "",
                                       "it has no GPU instances (MIG)");
 
-        list = answer_list(host, sizeof(*list), found.n, sizeof(*items), &items);
+        list = answer_records(host, sizeof(*list), found.n, sizeof(*items), &items, &pointers);
         if (!list)
                 return -ENOMEM;
         error_clear(&host->error);
         if (found.n > 0)
                 memcpy(items, found.list, found.n * sizeof(*items));
         list->n_gpu_instances = found.n;
-        list->gpu_instances = items;
+        list->gpu_instances = (const void *)pointers;
         *ret_list = list;
         return 0;
 }

@@ -53,25 +53,44 @@ int vgpu_host_get_capability(struct vgpu_host *host, enum vgpu_host_capability c
         return 0;
 }
 
-int vgpu_host_get_version_range(struct vgpu_host *host, struct vgpu_version_range *ret_supported,
-                                struct vgpu_version_range *ret_current)
+int vgpu_host_lookup_versions(struct vgpu_host *host, struct vgpu_host_versions **ret_versions)
 {
         nvmlVgpuVersion_t supported = { 0 }, current = { 0 };
+        struct vgpu_host_versions *versions;
         int r;
 
         r = HOST_CALL(host, ABOUT_HOST, nvmlGetVgpuVersion, &supported, &current);
         if (r < 0)
                 return r;
-        *ret_supported = (struct vgpu_version_range){ supported.minVersion, supported.maxVersion };
-        if (ret_current)
-                *ret_current =
-                        (struct vgpu_version_range){ current.minVersion, current.maxVersion };
+        versions = malloc(sizeof(*versions));
+        if (!versions)
+                return host_set_no_memory(host);
+        *versions = (struct vgpu_host_versions){ .supported_minimum = supported.minVersion,
+                                                 .supported_maximum = supported.maxVersion,
+                                                 .current_minimum = current.minVersion,
+                                                 .current_maximum = current.maxVersion };
+        *ret_versions = versions;
         return 0;
 }
 
 int vgpu_host_set_version_range(struct vgpu_host *host, uint32_t minimum, uint32_t maximum)
 {
+        CLEANUP(freep) struct vgpu_host_versions *versions = NULL;
         nvmlVgpuVersion_t range = { minimum, maximum };
+        struct error failed;
+        int r;
 
-        return HOST_CALL(host, ABOUT_HOST, nvmlSetVgpuVersion, &range);
+        r = HOST_CALL(host, ABOUT_HOST, nvmlSetVgpuVersion, &range);
+        failed = host->error;
+        if (r == 0 || failed.value.kind != VGPU_ERROR_INVALID_PARAMETER)
+                return r;
+        if (vgpu_host_lookup_versions(host, &versions) < 0) {
+                host->error = failed;
+                return r;
+        }
+        return host_explain(host, &failed, minimum > maximum ? "minimum" : "maximum",
+                            "the host supports %#x to %#x, and the lower one comes first: "
+                            "%#x to %#x is",
+                            versions->supported_minimum, versions->supported_maximum, minimum,
+                            maximum);
 }

@@ -8,6 +8,7 @@
 #include "lib/host.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -118,6 +119,22 @@ int host_set_error(struct vgpu_host *host, struct about about, enum vgpu_error_k
         return error_set(&host->error, kind, hint, "%s%s", subject, text);
 }
 
+int host_explain(struct vgpu_host *host, const struct error *failed, const char *parameter,
+                 const char *message, ...)
+{
+        char text[sizeof(failed->message)];
+        va_list args;
+
+        va_start(args, message);
+        vsnprintf(text, sizeof(text), message, args);
+        va_end(args);
+        host->error = *failed; /* its pointers are to the texts of host->error */
+        snprintf(host->error.message, sizeof(host->error.message), "%.250s: %.250s", text,
+                 failed->message);
+        snprintf(host->error.parameter, sizeof(host->error.parameter), "%s", parameter);
+        return host->error.value.code;
+}
+
 int host_set_no_memory(struct vgpu_host *host)
 {
         return error_set_no_memory(&host->error);
@@ -145,8 +162,8 @@ static int add_call(struct vgpu_host *host, int r, nvmlReturn_t code)
 
 int host_end(struct vgpu_host *host, nvmlReturn_t code)
 {
-        const struct nvml_code *explained = nvml_code_explain(code, host->about.kind);
         const char *name = calls[host->call].name;
+        const struct nvml_code *explained = nvml_code_explain(code, host->about.kind, name);
         int r;
 
         host->code = code;
@@ -231,13 +248,13 @@ static int find(struct vgpu_host *host)
                 "there is no NVML library: %s", why);
 }
 
+/* As the linker knows it: a library that lacks functions has a path too. */
 static void note_path(struct vgpu_host *host)
 {
-        Dl_info info;
+        struct link_map *map;
 
-        if (host->calls.nvmlShutdown &&
-            dladdr((const void *)(uintptr_t)host->calls.nvmlShutdown, &info) != 0)
-                snprintf(host->path, sizeof(host->path), "%s", info.dli_fname);
+        if (dlinfo(host->library, RTLD_DI_LINKMAP, &map) == 0)
+                snprintf(host->path, sizeof(host->path), "%s", map->l_name);
 }
 
 static void fill_calls(struct vgpu_host *host)

@@ -87,6 +87,15 @@ __attribute__((format(printf, 5, 6))) int host_set_error(struct vgpu_host *host,
 /* host_set_needs() - what is asked for needs a newer driver, from @since on. Returns the errno. */
 int host_set_needs(struct vgpu_host *host, struct about about, const char *what, const char *since);
 
+/*
+ * host_explain() - of @failed, the error of a call before others were made to explain it: it becomes
+ * the error again, about @parameter and with @message before its own. Returns its code.
+ */
+__attribute__((format(printf, 4, 5))) int host_explain(struct vgpu_host *host,
+                                                       const struct error *failed,
+                                                       const char *parameter, const char *message,
+                                                       ...);
+
 int host_set_no_memory(struct vgpu_host *host);
 
 /* host_device() - the handle of the device with the index @device. */

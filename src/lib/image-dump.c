@@ -211,11 +211,11 @@ static int set_checkpoint_error(struct vgpu_client *client,
 static bool was_running(const struct vgpu_checkpoint *checkpoint)
 {
         size_t n;
-        const struct vgpu_checkpoint_process *processes =
+        const struct vgpu_checkpoint_process *const *processes =
                 vgpu_checkpoint_get_processes(checkpoint, &n);
 
         for (size_t i = 0; i < n; i++)
-                if (processes[i].state_before != VGPU_CHECKPOINT_STATE_CHECKPOINTED)
+                if (processes[i]->state_before != VGPU_CHECKPOINT_STATE_CHECKPOINTED)
                         return true;
         return false;
 }

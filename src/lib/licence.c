@@ -66,6 +66,9 @@ int vgpu_licence_get_status(struct vgpu_host *host, uint32_t instance, bool *ret
                 r = get(host, instance, &info);
                 licensed = info.isLicensed;
         }
+        if (host_lacks(host, r)) /* none of the three: the oldest is the one to name */
+                r = host_set_needs(host, ABOUT_INSTANCE(instance),
+                                   "nvmlVgpuInstanceGetLicenseStatus", "R390");
         if (r == 0)
                 *ret_is_licensed = licensed != 0;
         return r;

@@ -43,8 +43,8 @@ static void decode_device(struct vgpu_metadata *metadata, struct texts *texts,
         memcpy(texts->host_driver, head->hostDriverVersion, sizeof(head->hostDriverVersion));
         metadata->can_migrate =
                 head->pgpuVirtualizationCaps & NVML_VGPU_VIRTUALIZATION_CAP_MIGRATION;
-        metadata->versions = (struct vgpu_version_range){ head->hostSupportedVgpuRange.minVersion,
-                                                          head->hostSupportedVgpuRange.maxVersion };
+        metadata->version_minimum = head->hostSupportedVgpuRange.minVersion;
+        metadata->version_maximum = head->hostSupportedVgpuRange.maxVersion;
 }
 
 /* The length that @bytes claim; 0: they are too short to claim anything. */
@@ -158,12 +158,13 @@ static uint32_t get_limits(uint32_t code)
 
 int vgpu_metadata_check(struct vgpu_host *host, const struct vgpu_metadata *instance,
                         const struct vgpu_metadata *device,
-                        struct vgpu_compatibility *ret_compatibility)
+                        struct vgpu_compatibility **ret_compatibility)
 {
         CLEANUP(freep) nvmlVgpuMetadata_t *from = calloc(1, instance->size + PADDING);
         CLEANUP(freep) nvmlVgpuPgpuMetadata_t *to = calloc(1, device->size + PADDING);
         nvmlVgpuPgpuCompatibility_t answer = { .vgpuVmCompatibility =
                                                        NVML_VGPU_VM_COMPATIBILITY_NONE };
+        struct vgpu_compatibility *compatibility;
         int r;
 
         error_clear(&host->error);
@@ -178,8 +179,12 @@ int vgpu_metadata_check(struct vgpu_host *host, const struct vgpu_metadata *inst
         r = HOST_CALL(host, ABOUT_HOST, nvmlGetVgpuCompatibility, from, to, &answer);
         if (r < 0)
                 return r;
-        ret_compatibility->power_states = (uint32_t)answer.vgpuVmCompatibility;
-        ret_compatibility->limits = get_limits((uint32_t)answer.compatibilityLimitCode);
+        compatibility = malloc(sizeof(*compatibility));
+        if (!compatibility)
+                return host_set_no_memory(host);
+        compatibility->power_states = (uint32_t)answer.vgpuVmCompatibility;
+        compatibility->limits = get_limits((uint32_t)answer.compatibilityLimitCode);
+        *ret_compatibility = compatibility;
         return 0;
 }
 

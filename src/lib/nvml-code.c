@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/nvml-code.h"
 
+#include <string.h>
+
 #define ANSWER(code_, kind_, meaning_, hint_)                                           \
         {                                                                               \
                 .code = NVML_ERROR_##code_, .name = #code_, .kind = VGPU_ERROR_##kind_, \
@@ -78,13 +80,66 @@ static const struct {
                                   "the driver in its guest does not run", "start the guest") },
 };
 
+#define FREE_FIRST "remove, suspend or move its vGPUs first"
+#define NO_SCHEDULER                                                                           \
+        "not while a vGPU is active, nor with a policy or engine that is not there, nor of a " \
+        "whole device in MIG mode"
+#define NO_ACCOUNTING "accounting is off in the vGPU, or it has none"
+
+/* Where NVML's documents give a reason for what a call answers. The beginning of a name is enough. */
+static const struct {
+        const char *call;
+        struct nvml_code code;
+} of_call[] = {
+        { "nvmlDeviceSetVgpuSchedulerState",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, NO_SCHEDULER, FREE_FIRST) },
+        { "nvmlGpuInstanceSetVgpuSchedulerState",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, NO_SCHEDULER, FREE_FIRST) },
+        { "nvmlDeviceGetVgpuSchedulerState",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, "the device hosts no vGPUs, or is in MIG mode",
+                 "in MIG mode, name a GPU instance") },
+        { "nvmlDeviceGetVgpuSchedulerLog",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, "the device hosts no vGPUs, or is in MIG mode",
+                 "in MIG mode, name a GPU instance") },
+        { "nvmlDeviceSetVgpuHeterogeneousMode",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED,
+                 "vGPUs of different sizes cannot share the device, or it is in MIG mode", "") },
+        { "nvmlDeviceSetVgpuCapabilities",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED,
+                 "not one that can be set here, or not while a vGPU is active", FREE_FIRST) },
+        { "nvmlVgpuInstanceGetAccountingMode",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, "the vGPU has no accounting", "") },
+        { "nvmlVgpuInstanceGetAccounting",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, NO_ACCOUNTING, "it is switched on in the guest") },
+        { "nvmlVgpuInstanceClearAccountingPids",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, NO_ACCOUNTING, "it is switched on in the guest") },
+        { "nvmlVgpuInstanceGetMdevUUID",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, "there is no mediated device below it", "") },
+        { "nvmlVgpuInstanceGetFrameRateLimit",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, "there is no limit of its frame rate", "") },
+        { "nvmlVgpuTypeGetFrameRateLimit",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, "there is no limit of its frame rate", "") },
+        { "nvmlVgpuTypeGetMaxInstancesPerGpuInstance",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, "it is time-sliced: no GPU instance hosts it", "") },
+        { "nvmlSetVgpuVersion",
+          ANSWER(INVALID_ARGUMENT, INVALID_PARAMETER, "not within the versions that are supported",
+                 "'vgpu version-range' shows them") },
+        { "nvmlSetVgpuVersion", ANSWER(IN_USE, BUSY, "not while a vGPU is active",
+                                       "remove or suspend all vGPUs of the host first") },
+};
+
 static const struct nvml_code strange = { .name = "?",
                                           .kind = VGPU_ERROR_DRIVER_FAILED,
                                           .meaning = "the driver answers what nobody knows",
                                           .hint = "" };
 
-const struct nvml_code *nvml_code_explain(nvmlReturn_t code, enum about_kind about)
+const struct nvml_code *nvml_code_explain(nvmlReturn_t code, enum about_kind about,
+                                          const char *call)
 {
+        for (size_t i = 0; i < sizeof(of_call) / sizeof(of_call[0]); i++)
+                if (of_call[i].code.code == code &&
+                    strncmp(of_call[i].call, call, strlen(of_call[i].call)) == 0)
+                        return &of_call[i].code;
         for (size_t i = 0; i < sizeof(finer) / sizeof(finer[0]); i++)
                 if (finer[i].about == about && finer[i].code.code == code)
                         return &finer[i].code;

@@ -2,7 +2,7 @@
 #ifndef LIB_NVML_CODE_H
 #define LIB_NVML_CODE_H
 
-/* What NVML's codes mean, by what the call was about. */
+/* What NVML's codes mean, by the call and what it was about. */
 
 #include <openvgpu/error.h>
 
@@ -17,6 +17,7 @@ struct nvml_code {
 };
 
 /* nvml_code_explain() - never NULL. */
-const struct nvml_code *nvml_code_explain(nvmlReturn_t code, enum about_kind about);
+const struct nvml_code *nvml_code_explain(nvmlReturn_t code, enum about_kind about,
+                                          const char *call);
 
 #endif

@@ -195,6 +195,12 @@ struct entries {
         struct vgpu_scheduler_log_entry list[NVML_SCHEDULER_SW_MAX_LOG_ENTRIES];
 };
 
+/* What the caller sees, and behind it what it points to. */
+struct logged {
+        struct vgpu_scheduler_log log;
+        struct vgpu_scheduler_state state;
+};
+
 static unsigned int limit(unsigned int count)
 {
         return count < NVML_SCHEDULER_SW_MAX_LOG_ENTRIES ? count
@@ -285,8 +291,8 @@ int vgpu_scheduler_lookup_log(struct vgpu_host *host, uint32_t device, uint32_t 
                               struct vgpu_scheduler_log **ret_log)
 {
         CLEANUP(freep) struct entries *entries = calloc(1, sizeof(*entries));
-        struct vgpu_scheduler_log_entry *list;
-        struct vgpu_scheduler_log *log;
+        struct vgpu_scheduler_log_entry *list, **pointers;
+        struct logged *logged;
         struct place place;
         int r;
 
@@ -302,14 +308,16 @@ int vgpu_scheduler_lookup_log(struct vgpu_host *host, uint32_t device, uint32_t 
         if (r < 0)
                 return r;
 
-        log = answer_list(host, sizeof(*log), entries->count, sizeof(*list), &list);
-        if (!log)
+        logged = answer_records(host, sizeof(*logged), entries->count, sizeof(*list), &list,
+                                &pointers);
+        if (!logged)
                 return -ENOMEM;
         memcpy(list, entries->list, entries->count * sizeof(*list));
-        log->state = entries->state;
-        log->n_entries = entries->count;
-        log->entries = list;
-        *ret_log = log;
+        logged->state = entries->state;
+        logged->log = (struct vgpu_scheduler_log){ .state = &logged->state,
+                                                   .n_entries = entries->count,
+                                                   .entries = (const void *)pointers };
+        *ret_log = &logged->log;
         return 0;
 }
 
@@ -364,10 +372,64 @@ static int set_v1(struct vgpu_host *host, const struct place *place,
                                  &device_state);
 }
 
+static bool has_policy(const struct vgpu_scheduler_capabilities *capabilities,
+                       enum vgpu_scheduler_policy policy)
+{
+        for (size_t i = 0; i < capabilities->n_policies; i++)
+                if (capabilities->policies[i] == policy)
+                        return true;
+        return policy == VGPU_SCHEDULER_BEST_EFFORT;
+}
+
+/* Which of the settings the driver cannot have meant to accept: it does not say. */
+static int explain(struct vgpu_host *host, uint32_t device,
+                   const struct vgpu_scheduler_settings *settings, const struct error *failed)
+{
+        CLEANUP(freep) struct vgpu_scheduler_capabilities *can = NULL;
+        struct range {
+                const char *name;
+                uint32_t value, min, max;
+        } ranges[3];
+
+        if (vgpu_scheduler_lookup_capabilities(host, device, &can) < 0) {
+                host->error = *failed;
+                return failed->value.code;
+        }
+        if (!has_policy(can, settings->policy))
+                return host_explain(host, failed, "policy", "the device has no policy %d",
+                                    (int)settings->policy);
+        ranges[0] = (struct range){ "average_factor", settings->average_factor,
+                                    can->average_factor_min, can->average_factor_max };
+        ranges[1] = (struct range){ "frequency_hz", settings->frequency_hz, can->frequency_min_hz,
+                                    can->frequency_max_hz };
+        ranges[2] = (struct range){ "timeslice_ns", settings->timeslice_ns, can->timeslice_min_ns,
+                                    can->timeslice_max_ns };
+        for (size_t i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++)
+                if (ranges[i].value != 0 &&
+                    (ranges[i].value < ranges[i].min || ranges[i].value > ranges[i].max))
+                        return host_explain(host, failed, ranges[i].name,
+                                            "%s must be %u to %u, not %u", ranges[i].name,
+                                            ranges[i].min, ranges[i].max, ranges[i].value);
+        host->error = *failed;
+        return failed->value.code;
+}
+
+static int set(struct vgpu_host *host, const struct place *place,
+               const struct vgpu_scheduler_settings *settings)
+{
+        int r;
+
+        if (settings->arr == VGPU_SCHEDULER_ARR_DISABLED || settings->timeslice_ns > 0)
+                return set_v1(host, place, settings);
+        r = set_v2(host, place, settings);
+        return host_lacks(host, r) ? set_v1(host, place, settings) : r;
+}
+
 int vgpu_scheduler_set_state(struct vgpu_host *host, uint32_t device, uint32_t gpu_instance,
                              const struct vgpu_scheduler_settings *settings)
 {
         struct vgpu_scheduler_settings copy = VGPU_SCHEDULER_SETTINGS_INIT;
+        struct error failed;
         struct place place;
         int r;
 
@@ -378,8 +440,9 @@ int vgpu_scheduler_set_state(struct vgpu_host *host, uint32_t device, uint32_t g
         if (r < 0)
                 return r;
 
-        if (copy.arr == VGPU_SCHEDULER_ARR_DISABLED || copy.timeslice_ns > 0)
-                return set_v1(host, &place, &copy);
-        r = set_v2(host, &place, &copy);
-        return host_lacks(host, r) ? set_v1(host, &place, &copy) : r;
+        r = set(host, &place, &copy);
+        failed = host->error;
+        return r < 0 && failed.value.kind == VGPU_ERROR_INVALID_PARAMETER
+                       ? explain(host, device, &copy, &failed)
+                       : r;
 }

@@ -68,7 +68,7 @@ int vgpu_session_lookup_encoders(struct vgpu_host *host, uint32_t instance,
         CLEANUP(growing_deinit) struct growing sessions = GROWING(nvmlEncoderSessionInfo_t, 0);
         struct vgpu_encoder_session_list *list;
         const nvmlEncoderSessionInfo_t *from;
-        struct vgpu_encoder_session *to;
+        struct vgpu_encoder_session *to, **pointers;
         int r;
 
         do
@@ -78,7 +78,7 @@ int vgpu_session_lookup_encoders(struct vgpu_host *host, uint32_t instance,
         if (r < 0)
                 return r;
 
-        list = answer_list(host, sizeof(*list), sessions.count, sizeof(*to), &to);
+        list = answer_records(host, sizeof(*list), sessions.count, sizeof(*to), &to, &pointers);
         if (!list)
                 return -ENOMEM;
         from = sessions.items;
@@ -93,7 +93,7 @@ int vgpu_session_lookup_encoders(struct vgpu_host *host, uint32_t instance,
                                                        .average_latency_us =
                                                                from[i].averageLatency };
         list->n_sessions = sessions.count;
-        list->sessions = to;
+        list->sessions = (const void *)pointers;
         *ret_list = list;
         return 0;
 }
@@ -104,7 +104,7 @@ int vgpu_session_lookup_captures(struct vgpu_host *host, uint32_t instance,
         CLEANUP(growing_deinit) struct growing sessions = GROWING(nvmlFBCSessionInfo_t, 0);
         struct vgpu_capture_session_list *list;
         const nvmlFBCSessionInfo_t *from;
-        struct vgpu_capture_session *to;
+        struct vgpu_capture_session *to, **pointers;
         int r;
 
         do
@@ -114,7 +114,7 @@ int vgpu_session_lookup_captures(struct vgpu_host *host, uint32_t instance,
         if (r < 0)
                 return r;
 
-        list = answer_list(host, sizeof(*list), sessions.count, sizeof(*to), &to);
+        list = answer_records(host, sizeof(*list), sessions.count, sizeof(*to), &to, &pointers);
         if (!list)
                 return -ENOMEM;
         from = sessions.items;
@@ -134,7 +134,7 @@ int vgpu_session_lookup_captures(struct vgpu_host *host, uint32_t instance,
                         .average_latency_us = from[i].averageLatency
                 };
         list->n_sessions = sessions.count;
-        list->sessions = to;
+        list->sessions = (const void *)pointers;
         *ret_list = list;
         return 0;
 }

@@ -187,10 +187,10 @@ static void test_gpu_instances(void **state)
 
         assert_int_equal(vgpu_gpu_instance_lookup_all(fixture.host, 1, &list), 0);
         assert_int_equal(list->n_gpu_instances, 2);
-        assert_int_equal(list->gpu_instances[1].id, 6);
-        assert_int_equal(list->gpu_instances[1].profile, 19);
-        assert_int_equal(list->gpu_instances[1].start, 1);
-        assert_int_equal(list->gpu_instances[1].slices, 1);
+        assert_int_equal(list->gpu_instances[1]->id, 6);
+        assert_int_equal(list->gpu_instances[1]->profile, 19);
+        assert_int_equal(list->gpu_instances[1]->start, 1);
+        assert_int_equal(list->gpu_instances[1]->slices, 1);
         fixture_expect(&fixture, vgpu_gpu_instance_lookup_all(fixture.host, 0, &none),
                        VGPU_ERROR_NOT_SUPPORTED, "device 0: it has no GPU instances (MIG)");
         assert_null(none);

@@ -130,9 +130,9 @@ static int driver_version(struct vgpu_host *host)
 
 static int version_range(struct vgpu_host *host)
 {
-        struct vgpu_version_range supported;
+        CLEANUP(freep) struct vgpu_host_versions *versions = NULL;
 
-        return vgpu_host_get_version_range(host, &supported, NULL);
+        return vgpu_host_lookup_versions(host, &versions);
 }
 
 static int device_id(struct vgpu_host *host)
@@ -214,7 +214,7 @@ static int part_set(struct vgpu_host *host)
 static int compatibility(struct vgpu_host *host)
 {
         CLEANUP(freep) struct vgpu_metadata *instance = NULL, *device = NULL;
-        struct vgpu_compatibility answer;
+        CLEANUP(freep) struct vgpu_compatibility *answer = NULL;
         int r;
 
         r = vgpu_metadata_lookup_instance(host, FAKE_TRAIN, &instance);
@@ -428,8 +428,8 @@ static void test_every_code_becomes_an_error_that_says_what_it_was_about(void **
 
                 fixture.fake->answer_of = question->call;
                 for (size_t j = 0; j < sizeof(codes) / sizeof(codes[0]); j++) {
-                        const struct nvml_code *explained =
-                                nvml_code_explain((nvmlReturn_t)codes[j], question->about);
+                        const struct nvml_code *explained = nvml_code_explain(
+                                (nvmlReturn_t)codes[j], question->about, question->call);
                         const struct vgpu_error *error = vgpu_host_get_error(fixture.host);
                         int r;
 

@@ -22,20 +22,20 @@ static void test_utilization_new_and_old(void **state)
         assert_int_equal(vgpu_utilization_lookup_instances(fixture.host, 0, 0, &all), 0);
         assert_int_equal(all->n_samples, 2);
         assert_int_equal(all->last_us, 5000000);
-        assert_int_equal(all->samples[0].instance, FAKE_TRAIN);
-        assert_int_equal(all->samples[0].sm, 20);
-        assert_int_equal(all->samples[0].decoder, 1);
-        assert_int_equal(all->samples[0].ofa, 9);
-        assert_int_equal(all->samples[0].pid, 0);
-        assert_string_equal(all->samples[0].name, "");
-        assert_int_equal(all->samples[1].instance, FAKE_INFER);
+        assert_int_equal(all->samples[0]->instance, FAKE_TRAIN);
+        assert_int_equal(all->samples[0]->sm, 20);
+        assert_int_equal(all->samples[0]->decoder, 1);
+        assert_int_equal(all->samples[0]->ofa, 9);
+        assert_int_equal(all->samples[0]->pid, 0);
+        assert_string_equal(all->samples[0]->name, "");
+        assert_int_equal(all->samples[1]->instance, FAKE_INFER);
 
         assert_int_equal(vgpu_utilization_lookup_processes(fixture.host, 0, 0, &processes), 0);
         assert_int_equal(processes->n_samples, 2);
-        assert_int_equal(processes->samples[0].pid, 4242);
-        assert_string_equal(processes->samples[0].name, "train.py");
-        assert_int_equal(processes->samples[0].jpeg, 8);
-        assert_int_equal(strlen(processes->samples[1].name), 64);
+        assert_int_equal(processes->samples[0]->pid, 4242);
+        assert_string_equal(processes->samples[0]->name, "train.py");
+        assert_int_equal(processes->samples[0]->jpeg, 8);
+        assert_int_equal(strlen(processes->samples[1]->name), 64);
 
         assert_int_equal(vgpu_utilization_lookup_instances(fixture.host, 0, all->last_us, &later),
                          0);
@@ -46,12 +46,12 @@ static void test_utilization_new_and_old(void **state)
         fixture_open(&old, "535");
         assert_int_equal(vgpu_utilization_lookup_instances(old.host, 0, 0, &old_all), 0);
         assert_int_equal(old_all->n_samples, 2);
-        assert_int_equal(old_all->samples[1].memory, 3);
-        assert_int_equal(old_all->samples[1].jpeg, VGPU_UNKNOWN);
+        assert_int_equal(old_all->samples[1]->memory, 3);
+        assert_int_equal(old_all->samples[1]->jpeg, VGPU_UNKNOWN);
         assert_int_equal(vgpu_utilization_lookup_processes(old.host, 0, 0, &old_processes), 0);
         assert_int_equal(old_processes->n_samples, 1);
-        assert_string_equal(old_processes->samples[0].name, "train.py");
-        assert_int_equal(old_processes->samples[0].ofa, VGPU_UNKNOWN);
+        assert_string_equal(old_processes->samples[0]->name, "train.py");
+        assert_int_equal(old_processes->samples[0]->ofa, VGPU_UNKNOWN);
         fixture_close(&old);
 }
 
@@ -71,18 +71,18 @@ static void test_sessions(void **state)
 
         assert_int_equal(vgpu_session_lookup_encoders(fixture.host, FAKE_TRAIN, &encoders), 0);
         assert_int_equal(encoders->n_sessions, 2);
-        assert_int_equal(encoders->sessions[1].pid, 4243);
-        assert_int_equal(encoders->sessions[1].width, 3840);
-        assert_string_equal(vgpu_codec_get_name(encoders->sessions[1].codec), "av1");
+        assert_int_equal(encoders->sessions[1]->pid, 4243);
+        assert_int_equal(encoders->sessions[1]->width, 3840);
+        assert_string_equal(vgpu_codec_get_name(encoders->sessions[1]->codec), "av1");
         assert_string_equal(vgpu_codec_get_name(VGPU_CODEC_UNKNOWN), "unknown");
         assert_int_equal(vgpu_session_lookup_encoders(fixture.host, FAKE_INFER, &none), 0);
         assert_int_equal(none->n_sessions, 0);
         assert_int_equal(vgpu_session_lookup_captures(fixture.host, FAKE_TRAIN, &captures), 0);
         assert_int_equal(captures->n_sessions, 1);
-        assert_int_equal(captures->sessions[0].max_width, 4096);
-        assert_int_equal(captures->sessions[0].flags,
+        assert_int_equal(captures->sessions[0]->max_width, 4096);
+        assert_int_equal(captures->sessions[0]->flags,
                          VGPU_CAPTURE_DIFFERENCE_MAP | VGPU_CAPTURE_NO_WAIT);
-        assert_string_equal(vgpu_capture_kind_get_name(captures->sessions[0].kind), "cuda");
+        assert_string_equal(vgpu_capture_kind_get_name(captures->sessions[0]->kind), "cuda");
 }
 
 static void test_licences(void **state)
@@ -116,6 +116,11 @@ static void test_licences(void **state)
         assert_true(is_licensed);
         fixture_expect(&old, vgpu_licence_lookup(old.host, FAKE_TRAIN, &none),
                        VGPU_ERROR_NOT_IN_DRIVER, "needs R495 or newer");
+        old.fake->answer_of = "nvmlVgpuInstanceGetLicenseStatus";
+        old.fake->answer = NVML_ERROR_FUNCTION_NOT_FOUND;
+        fixture_expect(&old, vgpu_licence_get_status(old.host, FAKE_TRAIN, &is_licensed),
+                       VGPU_ERROR_NOT_IN_DRIVER, "needs R390 or newer");
+        assert_non_null(strstr(vgpu_host_get_error(old.host)->hint, "its library /"));
         fixture_close(&old);
         assert_null(none);
 
@@ -167,7 +172,8 @@ static void test_metadata(void **state)
 {
         CLEANUP(freep) struct vgpu_metadata *train = NULL, *infer = NULL, *device = NULL;
         CLEANUP(freep) struct vgpu_metadata *copy = NULL, *longer = NULL;
-        struct vgpu_compatibility answer = { 0, 0 };
+        CLEANUP(freep) struct vgpu_compatibility *live = NULL, *cold = NULL, *moved = NULL;
+        struct vgpu_compatibility *no_answer = NULL;
         struct vgpu_metadata *none = NULL;
         char bytes[1024];
         (void)state;
@@ -185,25 +191,25 @@ static void test_metadata(void **state)
         assert_false(infer->is_guest_known);
         assert_string_equal(infer->guest_driver_version, "");
         assert_int_equal(vgpu_metadata_lookup_device(fixture.host, 0, &device), 0);
-        assert_int_equal(device->versions.maximum, 0x1c0001);
+        assert_int_equal(device->version_maximum, 0x1c0001);
         EXPECT_TEXT("233518BE00000002", vgpu_metadata_get_device_text, 0);
 
-        assert_int_equal(vgpu_metadata_check(fixture.host, train, device, &answer), 0);
-        assert_int_equal(answer.power_states, VGPU_POWER_LIVE | VGPU_POWER_SLEEP |
-                                                      VGPU_POWER_HIBERNATE | VGPU_POWER_COLD);
-        assert_int_equal(answer.limits, 0);
-        assert_int_equal(vgpu_metadata_check(fixture.host, infer, device, &answer), 0);
-        assert_int_equal(answer.power_states, VGPU_POWER_COLD);
-        assert_int_equal(answer.limits, VGPU_LIMIT_OTHER);
-        fixture_expect(&fixture, vgpu_metadata_check(fixture.host, device, train, &answer),
+        assert_int_equal(vgpu_metadata_check(fixture.host, train, device, &live), 0);
+        assert_int_equal(live->power_states, VGPU_POWER_LIVE | VGPU_POWER_SLEEP |
+                                                     VGPU_POWER_HIBERNATE | VGPU_POWER_COLD);
+        assert_int_equal(live->limits, 0);
+        assert_int_equal(vgpu_metadata_check(fixture.host, infer, device, &cold), 0);
+        assert_int_equal(cold->power_states, VGPU_POWER_COLD);
+        assert_int_equal(cold->limits, VGPU_LIMIT_OTHER);
+        fixture_expect(&fixture, vgpu_metadata_check(fixture.host, device, train, &no_answer),
                        VGPU_ERROR_INVALID_PARAMETER, "metadata of a vGPU and of a device");
 
         /* From another host, with something behind it, or with its end cut off. */
         assert_int_equal(vgpu_metadata_new(fixture.host, VGPU_METADATA_INSTANCE, train->bytes,
                                            train->size, &copy),
                          0);
-        assert_int_equal(vgpu_metadata_check(fixture.host, copy, device, &answer), 0);
-        assert_int_equal(answer.limits, 0);
+        assert_int_equal(vgpu_metadata_check(fixture.host, copy, device, &moved), 0);
+        assert_int_equal(moved->limits, 0);
         memset(bytes, 'x', sizeof(bytes));
         memcpy(bytes, train->bytes, train->size);
         assert_int_equal(vgpu_metadata_new(fixture.host, VGPU_METADATA_INSTANCE, bytes,

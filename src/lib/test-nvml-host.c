@@ -240,21 +240,23 @@ static void test_results_outlive_the_host_and_hosts_each_other(void **state)
 
 static void test_a_version_range_is_read_and_set(void **state)
 {
-        struct vgpu_version_range supported = { 0 }, current = { 0 };
+        CLEANUP(freep) struct vgpu_host_versions *versions = NULL;
         struct fixture fixture;
         bool is_there = false;
         (void)state;
 
         fixture_open(&fixture, "610");
-        assert_int_equal(vgpu_host_get_version_range(fixture.host, &supported, &current), 0);
-        assert_int_equal(supported.minimum, 0x180001);
-        assert_int_equal(supported.maximum, 0x1c0001);
-        assert_int_equal(current.maximum, 0x1a0001);
+        assert_int_equal(vgpu_host_lookup_versions(fixture.host, &versions), 0);
+        assert_int_equal(versions->supported_minimum, 0x180001);
+        assert_int_equal(versions->supported_maximum, 0x1c0001);
+        assert_int_equal(versions->current_maximum, 0x1a0001);
         assert_int_equal(vgpu_host_set_version_range(fixture.host, 0x180001, 0x190001), 0);
         assert_int_equal(fixture.fake->set[0], 0x180001);
         assert_int_equal(fixture.fake->set[1], 0x190001);
         fixture_expect(&fixture, vgpu_host_set_version_range(fixture.host, 2, 1),
-                       VGPU_ERROR_INVALID_PARAMETER, "not a valid value");
+                       VGPU_ERROR_INVALID_PARAMETER,
+                       "the host supports 0x180001 to 0x1c0001, and the lower one comes first");
+        assert_string_equal(vgpu_host_get_error(fixture.host)->parameter, "minimum");
 
         assert_int_equal(vgpu_host_get_capability(fixture.host, VGPU_HOST_WARM_UPDATE, &is_there),
                          0);

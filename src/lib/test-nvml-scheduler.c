@@ -37,10 +37,10 @@ static void test_scheduler_of_the_newest_driver(void **state)
         assert_int_equal(
                 vgpu_scheduler_lookup_log(fixture.host, 0, ALL, VGPU_SCHEDULER_GRAPHICS, &log), 0);
         assert_int_equal(log->n_entries, 200);
-        assert_int_equal(log->entries[199].time_ns, 1199);
-        assert_int_equal(log->entries[199].weight, 64);
-        assert_int_equal(log->state.average_factor, 33);
-        assert_string_equal(vgpu_scheduler_policy_get_name(log->state.policy), "equal-share");
+        assert_int_equal(log->entries[199]->time_ns, 1199);
+        assert_int_equal(log->entries[199]->weight, 64);
+        assert_int_equal(log->state->average_factor, 33);
+        assert_string_equal(vgpu_scheduler_policy_get_name(log->state->policy), "equal-share");
         assert_string_equal(vgpu_scheduler_engine_get_name(VGPU_SCHEDULER_NVENC1), "nvenc1");
         assert_string_equal(vgpu_scheduler_engine_get_name(9), "unknown");
 }
@@ -63,11 +63,11 @@ static void test_scheduler_of_an_older_driver(void **state)
         assert_int_equal(vgpu_scheduler_lookup_log(old.host, 0, ALL, VGPU_SCHEDULER_GRAPHICS, &log),
                          0);
         assert_int_equal(log->n_entries, 1);
-        assert_int_equal(log->state.timeslice_ns, 3000000);
-        assert_int_equal(log->state.average_factor, 0);
-        assert_int_equal(log->entries[0].run_total_ns, 500);
-        assert_int_equal(log->entries[0].preemption_total_ns, 5);
-        assert_int_equal(log->entries[0].weight, VGPU_UNKNOWN);
+        assert_int_equal(log->state->timeslice_ns, 3000000);
+        assert_int_equal(log->state->average_factor, 0);
+        assert_int_equal(log->entries[0]->run_total_ns, 500);
+        assert_int_equal(log->entries[0]->preemption_total_ns, 5);
+        assert_int_equal(log->entries[0]->weight, VGPU_UNKNOWN);
         fixture_expect(&old,
                        vgpu_scheduler_lookup_state(old.host, 0, ALL, VGPU_SCHEDULER_NVENC0, &none),
                        VGPU_ERROR_NOT_IN_DRIVER,
@@ -119,12 +119,41 @@ static void test_the_scheduler_is_set_by_the_call_that_can(void **state)
         fixture_close(&old);
 }
 
+/* The driver says of all of these the same: which one it was, the library finds out. */
+static void test_a_refused_setting_is_named_with_its_range(void **state)
+{
+        struct vgpu_scheduler_settings settings = VGPU_SCHEDULER_SETTINGS_INIT;
+        (void)state;
+
+        settings.policy = VGPU_SCHEDULER_EQUAL_SHARE;
+        settings.average_factor = 61;
+        fixture.fake->answer_of = "nvmlDeviceSetVgpuSchedulerState_v2";
+        fixture.fake->answer = NVML_ERROR_INVALID_ARGUMENT;
+        fixture_expect(&fixture, vgpu_scheduler_set_state(fixture.host, 0, ALL, &settings),
+                       VGPU_ERROR_INVALID_PARAMETER, "average_factor must be 1 to 60, not 61");
+        assert_string_equal(vgpu_host_get_error(fixture.host)->parameter, "average_factor");
+        assert_string_equal(vgpu_host_get_error(fixture.host)->driver_call,
+                            "nvmlDeviceSetVgpuSchedulerState_v2");
+        settings.policy = VGPU_SCHEDULER_FIXED_SHARE;
+        fixture_expect(&fixture, vgpu_scheduler_set_state(fixture.host, 0, ALL, &settings),
+                       VGPU_ERROR_INVALID_PARAMETER, "the device has no policy 3");
+        settings.policy = VGPU_SCHEDULER_EQUAL_SHARE;
+        settings.average_factor = 0; /* nothing is out of range */
+        fixture_expect(&fixture, vgpu_scheduler_set_state(fixture.host, 0, ALL, &settings),
+                       VGPU_ERROR_INVALID_PARAMETER, "not a valid value");
+        fixture.fake->answer = NVML_ERROR_NOT_SUPPORTED;
+        fixture_expect(&fixture, vgpu_scheduler_set_state(fixture.host, 0, ALL, &settings),
+                       VGPU_ERROR_NOT_SUPPORTED, "not while a vGPU is active");
+        fixture.fake->answer_of = NULL;
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 TEST(test_scheduler_of_the_newest_driver),
                 TEST(test_scheduler_of_an_older_driver),
                 TEST(test_the_scheduler_is_set_by_the_call_that_can),
+                TEST(test_a_refused_setting_is_named_with_its_range),
         };
 
         return cmocka_run_group_tests_name("lib-nvml-scheduler", tests, NULL, NULL);

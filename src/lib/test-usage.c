@@ -35,19 +35,19 @@ static void test_a_snapshot_outlives_its_client(void **state)
         assert_int_equal(vgpu_usage_take_snapshot(client, &snapshot), 0);
         vgpu_client_free(client);
         assert_int_equal(snapshot->n_devices, 1);
-        assert_string_equal(snapshot->devices[0].source, "turns");
-        assert_int_equal(snapshot->devices[0].percents.gpu, 98);
+        assert_string_equal(snapshot->devices[0]->source, "turns");
+        assert_int_equal(snapshot->devices[0]->percents->gpu, 98);
         assert_int_equal(snapshot->n_instances, 2);
-        train = &snapshot->instances[0];
+        train = snapshot->instances[0];
         assert_string_equal(train->name, "train");
         assert_int_equal(train->state, VGPU_INSTANCE_RUNNING);
         assert_true(train->entitled == 75);
-        assert_int_equal(train->percents.memory, 40);
-        assert_true(train->seconds.gpu == 3725.5);
+        assert_int_equal(train->percents->memory, 40);
+        assert_true(train->seconds->gpu == 3725.5);
         assert_int_equal(train->n_processes, 2);
-        assert_int_equal(train->processes[1].pid, 4712);
-        assert_int_equal(train->processes[0].percents.encoder, 3);
-        assert_int_equal(snapshot->instances[1].n_processes, 0);
+        assert_int_equal(train->processes[1]->pid, 4712);
+        assert_int_equal(train->processes[0]->percents->encoder, 3);
+        assert_int_equal(snapshot->instances[1]->n_processes, 0);
 }
 
 static void test_broken_snapshots_are_bad_answers(void **state)
@@ -83,11 +83,11 @@ static void test_pages_become_one_list(void **state)
 
         assert_int_equal(vgpu_usage_lookup_accounts(client, "train", &list), 0);
         assert_int_equal(list->n_accounts, 3);
-        assert_false(list->accounts[0].is_running);
-        assert_true(list->accounts[2].is_running);
-        assert_int_equal(list->accounts[2].pid, 4711);
-        assert_int_equal(list->accounts[2].gpu_utilization, 62);
-        assert_true(list->accounts[2].life == 6000);
+        assert_false(list->accounts[0]->is_running);
+        assert_true(list->accounts[2]->is_running);
+        assert_int_equal(list->accounts[2]->pid, 4711);
+        assert_int_equal(list->accounts[2]->gpu_utilization, 62);
+        assert_true(list->accounts[2]->life == 6000);
         assert_string_equal(fake_manager_get_call(fake, 1),
                             "{'method':'org.openvgpu.GetAccounting','parameters':{'name':'train',"
                             "'offset':2},'more':false}");
@@ -126,10 +126,10 @@ static void test_usage_is_asked_for_and_told(void **state)
         options.group = VGPU_USAGE_BY_TENANT;
         assert_int_equal(vgpu_usage_lookup(client, &options, &list), 0);
         assert_int_equal(list->n_rows, 1);
-        assert_int_equal(list->rows[0].tenant, 1000);
-        assert_string_equal(list->rows[0].vgpu, "");
-        assert_true(list->rows[0].seconds.gpu == 86400.25);
-        assert_true(list->rows[0].quota_gib_hours == 960);
+        assert_int_equal(list->rows[0]->tenant, 1000);
+        assert_string_equal(list->rows[0]->vgpu, "");
+        assert_true(list->rows[0]->seconds->gpu == 86400.25);
+        assert_true(list->rows[0]->quota_gib_hours == 960);
         assert_string_equal(fake_manager_get_call(fake, 0),
                             "{'method':'org.openvgpu.GetUsage','parameters':{'since':1764000000.0,"
                             "'until':1764086400.0,'by':'tenant'},'more':false}");

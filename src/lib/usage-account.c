@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/usage.h"
 
+struct account {
+        struct vgpu_usage_account value;
+        struct vgpu_usage_seconds seconds;
+};
+
 static const struct json_field fields[] = {
-        JSON_FIELD(U64, vgpu_usage_account, id, "id"),
-        JSON_FIELD(I32, vgpu_usage_account, pid, "pid"),
-        JSON_FIELD(TEXT, vgpu_usage_account, name, "name"),
-        JSON_FIELD(BOOL, vgpu_usage_account, is_running, "running"),
-        JSON_FIELD(SECONDS, vgpu_usage_account, started, "started"),
-        JSON_FIELD(SECONDS, vgpu_usage_account, life, "seconds"),
-        JSON_FIELD(U32, vgpu_usage_account, gpu_utilization, "gpu_utilization"),
-        JSON_FIELD(U32, vgpu_usage_account, memory_utilization, "memory_utilization"),
-        JSON_FIELD(U64, vgpu_usage_account, memory_peak, "memory_peak"),
-        USAGE_SECONDS(vgpu_usage_account),
+        JSON_FIELD(U64, account, value.id, "id"),
+        JSON_FIELD(I32, account, value.pid, "pid"),
+        JSON_FIELD(TEXT, account, value.name, "name"),
+        JSON_FIELD(BOOL, account, value.is_running, "running"),
+        JSON_FIELD(SECONDS, account, value.started, "started"),
+        JSON_FIELD(SECONDS, account, value.life, "seconds"),
+        JSON_FIELD(U32, account, value.gpu_utilization, "gpu_utilization"),
+        JSON_FIELD(U32, account, value.memory_utilization, "memory_utilization"),
+        JSON_FIELD(U64, account, value.memory_peak, "memory_peak"),
+        USAGE_SECONDS(account),
 };
 
 int vgpu_usage_lookup_accounts(struct vgpu_client *client, const char *name,
@@ -28,11 +33,17 @@ int vgpu_usage_lookup_accounts(struct vgpu_client *client, const char *name,
         if (r < 0)
                 return r;
         r = usage_collect(client, &call, parameters, "records", fields, USAGE_COUNT(fields),
-                          sizeof(struct vgpu_usage_account), &box);
+                          sizeof(struct account), &box);
         if (r < 0)
                 return r;
+        for (size_t i = 0; i < box->n; i++) {
+                struct account *account = box->pointers[i];
+
+                account->value.seconds = &account->seconds;
+        }
         box->list.accounts =
-                (struct vgpu_usage_account_list){ .n_accounts = box->n, .accounts = box->structs };
+                (struct vgpu_usage_account_list){ .n_accounts = box->n,
+                                                  .accounts = (const void *)box->pointers };
         *ret_list = &box->list.accounts;
         return 0;
 }

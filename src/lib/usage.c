@@ -3,24 +3,28 @@
 
 int usage_decode_array(struct vgpu_client *client, const char *method, const char *what,
                        const json_t *array, const struct json_field *fields, size_t n_fields,
-                       size_t size, void **ret_structs, size_t *ret_n)
+                       size_t size, void ***ret_pointers, size_t *ret_n)
 {
-        CLEANUP(freep) char *structs = NULL;
         size_t n = json_array_size(array);
+        CLEANUP(freep) void **pointers = NULL;
+        char *structs;
 
         if (!json_is_array(array))
                 return client_set_bad_answer(client, method, what);
-        structs = calloc(n + 1, size);
-        if (!structs)
+        pointers = calloc(n + 1, sizeof(*pointers) + size);
+        if (!pointers)
                 return error_set_no_memory(&client->error);
+        structs = (char *)(pointers + n);
         for (size_t i = 0; i < n; i++) {
-                int r = client_decode(client, method, structs + i * size, json_array_get(array, i),
-                                      fields, n_fields);
+                int r;
 
+                pointers[i] = structs + i * size;
+                r = client_decode(client, method, pointers[i], json_array_get(array, i), fields,
+                                  n_fields);
                 if (r < 0)
                         return r;
         }
-        *ret_structs = TAKE(structs);
+        *ret_pointers = TAKE(pointers);
         *ret_n = n;
         return 0;
 }
@@ -80,7 +84,7 @@ int usage_collect(struct vgpu_client *client, const struct call *call, json_t *p
         r = collect_all(client, call, parameters, what, &box->json);
         if (r == 0)
                 r = usage_decode_array(client, call->method, what, box->json, fields, n_fields,
-                                       size, &box->structs, &box->n);
+                                       size, &box->pointers, &box->n);
         if (r < 0)
                 return r;
         *ret_box = TAKE(box);
@@ -91,7 +95,7 @@ struct usage_box *usage_box_free(struct usage_box *box)
 {
         if (!box)
                 return NULL;
-        free(box->structs);
+        free(box->pointers);
         json_decref(box->json);
         free(box);
         return NULL;
@@ -99,19 +103,24 @@ struct usage_box *usage_box_free(struct usage_box *box)
 
 /* The ledger. */
 
+struct row {
+        struct vgpu_usage_row value;
+        struct vgpu_usage_seconds seconds;
+};
+
 static const struct json_field fields[] = {
-        USAGE_OPTIONAL(U32, vgpu_usage_row, tenant, "tenant"),
-        USAGE_OPTIONAL(TEXT, vgpu_usage_row, vgpu, "vgpu"),
-        USAGE_OPTIONAL(TEXT, vgpu_usage_row, vgpu_uuid, "vgpu_uuid"),
-        USAGE_OPTIONAL(I32, vgpu_usage_row, pid, "pid"),
-        USAGE_OPTIONAL(TEXT, vgpu_usage_row, name, "name"),
-        USAGE_OPTIONAL(SECONDS, vgpu_usage_row, started, "started"),
-        USAGE_OPTIONAL(SECONDS, vgpu_usage_row, ended, "ended"),
-        USAGE_OPTIONAL(TEXT, vgpu_usage_row, device_uuid, "device_uuid"),
-        USAGE_OPTIONAL(TEXT, vgpu_usage_row, device_name, "device_name"),
-        USAGE_SECONDS(vgpu_usage_row),
-        JSON_FIELD(SECONDS, vgpu_usage_row, quota_gib_hours, "quota_gib_hours"),
-        JSON_FIELD(SECONDS, vgpu_usage_row, used_gib_hours, "used_gib_hours"),
+        USAGE_OPTIONAL(U32, row, value.tenant, "tenant"),
+        USAGE_OPTIONAL(TEXT, row, value.vgpu, "vgpu"),
+        USAGE_OPTIONAL(TEXT, row, value.vgpu_uuid, "vgpu_uuid"),
+        USAGE_OPTIONAL(I32, row, value.pid, "pid"),
+        USAGE_OPTIONAL(TEXT, row, value.name, "name"),
+        USAGE_OPTIONAL(SECONDS, row, value.started, "started"),
+        USAGE_OPTIONAL(SECONDS, row, value.ended, "ended"),
+        USAGE_OPTIONAL(TEXT, row, value.device_uuid, "device_uuid"),
+        USAGE_OPTIONAL(TEXT, row, value.device_name, "device_name"),
+        USAGE_SECONDS(row),
+        JSON_FIELD(SECONDS, row, value.quota_gib_hours, "quota_gib_hours"),
+        JSON_FIELD(SECONDS, row, value.used_gib_hours, "used_gib_hours"),
 };
 
 static const char *const groups[] = {
@@ -153,10 +162,16 @@ int vgpu_usage_lookup(struct vgpu_client *client, const struct vgpu_usage_option
         if (r < 0)
                 return r;
         r = usage_collect(client, &call, parameters, "rows", fields, USAGE_COUNT(fields),
-                          sizeof(struct vgpu_usage_row), &box);
+                          sizeof(struct row), &box);
         if (r < 0)
                 return r;
-        box->list.rows = (struct vgpu_usage_list){ .n_rows = box->n, .rows = box->structs };
+        for (size_t i = 0; i < box->n; i++) {
+                struct row *row = box->pointers[i];
+
+                row->value.seconds = &row->seconds;
+        }
+        box->list.rows =
+                (struct vgpu_usage_list){ .n_rows = box->n, .rows = (const void *)box->pointers };
         *ret_list = &box->list.rows;
         return 0;
 }

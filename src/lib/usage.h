@@ -8,7 +8,10 @@
 
 #include "lib/client.h"
 
-/* For tables of fields; a member of the struct may be a member of a member. */
+/*
+ * For tables of fields. What is decoded into is a struct of the library: the caller's as @value, and
+ * behind it @percents and @seconds, to which it points.
+ */
 #define USAGE_OPTIONAL(type_, struct_, member_, name_)                           \
         {                                                                        \
                 .name = (name_), .type = JSON_FIELD_##type_,                     \
@@ -33,12 +36,12 @@
 
 /*
  * usage_decode_array() - the objects of @array as structs of @size bytes each
- * @ret_structs:  for free(); never NULL on success
+ * @ret_pointers:  to the structs, in one piece with them for free(); never NULL on success
  * Sets @ret_n to how many.
  */
 int usage_decode_array(struct vgpu_client *client, const char *method, const char *what,
                        const json_t *array, const struct json_field *fields, size_t n_fields,
-                       size_t size, void **ret_structs, size_t *ret_n);
+                       size_t size, void ***ret_pointers, size_t *ret_n);
 
 /* What the caller sees of a list, and behind it what it points to. */
 struct usage_box {
@@ -47,7 +50,7 @@ struct usage_box {
                 struct vgpu_usage_account_list accounts;
         } list;
         json_t *json; /* has the texts */
-        void *structs;
+        void **pointers;
         size_t n;
 };
 

@@ -157,22 +157,23 @@ static int make_list(struct vgpu_host *host, const struct source *source,
                      const struct question *question, const struct growing *growing,
                      struct vgpu_utilization_list **ret_list)
 {
-        size_t n = growing->count, room = n * (sizeof(struct vgpu_utilization) + NAME_ROOM);
+        struct named {
+                struct vgpu_utilization value;
+                char name[NAME_ROOM];
+        } * samples, **pointers;
         struct vgpu_utilization_list *list;
-        struct vgpu_utilization *samples;
-        char *names;
 
-        list = answer_list(host, sizeof(*list), room, 1, &samples);
+        list = answer_records(host, sizeof(*list), growing->count, sizeof(*samples), &samples,
+                              &pointers);
         if (!list)
                 return -ENOMEM;
-        names = (char *)(samples + n);
         list->last_us = question->since_us;
-        list->n_samples = n;
-        list->samples = samples;
-        for (size_t i = 0; i < n; i++) {
-                source->take(&samples[i], names + i * NAME_ROOM, growing->items, i);
-                if (samples[i].time_us > list->last_us)
-                        list->last_us = samples[i].time_us;
+        list->n_samples = growing->count;
+        list->samples = (const void *)pointers;
+        for (size_t i = 0; i < growing->count; i++) {
+                source->take(&samples[i].value, samples[i].name, growing->items, i);
+                if (samples[i].value.time_us > list->last_us)
+                        list->last_us = samples[i].value.time_us;
         }
         *ret_list = list;
         return 0;

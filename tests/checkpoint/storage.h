@@ -133,15 +133,15 @@ static inline int storage_suspend(struct vgpu_checkpoint *checkpoint, const char
 static inline void assert_stored(const struct vgpu_checkpoint *checkpoint,
                                  enum vgpu_checkpoint_storage expected, const char *reason)
 {
-        const struct vgpu_checkpoint_process *processes;
+        const struct vgpu_checkpoint_process *const *processes;
         size_t n;
 
         processes = vgpu_checkpoint_get_processes(checkpoint, &n);
         assert_true(n > 0);
-        assert_int_equal(processes[0].storage, expected);
-        if (strncmp(processes[0].storage_reason, reason, strlen(reason)) != 0 ||
-            !*reason != !*processes[0].storage_reason)
-                fail_msg("'%s', not '%s'", processes[0].storage_reason, reason);
+        assert_int_equal(processes[0]->storage, expected);
+        if (strncmp(processes[0]->storage_reason, reason, strlen(reason)) != 0 ||
+            !*reason != !*processes[0]->storage_reason)
+                fail_msg("'%s', not '%s'", processes[0]->storage_reason, reason);
 }
 
 static inline void assert_done(struct vgpu_checkpoint *checkpoint, int r)

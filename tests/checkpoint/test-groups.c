@@ -65,7 +65,7 @@ static void test_a_tree_is_suspended_and_resumed_as_one(void **state)
 {
         struct vgpu_checkpoint_options options = VGPU_CHECKPOINT_OPTIONS_INIT;
         CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *tree = NULL;
-        const struct vgpu_checkpoint_process *processes;
+        const struct vgpu_checkpoint_process *const *processes;
         size_t n;
         (void)state;
 
@@ -78,7 +78,7 @@ static void test_a_tree_is_suspended_and_resumed_as_one(void **state)
         processes = vgpu_checkpoint_get_processes(tree, &n);
         assert_int_equal(n, CHILDREN);
         for (int i = 0; i < CHILDREN; i++)
-                assert_int_equal(processes[i].pid, child_pid[i]);
+                assert_int_equal(processes[i]->pid, child_pid[i]);
         assert_children(VGPU_CHECKPOINT_STATE_CHECKPOINTED);
         assert_int_equal(vgpu_checkpoint_resume(tree, &options), 0);
         assert_children(VGPU_CHECKPOINT_STATE_RUNNING);

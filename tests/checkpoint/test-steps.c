@@ -6,7 +6,7 @@
 static void test_each_step_leads_to_its_state(void **state)
 {
         CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
-        const struct vgpu_checkpoint_process *processes;
+        const struct vgpu_checkpoint_process *const *processes;
         size_t n;
         (void)state;
 
@@ -29,11 +29,11 @@ static void test_each_step_leads_to_its_state(void **state)
         assert_int_equal(vgpu_checkpoint_suspend(checkpoint, NULL), 0);
         processes = vgpu_checkpoint_get_processes(checkpoint, &n);
         assert_int_equal(n, 1);
-        assert_int_equal(processes[0].pid, target.pid);
-        assert_int_equal(processes[0].state_before, VGPU_CHECKPOINT_STATE_RUNNING);
-        assert_int_equal(processes[0].state, VGPU_CHECKPOINT_STATE_CHECKPOINTED);
-        assert_true(processes[0].lock_seconds > 0 && processes[0].checkpoint_seconds > 0);
-        assert_true(processes[0].restore_seconds == 0 && processes[0].unlock_seconds == 0);
+        assert_int_equal(processes[0]->pid, target.pid);
+        assert_int_equal(processes[0]->state_before, VGPU_CHECKPOINT_STATE_RUNNING);
+        assert_int_equal(processes[0]->state, VGPU_CHECKPOINT_STATE_CHECKPOINTED);
+        assert_true(processes[0]->lock_seconds > 0 && processes[0]->checkpoint_seconds > 0);
+        assert_true(processes[0]->restore_seconds == 0 && processes[0]->unlock_seconds == 0);
         assert_int_equal(vgpu_checkpoint_resume(checkpoint, NULL), 0);
         assert_int_equal(vgpu_checkpoint_toggle(checkpoint, NULL), 0);
         assert_state(checkpoint, VGPU_CHECKPOINT_STATE_CHECKPOINTED);

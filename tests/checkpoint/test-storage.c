@@ -6,7 +6,7 @@
 static void test_memory_is_stored_and_brought_back(void **state)
 {
         CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
-        const struct vgpu_checkpoint_process *processes;
+        const struct vgpu_checkpoint_process *const *processes;
         char path[320];
         size_t n;
         (void)state;
@@ -17,11 +17,11 @@ static void test_memory_is_stored_and_brought_back(void **state)
                 assert_done(checkpoint, vgpu_checkpoint_suspend(checkpoint, NULL));
                 assert_stored(checkpoint, VGPU_CHECKPOINT_STORAGE_MEMORY, "");
                 processes = vgpu_checkpoint_get_processes(checkpoint, &n);
-                assert_true(processes[0].bytes >= 64 * MIB); /* NVML says nothing of it here */
+                assert_true(processes[0]->bytes >= 64 * MIB); /* NVML says nothing of it here */
                 assert_int_equal(storage_count(MEMORY_FOLDER, target.pid, path, sizeof(path)), 1);
                 assert_state(checkpoint, VGPU_CHECKPOINT_STATE_CHECKPOINTED);
                 processes = vgpu_checkpoint_get_processes(checkpoint, &n);
-                assert_int_equal(processes[0].storage, VGPU_CHECKPOINT_STORAGE_MEMORY);
+                assert_int_equal(processes[0]->storage, VGPU_CHECKPOINT_STORAGE_MEMORY);
                 assert_done(checkpoint, vgpu_checkpoint_resume(checkpoint, NULL));
                 assert_stored(checkpoint, VGPU_CHECKPOINT_STORAGE_MEMORY, "");
                 assert_nothing_stored(target.pid);
