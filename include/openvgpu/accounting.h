@@ -5,6 +5,19 @@
 /*
  * Accounting: what the processes in a vGPU have used, those included that have ended.
  *
+ * With vgpud the mode is always on. With NVIDIA's vGPU manager it is switched in the guest, by the
+ * guest's administrator ("nvidia-smi -am 1"), and is off after each start of the guest's driver; while
+ * it is off, nothing is recorded and everything but vgpu_accounting_get_mode() is
+ * VGPU_ERROR_NOT_SUPPORTED.
+ *
+ * The records of a vGPU are a ring of 4000: one more makes the process that ended first be forgotten.
+ * A process number that is used again means one record: that of the process that ended last, and one
+ * that still runs is hidden until it ends. vgpu_usage_lookup_accounts() has them all apart.
+ *
+ * Only processes with a compute or graphics context are recorded, not those that only ask NVML or use
+ * the encoder. A percentage is an average over the life of the process; what several processes of a
+ * vGPU do at the same moment is divided among them as docs/metering.md says.
+ *
  * Units:    bytes, percent, milliseconds, microseconds since the epoch.
  * Threads:  see host.h.
  * Errors:   those of host.h; VGPU_ERROR_NOT_SUPPORTED: the vGPU cannot, or accounting is off.

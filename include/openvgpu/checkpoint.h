@@ -26,10 +26,14 @@
  * helper undoes the action.
  *
  * Threads:  a struct vgpu_checkpoint belongs to one thread at a time; different ones are independent.
- * Time:     seconds as real numbers; VGPU_CHECKPOINT_FOREVER or any negative number for ever. 0 looks
- *           once and does not wait.
+ * Time:     seconds as real numbers; VGPU_CHECKPOINT_FOREVER or any negative number for ever; what is
+ *           not a number is VGPU_CHECKPOINT_ERROR_INVALID. 0 looks once and does not wait, but a lock
+ *           gives the driver a millisecond: the driver takes 0 for ever.
  * Errors:   0 or a negative errno. After a failure vgpu_checkpoint_get_error() has the kind, which is
- *           finer, the driver's call and code, a message and a hint for people.
+ *           finer, the driver's call and code, a message and a hint for people. The kinds listed with a
+ *           function are part of its contract; any action can also fail with _NO_PROCESS, _NO_CUDA,
+ *           _PERMISSION, _NO_DRIVER, _INVALID (an option), _DRIVER_FAILED, _FAILED, _OUT_OF_MEMORY,
+ *           and with _LOST when a process died or can only be killed.
  * Rights:   those of ptrace(2) over the process, as the driver wants them.
  */
 
@@ -133,7 +137,13 @@ pid_t vgpu_checkpoint_get_pid(const struct vgpu_checkpoint *checkpoint);
 /** vgpu_checkpoint_state_get_name() - "running", ...; "busy" for a new one. Never freed. */
 const char *vgpu_checkpoint_state_get_name(enum vgpu_checkpoint_state state);
 
-/* A move from one device to another: an index of the driver, a UUID, or the beginning of one. */
+/*
+ * A move from one device to another: an index of the driver, a UUID, or the beginning of one. The
+ * driver wants a permutation of all devices of the host. So devices that no pair names stay, and what
+ * is not closed is closed to a ring: with 0 to 1 and 1 to 2, device 2 goes to 0, also in a process that
+ * was on device 2. Two devices of different kinds, and a device that is named twice on one side, are
+ * VGPU_CHECKPOINT_ERROR_INVALID.
+ */
 struct vgpu_checkpoint_pair {
         const char *from;
         const char *to;
@@ -146,8 +156,7 @@ struct vgpu_checkpoint_options {
         bool with_children; /* also all CUDA processes below; those without CUDA are passed over */
         bool is_careful;    /* suspend: stop the threads outside of the driver first */
         bool is_forced;     /* also what is known to be dangerous, and guests of a manager */
-        const struct vgpu_checkpoint_pair
-                *pairs; /* restore: devices that change; the others stay */
+        const struct vgpu_checkpoint_pair *pairs; /* restore: devices that change, see above */
         size_t n_pairs;
         const char *storage; /* checkpoint, suspend: where device memory goes; NULL: "auto" */
 };
@@ -195,8 +204,11 @@ int vgpu_checkpoint_is_checkpointed(struct vgpu_checkpoint *checkpoint);
 /**
  * vgpu_checkpoint_wait() - until the first process is in @state
  *
- * Ends at once when it dies or fails. A process that has no CUDA yet may still get it, so that is
- * waited for, too. Errors: VGPU_CHECKPOINT_ERROR_TIMED_OUT, _NO_PROCESS, _LOST.
+ * The driver tells nobody of a change, so this asks it again and again: after a millisecond, then after
+ * ever longer pauses up to 25. A state that lasts for less than that may be missed. The wait ends when
+ * the process is in @state, when the time is up, when the process ends (seen at once), or when it
+ * fails. A process that has no CUDA yet may still get it, so that is waited for, too.
+ * Errors: VGPU_CHECKPOINT_ERROR_TIMED_OUT, _NO_PROCESS, _LOST.
  */
 int vgpu_checkpoint_wait(struct vgpu_checkpoint *checkpoint, enum vgpu_checkpoint_state state,
                          double timeout_seconds);
@@ -206,7 +218,16 @@ int vgpu_checkpoint_get_restore_thread(struct vgpu_checkpoint *checkpoint, pid_t
 
 /*
  * The four steps. Each wants every process in the state that it begins with, else
- * VGPU_CHECKPOINT_ERROR_WRONG_STATE. @options may be NULL: the defaults.
+ * VGPU_CHECKPOINT_ERROR_WRONG_STATE. @options may be NULL: the defaults. All are
+ * VGPU_CHECKPOINT_ERROR_GUEST for a process that a manager looks after, unless @is_forced.
+ *
+ *     lock        _TIMED_OUT: its work did not end in time
+ *     checkpoint  _DANGEROUS: a thread of it would have the driver kill it. _NOT_SUPPORTED: it holds
+ *                 what cannot be saved, or the driver cannot store as @storage says. _NO_ROOM: where
+ *                 @storage says, for its memory. _STORAGE: that place cannot be used
+ *     restore     _NO_ROOM: on a device. _STORAGE: what was stored is not there, or not whole.
+ *                 _NOT_SUPPORTED: the driver cannot move it, or refuses what it holds
+ *     unlock      none but those of all actions
  */
 int vgpu_checkpoint_lock(struct vgpu_checkpoint *checkpoint,
                          const struct vgpu_checkpoint_options *options);
@@ -217,7 +238,12 @@ int vgpu_checkpoint_restore(struct vgpu_checkpoint *checkpoint,
 int vgpu_checkpoint_unlock(struct vgpu_checkpoint *checkpoint,
                            const struct vgpu_checkpoint_options *options);
 
-/** vgpu_checkpoint_try_lock() - 1: locked; 0: timed out, which is no error; negative: an error. */
+/**
+ * vgpu_checkpoint_try_lock() - a lock whose time-out is no error
+ *
+ * 1: locked. 0: timed out, and every process runs as before. Negative: an error; a lock that timed out
+ * and could not be undone is one, too. Errors: those of vgpu_checkpoint_lock().
+ */
 int vgpu_checkpoint_try_lock(struct vgpu_checkpoint *checkpoint,
                              const struct vgpu_checkpoint_options *options);
 
@@ -227,7 +253,10 @@ int vgpu_checkpoint_try_lock(struct vgpu_checkpoint *checkpoint,
  * vgpu_checkpoint_toggle()  - resume if the first process is checkpointed, suspend if it is running
  *
  * What is there already is done. Before a restore the devices are asked whether they have room: a
- * restore that does not fit costs the process its life. Errors: VGPU_CHECKPOINT_ERROR_NO_ROOM.
+ * restore that does not fit costs the process its life. Toggle returns the new state:
+ * VGPU_CHECKPOINT_STATE_RUNNING or _CHECKPOINTED, neither of which is negative.
+ * Errors: those of the steps that are taken. Toggle: _WRONG_STATE, the first process is neither running
+ * nor checkpointed.
  */
 int vgpu_checkpoint_suspend(struct vgpu_checkpoint *checkpoint,
                             const struct vgpu_checkpoint_options *options);

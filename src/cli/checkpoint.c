@@ -55,7 +55,13 @@ STEP(restore)
 STEP(unlock)
 STEP(suspend)
 STEP(resume)
-STEP(toggle)
+
+static int toggle(struct vgpu_checkpoint *checkpoint, const struct wish *wish)
+{
+        int state = vgpu_checkpoint_toggle(checkpoint, &wish->options);
+
+        return state < 0 ? state : 0;
+}
 
 static const struct action {
         const char *name;

@@ -266,13 +266,16 @@ static int print_tid(struct vgpu_checkpoint *checkpoint)
 
 static int act(struct vgpu_checkpoint *checkpoint, const struct request *request)
 {
+        int state;
+
         switch (request->operation) {
         case GET_STATE:
                 return print_state(checkpoint);
         case GET_TID:
                 return print_tid(checkpoint);
         case TOGGLE:
-                return vgpu_checkpoint_toggle(checkpoint, &request->options);
+                state = vgpu_checkpoint_toggle(checkpoint, &request->options);
+                return state < 0 ? state : 0;
         default:
                 break;
         }

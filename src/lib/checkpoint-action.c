@@ -188,5 +188,7 @@ int vgpu_checkpoint_resume(struct vgpu_checkpoint *checkpoint,
 int vgpu_checkpoint_toggle(struct vgpu_checkpoint *checkpoint,
                            const struct vgpu_checkpoint_options *options)
 {
-        return act(checkpoint, CHECKPOINT_TOGGLE, options);
+        int r = act(checkpoint, CHECKPOINT_TOGGLE, options);
+
+        return r < 0 ? r : (int)checkpoint->result[0].state;
 }

@@ -35,9 +35,10 @@ static void test_each_step_leads_to_its_state(void **state)
         assert_true(processes[0]->lock_seconds > 0 && processes[0]->checkpoint_seconds > 0);
         assert_true(processes[0]->restore_seconds == 0 && processes[0]->unlock_seconds == 0);
         assert_int_equal(vgpu_checkpoint_resume(checkpoint, NULL), 0);
-        assert_int_equal(vgpu_checkpoint_toggle(checkpoint, NULL), 0);
+        assert_int_equal(vgpu_checkpoint_toggle(checkpoint, NULL),
+                         VGPU_CHECKPOINT_STATE_CHECKPOINTED);
         assert_state(checkpoint, VGPU_CHECKPOINT_STATE_CHECKPOINTED);
-        assert_int_equal(vgpu_checkpoint_toggle(checkpoint, NULL), 0);
+        assert_int_equal(vgpu_checkpoint_toggle(checkpoint, NULL), VGPU_CHECKPOINT_STATE_RUNNING);
         assert_state(checkpoint, VGPU_CHECKPOINT_STATE_RUNNING);
         (void)let_work();
         end();
