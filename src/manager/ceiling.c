@@ -139,8 +139,10 @@ void ceiling_look(struct device *device)
                 return;
         }
         set_timer(device);
-        if (!device->mover || mover_is_lost(device->mover) || !device->has_context)
+        if (!device->mover || mover_is_lost(device->mover) || !device->has_context) {
+                (void)ceiling_freeze(device); /* nobody knows what is free */
                 return;
+        }
         device->ceiling.mark = room_mark(&device->room);
         device->ceiling.pending = ceiling_freeze(device);
         if (mover_info(device->mover, on_info, device) < 0)

@@ -9,7 +9,8 @@
  * go on allocating within its part, without asking anybody.
  *
  * Each division begins with a look: nobody may take more until the driver has said
- * how much is free. It is repeated twice a second as long as there are promises.
+ * how much is free. It is repeated twice a second as long as there are promises. While there is no mover
+ * with a context to ask, nobody may take more.
  */
 
 #include <stdbool.h>

@@ -97,6 +97,48 @@ static void reserve_claimed(struct operation *operation)
         }
 }
 
+/* What would fail without a context is better not begun: the way back from a full device is not sure. */
+static void on_context(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct operation *operation = userdata;
+        unsigned int index = operation->source->index;
+
+        (void)mover;
+        operation->source->has_context |= done->error == 0;
+        if (done->error == -ECONNRESET)
+                operation_lost_mover(operation);
+        else if (done->error == -ENOMEM)
+                operation_fail(operation, -ENOSPC, "NoRoom",
+                               "end a program there, or let it give back memory",
+                               "device %u has no room for the context of its mover, which is to "
+                               "copy what is there",
+                               index);
+        else if (done->error)
+                operation_fail(operation, done->error, "DriverFailed", "look at it with nvidia-smi",
+                               "device %u cannot be used: %.63s failed with %d", index, done->call,
+                               done->driver_code);
+        operation_end_part(operation);
+}
+
+static void reserve_all(struct operation *operation)
+{
+        struct mover *mover;
+        int r;
+
+        reserve_claimed(operation);
+        if (operation->error)
+                return;
+        r = device_get_mover(operation->source, &mover);
+        if (r == 0)
+                r = mover_context(mover, true, on_context, operation);
+        if (r == -ECONNRESET)
+                operation_lost_mover(operation);
+        else if (r < 0)
+                operation_fail_errno(operation, r, "asking for a context");
+        else
+                operation_begin_part(operation);
+}
+
 static void give_back(struct operation *operation)
 {
         struct guest *guest;
@@ -182,7 +224,7 @@ static void record_end(struct operation *operation)
 }
 
 static const struct operation_step steps[] = {
-        { "reserved", "draining", reserve_claimed, give_back },
+        { "reserved", "draining", reserve_all, give_back },
         { "closed", "draining", departure_close, departure_undo_close },
         { "exported", "draining", departure_export, departure_undo_export },
         { "kept", "copying", reserve_exported, departure_undo_keep },

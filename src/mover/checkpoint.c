@@ -224,9 +224,12 @@ static int restore_with_room(struct device *device, struct holds *holds,
                 r = driver_fault_point(done, "mover.held");
         if (r < 0)
                 return r == -ENOMEM ? -ENOSPC : r;
+        device_begin_restore(device);
         drop_hold(holds, request);
         (void)fault_point("mover.restoring"); /* to kill or to wait: there is no way back */
-        return restore(target, done);
+        r = restore(target, done);
+        device_end_restore(device);
+        return r;
 }
 
 static int resume_from(struct device *device, struct holds *holds, const struct target *target,

@@ -57,7 +57,9 @@ int device_init(struct device *device, const char *uuid, struct mover_done *done
         if (r < 0)
                 return r;
 
-        *device = (struct device){ .lock = PTHREAD_MUTEX_INITIALIZER, .id = id };
+        *device = (struct device){ .lock = PTHREAD_MUTEX_INITIALIZER,
+                                   .restores = PTHREAD_RWLOCK_INITIALIZER,
+                                   .id = id };
         return 0;
 }
 
@@ -66,8 +68,11 @@ int device_enter(struct device *device, struct mover_done *done)
         int r = 0;
 
         pthread_mutex_lock(&device->lock);
-        if (!device->context)
+        if (!device->context) {
+                device_begin_taking(device);
                 r = DRIVER_CALL(done, cuDevicePrimaryCtxRetain, &device->context, device->id);
+                device_end_taking(device);
+        }
         if (r < 0)
                 device->context = NULL;
         else
@@ -97,4 +102,24 @@ bool device_has_context(struct device *device)
         has = device->context != NULL;
         pthread_mutex_unlock(&device->lock);
         return has;
+}
+
+void device_begin_restore(struct device *device)
+{
+        pthread_rwlock_rdlock(&device->restores);
+}
+
+void device_end_restore(struct device *device)
+{
+        pthread_rwlock_unlock(&device->restores);
+}
+
+void device_begin_taking(struct device *device)
+{
+        pthread_rwlock_wrlock(&device->restores);
+}
+
+void device_end_taking(struct device *device)
+{
+        pthread_rwlock_unlock(&device->restores);
 }

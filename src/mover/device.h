@@ -22,6 +22,7 @@ struct device {
         pthread_mutex_t lock;
         CUdevice id;
         CUcontext context; /* or NULL */
+        pthread_rwlock_t restores;
 };
 
 /* device_find() - the device whose UUID is @uuid ("GPU-..."). Errors: -ENODEV; a driver call. */
@@ -39,5 +40,16 @@ int device_enter(struct device *device, struct mover_done *done);
 int device_drop(struct device *device, struct mover_done *done);
 
 bool device_has_context(struct device *device);
+
+/*
+ * device_begin_restore() - until device_end_restore(), what was held for the restore of a process is free,
+ * and only for that: who would take memory of the device for a context or to hold it, waits.
+ */
+void device_begin_restore(struct device *device);
+void device_end_restore(struct device *device);
+
+/* device_begin_taking() - likewise, around the taking; waits until no restore is under way. */
+void device_begin_taking(struct device *device);
+void device_end_taking(struct device *device);
 
 #endif

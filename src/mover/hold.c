@@ -63,22 +63,34 @@ static void renew_locked(struct holds *holds, int pid, uint32_t request)
                         hold->request = request;
 }
 
-int hold_take(struct holds *holds, const struct device *device, int pid, uint64_t bytes,
-              uint32_t request, struct mover_done *done)
+/* Of @wanted bytes, what is not held yet; what is held is @request's. */
+static uint64_t find_lack(struct holds *holds, int pid, uint64_t wanted, uint32_t request)
 {
-        uint64_t wanted, held;
-        int r = 0;
+        uint64_t held;
+
+        pthread_mutex_lock(&holds->lock);
+        renew_locked(holds, pid, request);
+        held = sum_locked(holds, pid);
+        pthread_mutex_unlock(&holds->lock);
+        return held < wanted ? wanted - held : 0;
+}
+
+int hold_take(struct holds *holds, struct device *device, int pid, uint64_t bytes, uint32_t request,
+              struct mover_done *done)
+{
+        uint64_t lack;
+        int r;
 
         if (bytes > UINT64_MAX - HOLD_UNIT)
                 return -EINVAL;
-        wanted = (bytes + HOLD_UNIT - 1) / HOLD_UNIT * HOLD_UNIT;
+        lack = find_lack(holds, pid, (bytes + HOLD_UNIT - 1) / HOLD_UNIT * HOLD_UNIT, request);
+        if (lack == 0)
+                return 0;
+        device_begin_taking(device);
         pthread_mutex_lock(&holds->lock);
-        held = sum_locked(holds, pid);
-        if (held < wanted)
-                r = add_locked(holds, device, pid, wanted - held, request, done);
-        if (r == 0)
-                renew_locked(holds, pid, request);
+        r = add_locked(holds, device, pid, lack, request, done);
         pthread_mutex_unlock(&holds->lock);
+        device_end_taking(device);
         return r;
 }
 

@@ -28,8 +28,8 @@ struct holds {
  *
  * Errors: -ENOMEM (the device has no room; what was held before is held still), -EIO.
  */
-int hold_take(struct holds *holds, const struct device *device, int pid, uint64_t bytes,
-              uint32_t request, struct mover_done *done);
+int hold_take(struct holds *holds, struct device *device, int pid, uint64_t bytes, uint32_t request,
+              struct mover_done *done);
 
 /*
  * hold_drop() - let go of all that is held for @pid, but for what a request after @request has taken:

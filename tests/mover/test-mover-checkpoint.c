@@ -621,6 +621,85 @@ static void test_what_is_held_is_free_when_it_is_let_go_and_when_the_mover_ends(
         stop_mover(fixture); /* teardown() compares what is free */
 }
 
+/* Answers of two requests that are under way at once. */
+struct answer {
+        struct mover_done done;
+        bool is_there;
+};
+
+static void on_answer(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct answer *answer = userdata;
+
+        (void)mover;
+        *answer = (struct answer){ *done, true };
+}
+
+static void await_answer(struct fixture *fixture, const struct answer *answer)
+{
+        while (!answer->is_there)
+                assert_true(sd_event_run(fixture->event, TIMEOUT_US) > 0);
+}
+
+/* Long enough for who does not wait; nobody is too late. */
+static void give_time(struct fixture *fixture, const struct answer *answer)
+{
+        for (int i = 0; i < 20 && !answer->is_there; i++)
+                assert_true(sd_event_run(fixture->event, 10000) >= 0);
+}
+
+static void resume_into(struct fixture *fixture, pid_t pid, struct answer *answer)
+{
+        const struct mover_checkpoint_options options = { .timeout_ms = 5000, .bytes = CONTEXT };
+        CLEANUP(fd_closep) int pidfd = open_process(pid);
+
+        *answer = (struct answer){ 0 };
+        assert_int_equal(mover_checkpoint(fixture->mover, pid, pidfd, MOVER_CHECKPOINT_RESUME,
+                                          &options, on_answer, answer),
+                         0);
+}
+
+static void test_what_is_let_go_for_a_restore_is_for_that_one_only(void **state)
+{
+        struct fixture *fixture = *state;
+        struct process first, second;
+        struct answer one, two, three = { 0 };
+        CUmemGenericAllocationHandle taken;
+        CUuuid uuid = start_process(&first);
+
+        if (!getenv("TEST_SIMHOST"))
+                skip();
+        start_process(&second);
+        start_mover_that_pauses_at(fixture, "mover.restoring");
+        assert_int_equal(do_with(fixture, first.pid, MOVER_CHECKPOINT_SUSPEND, 0), 0);
+        assert_int_equal(do_with(fixture, second.pid, MOVER_CHECKPOINT_SUSPEND, 0), 0);
+        assert_int_equal(
+                perform(fixture, mover_hold(fixture->mover, first.pid, CONTEXT, on_done, fixture)),
+                0);
+        taken = take_all_but(0);
+        resume_into(fixture, first.pid, &one);
+        await_pause("mover.restoring");
+        assert_int_equal(free_on(0), CONTEXT);
+        resume_into(fixture, second.pid, &two);
+        assert_int_equal(mover_context(fixture->mover, true, on_answer, &three), 0);
+        give_time(fixture, &two);
+        give_time(fixture, &three);
+        end_pause("mover.restoring");
+        await_answer(fixture, &one);
+        await_answer(fixture, &two);
+        await_answer(fixture, &three);
+        assert_int_equal(one.done.error, 0);
+        assert_int_equal(two.done.error, -ENOSPC);
+        assert_int_equal(two.done.process_state, CU_PROCESS_STATE_CHECKPOINTED);
+        assert_int_equal(three.done.error, -ENOMEM);
+        assert_runs(&first, &uuid);
+        assert_int_equal(guest.cuMemRelease(taken), 0);
+        assert_int_equal(do_with(fixture, second.pid, MOVER_CHECKPOINT_RESUME, CONTEXT), 0);
+        assert_runs(&second, &uuid);
+        end_process(&first);
+        end_process(&second);
+}
+
 /* It was sent first, and is dealt with last. */
 static void test_who_lets_go_late_leaves_what_was_taken_since(void **state)
 {
@@ -670,6 +749,7 @@ int main(int argc, char **argv)
                 TEST(test_a_restore_that_runs_out_of_memory_is_told_as_a_loss),
                 TEST(test_what_is_held_is_free_when_it_is_let_go_and_when_the_mover_ends),
                 TEST(test_who_lets_go_late_leaves_what_was_taken_since),
+                TEST(test_what_is_let_go_for_a_restore_is_for_that_one_only),
         };
 
         if (argc == 2 && strcmp(argv[1], "guest") == 0)

@@ -26,7 +26,7 @@ INFO_IS, PROGRESS, DONE = 64, 65, 66
 OUT, IN, PEER = 1, 2, 3
 RUNNING, LOCKED, CHECKPOINTED = 0, 1, 2
 SUSPEND, RESUME = 2, 3
-EIO, ETIMEDOUT = 5, 110
+EIO, ENOMEM, ETIMEDOUT = 5, 12, 110
 
 HEADER = struct.Struct("=IHHII")
 UUIDS = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"]
@@ -125,7 +125,7 @@ class Mover:
         if code:
             state = self.context(struct.unpack_from("=i", body)[0])[0] if message == CHECKPOINT \
                 else -1
-            return self.done(header, -ETIMEDOUT if code == 600 else -EIO, code, b"cuFake", state)
+            return self.done(header, {600: -ETIMEDOUT, 2: -ENOMEM}.get(code, -EIO), code, b"cuFake", state)
         if message == INFO:
             free = TOTAL
             if os.path.exists(self.path("free")):

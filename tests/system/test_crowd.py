@@ -6,6 +6,7 @@ A restore that runs out of memory loses the process for ever. So whatever arrive
 whatever others take meanwhile: no process is lost, and no byte of its memory.
 """
 import os
+import select
 import signal
 import time
 
@@ -208,6 +209,38 @@ class Crowd(case.Case):
             self.assertEqual(resume.answer()["lost"], "")
         guest.wait_steps()
         stranger.kill()
+        greedy.hold("attempt")
+        self.assertIn("got", greedy.lines)
+        greedy.hold("nothing")
+        guest.finish()
+
+    def test_without_a_mover_to_ask_nobody_takes_what_is_to_come_back(self):
+        """The mover dies in an undo, and the next one finds no room for a context."""
+        host = self.host
+        (name,), (guest,) = self.start(1, 60)
+        host.create("greedy", "400M")
+        greedy = host.run("greedy", "guest-hold", 30 * MIB).wait_ready()
+        environment = outside(host, 0)
+        host.arm("suspend.moved", "fail")
+        host.arm("suspend.checkpointed", "pause")
+        with host.connect() as suspend:
+            suspend.send("SuspendVgpu", name=name)
+            host.wait_paused("suspend.checkpointed")
+            movers = [os.pidfd_open(pid) for pid in host.movers()]
+            host.kill_program("vgpu-mover")
+            for mover in movers:  # all of its threads, and what they held
+                self.assertTrue(select.select([mover], [], [], 60)[0])
+                os.close(mover)
+            stranger = Guest([stage.GUESTS / "guest-leave", "48M"], environment).wait_ready()
+            host.guests.append(stranger)
+            host.remove_pause("suspend.checkpointed")
+            until(lambda: "waiting for room to go back" in host.log(), "the undo to wait", context=host.log)
+            greedy.hold("attempt")
+            self.assertIn("refused", greedy.lines)
+            stranger.kill()
+            self.assertRaises(Refused, suspend.answer)
+        self.assertEqual(host.get(name)["state"], "running")
+        guest.wait_steps()
         greedy.hold("attempt")
         self.assertIn("got", greedy.lines)
         greedy.hold("nothing")

@@ -80,6 +80,15 @@ class Operations(unittest.TestCase):
         guest.wait_for("opened")
         self.assertTrue(guest.is_intact())
 
+    def test_without_a_context_that_could_copy_nobody_is_stopped(self):
+        host = self.host
+        guest = host.fake_guest("train", 6 * MIB)
+        (host.driver / "fail-CONTEXT").write_text("2")
+        expect_error("NoRoom", host.call, "SuspendVgpu", name="train")
+        self.assertEqual(guest.count("closed"), 0)
+        self.assertEqual(host.vgpu("train")["state"], "running")
+        host.call("SuspendVgpu", name="train")
+
     def test_a_mover_that_still_zeroes_a_slab_is_waited_for(self):
         """Else it would zero what the slab is used for by then."""
         host = self.host
