@@ -204,6 +204,8 @@ static void on_mover_lost(struct mover *mover, void *userdata)
         device->is_standby = device->has_context = false;
         pool_device_lost(device->manager->pool, device->index);
         room_lose(&device->room);
+        if (ceiling_is_on(device)) /* what it held is free from now on */
+                ceiling_look(device);
         device->wanted = 0;
         (void)sd_event_now(device->manager->event, CLOCK_MONOTONIC, &device->rest_until_us);
         device->rest_until_us += REST_US;

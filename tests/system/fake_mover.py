@@ -7,10 +7,11 @@ FAKE_MOVER is a directory; what is in it is the driver's state and survives this
 
     context-PID   the state of a process (cuCheckpoint*), and the device that it is on
     fail-NAME     a CUresult: the next request NAME (CHECKPOINT, JOB_RUN, ...) fails with it
-    pause-NAME    while it is there, a request NAME is not begun
+    pause-NAME    while it is there, a request NAME is not begun; of those behind it only INFO is answered
     free          free memory of each device, in bytes
 """
 import os
+import select
 import socket
 import struct
 import sys
@@ -48,6 +49,7 @@ class Mover:
         self.socket = socket.socket(fileno=3)
         self.state = os.environ["FAKE_MOVER"]
         self.device, self.slabs, self.jobs, self.has_context = device, {}, {}, False
+        self.waiting = []  # packets that came behind one that is paused
 
     def path(self, name):
         return os.path.join(self.state, name)
@@ -118,9 +120,23 @@ class Mover:
             else:
                 os.pwrite(fd, os.pread(slab_fd, length, slab_offset), memory_offset)
 
+    def is_paused(self, message):
+        """Meanwhile, INFO is answered as by a lane of its own; the others wait."""
+        if not os.path.exists(self.path("pause-" + NAMES.get(message, "?"))):
+            return False
+        while select.select([self.socket], [], [], 0)[0]:
+            data, fds, _, _ = socket.recv_fds(self.socket, 8192, 64)
+            if not data:
+                sys.exit()
+            if HEADER.unpack_from(data)[2] == INFO:
+                self.serve(data, fds)
+            else:
+                self.waiting.append((data, fds))
+        return True
+
     def handle(self, message, request, job_id, body, fds):
         header = (request, job_id)
-        until(lambda: not os.path.exists(self.path("pause-" + NAMES.get(message, "?"))), "the pause to end")
+        until(lambda: not self.is_paused(message), "the pause to end")
         code = self.take_failure(message)
         if code:
             state = self.context(struct.unpack_from("=i", body)[0])[0] if message == CHECKPOINT \
@@ -170,14 +186,17 @@ class Mover:
 
     def loop(self):
         while True:
-            data, fds, _, _ = socket.recv_fds(self.socket, 8192, 64)
+            data, fds = self.waiting.pop(0) if self.waiting else socket.recv_fds(self.socket, 8192, 64)[:2]
             if not data:
                 return
-            _, _, message, request, job_id = HEADER.unpack_from(data)
-            left = list(fds)
-            self.handle(message, request, job_id, data[HEADER.size:], left)
-            for fd in left:  # a pidfd
-                os.close(fd)
+            self.serve(data, fds)
+
+    def serve(self, data, fds):
+        _, _, message, request, job_id = HEADER.unpack_from(data)
+        left = list(fds)
+        self.handle(message, request, job_id, data[HEADER.size:], left)
+        for fd in left:  # a pidfd
+            os.close(fd)
 
 
 if __name__ == "__main__":
