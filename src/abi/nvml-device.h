@@ -132,6 +132,16 @@ typedef struct {
         char firmwareVersion[32];
 } nvmlHwbcEntry_t;
 
+/* Rows of memory that others stand in for; active: in use, inactive: from the next reset on. */
+typedef struct {
+        unsigned int corrActiveRemaps;
+        unsigned int corrInactiveRemaps;
+        unsigned int uncActiveRemaps;
+        unsigned int uncInactiveRemaps;
+        unsigned int bPending;
+        unsigned int bFailureOccurred;
+} nvmlRemappedRowsInfo_v2_t;
+
 nvmlReturn_t nvmlSystemGetHicVersion(unsigned int *count, nvmlHwbcEntry_t *entries);
 nvmlReturn_t nvmlSystemGetTopologyGpuSet(unsigned int cpu, unsigned int *count,
                                          nvmlDevice_t *devices);
@@ -166,6 +176,7 @@ nvmlReturn_t nvmlDeviceGetRetiredPagesPendingStatus(nvmlDevice_t device,
 nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *corrected,
                                        unsigned int *uncorrected, unsigned int *is_pending,
                                        unsigned int *has_failed);
+nvmlReturn_t nvmlDeviceGetRemappedRows_v2(nvmlDevice_t device, nvmlRemappedRowsInfo_v2_t *rows);
 
 /* Fans, clocks, limits, bus. */
 nvmlReturn_t nvmlDeviceGetNumFans(nvmlDevice_t device, unsigned int *count);

@@ -241,11 +241,48 @@ static nvmlReturn_t refuse(nvmlDevice_t handle, bool has_pointers)
         return r == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : r;
 }
 
-/* Wants sums over all samples, which the accounts don't have. */
+/*
+ * Samples that were counted, or else one for each second of its life: an account that was measured in
+ * busy time has an average and no samples.
+ */
+static void sum_up(nvmlAccountingStats_v2_t *stats, const struct board_account *account)
+{
+        uint64_t life_us = account->is_running ? view_sample_us() - account->start_us
+                                               : account->time_ms * 1000;
+        uint64_t seconds = life_us / 1000000 + 1;
+
+        if (account->utilization_gpu == BOARD_NONE || account->utilization_memory == BOARD_NONE)
+                return;
+        stats->sampleCount = account->n_samples;
+        stats->sumGpuUtil = account->sum_gpu;
+        stats->sumFbUtil = account->sum_memory;
+        if (account->n_samples > 0)
+                return;
+        stats->sampleCount = seconds < UINT32_MAX ? (unsigned int)seconds : UINT32_MAX;
+        stats->sumGpuUtil = (uint64_t)stats->sampleCount * account->utilization_gpu;
+        stats->sumFbUtil = (uint64_t)stats->sampleCount * account->utilization_memory;
+}
+
 nvmlReturn_t our_nvmlDeviceGetAccountingStats_v2(nvmlDevice_t handle,
                                                  nvmlAccountingStats_v2_t *stats)
 {
-        return refuse(handle, stats);
+        struct board_account account;
+        struct view_instance own;
+        nvmlReturn_t r = find_own(&own, handle, stats);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (!find_account(&account, &own, stats->pid))
+                return NVML_ERROR_NOT_FOUND;
+        *stats = (nvmlAccountingStats_v2_t){ .pid = account.pid,
+                                             .isRunning = account.is_running != 0,
+                                             .gpuUtilization = account.utilization_gpu,
+                                             .memoryUtilization = account.utilization_memory,
+                                             .maxMemoryUsage = account.max_memory,
+                                             .time = account.is_running ? 0 : account.time_ms,
+                                             .startTime = account.start_us };
+        sum_up(stats, &account);
+        return NVML_SUCCESS;
 }
 
 /* A guest changes nothing, and a host clears the accounts of a vGPU. */

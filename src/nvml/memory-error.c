@@ -181,3 +181,17 @@ nvmlReturn_t our_nvmlDeviceGetRemappedRows(nvmlDevice_t handle, unsigned int *co
                 *corrected = *uncorrected = *is_pending = *has_failed = 0;
         return r;
 }
+
+nvmlReturn_t our_nvmlDeviceGetRemappedRows_v2(nvmlDevice_t handle, nvmlRemappedRowsInfo_v2_t *rows)
+{
+        unsigned int n[4];
+        nvmlReturn_t r = rows ? our_nvmlDeviceGetRemappedRows(handle, &n[0], &n[1], &n[2], &n[3])
+                              : NVML_ERROR_INVALID_ARGUMENT;
+
+        if (r == NVML_SUCCESS)
+                *rows = (nvmlRemappedRowsInfo_v2_t){ .corrActiveRemaps = n[0],
+                                                     .uncActiveRemaps = n[1],
+                                                     .bPending = n[2],
+                                                     .bFailureOccurred = n[3] };
+        return r;
+}

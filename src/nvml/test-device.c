@@ -113,6 +113,7 @@ static void test_a_device_that_measures_nothing_has_no_fields(void **state)
 
 static void test_errors_are_those_of_the_device_memory(void **state)
 {
+        nvmlRemappedRowsInfo_v2_t rows;
         nvmlDevice_t device = measure(*state, 0);
         unsigned int corrected, uncorrected, is_pending, has_failed, n = 0;
         nvmlEccSramErrorStatus_v1_t status = { .version = 0x1000068, .aggregateCor = 7 };
@@ -141,6 +142,11 @@ static void test_errors_are_those_of_the_device_memory(void **state)
                                                    &has_failed),
                          NVML_SUCCESS);
         assert_int_equal(corrected + uncorrected + is_pending + has_failed, 0);
+        assert_int_equal(nvmlDeviceGetRemappedRows_v2(device, &rows), NVML_SUCCESS);
+        assert_int_equal(rows.corrActiveRemaps + rows.corrInactiveRemaps + rows.uncActiveRemaps +
+                                 rows.uncInactiveRemaps + rows.bPending + rows.bFailureOccurred,
+                         0);
+        assert_int_equal(nvmlDeviceGetRemappedRows_v2(device, NULL), NVML_ERROR_INVALID_ARGUMENT);
         assert_int_equal(nvmlDeviceGetRetiredPages(device, 0, &n, NULL), NVML_ERROR_NOT_SUPPORTED);
 }
 

@@ -97,6 +97,45 @@ static void test_a_guests_device_has_the_accounts_of_its_vgpu(void **state)
                          NVML_ERROR_NOT_FOUND);
 }
 
+static void test_the_newer_stats_have_sums_of_samples(void **state)
+{
+        struct fixture *fixture = *state;
+        struct board_account account = { .instance = FIXTURE_TRAIN,
+                                         .pid = 11,
+                                         .utilization_gpu = 50,
+                                         .utilization_memory = 7,
+                                         .n_samples = 3,
+                                         .sum_gpu = 151,
+                                         .sum_memory = 22,
+                                         .max_memory = GIB,
+                                         .time_ms = 9500 };
+        nvmlAccountingStats_v2_t stats = { .pid = 11 };
+
+        board_append_account(fixture->board, 5, &account);
+        assert_int_equal(nvmlDeviceGetAccountingStats_v2(the_device(), &stats), NVML_SUCCESS);
+        assert_int_equal(stats.sampleCount, 3);
+        assert_int_equal(stats.sumGpuUtil, 151);
+        assert_int_equal(stats.sumFbUtil, 22);
+        assert_int_equal(stats.maxMemoryUsage, GIB);
+        assert_int_equal(stats.time, 9500);
+        account.pid = 12; /* measured in time, not in samples: one for each second */
+        account.n_samples = 0;
+        board_append_account(fixture->board, 5, &account);
+        stats.pid = 12;
+        assert_int_equal(nvmlDeviceGetAccountingStats_v2(the_device(), &stats), NVML_SUCCESS);
+        assert_int_equal(stats.sampleCount, 10);
+        assert_int_equal(stats.sumGpuUtil, 500);
+        stats.pid = 4242; /* nothing is recorded of its utilization */
+        assert_int_equal(nvmlDeviceGetAccountingStats_v2(the_device(), &stats), NVML_SUCCESS);
+        assert_int_equal(stats.isRunning, 1);
+        assert_int_equal(stats.sampleCount, 0);
+        stats.pid = 4343;
+        assert_int_equal(nvmlDeviceGetAccountingStats_v2(the_device(), &stats),
+                         NVML_ERROR_NOT_FOUND);
+        assert_int_equal(nvmlDeviceGetAccountingStats_v2(the_device(), NULL),
+                         NVML_ERROR_INVALID_ARGUMENT);
+}
+
 static void test_old_feature_lists_keep_their_size(void **state)
 {
         union {
@@ -159,6 +198,7 @@ int main(void)
                 in_guest(test_a_guest_is_a_vgpu_and_hosts_none),
                 in_guest(test_a_guest_sees_its_own_processes),
                 in_guest(test_a_guests_device_has_the_accounts_of_its_vgpu),
+                in_guest(test_the_newer_stats_have_sums_of_samples),
                 in_guest(test_old_feature_lists_keep_their_size),
                 in_guest(test_a_guest_follows_its_vgpu_to_another_device),
                 in_guest(test_a_vgpu_that_the_manager_does_not_know_makes_no_guest),
