@@ -123,6 +123,9 @@ class Guest:
     def finish(self):
         """End guest-train in good order: it compares every word that it has."""
         self.signal(signal.SIGTERM)
+        # One that makes steps on demand may have got the signal just before it reads on: the end of
+        # its input is there then, too.
+        self.process.stdin.close()
         code = self.join()
         done = [line for line in self.lines if line.startswith("done ")]
         assert code == 0 and done and done[0].endswith(" ok"), f"not a good end\n{self.context()}"
