@@ -62,6 +62,7 @@ struct vgpu_operation_report {
         double copy_seconds;                  /* moving the bytes */
         double context_seconds;               /* the driver's checkpoint and restore */
         double drain_seconds;                 /* until the guests were at rest */
+        double pool_seconds;                  /* waited for host memory: not pinned yet */
         uint32_t n_processes;
         uint32_t from_device; /* indices; equal for a suspend */
         uint32_t to_device;

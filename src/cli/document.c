@@ -68,13 +68,13 @@ json_t *document_from_instances(const struct vgpu_instance *const *instances, si
 
 json_t *document_from_report(const struct vgpu_operation_report *report)
 {
-        return json_pack("{so sI sf sf sf sf si si si ss*}", "vgpu",
-                         from_instance(report->instance), "bytes", (json_int_t)report->bytes,
-                         "seconds", report->seconds, "copy_seconds", report->copy_seconds,
-                         "context_seconds", report->context_seconds, "drain_seconds",
-                         report->drain_seconds, "processes", report->n_processes, "from_device",
-                         report->from_device, "to_device", report->to_device, "lost",
-                         report->lost && *report->lost ? report->lost : NULL);
+        return json_pack(
+                "{so sI sf sf sf sf sf si si si ss*}", "vgpu", from_instance(report->instance),
+                "bytes", (json_int_t)report->bytes, "seconds", report->seconds, "copy_seconds",
+                report->copy_seconds, "context_seconds", report->context_seconds, "drain_seconds",
+                report->drain_seconds, "pool_seconds", report->pool_seconds, "processes",
+                report->n_processes, "from_device", report->from_device, "to_device",
+                report->to_device, "lost", report->lost && *report->lost ? report->lost : NULL);
 }
 
 static json_t *from_turns_vgpu(const struct vgpu_turns_vgpu *vgpu)

@@ -164,10 +164,16 @@ char *operation_describe_whole(char *text, const struct vgpu_operation_report *r
         double longer = report->copy_seconds > report->context_seconds ? report->copy_seconds
                                                                        : report->context_seconds;
         char time[OPERATION_TIME_MAX];
+        int n;
 
         text[0] = '\0';
-        if (report->n_processes > 0 && report->seconds > WAITED_LONGER * longer)
-                snprintf(text, OPERATION_WHOLE_MAX, ", %s in all",
-                         operation_describe_time(time, report->seconds));
+        if (report->n_processes == 0 || report->seconds <= WAITED_LONGER * longer)
+                return text;
+        n = snprintf(text, OPERATION_WHOLE_MAX, ", %s in all",
+                     operation_describe_time(time, report->seconds));
+        if (report->pool_seconds >= 0.01)
+                snprintf(text + n, OPERATION_WHOLE_MAX - (size_t)n,
+                         " (waited %s for host memory to be pinned)",
+                         operation_describe_time(time, report->pool_seconds));
         return text;
 }

@@ -106,6 +106,15 @@ static void test_what_was_done_is_one_line(void **state)
                    WORDS("suspend", "train"),
                    "suspended train: 31.8 GiB out in 0.66 s (52.1 GB/s), context 0.35 s, 2.61 s in "
                    "all, GPU 0 is free of it\n");
+        expect_out("SuspendVgpu",
+                   ANSWER("'vgpu':" VGPU(
+                           "train", "suspended", 0,
+                           "") ",'bytes':34145055539,'seconds':2.61,"
+                               "'copy_seconds':0.655,'context_seconds':0.35,'drain_seconds':0,"
+                               "'pool_seconds':1.9,'processes':1,'from_device':0,'to_device':0"),
+                   WORDS("suspend", "train"),
+                   "suspended train: 31.8 GiB out in 0.66 s (52.1 GB/s), context 0.35 s, 2.61 s in "
+                   "all (waited 1.90 s for host memory to be pinned), GPU 0 is free of it\n");
         expect_out(
                 "SuspendVgpu",
                 ANSWER("'vgpu':" VGPU(

@@ -68,6 +68,7 @@ static void test_progress_is_told_in_order_and_then_the_report_comes(void **stat
         assert_int_equal(report->bytes, 34145055539);
         assert_true(report->seconds == 0.67);
         assert_true(report->context_seconds == 0.35);
+        assert_true(report->pool_seconds == 0); /* an older manager does not say it */
         assert_int_equal(report->n_processes, 1);
         assert_int_equal(report->instance->state, VGPU_INSTANCE_SUSPENDED);
         assert_string_equal(report->instance->processes[0]->name, "python3");

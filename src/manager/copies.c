@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "daemon/log.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
@@ -285,6 +286,19 @@ static bool is_from_pool(const struct guest *guest)
         return guest->instance->operation->kind->is_from_pool;
 }
 
+/* Processes wait at the same time: what counts is for how long one did. */
+static void begin_pool_wait(struct operation *operation)
+{
+        if (operation->n_pool_waits++ == 0)
+                operation->pool_since_ns = clock_now(CLOCK_MONOTONIC);
+}
+
+static void end_pool_wait(struct operation *operation)
+{
+        if (operation->n_pool_waits > 0 && --operation->n_pool_waits == 0)
+                operation->pool_ns += clock_now(CLOCK_MONOTONIC) - operation->pool_since_ns;
+}
+
 /* Goes on with @next when all slabs of the guest's reservation are ready on the target. */
 static void prepare(struct guest *guest, pool_prepared_fn prepared, void (*next)(struct guest *))
 {
@@ -299,12 +313,15 @@ static void prepare(struct guest *guest, pool_prepared_fn prepared, void (*next)
                 fail(guest, r, NULL);
         else if (is_ready)
                 next(guest);
+        else
+                begin_pool_wait(operation);
 }
 
 static void after_prepare(struct guest *guest, int error, void (*next)(struct guest *))
 {
         const struct device *device = guest->job.device;
 
+        end_pool_wait(guest->instance->operation);
         if (error && (!device->mover || mover_is_lost(device->mover)))
                 error = -ECONNRESET;
         if (error)

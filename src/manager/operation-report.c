@@ -112,15 +112,15 @@ static json_t *make_report(const struct operation *operation)
 {
         uint64_t drain = operation->drained_ns ? operation->drained_ns - operation->started_ns : 0;
 
-        return json_pack("{so, sI, sf, sf, sf, sf, si, si, si, ss}", "vgpu",
+        return json_pack("{so, sI, sf, sf, sf, sf, sf, si, si, si, ss}", "vgpu",
                          describe_instance(operation->instance), "bytes",
                          (json_int_t)operation->bytes, "seconds",
                          (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
                          "copy_seconds", (double)operation->copy_ns / 1e9, "context_seconds",
                          (double)operation->context_ns / 1e9, "drain_seconds", (double)drain / 1e9,
-                         "processes", (int)operation->n_processes, "from_device",
-                         (int)operation->source->index, "to_device", (int)operation->target->index,
-                         "lost", operation->lost);
+                         "pool_seconds", (double)operation->pool_ns / 1e9, "processes",
+                         (int)operation->n_processes, "from_device", (int)operation->source->index,
+                         "to_device", (int)operation->target->index, "lost", operation->lost);
 }
 
 static void log_end(const struct operation *operation, bool has_succeeded)
@@ -131,12 +131,12 @@ static void log_end(const struct operation *operation, bool has_succeeded)
         if (has_succeeded)
                 log_event(LOG_LEVEL_NOTICE, operation->kind->past,
                           "vgpu=%s bytes=%" PRIu64 " seconds=%.3f copy=%.3f context=%.3f "
-                          "processes=%zu from=%u to=%u",
+                          "pool=%.3f processes=%zu from=%u to=%u",
                           instance->name, operation->bytes,
                           (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
                           (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
-                          operation->n_processes, operation->source->index,
-                          operation->target->index);
+                          (double)operation->pool_ns / 1e9, operation->n_processes,
+                          operation->source->index, operation->target->index);
         else if (operation->is_recovery && !operation->has_failed_undo)
                 log_event(LOG_LEVEL_NOTICE, "undid what was half done",
                           "vgpu=%s operation=%s state=%s", instance->name, operation->kind->name,

@@ -103,6 +103,9 @@ struct operation {
 
         uint64_t started_ns, drained_ns, progress_ns; /* CLOCK_MONOTONIC */
         uint64_t copy_ns, context_ns;                 /* the slowest process */
+        uint64_t pool_ns; /* that copies waited for the pool: slabs not zeroed or not pinned yet */
+        uint64_t pool_since_ns; /* while one waits */
+        size_t n_pool_waits;
         uint64_t bytes, bytes_done;
         size_t n_processes;
         char lost[160]; /* what to tell of a process that did not come along; "": all did */

@@ -45,6 +45,18 @@ class Operations(unittest.TestCase):
         self.assertEqual(self.used(), [0, 0])
         until(lambda: host.call("GetInfo")["pool"]["used"] == 0, "the pool to be empty")
 
+    def test_the_report_says_how_long_the_pool_was_waited_for(self):
+        guest = self.host.guest("train", "--size", "16M")
+        self.host.call("SuspendVgpu", name="train")
+        report = self.host.call("ResumeVgpu", name="train")
+        self.assertEqual(report["pool_seconds"], 0)  # pinned for this device by the suspend
+        self.host.call("SuspendVgpu", name="train")
+        report = self.host.call("ResumeVgpu", name="train", device="1")
+        self.assertGreater(report["pool_seconds"], 0)  # and not for that one
+        self.assertLess(report["pool_seconds"], report["seconds"])
+        guest.wait_steps()
+        guest.finish()
+
     def test_a_mover_has_room_for_the_descriptors_of_large_guests(self):
         self.host.guest("train", "--size", "16M")
         self.host.call("SuspendVgpu", name="train")
