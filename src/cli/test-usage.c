@@ -208,36 +208,99 @@ static void expect_order(enum top_order order, const char *names)
         struct top_view view = { 0 };
         char is[64] = "";
 
-        assert_int_equal(top_view_make(&view, &snapshot, order, true), 0);
+        assert_int_equal(top_view_make(&view, &snapshot, order, true, 79), 0);
         for (size_t i = 0; i < view.n_lines; i++) {
                 const struct top_line *line = &view.lines[i];
 
                 strncat(is, line->process ? line->process->name : line->instance->uuid, 1);
                 if (line->process)
                         assert_ptr_equal(line->instance, &instances[1]);
-                if (width(line->text) > TOP_WIDTH)
-                        fail_msg("%zu columns: %s", width(line->text), line->text);
         }
         assert_string_equal(is, names);
-        assert_true(width(view.devices[0]) <= TOP_WIDTH);
         top_view_deinit(&view);
 }
 
-static void test_top_is_sorted_and_not_too_wide(void **state)
+static void test_top_is_sorted(void **state)
 {
         struct top_view view = { 0 };
         (void)state;
 
-        assert_true(strlen(top_view_title) <= TOP_WIDTH);
         expect_order(TOP_BY_GPU, "aasbc");
         expect_order(TOP_BY_NAME, "aasbc");
         expect_order(TOP_BY_MEMORY, "aasbc");
         expect_order(TOP_BY_TIME, "casab");
-        assert_int_equal(top_view_make(&view, &snapshot, TOP_BY_GPU, false), 0);
+        assert_int_equal(top_view_make(&view, &snapshot, TOP_BY_GPU, false, 79), 0);
         assert_int_equal(view.n_lines, 3);
         top_view_deinit(&view);
         assert_int_equal(top_order_find("memory"), TOP_BY_MEMORY);
         assert_int_equal(top_order_find("none"), TOP_ORDERS);
+}
+
+static void expect_not_wider(const struct top_view *view, size_t columns)
+{
+        assert_in_range(width(view->title), 1, columns);
+        for (size_t i = 0; i < view->n_devices; i++)
+                assert_in_range(width(view->devices[i]), 1, columns);
+        for (size_t i = 0; i < view->n_lines; i++)
+                if (width(view->lines[i].text) > columns)
+                        fail_msg("%zu of %zu columns: %s", width(view->lines[i].text), columns,
+                                 view->lines[i].text);
+}
+
+static void test_top_fits_every_width(void **state)
+{
+        (void)state;
+        for (size_t columns = 24; columns <= TOP_WIDTH_MAX; columns++) {
+                struct top_view view = { 0 };
+
+                assert_int_equal(top_view_make(&view, &snapshot, TOP_BY_NAME, true, columns), 0);
+                expect_not_wider(&view, columns);
+                top_view_deinit(&view);
+        }
+}
+
+/* The lines of the title, the device, the vGPU "a", its second program and the vGPU with umlauts. */
+static void expect_view(size_t columns, const char *title, const char *gpu, const char *a,
+                        const char *program, const char *umlauts)
+{
+        struct top_view view = { 0 };
+
+        assert_int_equal(top_view_make(&view, &snapshot, TOP_BY_NAME, true, columns), 0);
+        assert_string_equal(view.title, title);
+        assert_string_equal(view.devices[0], gpu);
+        assert_string_equal(view.lines[0].text, a);
+        assert_string_equal(view.lines[1].text, program);
+        assert_string_equal(view.lines[4].text, umlauts);
+        top_view_deinit(&view);
+}
+
+static void test_top_drops_columns_by_importance_and_marks_what_it_cuts(void **state)
+{
+        (void)state;
+        expect_view(39, "VGPU        STATE       USE      MEMORY",
+                    "GPU 31 NVIDIA H200 wi+ 100%  140G/140G",
+                    "a           suspending  60%  140G/140G", "  2147483647 a name t+ 100%    1E",
+                    "über-über-+ migrating    0%    0B/0B");
+        expect_view(
+                79,
+                "VGPU / PROGRAM     STATE      GPU SHARE  USE  MEM  ENC      MEMORY     GPU TIME",
+                "GPU 31 NVIDIA H200 with a lon+ 100% [||||||||||||||||||||] mem 100%  140G/140G",
+                "a                  suspending   0  100%  60%   0%   0%  140G/140G         0.0 s",
+                "  2147483647 a name that is +           100% 100% 100%    1E              0.0 s",
+                "über-über-über-üb+ migrating   31    0%   0%   0%   0%    0B/0B      11574d 01h");
+        /* All of it, also of the names. */
+        expect_view(
+                0,
+                "VGPU / PROGRAM                                           STATE      GPU SHARE  USE"
+                "  MEM  ENC  DEC JPEG  OFA      MEMORY     GPU TIME",
+                "GPU 31 NVIDIA H200 with a long name 100% [||||||||||||||||||||] mem 100% "
+                " 140G/140G",
+                "a                                                        suspending   0  100%  60%"
+                "   0%   0%   0%   0%   0%  140G/140G         0.0 s",
+                "  2147483647 a name that is much longer than what there is room for           100%"
+                " 100% 100% 100% 100% 100%    1E              0.0 s",
+                "über-über-über-über                                      migrating   31    0%   0%"
+                "   0%   0%   0%   0%   0%    0B/0B      11574d 01h");
 }
 
 static void test_top_once_is_text(void **state)
@@ -245,16 +308,22 @@ static void test_top_once_is_text(void **state)
         (void)state;
         expect_out(
                 "GetUtilization", ANSWER(UTILIZATION), WORDS("top", "--once"),
-                "GPU 0  NVIDIA H200        98% [||||||||||||||||||||] mem  45% 31.8G/140G \n"
-                "VGPU / PROGRAM     STATE     GPU SHARE  USE  MEM  ENC        MEMORY    GPU TIME\n"
-                "train              running     0   75%  74%  40%   3%  31.8G/40G        1:02:06\n"
-                "  4711 python3                          50%  20%   3%  15.9G              31:03\n"
-                "  4712 worker                           24%  20%   3%  15.9G              31:03\n"
-                "serve              suspended   -    0%   0%   0%   0%     0B/40G         12.0 s\n");
+                "GPU 0  NVIDIA H200        98% [||||||||||||||||||||] mem  45% 31.8G/140G\n"
+                "VGPU / PROGRAM     STATE      GPU SHARE  USE  MEM  ENC  DEC JPEG  OFA      MEMORY"
+                "     GPU TIME\n"
+                "train              running      0   75%  74%  40%   3%   0%   0%   0% 31.8G/40G  "
+                "      1:02:06\n"
+                "  4711 python3                           50%  20%   3%   0%   0%   0% 15.9G      "
+                "        31:03\n"
+                "  4712 worker                            24%  20%   3%   0%   0%   0% 15.9G      "
+                "        31:03\n"
+                "serve              suspended    -    0%   0%   0%   0%   0%   0%   0%    0B/40G  "
+                "       12.0 s\n");
         /* A pipe is no screen. */
         expect_out(
                 "GetUtilization", ANSWER("'devices':[],'vgpus':[]"), WORDS("top"),
-                "VGPU / PROGRAM     STATE     GPU SHARE  USE  MEM  ENC        MEMORY    GPU TIME\n");
+                "VGPU / PROGRAM     STATE      GPU SHARE  USE  MEM  ENC  DEC JPEG  OFA      MEMORY"
+                "     GPU TIME\n");
 }
 
 int main(void)
@@ -266,7 +335,9 @@ int main(void)
                 cmocka_unit_test(test_wrong_times_and_words_are_refused),
                 cmocka_unit_test(test_times_are_read),
                 cmocka_unit_test(test_durations_are_written),
-                cmocka_unit_test(test_top_is_sorted_and_not_too_wide),
+                cmocka_unit_test(test_top_is_sorted),
+                cmocka_unit_test(test_top_fits_every_width),
+                cmocka_unit_test(test_top_drops_columns_by_importance_and_marks_what_it_cuts),
                 cmocka_unit_test(test_top_once_is_text),
         };
 

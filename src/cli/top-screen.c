@@ -16,8 +16,10 @@ enum { PAIR_NORMAL, PAIR_BUSY, PAIR_FULL, PAIR_WARNING };
 #define BUSY_PERCENT 10
 #define FULL_PERCENT 85
 
-static const char keys[] =
-        "q quit  s suspend  r resume  + - share  g m e t n sort  p programs  h help";
+/* As many as fit, from the first. */
+static const char *const keys[] = {
+        "q quit", "h help", "s suspend", "r resume", "+ - share", "g m e t n sort", "p programs",
+};
 
 static const char *const help[] = {
         "up, down, page up, page down   choose a vGPU or program",
@@ -26,12 +28,17 @@ static const char *const help[] = {
         "+ - give it 5 % more or less of the GPU's time; for root",
         "g m e t n   sort by GPU use, memory, encoder, GPU time, name",
         "p   show programs, or only vGPUs",
-        "h   this, and back;   q   quit",
+        "h   this, and back",
+        "q   quit",
         "",
-        "SHARE     percent of the GPU's time that it can count on now",
-        "USE       percent that it got",
-        "MEM, ENC  percent of the time that memory and encoder were busy with it",
-        "MEMORY    held / quota;   GPU TIME   that its programs have had so far",
+        "SHARE   percent of the GPU's time that it can count on now",
+        "USE   percent that it got",
+        "MEM, ENC, DEC, JPEG, OFA   percent of the time that memory and video engines were busy "
+        "with it",
+        "MEMORY   held / quota",
+        "GPU TIME   that its programs have had so far",
+        "",
+        "A narrow terminal has fewer columns. A name that ends with + is longer than that.",
 };
 
 static SCREEN *terminal;
@@ -80,19 +87,50 @@ static void put_line(int row, const char *text, attr_t attributes)
         (void)attrset(A_NORMAL);
 }
 
-/* What does not fit is cut, by columns. */
+/* Narrower than this nothing can be read: a mark would not help. */
+#define MARKED_MIN 10
+
+size_t top_screen_get_width(void)
+{
+        return COLS > 1 ? (size_t)COLS - 1 : 1;
+}
+
+/* What does not fit is cut, and marked as such. */
 static void put_cut(int row, const char *text, attr_t attributes)
 {
-        char cut[2 * TOP_TEXT_MAX];
-        size_t n = 0, columns = 0;
+        char cut[TOP_TEXT_MAX];
+        size_t width = top_screen_get_width();
 
-        for (; text[n] && n < sizeof(cut) - 1; n++) {
-                if ((text[n] & 0xc0) != 0x80 && ++columns >= (size_t)COLS)
-                        break;
-                cut[n] = text[n];
+        if (text_width(text) > width && width < MARKED_MIN) {
+                put_line(row, "", attributes);
+                (void)mvaddnstr(row, 0, text, (int)width);
+                return;
         }
-        cut[n] = '\0';
+        top_layout_put(cut, sizeof(cut), text, width);
         put_line(row, cut, attributes);
+}
+
+/* At blanks, into lines of which all but the first begin with some; returns how many. */
+static int put_wrapped(int row, const char *text)
+{
+        const size_t width = top_screen_get_width();
+        char line[TOP_TEXT_MAX];
+        int n = 0;
+
+        do {
+                size_t indent = n > 0 ? 4 : 0, length = strlen(text);
+
+                if (width > MARKED_MIN && length + indent > width) {
+                        length = width - indent;
+                        while (length > 1 && text[length] != ' ')
+                                length--;
+                }
+                (void)snprintf(line, sizeof(line), "%*s%.*s", (int)indent, "", (int)length, text);
+                put_cut(row + n++, line, A_NORMAL);
+                text += length;
+                text += strspn(text, " ");
+        } while (*text && row + n < LINES - 1);
+        return n;
 }
 
 static attr_t colour_of(uint32_t percent)
@@ -116,24 +154,48 @@ size_t top_screen_page(const struct top_view *view)
         return rows > 0 ? (size_t)rows : 0;
 }
 
+/* Adds what still fits as a whole. */
+static void append(char *text, size_t room, const char *more)
+{
+        if (text_width(text) + text_width(more) <= top_screen_get_width() &&
+            strlen(text) + strlen(more) < room)
+                (void)strcat(text, more);
+}
+
 static void draw_head(const struct top_screen *screen)
 {
-        char text[TOP_TEXT_MAX], when[16] = "";
+        char text[TOP_TEXT_MAX] = "vgpu top", part[64], when[16] = "";
         const struct top_view *view = screen->view;
         size_t n_programs = 0;
         time_t now = time(NULL);
         struct tm local;
 
         if (localtime_r(&now, &local))
-                (void)strftime(when, sizeof(when), "%H:%M:%S", &local);
+                (void)strftime(when, sizeof(when), "  %H:%M:%S", &local);
         for (size_t i = 0; view && i < view->n_lines; i++)
                 if (!view->lines[i].process)
                         n_programs += view->lines[i].instance->n_processes;
-        (void)snprintf(text, sizeof(text), "vgpu top  %s  %zu GPUs, %zu programs, sorted by %s%s",
-                       when, view ? view->n_devices : 0, n_programs,
-                       top_order_get_name(screen->order),
-                       screen->is_old ? "  (vgpud does not answer)" : "");
+        if (screen->is_old)
+                append(text, sizeof(text), "  (vgpud does not answer)");
+        append(text, sizeof(text), when);
+        (void)snprintf(part, sizeof(part), "  sorted by %s", top_order_get_name(screen->order));
+        append(text, sizeof(text), part);
+        (void)snprintf(part, sizeof(part), "  %zu GPUs", view ? view->n_devices : 0);
+        append(text, sizeof(text), part);
+        (void)snprintf(part, sizeof(part), "  %zu programs", n_programs);
+        append(text, sizeof(text), part);
         put_cut(0, text, screen->is_old ? A_BOLD | COLOR_PAIR(PAIR_WARNING) : A_BOLD);
+}
+
+static void draw_keys(int row)
+{
+        char text[TOP_TEXT_MAX] = "";
+
+        for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+                append(text, sizeof(text), i > 0 ? "  " : "");
+                append(text, sizeof(text), keys[i]);
+        }
+        put_cut(row, text, A_DIM);
 }
 
 static void draw_lines(const struct top_screen *screen, int row)
@@ -166,9 +228,12 @@ static void draw_lines(const struct top_screen *screen, int row)
 
 static void draw_help(int row)
 {
-        for (int i = 0; row + i < LINES - 1; i++)
-                put_cut(row + i, i < (int)(sizeof(help) / sizeof(help[0])) ? help[i] : "",
-                        A_NORMAL);
+        for (size_t i = 0; row < LINES - 1; i++) {
+                if (i < sizeof(help) / sizeof(help[0]))
+                        row += put_wrapped(row, help[i]);
+                else
+                        put_cut(row++, "", A_NORMAL);
+        }
 }
 
 void top_screen_draw(const struct top_screen *screen)
@@ -179,13 +244,15 @@ void top_screen_draw(const struct top_screen *screen)
         draw_head(screen);
         for (int i = 0; screen->view && i < n_devices; i++)
                 put_cut(1 + i, screen->view->devices[i], screen->is_old ? A_DIM : A_NORMAL);
-        put_cut(1 + n_devices, top_view_title, A_REVERSE);
+        put_cut(1 + n_devices, screen->view ? screen->view->title : "", A_REVERSE);
         if (screen->shows_help)
                 draw_help(2 + n_devices);
         else if (screen->view && top_screen_page(screen->view) > 0)
                 draw_lines(screen, 2 + n_devices);
-        put_cut(LINES - 1, *screen->status ? screen->status : keys,
-                *screen->status ? A_BOLD : A_DIM);
+        if (*screen->status)
+                put_cut(LINES - 1, screen->status, A_BOLD);
+        else
+                draw_keys(LINES - 1);
         (void)refresh();
 }
 

@@ -12,6 +12,9 @@
 int top_screen_open(void);
 void top_screen_close(void);
 
+/* top_screen_get_width() - columns that a line may have. */
+size_t top_screen_get_width(void);
+
 struct top_screen {
         const struct top_view *view; /* NULL: nothing is known yet */
         enum top_order order;

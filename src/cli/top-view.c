@@ -2,18 +2,13 @@
 #include "cli/top-view.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "cli/usage.h"
-
-#define NAME_WIDTH 18
-#define BAR_WIDTH  20
-
-const char top_view_title[] =
-        "VGPU / PROGRAM     STATE     GPU SHARE  USE  MEM  ENC        MEMORY    GPU TIME";
 
 static const char *const order_names[TOP_ORDERS] = {
         [TOP_BY_GPU] = "gpu",   [TOP_BY_MEMORY] = "memory", [TOP_BY_ENCODER] = "encoder",
@@ -50,71 +45,154 @@ static char *format_short(char *text, size_t room, uint64_t bytes)
         return text;
 }
 
-/* Cut to, and filled up to @width columns: printf() counts bytes. */
-static void pad(char *to, size_t room, const char *text, size_t width)
-{
-        char clean[TOP_TEXT_MAX];
-        size_t n = 0, columns = 0;
+/* A line that is put together from its left end. */
+struct line {
+        char *text;
+        size_t n;
+};
 
-        text_clean(clean, sizeof(clean), text);
-        for (const char *c = clean; *c && n < room - 5; c++) {
-                if ((*c & 0xc0) != 0x80 && ++columns > width)
-                        break;
-                to[n++] = *c;
+__attribute__((format(printf, 2, 3))) static void add(struct line *line, const char *format, ...)
+{
+        va_list args;
+        int n;
+
+        va_start(args, format);
+        n = vsnprintf(line->text + line->n, TOP_TEXT_MAX - line->n, format, args);
+        va_end(args);
+        line->n += n > 0 ? (size_t)n : 0;
+        if (line->n >= TOP_TEXT_MAX)
+                line->n = TOP_TEXT_MAX - 1;
+}
+
+static void add_name(struct line *line, const char *name, size_t width)
+{
+        top_layout_put(line->text + line->n, TOP_TEXT_MAX - line->n, name, width);
+        line->n += strlen(line->text + line->n);
+}
+
+static void end(struct line *line)
+{
+        while (line->n > 0 && line->text[line->n - 1] == ' ')
+                line->text[--line->n] = '\0';
+}
+
+/* "31.8G/40G", the slashes below each other. */
+static void add_memory(struct line *line, uint64_t used, uint64_t total)
+{
+        char one[16], other[16];
+
+        add(line, " %5s/%-5s", format_short(one, sizeof(one), used),
+            format_short(other, sizeof(other), total));
+}
+
+static void make_device(char *text, const struct top_layout *layout,
+                        const struct vgpu_usage_device *device)
+{
+        struct line line = { .text = text };
+        uint32_t percent = device->percents->gpu < 100 ? device->percents->gpu : 100;
+        int full = (int)((percent * layout->bar + 50) / 100);
+
+        add(&line, "GPU %-2u ", device->index);
+        add_name(&line, device->name, layout->device_name);
+        add(&line, " %3u%%", device->percents->gpu);
+        if (layout->bar > 0) {
+                add(&line, " [");
+                for (int i = 0; i < (int)layout->bar; i++)
+                        add(&line, "%c", i < full ? '|' : ' ');
+                add(&line, "]");
         }
-        for (columns = columns > width ? width : columns; columns < width && n < room - 1;
-             columns++)
-                to[n++] = ' ';
-        to[n] = '\0';
+        if (layout->shows_device_memory_use)
+                add(&line, " mem %3u%%", device->percents->memory);
+        if (layout->shows_device_memory)
+                add_memory(&line, device->memory_used, device->memory_total);
+        end(&line);
 }
 
-static void make_device(char *text, const struct vgpu_usage_device *device)
+static void make_title(char *text, const struct top_layout *layout)
 {
-        char bar[BAR_WIDTH + 1], name[80], used[16], total[16];
-        int full = (int)(device->percents->gpu * BAR_WIDTH + 50) / 100;
+        static const char title[] = "VGPU / PROGRAM";
+        struct line line = { .text = text };
 
-        for (int i = 0; i < BAR_WIDTH; i++)
-                bar[i] = i < full ? '|' : ' ';
-        bar[BAR_WIDTH] = '\0';
-        pad(name, sizeof(name), device->name, 17);
-        snprintf(text, TOP_TEXT_MAX, "GPU %-2u %s %3u%% [%s] mem %3u%% %5s/%-5s", device->index,
-                 name, device->percents->gpu, bar, device->percents->memory,
-                 format_short(used, sizeof(used), device->memory_used),
-                 format_short(total, sizeof(total), device->memory_total));
+        add_name(&line, layout->name < strlen(title) ? "VGPU" : title, layout->name);
+        for (int i = 0; i < TOP_COLUMNS; i++)
+                if (layout->shows[i])
+                        add(&line, i == TOP_STATE ? " %-*s" : " %*s",
+                            (int)top_column_get_width((enum top_column)i),
+                            top_column_get_title((enum top_column)i));
+        end(&line);
 }
 
-static void make_instance(struct top_line *line, const struct vgpu_usage_instance *instance)
+static void add_percents(struct line *line, const struct top_layout *layout,
+                         const struct vgpu_usage_percents *percents)
 {
-        char name[100], device[16] = "-", used[16], quota[16], time[USAGE_DURATION_MAX];
+        const struct {
+                enum top_column column;
+                uint32_t percent;
+        } all[] = {
+                { TOP_USE, percents->gpu },         { TOP_MEMORY_USE, percents->memory },
+                { TOP_ENCODER, percents->encoder }, { TOP_DECODER, percents->decoder },
+                { TOP_JPEG, percents->jpeg },       { TOP_OFA, percents->ofa },
+        };
 
-        line->instance = instance;
-        line->gpu = instance->percents->gpu;
-        pad(name, sizeof(name), instance->name, NAME_WIDTH);
+        for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+                if (layout->shows[all[i].column])
+                        add(line, " %3u%%", all[i].percent);
+}
+
+static void add_time(struct line *line, const struct top_layout *layout, double seconds)
+{
+        char time[USAGE_DURATION_MAX];
+
+        if (layout->shows[TOP_TIME])
+                add(line, " %*s", (int)top_column_get_width(TOP_TIME),
+                    usage_format_duration(time, seconds));
+        end(line);
+}
+
+static void make_instance(struct top_line *to, const struct top_layout *layout,
+                          const struct vgpu_usage_instance *instance)
+{
+        struct line line = { .text = to->text };
+        char device[16] = "-";
+
+        to->instance = instance;
+        to->gpu = instance->percents->gpu;
         if (instance->state != VGPU_INSTANCE_SUSPENDED)
                 snprintf(device, sizeof(device), "%u", instance->device);
-        snprintf(line->text, sizeof(line->text),
-                 "%s %-9.9s %3s %4.0f%% %3u%% %3u%% %3u%% %6s/%-6s %11s", name,
-                 vgpu_instance_state_get_name(instance->state), device, instance->entitled,
-                 instance->percents->gpu, instance->percents->memory, instance->percents->encoder,
-                 format_short(used, sizeof(used), instance->frame_buffer_used),
-                 format_short(quota, sizeof(quota), instance->frame_buffer),
-                 usage_format_duration(time, instance->seconds->gpu));
+        add_name(&line, instance->name, layout->name);
+        if (layout->shows[TOP_STATE])
+                add(&line, " %-*s", (int)top_column_get_width(TOP_STATE),
+                    vgpu_instance_state_get_name(instance->state));
+        if (layout->shows[TOP_DEVICE])
+                add(&line, " %3s", device);
+        if (layout->shows[TOP_SHARE])
+                add(&line, " %4.0f%%", instance->entitled);
+        add_percents(&line, layout, instance->percents);
+        if (layout->shows[TOP_MEMORY])
+                add_memory(&line, instance->frame_buffer_used, instance->frame_buffer);
+        add_time(&line, layout, instance->seconds->gpu);
 }
 
-static void make_process(struct top_line *line, const struct vgpu_usage_instance *instance,
+static void make_process(struct top_line *to, const struct top_layout *layout,
+                         const struct vgpu_usage_instance *instance,
                          const struct vgpu_usage_process *process)
 {
-        char name[100], both[200], used[16], time[USAGE_DURATION_MAX];
+        struct line line = { .text = to->text };
+        char label[160], used[16];
 
-        line->instance = instance;
-        line->process = process;
-        line->gpu = process->percents->gpu;
-        snprintf(both, sizeof(both), "  %d %.100s", process->pid, process->name);
-        pad(name, sizeof(name), both, NAME_WIDTH + 1 + 9);
-        snprintf(line->text, sizeof(line->text), "%s %3s %5s %3u%% %3u%% %3u%% %6s%7s %11s", name,
-                 "", "", process->percents->gpu, process->percents->memory,
-                 process->percents->encoder, format_short(used, sizeof(used), process->memory_used),
-                 "", usage_format_duration(time, process->seconds->gpu));
+        to->instance = instance;
+        to->process = process;
+        to->gpu = process->percents->gpu;
+        snprintf(label, sizeof(label), TOP_LABEL_FORMAT, process->pid, process->name);
+        add_name(&line, label, layout->label);
+        if (layout->shows[TOP_DEVICE])
+                add(&line, " %3s", "");
+        if (layout->shows[TOP_SHARE])
+                add(&line, " %5s", "");
+        add_percents(&line, layout, process->percents);
+        if (layout->shows[TOP_MEMORY])
+                add(&line, " %5s%6s", format_short(used, sizeof(used), process->memory_used), "");
+        add_time(&line, layout, process->seconds->gpu);
 }
 
 /* Order. */
@@ -188,14 +266,14 @@ static struct key *sort_processes(const struct vgpu_usage_instance *instance, en
 }
 
 static int add_processes(struct top_view *view, const struct vgpu_usage_instance *instance,
-                         enum top_order order)
+                         const struct top_layout *layout, enum top_order order)
 {
         CLEANUP(freep) struct key *keys = sort_processes(instance, order);
 
         if (!keys)
                 return -ENOMEM;
         for (size_t i = 0; i < instance->n_processes; i++)
-                make_process(&view->lines[view->n_lines++], instance,
+                make_process(&view->lines[view->n_lines++], layout, instance,
                              instance->processes[keys[i].at]);
         return 0;
 }
@@ -210,9 +288,10 @@ static size_t count_lines(const struct vgpu_usage_snapshot *snapshot)
 }
 
 int top_view_make(struct top_view *view, const struct vgpu_usage_snapshot *snapshot,
-                  enum top_order order, bool has_programs)
+                  enum top_order order, bool has_programs, size_t width)
 {
         CLEANUP(freep) struct key *keys = sort_instances(snapshot, order);
+        struct top_layout layout;
         int r = 0;
 
         top_view_deinit(view);
@@ -220,14 +299,16 @@ int top_view_make(struct top_view *view, const struct vgpu_usage_snapshot *snaps
         view->lines = calloc(count_lines(snapshot) + 1, sizeof(*view->lines));
         if (!keys || !view->devices || !view->lines)
                 return -ENOMEM;
+        top_layout_make(&layout, snapshot, width);
+        make_title(view->title, &layout);
         for (size_t i = 0; i < snapshot->n_devices; i++)
-                make_device(view->devices[view->n_devices++], snapshot->devices[i]);
+                make_device(view->devices[view->n_devices++], &layout, snapshot->devices[i]);
         for (size_t i = 0; r == 0 && i < snapshot->n_instances; i++) {
                 const struct vgpu_usage_instance *instance = snapshot->instances[keys[i].at];
 
-                make_instance(&view->lines[view->n_lines++], instance);
+                make_instance(&view->lines[view->n_lines++], &layout, instance);
                 if (has_programs)
-                        r = add_processes(view, instance, order);
+                        r = add_processes(view, instance, &layout, order);
         }
         return r;
 }

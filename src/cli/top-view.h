@@ -4,7 +4,7 @@
 
 /*
  * What vgpu top shows, as lines of text: the devices, and below them the vGPUs with their programs. No
- * terminal in here. A line is at most TOP_WIDTH columns wide.
+ * terminal in here. cli/top-layout.h decides which columns there are.
  */
 
 #include <stdbool.h>
@@ -12,9 +12,7 @@
 #include <openvgpu/usage.h>
 
 #include "base/cleanup.h"
-
-#define TOP_WIDTH    79
-#define TOP_TEXT_MAX (4 * TOP_WIDTH + 1) /* bytes: names are UTF-8 */
+#include "cli/top-layout.h"
 
 enum top_order { TOP_BY_GPU, TOP_BY_MEMORY, TOP_BY_ENCODER, TOP_BY_TIME, TOP_BY_NAME, TOP_ORDERS };
 
@@ -32,18 +30,21 @@ struct top_line {
 };
 
 struct top_view {
+        char title[TOP_TEXT_MAX]; /* above the lines */
         size_t n_devices;
         char (*devices)[TOP_TEXT_MAX];
         size_t n_lines;
         struct top_line *lines;
 };
 
-/* The titles above the lines. */
-extern const char top_view_title[];
-
-/* top_view_make() - of @snapshot, which must live as long. A zeroed view is an empty one. -ENOMEM. */
+/*
+ * top_view_make() - of @snapshot, which must live as long. A zeroed view is an empty one.
+ * @width:  columns that a line may have; 0: nothing is left out
+ *
+ * Errors: -ENOMEM.
+ */
 int top_view_make(struct top_view *view, const struct vgpu_usage_snapshot *snapshot,
-                  enum top_order order, bool has_programs);
+                  enum top_order order, bool has_programs, size_t width);
 void top_view_deinit(struct top_view *view);
 
 #endif

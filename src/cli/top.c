@@ -32,6 +32,7 @@ struct top {
         enum top_order order;
         bool has_programs, shows_help, is_old, must_end;
         size_t chosen, first;
+        size_t width; /* that the view was made for */
         struct top_action action;
         char status[TOP_SAID_MAX + 64];
         double delay;
@@ -57,13 +58,13 @@ static int print_once(const struct arguments *arguments, struct vgpu_client *cli
                 return say_error(arguments, client);
         if (arguments->is_json)
                 return document_print(arguments, usage_document_snapshot(snapshot));
-        if (top_view_make(&view, snapshot, order, true) < 0) {
+        if (top_view_make(&view, snapshot, order, true, 0) < 0) {
                 top_view_deinit(&view);
                 return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory");
         }
         for (size_t i = 0; i < view.n_devices; i++)
                 puts(view.devices[i]);
-        puts(top_view_title);
+        puts(view.title);
         for (size_t i = 0; i < view.n_lines; i++)
                 puts(view.lines[i].text);
         top_view_deinit(&view);
@@ -99,7 +100,8 @@ static void show(struct top *top, struct vgpu_usage_snapshot *snapshot)
                 (void)snprintf(uuid, sizeof(uuid), "%s", line->instance->uuid);
                 pid = line->process ? line->process->pid : 0;
         }
-        if (top_view_make(&top->view, snapshot, top->order, top->has_programs) < 0)
+        top->width = top_screen_get_width();
+        if (top_view_make(&top->view, snapshot, top->order, top->has_programs, top->width) < 0)
                 top_view_deinit(&top->view);
         if (snapshot != top->snapshot) {
                 (void)vgpu_usage_snapshot_free(top->snapshot);
@@ -247,7 +249,7 @@ static void press(struct top *top, int key)
         }
 }
 
-static void draw(struct top *top)
+static void draw_view(struct top *top)
 {
         const struct top_screen screen = {
                 .view = top->snapshot ? &top->view : NULL,
@@ -260,6 +262,13 @@ static void draw(struct top *top)
         };
 
         top_screen_draw(&screen);
+}
+
+static void draw(struct top *top)
+{
+        if (top->snapshot && top->width != top_screen_get_width())
+                show(top, top->snapshot);
+        draw_view(top);
 }
 
 static int64_t now_ms(void)
@@ -366,15 +375,20 @@ const struct command command_top = {
         .name = "top",
         .usage = "[--once] [--delay SECONDS] [--sort KEY]",
         .summary = "watch what vGPUs and their programs do",
-        .description = "Shows live what each vGPU may use of its GPU and what it and its programs\n"
-                       "use. Keys suspend, resume and change shares; h shows them.\n"
-                       "\n"
-                       "  SHARE     percent of the GPU's time that the vGPU can count on now\n"
-                       "  USE       percent that it got\n"
-                       "  MEM, ENC  percent of the time that the GPU's memory, and its video\n"
-                       "            encoder, were busy with it\n"
-                       "  MEMORY    frame buffer that its programs hold / its quota\n"
-                       "  GPU TIME  that its programs have had since they began\n",
+        .description =
+                "Shows live what each vGPU may use of its GPU and what it and its programs\n"
+                "use. Keys suspend, resume and change shares; h shows them.\n"
+                "\n"
+                "  SHARE     percent of the GPU's time that the vGPU can count on now\n"
+                "  USE       percent that it got\n"
+                "  MEM, ENC, DEC, JPEG, OFA\n"
+                "            percent of the time that the GPU's memory, and its engines for\n"
+                "            video, pictures and optical flow, were busy with it\n"
+                "  MEMORY    frame buffer that its programs hold / its quota\n"
+                "  GPU TIME  that its programs have had since they began\n"
+                "\n"
+                "A narrow terminal shows fewer columns; a name that ends with + is longer.\n"
+                "--once, and a pipe, show everything.\n",
         .options = options,
         .n_words_max = 0,
         .word = "",

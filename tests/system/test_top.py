@@ -128,6 +128,41 @@ class Top(case.Case):
         terminal.press("q")
         self.assertEqual(terminal.join(), 0)
 
+    def test_no_word_is_cut_on_a_narrow_terminal(self):
+        name = "a-vgpu-with-a-name-of-some-length"
+        self.busy(self.host.create(name))
+        terminal = self.top("--sort", "name", columns=40)
+        terminal.wait(lambda s: "running" in (self.row_of(s, name[:8]) or ""), "the row")
+        text = terminal.read().text()
+        self.assertRegex(text[0], r"^vgpu top  \d\d:\d\d:\d\d  sorted by name$")
+        self.assertRegex(text[1], r"^GPU 0  NVIDIA H200 +\d+%  +\w+/512M$")
+        self.assertEqual(text[3].split(), ["VGPU", "STATE", "USE", "MEMORY"])
+        self.assertEqual(text[4].split()[:2], [name[:len(text[4].split()[0]) - 1] + "+", "running"])
+        self.assertEqual(text[-1], "q quit  h help  s suspend  r resume")
+        terminal.press("h")
+        terminal.wait_text("vGPU or program")
+        words = " ".join(" ".join(terminal.read().text()[4:-1]).split())
+        self.assertIn("s suspend the chosen vGPU: off its GPU, its programs wait", words)
+        self.assertNotIn("+", words.replace("+ - give", ""))
+
+    def test_a_wide_terminal_shows_all_columns_and_whole_names(self):
+        name = "a-vgpu-with-a-name-of-some-length"
+        guest = self.busy(self.host.create(name))
+        terminal = self.top(columns=200)
+        terminal.wait(lambda s: "running" in (self.row_of(s, name) or ""), "the whole name")
+        titles = terminal.read().text()[3]
+        self.assertEqual(titles.split(), "VGPU / PROGRAM STATE GPU SHARE USE MEM ENC DEC JPEG OFA "
+                                         "MEMORY GPU TIME".split())
+        self.assertIn("p programs", terminal.screen.text()[-1])
+        self.assertGreater(len(terminal.screen.text()[1]), 100)
+        once = self.host.vgpu("top", "--once").output.splitlines()
+        self.assertIn(titles.split(), [line.split() for line in once])
+        self.assertTrue(any(line.startswith(f"{name} ") for line in once), once)
+        self.assertTrue(any(f"  {guest.pid} guest-busy " in line for line in once), once)
+        terminal.resize(24, 40)
+        terminal.wait(lambda s: s.text()[3].split() == ["VGPU", "STATE", "USE", "MEMORY"],
+                      "fewer columns")
+
     def test_without_colours(self):
         self.busy(self.host.create("train"))
         terminal = self.top(term="vt100")
