@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents tell a reader to type works as it is typed, for root and for anybody else.
+
+Each document is one session on a simulated host of its own: its blocks are typed in their order. A block
+that cannot be typed here says why in the source (tests/system/blocks.py); what was left out is listed.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+import blocks
+import case
+import stage
+from shell import Shell
+
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
+PAGES = sorted((SOURCE / "docs" / "man").glob("*.[1-8]"))
+OTHER_USER = "nobody"
+
+# "NAME  DEVICE  STATE": the titles of a table.
+TITLES = re.compile(r"[A-Z][A-Z/]+( +[A-Z][A-Z/]*)+")
+
+
+def find_blocks(path):
+    text = path.read_text()
+    return blocks.in_markdown(text) if path.suffix == ".md" else blocks.in_man_page(text)
+
+
+class Documents(unittest.TestCase):
+    def open_shell(self, user=None):
+        directory = tempfile.mkdtemp(prefix="vg-", dir="/tmp")
+        os.chmod(directory, 0o755)
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        environment = {name: value for name, value in os.environ.items()
+                       if not name.startswith(("OPENVGPU_", "CUDA_", "TEST_", "XDG_", "LD_"))}
+        environment.update(OPENVGPU_RUN=f"{directory}/run", OPENVGPU_STATE=f"{directory}/state")
+        shell = Shell(directory, environment, user)
+        self.addCleanup(shell.close)
+        return shell
+
+    def check(self, where, answer, printed):
+        """The exit status that the document shows, or 0; and the tables have the titles that it shows."""
+        shown = re.search(r'"exit_code": (\d+)', "\n".join(printed))
+        expected = int(shown[1]) if shown else 0
+        self.assertEqual(answer.code, expected, f"{where}\n{answer.output}{answer.errors}")
+        lines = [" ".join(line.split()) for line in answer.output.splitlines()]
+        for line in printed:
+            if TITLES.fullmatch(line.strip()):
+                self.assertIn(" ".join(line.split()), lines, f"{where}\n{answer.output}")
+
+    def type_block(self, shell, path, block):
+        if block.is_afresh:
+            shell.end_manager()
+        commands = block.commands()
+        for i, (command, printed) in enumerate(commands):
+            where = f"{path.name}:{block.line}: {command}"
+            if block.needs and re.search(rf"\b{block.needs[0]}\b", command) and \
+                    not shell.has(block.needs[0]):
+                print(f"# not typed: {where} ({block.needs[0]} is not installed: {block.needs[1]})")
+                continue
+            is_endless = block.is_endless and i == len(commands) - 1
+            answer = shell.type_and_interrupt(command) if is_endless else shell.type(command)
+            self.check(where, answer, printed)
+
+    def type_document(self, path, user=None):
+        found = find_blocks(path)
+        for block in found:
+            if block.skipped:
+                print(f"# not typed: {path.name}:{block.line} ({block.skipped})")
+        typed = [block for block in found if not block.skipped]
+        if not typed:
+            return
+        shell = self.open_shell(user)
+        text = "\n".join(line for block in typed for line in block.text)
+        if not re.search(r"\bvgpud .*&", text):
+            shell.type("vgpud &")
+            if not re.search(r"\bvgpu create train\b", text):
+                shell.type("vgpu create train --fb 40G; vgpu run --vgpu train -- python3 train.py &")
+        for block in typed:
+            self.type_block(shell, path, block)
+
+    def test_this_user_types_them(self):
+        for path in DOCUMENTS + PAGES:
+            with self.subTest(path.name):
+                self.type_document(path)
+
+    @unittest.skipUnless(stage.can_be_used_by(OTHER_USER), "needs root, and a build that all can read")
+    def test_another_user_types_them(self):
+        for path in DOCUMENTS + PAGES:
+            with self.subTest(path.name):
+                self.type_document(path, OTHER_USER)
+
+
+class Marks(unittest.TestCase):
+    """The reader of the documents leaves nothing out by itself."""
+
+    def test_a_block_is_typed_unless_it_is_marked(self):
+        found = blocks.in_markdown("```\none\n```\n<!-- not typed: why -->\n```\ntwo\n```\n\n"
+                                   "```text\nthree\n```\n```\n$ four &\nfour's\n```\n")
+        self.assertEqual([block.commands() for block in found],
+                         [[("one", [])], [("two", [])], [("four &", ["four's"])]])
+        self.assertEqual([block.skipped for block in found], [None, "why", None])
+
+    def test_what_nobody_could_tell_is_refused(self):
+        for text in ("words\n\n    indented\n", "```\nwithout an end\n", "<!-- not typed -->\n```\none\n```\n"):
+            with self.assertRaises(ValueError, msg=text):
+                blocks.in_markdown(text)
+
+    def test_a_man_page(self):
+        found = blocks.in_man_page('.Dl vgpu \\(dqone\\(dq\n.\\" not typed: why\n.Bd -literal\ntwo\n.Ed\n')
+        self.assertEqual([block.text for block in found], [['vgpu "one"'], ["two"]])
+        self.assertEqual([block.skipped for block in found], [None, "why"])
+
+
+if __name__ == "__main__":
+    case.main()
