@@ -7,6 +7,7 @@
 
 #include "base/cleanup.h"
 #include "base/text.h"
+#include "cli/elsewhere.h"
 
 #define MESSAGE_MAX 512
 
@@ -98,6 +99,11 @@ int say_failure(const struct arguments *arguments, enum exit_code code, const ch
 
 int say_library_error(const struct arguments *arguments, const struct vgpu_error *error)
 {
+        char hint[ELSEWHERE_HINT_MAX];
+
+        if (error->kind == VGPU_ERROR_NO_MANAGER && elsewhere_hint(hint, sizeof(hint)))
+                return say(arguments, exit_code_from(error->kind), error->name, error->message,
+                           hint);
         return say(arguments, exit_code_from(error->kind), error->name, error->message,
                    error->hint);
 }

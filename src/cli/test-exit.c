@@ -53,8 +53,8 @@ static void test_an_old_manager_exits_with_1_and_says_so(void **state)
         (void)state;
 
         command_expect(vgpu(&step, 1, WORDS("info")), 1, "",
-                       "vgpu: info: vgpud does not know GetInfo: it is older than this program "
-                       "(" OPENVGPU_VERSION ")\nhint: upgrade vgpud and restart it\n");
+                       "vgpu: info: vgpud does not know this request: it is older than this "
+                       "program (" OPENVGPU_VERSION ")\nhint: upgrade vgpud and restart it\n");
 }
 
 static void test_errors_are_json_when_json_is_asked_for(void **state)
@@ -82,15 +82,12 @@ static void test_without_vgpud_the_exit_code_is_5(void **state)
         const struct fake_step gone = { .method = "SuspendVgpu", .hang_up = 1 };
         (void)state;
 
-        command_expect(
-                vgpu(NULL, 0, WORDS("ls")), 5, "",
-                "vgpu: ls: no vgpud answers at /nonexistent/control.sock\n"
-                "hint: start vgpud (to try it without a GPU: vgpud --simulate 2xH200), or set "
-                "OPENVGPU_RUN to the run directory of a running one\n");
-        command_expect(
-                vgpu(&gone, 1, WORDS("suspend", "train")), 5, "",
-                "vgpu: suspend: vgpud went away before it answered SuspendVgpu: the outcome is "
-                "unknown\nhint: when vgpud runs again, look with 'vgpu ls'\n");
+        /* The hint depends on what else runs here: tests/system/test_bad_input.py has it. */
+        command_expect_begin(vgpu(NULL, 0, WORDS("ls")), 5, "",
+                             "vgpu: ls: no vgpud answers at /nonexistent/control.sock\nhint: ");
+        command_expect(vgpu(&gone, 1, WORDS("suspend", "train")), 5, "",
+                       "vgpu: suspend: vgpud went away before it answered: the outcome is "
+                       "unknown\nhint: when vgpud runs again, look with 'vgpu ls'\n");
 }
 
 static void test_a_wrong_command_line_exits_with_2_and_names_the_word(void **state)

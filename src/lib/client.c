@@ -118,12 +118,29 @@ int client_copy_options(struct vgpu_client *client, void *to, size_t to_size, co
         return error_copy_options(&client->error, to, to_size, from, from_size);
 }
 
+/* "ListDevices" as words, "list devices": who reads the message has never seen the protocol. */
+static char *write_as_words(char *words, size_t room, const char *method)
+{
+        size_t n = 0;
+
+        for (const char *c = method; *c && n + 2 < room; c++) {
+                if (n > 0 && *c >= 'A' && *c <= 'Z')
+                        words[n++] = ' ';
+                words[n++] = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+        }
+        words[n] = '\0';
+        return words;
+}
+
 int client_set_bad_answer(struct vgpu_client *client, const char *method, const char *what)
 {
+        char words[64];
+
         return error_set(&client->error, VGPU_ERROR_BAD_ANSWER,
                          "are vgpu and vgpud of the same version? see 'vgpu --version' and "
                          "'vgpud --version'",
-                         "vgpud's answer to %s has no usable %s", method, what);
+                         "vgpud's answer to '%s' has no usable %s",
+                         write_as_words(words, sizeof(words), method), what);
 }
 
 int client_decode(struct vgpu_client *client, const char *method, void *object, const json_t *json,
@@ -188,17 +205,16 @@ static int set_lost(struct vgpu_client *client, const struct call *call)
                                  "vgpud went away before it answered");
         return error_set(&client->error, VGPU_ERROR_CONNECTION_LOST,
                          "when vgpud runs again, look with 'vgpu ls'",
-                         "vgpud went away before it answered %s: the outcome is unknown",
-                         call->method);
+                         "vgpud went away before it answered: the outcome is unknown");
 }
 
 static int set_silent(struct vgpu_client *client, const struct call *call)
 {
-        return error_set(
-                &client->error, VGPU_ERROR_NO_ANSWER,
-                call->kind == CALL_READS ? "it may be stopped or overloaded: its log has more"
-                                         : "it may still do it: look with 'vgpu ls'",
-                "vgpud did not answer %s within %g s", call->method, client->timeout_ms / 1000.0);
+        return error_set(&client->error, VGPU_ERROR_NO_ANSWER,
+                         call->kind == CALL_READS
+                                 ? "it may be stopped or overloaded: its log has more"
+                                 : "it may still do it: look with 'vgpu ls'",
+                         "vgpud did not answer within %g s", client->timeout_ms / 1000.0);
 }
 
 /* After a failure in the middle, what comes next could be the answer to this call: hang up. */
@@ -216,18 +232,18 @@ static int set_transfer_error(struct vgpu_client *client, const struct call *cal
         case -EMSGSIZE:
                 return error_set(&client->error, VGPU_ERROR_BAD_ANSWER,
                                  "is it vgpud that listens there?",
-                                 "the answer to %s is longer than a message may be", call->method);
+                                 "the answer is longer than a message may be");
         default:
                 return error_set(&client->error, VGPU_ERROR_CONNECTION_LOST, "try again",
                                  "the connection to vgpud broke: %s", strerrordesc_np(-error));
         }
 }
 
-static int set_nonsense(struct vgpu_client *client, const struct call *call, const char *why)
+static int set_nonsense(struct vgpu_client *client, const char *why)
 {
         connection_close(&client->connection);
         return error_set(&client->error, VGPU_ERROR_BAD_ANSWER, "is it vgpud that listens there?",
-                         "cannot understand the answer to %s: %s", call->method, why);
+                         "cannot understand the answer: %s", why);
 }
 
 static int make_text(struct vgpu_client *client, const struct call *call, const json_t *parameters,
@@ -291,9 +307,9 @@ static int receive_message(struct vgpu_client *client, const struct call *call,
 
         message = json_loadb(text, size, 0, &error);
         if (!message)
-                return set_nonsense(client, call, error.text);
+                return set_nonsense(client, error.text);
         if (!json_is_object(message))
-                return set_nonsense(client, call, "it is not an object");
+                return set_nonsense(client, "it is not an object");
 
         *ret_message = TAKE(message);
         return 0;
@@ -314,14 +330,13 @@ static int receive_answer(struct vgpu_client *client, const struct call *call, b
         name = json_object_get(message, "error");
         parameters = json_object_get(message, "parameters");
         if (json_is_string(name))
-                return error_set_answer(&client->error, call->method, json_string_value(name),
-                                        parameters);
+                return error_set_answer(&client->error, json_string_value(name), parameters);
         if (!json_is_object(parameters))
-                return set_nonsense(client, call, "it has no parameters");
+                return set_nonsense(client, "it has no parameters");
 
         *ret_continues = json_is_true(json_object_get(message, "continues"));
         if (*ret_continues && !call->progress)
-                return set_nonsense(client, call, "it tells progress that nobody asked for");
+                return set_nonsense(client, "it tells progress that nobody asked for");
         if (*ret_continues)
                 call->progress(parameters, call->userdata);
         else

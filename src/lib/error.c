@@ -143,15 +143,15 @@ static int take_int(const json_t *parameters, const char *key)
         return (int)json_integer_value(json_object_get(parameters, key));
 }
 
-int error_set_answer(struct error *error, const char *method, const char *name,
-                     const json_t *parameters)
+int error_set_answer(struct error *error, const char *name, const json_t *parameters)
 {
         const struct kind *kind = find_kind_by_name(name);
 
         if (kind->kind == VGPU_ERROR_METHOD_NOT_FOUND)
                 return error_set(error, kind->kind, "upgrade vgpud and restart it",
-                                 "vgpud does not know %s: it is older than this program (%s)",
-                                 method, vgpu_get_version());
+                                 "vgpud does not know this request: it is older than this program "
+                                 "(%s)",
+                                 vgpu_get_version());
 
         begin(error, kind);
         take_text(error->message, sizeof(error->message), parameters, "message", kind->message);

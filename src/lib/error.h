@@ -34,11 +34,9 @@ error_set_parameter(struct error *error, const char *parameter, const char *mess
 int error_set_no_memory(struct error *error);
 
 /*
- * error_set_answer() - what the manager answered to @method: @name with or without a prefix, and
- * @parameters, which may be anything or NULL. Returns the errno of the kind.
+ * error_set_answer() - what the manager answered: @name with or without a prefix, and @parameters, which may be anything or NULL. Returns the errno of the kind.
  */
-int error_set_answer(struct error *error, const char *method, const char *name,
-                     const json_t *parameters);
+int error_set_answer(struct error *error, const char *name, const json_t *parameters);
 
 /*
  * error_copy_options() - the caller's options struct, of whatever size it was compiled with, into

@@ -2,6 +2,7 @@
 #include "fake/command.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +34,8 @@ pid_t command_start(const char *run_directory, const char *const *words, int out
         setenv("OPENVGPU_RUN", run_directory, 1);
         unsetenv("LD_LIBRARY_PATH");
         setenv("LD_PRELOAD", "", 1);
+        setenv("PATH", "/usr/bin:/bin",
+               1); /* one may have folders in it that may not be searched */
         if (out >= 0)
                 dup2(out, STDOUT_FILENO);
         dup2(err, STDERR_FILENO);
@@ -64,6 +67,13 @@ struct outcome *vgpu(const struct fake_step *steps, size_t n_steps, const char *
         command_read(outcome.out, sizeof(outcome.out), out);
         command_read(outcome.err, sizeof(outcome.err), err);
         return &outcome;
+}
+
+void command_expect_begin(const struct outcome *outcome, int code, const char *out, const char *err)
+{
+        assert_memory_equal(outcome->err, err, strlen(err));
+        assert_string_equal(outcome->out, out);
+        assert_int_equal(outcome->code, code);
 }
 
 void command_expect(const struct outcome *outcome, int code, const char *out, const char *err)

@@ -36,4 +36,8 @@ void command_read(char *text, size_t room, FILE *file);
 
 void command_expect(const struct outcome *outcome, int code, const char *out, const char *err);
 
+/* command_expect_begin() - of what it says as an error, @err is only how it begins. */
+void command_expect_begin(const struct outcome *outcome, int code, const char *out,
+                          const char *err);
+
 #endif

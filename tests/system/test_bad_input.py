@@ -121,7 +121,6 @@ class BadInput(case.Case):
         for name in BAD_NAMES:
             self.refuse(["create", "--fb", "2M", "--", name], USAGE, "")
 
-    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
     def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(self):
         self.host.create("train")
         self.assertIn("did you mean 'train'?", self.host.vgpu("rm", "trian", code=3).errors)
@@ -134,6 +133,7 @@ class BadInput(case.Case):
         self.assertIn("only root may do this", errors)
         self.assertNotIn("SetVgpuShare", errors)
 
+    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
     def test_who_is_not_the_owner_is_refused(self):
         before = described(self.host)
         for arguments in (["suspend", "busy"], ["resume", "off"], ["rm", "idle"],
@@ -148,6 +148,22 @@ class BadInput(case.Case):
         self.host.vgpu("ls", user="nobody")
         self.host.vgpu("create", "theirs", "--fb", "2M", user="nobody")
         self.host.vgpu("rm", "theirs", user="nobody")
+
+
+class Elsewhere(case.Case):
+    """Other tests have managers, too: which of them is named cannot be known."""
+
+    def ask(self, user=None):
+        environment = {**self.host.environment(), "OPENVGPU_RUN": "/nonexistent"}
+        return self.host.vgpu("ls", code=NO_MANAGER, user=user, environment=environment).errors
+
+    def test_a_manager_that_runs_elsewhere_is_named(self):
+        self.assertRegex(self.ask(), r"(?m)^vgpu: ls: no vgpud answers at /nonexistent/control.sock\n"
+                                     r"hint: your vgpud answers in (\S+): set OPENVGPU_RUN=\1$")
+
+    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+    def test_another_user_is_told_whose_it_is(self):
+        self.assertRegex(self.ask("nobody"), "hint: (your|root's) vgpud answers in ")
 
 
 class Shares(case.Case):

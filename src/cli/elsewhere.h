@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_ELSEWHERE_H
+#define CLI_ELSEWHERE_H
+
+/* A manager that answers, when none does where it was looked for. */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define ELSEWHERE_HINT_MAX 512
+
+/*
+ * elsewhere_hint() - names the run directory of a manager that answers, and how to reach it
+ *
+ * Managers of this user come first, then those of root, then those of others, which the hint does not
+ * call safe. False: none answers, and @hint is untouched.
+ */
+bool elsewhere_hint(char *hint, size_t room);
+
+#endif
