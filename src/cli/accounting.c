@@ -77,6 +77,7 @@ const struct command command_accounting = {
                 "  GPU TIME      in which its kernels ran\n"
                 "  GPU, MEM      percent of TIME that the GPU, and its memory, was busy with it\n"
                 "  PEAK MEMORY   the most that it held of the vGPU's frame buffer\n",
+        .examples = "vgpu accounting train\n",
         .options = options,
         .n_words_min = 1,
         .n_words_max = 1,

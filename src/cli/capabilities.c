@@ -156,6 +156,7 @@ const struct command command_capabilities = {
                 "\n"
                 "In brackets: why a value is not known. With --json it is null, and the\n"
                 "driver's capabilities have the device null.\n",
+        .examples = "vgpu capabilities --device 0\n",
         .options = options,
         .n_words_max = 3,
         .word = "word set",

@@ -253,6 +253,9 @@ const struct command command_checkpoint = {
                 "\n"
                 "Exit status: 0 done, 1 failed and undone, 2 wrong command line, 3 no CUDA there,\n"
                 "4 timed out, 5 failed and a process is lost or left in another state.\n",
+        .examples = "python3 other.py &\n"
+                    "vgpu checkpoint suspend $!\n"
+                    "vgpu checkpoint resume $! --gpu 0=1\n",
         .options = options,
         .n_words_min = 2,
         .n_words_max = 65,

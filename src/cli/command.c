@@ -85,6 +85,15 @@ const struct command *command_find_similar(const char *name)
         return best;
 }
 
+static json_t *list_lines(const char *text)
+{
+        json_t *lines = json_array();
+
+        for (; *text; text += strcspn(text, "\n") + 1)
+                json_array_append_new(lines, json_stringn(text, strcspn(text, "\n")));
+        return lines;
+}
+
 static json_t *describe(const struct command *command)
 {
         json_t *options = json_array();
@@ -96,9 +105,9 @@ static json_t *describe(const struct command *command)
                                       json_pack("{ss ss* ss}", "name", option->name, "argument",
                                                 option->argument, "help", option->help));
         }
-        return json_pack("{ss ss ss ss so}", "name", command->name, "usage", command->usage,
+        return json_pack("{ss ss ss ss so so}", "name", command->name, "usage", command->usage,
                          "summary", command->summary, "description", command->description,
-                         "options", options);
+                         "options", options, "examples", list_lines(command->examples));
 }
 
 json_t *command_describe(const char *name, const char *second)
@@ -139,6 +148,9 @@ void command_print_help(const struct command *command)
                 print_option(&command->options[i]);
         for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++)
                 print_option(&common[i]);
+        puts("\nExamples:");
+        for (const char *line = command->examples; *line; line += strcspn(line, "\n") + 1)
+                printf("  %.*s\n", (int)strcspn(line, "\n"), line);
 }
 
 void command_print_all(void)

@@ -30,9 +30,10 @@ struct option {
 
 struct command {
         const char *name;
-        const char *usage;            /* what follows the name */
-        const char *summary;          /* for the list of commands */
-        const char *description;      /* the rest of the help: lines that end with \n */
+        const char *usage;       /* what follows the name */
+        const char *summary;     /* for the list of commands */
+        const char *description; /* the rest of the help: lines that end with \n */
+        const char *examples;    /* one to three lines that work as typed, one after the other */
         const struct option *options; /* at most COMMAND_OPTIONS_MAX */
         size_t n_words_min;           /* what is no option: names */
         size_t n_words_max;

@@ -56,6 +56,7 @@ const struct command command_create = {
                 "Makes a vGPU, which stays until 'vgpu rm'. It belongs to the user who makes "
                 "it.\n"
                 "Without a name, one is made up and printed.\n",
+        .examples = "vgpu create serve --fb 20G --device 1\n",
         .options = options,
         .n_words_max = 1,
         .word = "name",

@@ -68,6 +68,7 @@ const struct command command_devices = {
                        "  MEMORY    what the GPU has\n"
                        "  PROMISED  the sum of the quotas of the vGPUs on it\n"
                        "  USED      what their programs hold\n",
+        .examples = "vgpu devices\n",
         .options = options,
         .run = run,
 };

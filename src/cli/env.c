@@ -51,6 +51,7 @@ const struct command command_env = {
                 "\n"
                 "nvidia-smi, nvtop and all else that this shell starts use the NVML library\n"
                 "of OpenVGPU, which shows vGPUs: nvidia-smi vgpu.\n",
+        .examples = "eval \"$(vgpu env)\"\n",
         .options = options,
         .run = run,
 };

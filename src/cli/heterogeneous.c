@@ -77,6 +77,8 @@ const struct command command_heterogeneous = {
                 "Shows whether vGPUs of several sizes may share a GPU, or switches that, for\n"
                 "one GPU or for all, or for one GPU instance (MIG). Switching needs root, and no vGPU on the GPU; it lasts\n"
                 "until the driver is loaded anew.\n",
+        .examples = "vgpu heterogeneous\n"
+                    "sudo vgpu heterogeneous on --device 1\n",
         .options = options,
         .n_words_max = 1,
         .word = "mode",

@@ -184,6 +184,8 @@ const struct command command_checkpoint_dump = {
                 "directory; it is gone afterwards, and 'vgpu checkpoint load' lets it go on. Needs\n"
                 "CRIU 4.1 or newer, and root. NAME: writes the GPU memory of a suspended vGPU,\n"
                 "whose programs stay. What fails is undone: the process goes on as before.\n",
+        .examples = "vgpu suspend train\n"
+                    "vgpu checkpoint dump train ./train-1\n",
         .options = dump_options,
         .n_words_min = 2,
         .n_words_max = 2,
@@ -208,6 +210,9 @@ const struct command command_checkpoint_load = {
                 "and lets them go on; or, with --vgpu, puts GPU memory back into a suspended vGPU.\n"
                 "An image that was cut off or altered is refused; whatever fails, the image stays\n"
                 "as it is.\n",
+        .examples = "vgpu suspend train\n"
+                    "vgpu checkpoint dump train ./train-1\n"
+                    "vgpu checkpoint load ./train-1 --vgpu train\n",
         .options = load_options,
         .n_words_min = 1,
         .n_words_max = 1,
@@ -222,6 +227,9 @@ const struct command command_checkpoint_check = {
         .usage = "DIRECTORY",
         .summary = "read all of a checkpoint on disk and compare its checksums",
         .description = "Says what is in an image and whether it is whole.\n",
+        .examples = "vgpu suspend train\n"
+                    "vgpu checkpoint dump train ./train-1\n"
+                    "vgpu checkpoint check ./train-1\n",
         .options = check_options,
         .n_words_min = 1,
         .n_words_max = 1,

@@ -61,6 +61,7 @@ const struct command command_info = {
         .summary = "show the manager, the driver and the pool",
         .description = "Shows what vgpud says of itself, of the driver, and of the pool: the host\n"
                        "memory that suspended vGPUs are moved to.\n",
+        .examples = "vgpu info\n",
         .options = options,
         .run = run,
 };

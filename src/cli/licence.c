@@ -64,6 +64,7 @@ const struct command command_licence = {
                        "\n"
                        "  STATE    licensed, or which kind of unlicensed; or why it is not known\n"
                        "  EXPIRES  the date, or permanent, or why there is none\n",
+        .examples = "vgpu licence\n",
         .options = options,
         .n_words_max = 1,
         .word = "name of the vGPU",

@@ -168,6 +168,8 @@ const struct command command_ls = {
                        "  FRAME BUFFER  what its programs hold / its quota\n"
                        "  MOVABLE       what suspend moves at the speed of the bus; the rest is\n"
                        "                moved by the driver, slower\n",
+        .examples = "vgpu ls -l\n"
+                    "vgpu ls train --json\n",
         .options = options,
         .n_words_max = 1,
         .word = "name of the vGPU",

@@ -240,6 +240,9 @@ const struct command command_metadata = {
                 "that is registered for RDMA (a dma-buf).\n"
                 "\n"
                 "Exit status of check: 0, it can move live; 7, it cannot.\n",
+        .examples = "vgpu metadata export train -o train.vgpu\n"
+                    "vgpu metadata export --device 1 -o there.device\n"
+                    "vgpu metadata check train.vgpu there.device\n",
         .options = options,
         .n_words_min = 1,
         .n_words_max = 3,

@@ -49,6 +49,7 @@ const struct command command_migrate = {
                        "A suspended one is resumed there.\n"
                        "\n"
                        "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
+        .examples = "vgpu migrate train --device 1\n",
         .options = options,
         .n_words_min = 1,
         .n_words_max = 1,

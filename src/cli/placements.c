@@ -144,6 +144,7 @@ const struct command command_placements = {
                 "  FREE NOW  where one could start now\n"
                 "\n"
                 "Of a GPU instance (MIG), only what is free now is known.\n",
+        .examples = "vgpu placements --device 0\n",
         .options = options,
         .run = run,
 };

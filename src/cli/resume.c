@@ -45,6 +45,8 @@ const struct command command_resume = {
         .description = "Puts a suspended vGPU on a GPU. Its programs go on where they were.\n"
                        "\n"
                        "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
+        .examples = "vgpu suspend train --keep-context\n"
+                    "vgpu resume train --timeout 60\n",
         .options = options,
         .n_words_min = 1,
         .n_words_max = 1,

@@ -25,6 +25,8 @@ const struct command command_rm = {
         .usage = "NAME",
         .summary = "remove a vGPU",
         .description = "Removes a vGPU that no program runs in.\n",
+        .examples = "vgpu create scratch --fb 1G\n"
+                    "vgpu rm scratch\n",
         .options = options,
         .n_words_min = 1,
         .n_words_max = 1,

@@ -111,6 +111,8 @@ const struct command command_run = {
                 "The exit status is that of the program; 127 if it was not found, 126 if it could\n"
                 "not be executed. A program that is set-user-id or linked statically runs\n"
                 "outside of the vGPU.\n",
+        .examples = "vgpu run --vgpu train -- python3 infer.py\n"
+                    "vgpu run --fb 20G -- python3 infer.py\n",
         .options = options,
         .n_words_min = 1,
         .word = "program",

@@ -94,6 +94,8 @@ const struct command command_scheduler_log = {
                 "Shows the last 200 turns: when each ended, whose it was, how long it ran and was\n"
                 "meant to run, what that vGPU has run in all, how much of it too long, and what\n"
                 "percentage of the time it was entitled to then.\n",
+        .examples = "vgpu scheduler log\n"
+                    "vgpu scheduler log --device 0 --json\n",
         .options = options,
         .run = run,
 };

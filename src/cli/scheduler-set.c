@@ -121,6 +121,7 @@ const struct command command_scheduler_set = {
                 "  equal-share  as much for each vGPU that has work\n"
                 "  fixed-share  each its share and no more: what --share says, or by its part of\n"
                 "               the memory\n",
+        .examples = "sudo vgpu scheduler set --policy equal-share --device 1\n",
         .options = options,
         .run = run,
 };

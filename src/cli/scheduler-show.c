@@ -133,6 +133,8 @@ const struct command command_scheduler = {
                        "  vgpu help scheduler show\n"
                        "  vgpu help scheduler set\n"
                        "  vgpu help scheduler log\n",
+        .examples = "vgpu scheduler show\n"
+                    "vgpu scheduler log --device 0\n",
         .options = options,
         .run = run,
 };
@@ -148,6 +150,7 @@ const struct command command_scheduler_show = {
                 "  ENTITLED  what it gets when all vGPUs have work\n"
                 "  RECEIVED  GPU time, by its turns, or by the meter while none are taken\n"
                 "  NOW       runs, waits for its turn, is idle, or away: suspended or moving\n",
+        .examples = "vgpu scheduler show --device 0\n",
         .options = options,
         .run = run,
 };

@@ -97,6 +97,7 @@ const struct command command_sessions = {
                 "\n"
                 "  KIND      of an encoder the codec, of a capture where it goes\n"
                 "  FRAMES/S  and LATENCY: averages over the last second\n",
+        .examples = "vgpu sessions\n",
         .options = options,
         .n_words_max = 1,
         .word = "name of the vGPU",

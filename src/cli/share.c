@@ -81,6 +81,8 @@ const struct command command_share = {
                 "Gives a vGPU a share of its GPU's time, 1 to 100, or 'none'; for root. It counts at\n"
                 "once, also while programs run, under the policies best-effort and fixed-share.\n"
                 "'vgpu scheduler show' tells what each received.\n",
+        .examples = "sudo vgpu share train 75\n"
+                    "sudo vgpu share train none\n",
         .options = options,
         .n_words_min = 2,
         .n_words_max = 2,

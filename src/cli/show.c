@@ -245,6 +245,7 @@ const struct command command_show = {
                 "manager and without vgpud, a vGPU is named by its UUID or NVML's id.\n"
                 "\n"
                 "In brackets: why a value is not known. With --json it is null.\n",
+        .examples = "vgpu show train\n",
         .options = options,
         .n_words_min = 1,
         .n_words_max = 1,

@@ -186,6 +186,8 @@ const struct command command_simulate = {
                 "\n"
                 "The exit status is that of the command; 127 if it was not found, 126 if it could\n"
                 "not be executed, 128 and the signal's number if one has ended it.\n",
+        .examples = "vgpu simulate --list\n"
+                    "vgpu simulate mig -- vgpu types\n",
         .options = options,
         .word = "scenario",
         .takes_program = true,

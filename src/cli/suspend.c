@@ -57,6 +57,8 @@ const struct command command_suspend = {
                 "on as if nothing had been asked.\n"
                 "\n"
                 "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
+        .examples = "vgpu suspend train\n"
+                    "vgpu resume train\n",
         .options = options,
         .n_words_min = 1,
         .n_words_max = 1,

@@ -389,6 +389,8 @@ const struct command command_top = {
                 "\n"
                 "A narrow terminal shows fewer columns; a name that ends with + is longer.\n"
                 "--once, and a pipe, show everything.\n",
+        .examples = "vgpu top\n"
+                    "vgpu top --once --sort memory\n",
         .options = options,
         .n_words_max = 0,
         .word = "",

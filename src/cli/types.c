@@ -207,6 +207,8 @@ const struct command command_types = {
                        "  CREATABLE     could one start now?\n"
                        "\n"
                        "With --json, all that is known of them.\n",
+        .examples = "vgpu types --device 0\n"
+                    "vgpu types --device 0 --creatable\n",
         .options = options,
         .run = run,
 };

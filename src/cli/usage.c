@@ -276,6 +276,8 @@ const struct command command_usage = {
                 "  USED GiB h    frame buffer that programs held, times the hours\n"
                 "\n"
                 "Times are local; whole minutes count. 7d, 12h and 30m are that long ago.\n",
+        .examples = "vgpu usage --since 7d --by tenant\n"
+                    "vgpu usage --since today --csv > usage.csv\n",
         .options = options,
         .n_words_max = 0,
         .word = "",

@@ -106,6 +106,7 @@ const struct command command_utilization = {
                 "Shows, once, what each active vGPU takes of its GPU's engines and memory\n"
                 "bandwidth, in percent of the whole GPU. With --processes, what each process\n"
                 "takes; those that do nothing are left out.\n",
+        .examples = "vgpu utilization --processes\n",
         .options = options,
         .run = run,
 };

@@ -127,6 +127,7 @@ const struct command command_version_range = {
                 "With set, it offers only those from MIN to MAX: so that vGPUs can move to\n"
                 "older hosts. That needs root, no running vGPU, and lasts until the driver is\n"
                 "loaded anew. A version is written as 24.1 or 0x180001.\n",
+        .examples = "vgpu version-range\n",
         .options = options,
         .n_words_max = 3,
         .word = "word set",

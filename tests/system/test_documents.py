@@ -5,6 +5,7 @@
 Each document is one session on a simulated host of its own: its blocks are typed in their order. A block
 that cannot be typed here says why in the source (tests/system/blocks.py); what was left out is listed.
 """
+import json
 import os
 import pathlib
 import re
@@ -32,7 +33,7 @@ def find_blocks(path):
     return blocks.in_markdown(text) if path.suffix == ".md" else blocks.in_man_page(text)
 
 
-class Documents(unittest.TestCase):
+class Session(unittest.TestCase):
     def open_shell(self, user=None):
         directory = tempfile.mkdtemp(prefix="vg-", dir="/tmp")
         os.chmod(directory, 0o755)
@@ -54,6 +55,9 @@ class Documents(unittest.TestCase):
             if TITLES.fullmatch(line.strip()):
                 self.assertIn(" ".join(line.split()), lines, f"{where}\n{answer.output}")
 
+
+
+class Documents(Session):
     def type_block(self, shell, path, block):
         if block.is_afresh:
             shell.end_manager()
@@ -95,6 +99,40 @@ class Documents(unittest.TestCase):
         for path in DOCUMENTS + PAGES:
             with self.subTest(path.name):
                 self.type_document(path, OTHER_USER)
+
+
+class Examples(Session):
+    """Those of every command's help, each on a host with a running vGPU "train" on GPU 0."""
+
+    def commands(self, shell):
+        described = json.loads(shell.type("vgpu help --json").output)["commands"]
+        return [command["name"] for command in described]
+
+    def set_up(self, shell):
+        """As before the first command, whatever the one before has done."""
+        vgpus = json.loads(shell.type("vgpu ls --json").output)["vgpus"]
+        train = [vgpu for vgpu in vgpus if vgpu["name"] == "train"][0]
+        if train["state"] != "running":
+            self.assertEqual(shell.type("vgpu resume train --device 0").code, 0)
+        elif train["device"] != 0:
+            self.assertEqual(shell.type("vgpu migrate train --device 0").code, 0)
+        for vgpu in vgpus:
+            if vgpu["name"] != "train":
+                self.assertEqual(shell.type(f"vgpu rm {vgpu['name']}").code, 0)
+        shutil.rmtree(f"{shell.work}/train-1", ignore_errors=True)
+
+    def test_they_work_as_typed(self):
+        shell = self.open_shell()
+        shell.type("vgpud &")
+        shell.type("vgpu create train --fb 40G; vgpu run --vgpu train -- python3 train.py &")
+        for name in self.commands(shell):
+            with self.subTest(name):
+                self.set_up(shell)
+                block = blocks.in_help(shell.type(f"vgpu help {name}").output)
+                self.assertTrue(1 <= len(block.text) <= 3, f"the help of '{name}' has {block.text}")
+                self.assertTrue(any(f"vgpu {name}" in line for line in block.text), block.text)
+                for line, _ in block.commands():
+                    self.check(f"vgpu help {name}: {line}", shell.type(line), [])
 
 
 class Marks(unittest.TestCase):
