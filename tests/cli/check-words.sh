@@ -58,4 +58,45 @@ for pair in "checkpoint dump" "checkpoint load" "checkpoint check"; do
                         complain "$page does not describe $pair $option"
         done
 done
+
+# synopsis COMMAND: how the page's synopsis writes it, once or more
+synopsis() {
+        awk -v command="$1" '
+                /^\.Sh/ { inside = $2 == "SYNOPSIS"; next }
+                !inside { next }
+                $0 == ".Nm" { name = ""; next }
+                name == "" { name = $0; sub(/^\.Cm /, "", name) }
+                index(" " name " ", " " command " ") == 1 ||
+                        (name ~ / \| / && index(" " name " ", " " command " ")) { print }' "$page"
+}
+for command in $commands; do
+        lines=$(synopsis "$command")
+        [ -n "$lines" ] || complain "the synopsis of $page lacks '$command'"
+        [ "$command" = help ] && continue
+        for option in $("$vgpu" help "$command" |
+                sed -n '/^Options:/,$s/^  \(-.,\)\{0,1\} *--\([a-z-]*\).*/\2/p' | grep -vxE 'json|help|long|follow|output'); do
+                grep -qe "Fl -$option\b" <<<"$lines" || complain "the synopsis of $page lacks $command --$option"
+        done
+done
+
+# What follows a command: names of vGPUs, as a manager would tell them, and what else there is.
+# shellcheck disable=SC2317 # the completion calls it
+_vgpu_ask() {
+        [ "$1" = ls ] && printf '%s\n' serve train
+        [ "$1" = devices ] && printf '%s\n' 0 1
+}
+# expect_after WORDS CHOICES
+expect_after() {
+        local words
+        read -ra words <<<"$1"
+        [ "$(complete_words "${words[@]}" "" | xargs)" = "$2" ] ||
+                complain "after 'vgpu $1' completion offers $(complete_words "${words[@]}" "" | xargs)"
+}
+expect_after suspend "serve train"
+expect_after "migrate train --device" "0 1"
+expect_after share "serve train"
+expect_after "share train" "10 25 50 75 none"
+expect_after "share train 50" ""
+expect_after scheduler "log set show"
+expect_after "scheduler set --policy" "best-effort equal-share fixed-share"
 exit $bad
