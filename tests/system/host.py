@@ -54,6 +54,9 @@ class Host:
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith(("OPENVGPU_", "CUDA_", "TEST_"))
                 and name not in ("LD_PRELOAD", "LD_LIBRARY_PATH")}
+        # One that may not be searched makes "not found" a "permission denied".
+        kept["PATH"] = ":".join(folder for folder in os.environ["PATH"].split(":")
+                                if os.access(folder, os.X_OK))
         return {**kept, "OPENVGPU_RUN": self.run_directory, "OPENVGPU_STATE": self.state_directory,
                 "OPENVGPU_FAULT_DIR": self.fault_directory, **more}
 
