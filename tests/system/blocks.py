@@ -11,8 +11,12 @@ An HTML comment (in a man page a comment line) right above a block says what els
     <!-- needs PROGRAM: WHERE FROM -->      lines that name the program are run where it is installed
     <!-- afresh -->                         a manager that runs is ended first: the block starts another one
     <!-- until Ctrl-C -->                   the last command does not end by itself
+
+    blocks.py SOURCE    fails on a block that is written so that nobody could tell what it is
 """
+import pathlib
 import re
+import sys
 
 FENCE = re.compile(r"^```(\w*)\s*$")
 MARK = re.compile(r'^(?:<!--|\.\\") (not typed|needs|afresh|until Ctrl-C)(?: ?([\w-]+)?: (.*?))?(?: -->)?$')
@@ -127,3 +131,27 @@ def in_help(text):
                 break
             block.text.append(line[2:])
     return block
+
+
+def documents(source):
+    return [source / "README.md", *sorted((source / "docs").glob("*.md")),
+            *sorted((source / "docs" / "man").glob("*.[1-8]"))]
+
+
+def in_document(path):
+    return (in_markdown if path.suffix == ".md" else in_man_page)(path.read_text())
+
+
+def main(source):
+    bad = 0
+    for path in documents(pathlib.Path(source)):
+        try:
+            in_document(path)
+        except ValueError as error:
+            bad = 1
+            print(f"{path}: {error}")
+    sys.exit(bad)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -145,8 +145,11 @@ class Shell:
     def _are_ends_known(self):
         done = subprocess.run([stage.VGPU, "ls", "--json"], env=self.environment, user=self.user,
                               capture_output=True, check=True)
-        return all(os.path.exists(f"/proc/{process['pid']}")
-                   for vgpu in json.loads(done.stdout)["vgpus"] for process in vgpu["processes"])
+        # A vGPU is running until its last operation has tidied up, after its answer.
+        return all(os.path.exists(f"/proc/{process['pid']}") if vgpu["processes"] else
+                   vgpu["state"] != "running"
+                   for vgpu in json.loads(done.stdout)["vgpus"]
+                   for process in vgpu["processes"] or [None])
 
     def _wait_background(self, number, command):
         if "vgpud" in command:

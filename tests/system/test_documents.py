@@ -19,18 +19,11 @@ import case
 import stage
 from shell import Shell
 
-SOURCE = pathlib.Path(__file__).resolve().parents[2]
-DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
-PAGES = sorted((SOURCE / "docs" / "man").glob("*.[1-8]"))
+DOCUMENTS = blocks.documents(pathlib.Path(__file__).resolve().parents[2])
 OTHER_USER = "nobody"
 
 # "NAME  DEVICE  STATE": the titles of a table.
 TITLES = re.compile(r"[A-Z][A-Z/]+( +[A-Z][A-Z/]*)+")
-
-
-def find_blocks(path):
-    text = path.read_text()
-    return blocks.in_markdown(text) if path.suffix == ".md" else blocks.in_man_page(text)
 
 
 class Session(unittest.TestCase):
@@ -73,7 +66,7 @@ class Documents(Session):
             self.check(where, answer, printed)
 
     def type_document(self, path, user=None):
-        found = find_blocks(path)
+        found = blocks.in_document(path)
         for block in found:
             if block.skipped:
                 print(f"# not typed: {path.name}:{block.line} ({block.skipped})")
@@ -90,13 +83,13 @@ class Documents(Session):
             self.type_block(shell, path, block)
 
     def test_this_user_types_them(self):
-        for path in DOCUMENTS + PAGES:
+        for path in DOCUMENTS:
             with self.subTest(path.name):
                 self.type_document(path)
 
     @unittest.skipUnless(stage.can_be_used_by(OTHER_USER), "needs root, and a build that all can read")
     def test_another_user_types_them(self):
-        for path in DOCUMENTS + PAGES:
+        for path in DOCUMENTS:
             with self.subTest(path.name):
                 self.type_document(path, OTHER_USER)
 
