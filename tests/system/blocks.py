@@ -134,7 +134,7 @@ def in_help(text):
 
 
 def documents(source):
-    return [source / "README.md", *sorted((source / "docs").glob("*.md")),
+    return [*sorted(source.glob("*.md")), *sorted((source / "docs").glob("*.md")),
             *sorted((source / "docs" / "man").glob("*.[1-8]"))]
 
 
