@@ -28,7 +28,7 @@
 #include "board/usage.h"
 
 #define BOARD_MAGIC   0x44524f42u /* "BORD" */
-#define BOARD_VERSION 5u
+#define BOARD_VERSION 6u
 
 #define BOARD_STALE_NS 3000000000ull
 
@@ -73,14 +73,15 @@
         T(capture_session, board_capture_session, BOARD_CAPTURE_SESSIONS_MAX)
 
 /*
- * The rings: R(noun, struct, slots, length). A ring belongs to the slot of an instance, of a process or
- * of a scheduler. Its records are numbered from 0 for ever; the last @length can be read.
+ * The rings: R(noun, struct, slots, length). A ring belongs to the slot of an instance, of a process,
+ * of a scheduler or of a device. Its records are numbered from 0 for ever; the last @length can be read.
  */
 #define BOARD_RINGS(R)                                                          \
         R(turn, board_turn, BOARD_SCHEDULER_SLOTS, BOARD_SCHEDULER_LOG)         \
         R(sample, board_sample, BOARD_INSTANCES_MAX, BOARD_SAMPLES_MAX)         \
         R(process_sample, board_sample, BOARD_PROCESSES_MAX, BOARD_SAMPLES_MAX) \
-        R(account, board_account, BOARD_INSTANCES_MAX, BOARD_ACCOUNTS_MAX)
+        R(account, board_account, BOARD_INSTANCES_MAX, BOARD_ACCOUNTS_MAX)      \
+        R(event, board_event, BOARD_DEVICES_MAX, BOARD_EVENTS_MAX)
 
 struct board_head {
         _Atomic uint32_t sequence; /* odd: the first is being written, the second is whole */

@@ -124,6 +124,8 @@ struct board_device_detail {
         uint32_t brand, architecture; /* NVML's numbers; NONE: by the PCI id */
         uint32_t compute_major, compute_minor;
         uint32_t n_cores, memory_bus_width, minor_number, max_mig_devices;
+        uint32_t irq; /* number of its interrupt; 0: not known */
+        uint32_t reserved;
         uint64_t bar1_total;
         char metadata_text[2 *
                            BOARD_TEXT_MAX]; /* equal on two hosts: vGPUs can move between them */
@@ -146,6 +148,15 @@ struct board_sensors {
         uint64_t energy;                                          /* mJ since the start */
         uint64_t ecc_corrected_volatile, ecc_corrected_aggregate; /* errors */
         uint64_t ecc_uncorrected_volatile, ecc_uncorrected_aggregate;
+};
+
+/* What happened to a device, for those who wait for it. */
+#define BOARD_EVENTS_MAX 64
+
+struct board_event {
+        uint64_t timestamp_us; /* CLOCK_REALTIME */
+        uint64_t kind;         /* NVML's bit of the kind of event */
+        uint64_t data;         /* XID error: its number; else 0 */
 };
 
 /* Licensable features of a device. */

@@ -2,6 +2,7 @@
 #include "manager/virtual-device.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 
 #define METADATA_ECC   1u
 #define METADATA_SRIOV 2u
+
+#define IRQ_FIRST 128u /* as a machine with many devices numbers message-signalled interrupts */
 
 int virtual_put_host(struct virtual_stage *stage)
 {
@@ -57,6 +60,7 @@ static void put_detail(struct virtual_stage *stage, size_t index)
         detail.memory_bus_width = board->memory_bus_width;
         detail.max_mig_devices = device->mig == 1 ? 7 : 0;
         detail.bar1_total = catalog_get_bar1(board);
+        detail.irq = device->irq ? device->irq : IRQ_FIRST + (uint32_t)index;
         memcpy(detail.serial, device->texts.serial, sizeof(detail.serial));
         memcpy(detail.vbios, device->texts.vbios, sizeof(detail.vbios));
         memcpy(detail.part_number, device->texts.part_number, sizeof(detail.part_number));
@@ -189,6 +193,18 @@ static void promise(struct virtual_stage *stage, size_t index)
         }
 }
 
+static int put_events(struct virtual_stage *stage, size_t index)
+{
+        const struct scenario_device *device = &stage->scenario->devices[index];
+
+        stage->next_event[index] = calloc(device->n_events + 1, sizeof(double));
+        if (!stage->next_event[index])
+                return -ENOMEM;
+        for (size_t i = 0; i < device->n_events; i++)
+                stage->next_event[index][i] = device->events[i].at;
+        return 0;
+}
+
 int virtual_put_device(struct virtual_stage *stage, size_t index)
 {
         const struct scenario_device *device = &stage->scenario->devices[index];
@@ -203,11 +219,34 @@ int virtual_put_device(struct virtual_stage *stage, size_t index)
                        device->n_schedulers);
         put_profiles(stage, index);
         promise(stage, index);
-        r = put_types(stage, index);
+        r = put_events(stage, index);
+        if (r == 0)
+                r = put_types(stage, index);
         return r == 0 ? put_gpu_instances(stage, index) : r;
 }
 
 /* As time goes by. */
+
+static void play_events(struct virtual_stage *stage, size_t index)
+{
+        const struct scenario_device *scripted = &stage->scenario->devices[index];
+
+        for (size_t i = 0; i < scripted->n_events; i++) {
+                const struct scenario_event *event = &scripted->events[i];
+                const struct board_event record = { .timestamp_us = stage->now_us,
+                                                    .kind = event->kind,
+                                                    .data = event->data };
+                double *next = &stage->next_event[index][i];
+
+                if (stage->at < *next)
+                        continue;
+                board_append_event(stage->board, (uint32_t)index, &record);
+                /* Those that were missed, as when the manager was stopped, do not come in a heap. */
+                *next = event->every > 0 ? *next + event->every : INFINITY;
+                if (*next <= stage->at)
+                        *next = stage->at + event->every;
+        }
+}
 
 static uint32_t get_sensor(const struct curve *curve, double at)
 {
@@ -268,6 +307,7 @@ void virtual_play_device(struct virtual_stage *stage, size_t index)
         device->virtual_load = sums->sum;
         play_sensors(stage, index);
         play_gpu_instances(stage, index);
+        play_events(stage, index);
         if (scripted->lost_at < 0 || stage->at < scripted->lost_at ||
             !board_read_device(stage->board, (uint32_t)index, &record) || record.is_lost)
                 return;

@@ -43,6 +43,7 @@ struct virtual_stage {
         struct virtual_count count;
         struct virtual_vgpu *vgpus;
         struct virtual_device devices[BOARD_DEVICES_MAX];
+        double *next_event[BOARD_DEVICES_MAX]; /* seconds, of each of a device's; INFINITY: none */
 };
 
 DEFINE_CLEANUP(struct virtual_stage *, virtual_free);

@@ -258,6 +258,8 @@ struct virtual_stage *virtual_free(struct virtual_stage *stage)
                 return NULL;
         for (size_t i = 0; stage->vgpus && i < stage->scenario->n_vgpus; i++)
                 free(stage->vgpus[i].processes);
+        for (size_t i = 0; i < BOARD_DEVICES_MAX; i++)
+                free(stage->next_event[i]);
         free(stage->vgpus);
         free(stage);
         return NULL;

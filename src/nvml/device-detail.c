@@ -202,3 +202,16 @@ nvmlReturn_t our_nvmlDeviceGetPcieReplayCounter(nvmlDevice_t handle, unsigned in
                 *count = 0;
         return r;
 }
+
+nvmlReturn_t our_nvmlDeviceGetIrqNum(nvmlDevice_t handle, unsigned int *number)
+{
+        struct board_device_detail detail;
+        struct board_device device;
+        nvmlReturn_t r = find(&detail, &device, handle, number);
+
+        if (r == NVML_SUCCESS && detail.irq == 0)
+                r = NVML_ERROR_NOT_SUPPORTED;
+        if (r == NVML_SUCCESS)
+                *number = detail.irq;
+        return r;
+}

@@ -20,6 +20,7 @@
 #include <stdatomic.h>
 
 #include "base/paths.h"
+#include "nvml/event.h"
 #include "nvml/real.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
@@ -115,6 +116,7 @@ static void shut_down(void)
 
         slots_set_mode(SLOTS_UNINITIALIZED);
         atomic_store(&library.mode, SLOTS_UNINITIALIZED);
+        event_forget();
         if (has_real)
                 NVML_REAL(nvmlShutdown)();
 }

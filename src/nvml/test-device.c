@@ -373,6 +373,95 @@ static void test_events_can_be_registered(void **state)
                          NVML_ERROR_INVALID_ARGUMENT);
 }
 
+static void happen(struct fixture *fixture, uint32_t device, uint64_t kind, uint64_t data)
+{
+        const struct board_event event = { .timestamp_us = 1, .kind = kind, .data = data };
+
+        board_append_event(fixture->board, device, &event);
+}
+
+static void test_an_event_reaches_the_sets_that_wait_for_it(void **state)
+{
+        struct fixture *fixture = *state;
+        nvmlEventData_v1_t old;
+        nvmlEventData_t event;
+        nvmlEventSet_t set, other;
+
+        assert_int_equal(nvmlEventSetCreate(&set), NVML_SUCCESS);
+        assert_int_equal(nvmlEventSetCreate(&other), NVML_SUCCESS);
+        happen(fixture, 0, NVML_EVENT_TYPE_XID_CRITICAL_ERROR, 13); /* before anybody waits */
+        assert_int_equal(
+                nvmlDeviceRegisterEvents(device_0(), NVML_EVENT_TYPE_XID_CRITICAL_ERROR, set), 0);
+        assert_int_equal(nvmlDeviceRegisterEvents(device_0(), NVML_EVENT_TYPE_CLOCK, other), 0);
+        assert_int_equal(nvmlEventSetWait_v2(set, &event, 0), NVML_ERROR_TIMEOUT);
+        happen(fixture, 0, NVML_EVENT_TYPE_XID_CRITICAL_ERROR, 79);
+        happen(fixture, 0, NVML_EVENT_TYPE_CLOCK, 0);
+        happen(fixture, 1, NVML_EVENT_TYPE_XID_CRITICAL_ERROR,
+               31); /* of a device that nobody named */
+        assert_int_equal(nvmlEventSetWait_v2(set, &event, 60000), NVML_SUCCESS);
+        assert_ptr_equal(event.device, device_0());
+        assert_int_equal(event.eventType, NVML_EVENT_TYPE_XID_CRITICAL_ERROR);
+        assert_int_equal(event.eventData, 79);
+        assert_int_equal(event.gpuInstanceId, 0xffffffff);
+        assert_int_equal(nvmlEventSetWait_v2(set, &event, 1), NVML_ERROR_TIMEOUT);
+        assert_int_equal(nvmlEventSetWait(other, &old, 60000), NVML_SUCCESS);
+        assert_int_equal(old.eventType, NVML_EVENT_TYPE_CLOCK);
+        assert_int_equal(nvmlEventSetFree(other), NVML_SUCCESS);
+        assert_int_equal(nvmlEventSetWait(other, &old, 0), NVML_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(nvmlEventSetFree(other), NVML_ERROR_INVALID_ARGUMENT);
+}
+
+static void test_a_lost_device_ends_a_wait_after_its_last_event(void **state)
+{
+        struct fixture *fixture = *state;
+        struct board_device device;
+        nvmlEventData_t event;
+        nvmlEventSet_t set;
+
+        assert_int_equal(nvmlEventSetCreate(&set), NVML_SUCCESS);
+        assert_int_equal(
+                nvmlDeviceRegisterEvents(device_0(), NVML_EVENT_TYPE_XID_CRITICAL_ERROR, set), 0);
+        happen(fixture, 0, NVML_EVENT_TYPE_XID_CRITICAL_ERROR, 79);
+        assert_true(board_read_device(fixture->board, 0, &device));
+        device.is_lost = 1;
+        board_write_device(fixture->board, 0, &device);
+        assert_int_equal(nvmlEventSetWait_v2(set, &event, 60000), NVML_SUCCESS);
+        assert_int_equal(event.eventData, 79);
+        assert_int_equal(nvmlEventSetWait_v2(set, &event, 60000), NVML_ERROR_GPU_IS_LOST);
+}
+
+static void test_sets_that_nobody_frees_go_with_the_library(void **state)
+{
+        nvmlEventSet_t set;
+        int n = 0;
+
+        (void)state;
+        while (n < 1000 && nvmlEventSetCreate(&set) == NVML_SUCCESS)
+                n++;
+        assert_int_equal(n, 64);
+        assert_int_equal(nvmlShutdown(), NVML_SUCCESS);
+        assert_int_equal(nvmlInit_v2(), NVML_SUCCESS);
+        assert_int_equal(nvmlEventSetFree(set), NVML_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(nvmlEventSetCreate(&set), NVML_SUCCESS);
+}
+
+static void test_an_interrupt_has_a_number_where_it_is_known(void **state)
+{
+        struct board_device_detail detail;
+        struct fixture *fixture = *state;
+        unsigned int number = 0;
+
+        assert_int_equal(nvmlDeviceGetIrqNum(device_0(), NULL), NVML_ERROR_INVALID_ARGUMENT);
+        assert_true(board_read_device_detail(fixture->board, 0, &detail));
+        detail.irq = 0;
+        board_write_device_detail(fixture->board, 0, &detail);
+        assert_int_equal(nvmlDeviceGetIrqNum(device_0(), &number), NVML_ERROR_NOT_SUPPORTED);
+        detail.irq = 77;
+        board_write_device_detail(fixture->board, 0, &detail);
+        assert_int_equal(nvmlDeviceGetIrqNum(device_0(), &number), NVML_SUCCESS);
+        assert_int_equal(number, 77);
+}
+
 int main(void)
 {
 #define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
@@ -389,6 +478,10 @@ int main(void)
                 with_board(test_others_are_as_far_as_they_can_be),
                 with_board(test_the_system_knows_the_processes_of_vgpus_and_no_cards),
                 with_board(test_events_can_be_registered),
+                with_board(test_an_event_reaches_the_sets_that_wait_for_it),
+                with_board(test_a_lost_device_ends_a_wait_after_its_last_event),
+                with_board(test_sets_that_nobody_frees_go_with_the_library),
+                with_board(test_an_interrupt_has_a_number_where_it_is_known),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -266,6 +266,36 @@ static int parse_feature(struct reader *reader, const json_t *value, void *to)
         return reader_fields(reader, value, fields, &features->feature[features->n++]);
 }
 
+#define EVENT(member) .offset = offsetof(struct scenario_event, member)
+
+static int parse_event(struct reader *reader, const json_t *value, void *to)
+{
+        static const struct choice event_kinds[] = { { "corrected ECC error", 1 },
+                                                     { "uncorrected ECC error", 2 },
+                                                     { "performance state", 4 },
+                                                     { "XID", 8 },
+                                                     { "clock", 16 },
+                                                     { 0 } };
+        static const struct field fields[] = {
+                { .name = "at", .kind = FIELD_SECONDS, .is_required = true, EVENT(at) },
+                { .name = "every", .kind = FIELD_SECONDS, EVENT(every) },
+                { .name = "kind",
+                  .kind = FIELD_CHOICE,
+                  .choices = event_kinds,
+                  .is_required = true,
+                  EVENT(kind) },
+                { .name = "data", NUMBER, .max = UINT32_MAX, EVENT(data) },
+                { 0 },
+        };
+        struct scenario_device *device = to;
+        struct scenario_event *event =
+                reader_grow((void **)&device->events, &device->n_events, sizeof(*event));
+
+        if (!event)
+                return reader_fail(reader, "out of memory");
+        return reader_fields(reader, value, fields, event);
+}
+
 static int parse_series(struct reader *reader, const json_t *value, void *to)
 {
         static const struct choice words[] = { { "C", CATALOG_COMPUTE },
@@ -325,6 +355,8 @@ static const struct field fields[] = {
           .size = BOARD_LABEL_MAX,
           DEVICE(texts.part_number) },
         { .name = "lost_at", .kind = FIELD_SECONDS, DEVICE(lost_at) },
+        { .name = "events", .kind = FIELD_LIST, .read = parse_event },
+        { .name = "irq", NUMBER, .min = 1, .max = UINT32_MAX, DEVICE(irq) },
         { 0 },
 };
 

@@ -218,6 +218,7 @@ static void deinit_device(struct scenario_device *device)
         free(device->gpu_instances);
         free(device->schedulers);
         free(device->types);
+        free(device->events);
 }
 
 struct scenario *scenario_free(struct scenario *scenario)

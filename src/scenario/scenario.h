@@ -101,6 +101,13 @@ struct scenario_gpu_instance {
         size_t n_schedulers;
 };
 
+/* What happens to a device. */
+struct scenario_event {
+        double at, every; /* seconds; @every 0: once */
+        uint32_t kind;    /* NVML's bit */
+        uint32_t data;
+};
+
 /* Sensors that were not given are not supported; the names are board_sensors'. */
 #define SCENARIO_SENSORS(S)     \
         S(temperature)          \
@@ -160,6 +167,9 @@ struct scenario_device {
         struct scenario_gpu_instance *gpu_instances;
         size_t n_gpu_instances;
         struct board_features features;
+        struct scenario_event *events;
+        size_t n_events;
+        uint32_t irq; /* 0: made up */
 
         struct board_device record; /* what follows for the board: ids, name, memory */
 };

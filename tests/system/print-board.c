@@ -53,6 +53,17 @@ static void print_site(const struct board *board, const char *noun, uint32_t pla
                                offers.offer[i].n_creatable, type.frame_buffer);
 }
 
+static void print_events(const struct board *board, uint32_t index)
+{
+        uint64_t count = board_count_event(board, index);
+        struct board_event event;
+
+        for (uint64_t i = board_first_event(board, index); i < count; i++)
+                if (board_read_event(board, index, i, &event))
+                        printf("event %u/%" PRIu64 " kind=%" PRIu64 " data=%" PRIu64 "\n", index, i,
+                               event.kind, event.data);
+}
+
 static void print_gpu_instance(const struct board *board, uint32_t slot)
 {
         struct board_gpu_instance gpu_instance;
@@ -116,6 +127,7 @@ int main(int argc, char **argv)
         print_host(board);
         for (uint32_t i = 0; i < board->n_devices; i++) {
                 print_device(board, i);
+                print_events(board, i);
                 print_site(board, "device", i, board_site_of_device(i));
         }
         for (uint32_t i = 0; i < BOARD_GPU_INSTANCES_MAX; i++)

@@ -243,6 +243,16 @@ class Played(unittest.TestCase):
         self.assertEqual(self.seen("device 1")["lost"], 0)
         self.assertEqual(self.seen("instance early"), {})
 
+    def test_events_happen_once_or_again_and_again(self):
+        self.play(scenario([{"board": "L4", "events": [
+            {"at": 0.2, "kind": "XID", "data": 79}, {"at": 0.3, "every": 0.1, "kind": "clock"}]},
+            {"board": "T4"}]))
+        until(lambda: self.seen("event 0/3"), "three clock events")
+        kinds = [(event["kind"], event["data"]) for key, event in board.read(self.board).items()
+                 if key.startswith("event ")]
+        self.assertEqual(kinds[0], (8, 79))
+        self.assertEqual(set(kinds[1:]), {(16, 0)})
+
     def test_settings_follow_the_same_rules(self):
         host = self.play(scenario([{"board": "A100", "heterogeneous": True}, {"board": "A100"}],
                                   vgpus=[{"name": "a", "type": "A100X-20C", "id": 5000}]))
