@@ -24,6 +24,7 @@
 
 struct question {
         struct list link;
+        uint64_t round; /* in which it is answered, see line_up() */
         struct ledger_query query;
         struct ledger_answer answer;
         ledger_answer_fn done;
@@ -41,6 +42,7 @@ struct ledger_thread {
         struct ledger_batch next;
         bool is_to_be_written, must_end;
         struct list asked, done;
+        uint64_t round; /* of the last question */
 
         /* The thread's own. */
         struct ledger *ledger;
@@ -280,6 +282,7 @@ static void answer_all(struct ledger_thread *thread)
                 struct question *question = list_entry(thread->asked.next, struct question, link);
 
                 list_remove(&question->link);
+                thread->round = question->round;
                 (void)pthread_mutex_unlock(&thread->lock);
                 answer(thread, question);
                 (void)pthread_mutex_lock(&thread->lock);
@@ -343,26 +346,36 @@ static void finish(struct question *question)
         (void)question_free(question);
 }
 
+static struct question *take_answered(struct ledger_thread *thread, bool *ret_is_last)
+{
+        struct question *question = NULL;
+
+        (void)pthread_mutex_lock(&thread->lock);
+        if (!list_is_empty(&thread->done)) {
+                question = list_entry(thread->done.next, struct question, link);
+                list_remove(&question->link);
+        }
+        *ret_is_last = list_is_empty(&thread->done);
+        (void)pthread_mutex_unlock(&thread->lock);
+        return question;
+}
+
+/* One at a time: an answer has up to a thousand rows, and there may be a thousand answers. */
 static int on_answered(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
         struct ledger_thread *thread = userdata;
+        struct question *question;
+        bool is_last;
         eventfd_t n;
 
         (void)source, (void)events;
         (void)eventfd_read(fd, &n);
-        for (;;) {
-                struct question *question = NULL;
-
-                (void)pthread_mutex_lock(&thread->lock);
-                if (!list_is_empty(&thread->done)) {
-                        question = list_entry(thread->done.next, struct question, link);
-                        list_remove(&question->link);
-                }
-                (void)pthread_mutex_unlock(&thread->lock);
-                if (!question)
-                        return 0;
+        question = take_answered(thread, &is_last);
+        if (!is_last)
+                (void)eventfd_write(fd, 1);
+        if (question)
                 finish(question);
-        }
+        return 0;
 }
 
 static int start(struct ledger_thread *thread, sd_event *event)
@@ -468,6 +481,24 @@ void ledger_thread_end(struct ledger_thread *thread, bool is_to_be_written)
         (void)pthread_mutex_unlock(&thread->lock);
 }
 
+/*
+ * Tenants take turns: a question is answered in the round after that of the tenant's question before it,
+ * or in the next one. So who has one to ask waits for one, or two, of each of the others.
+ */
+static void line_up(struct ledger_thread *thread, struct question *question)
+{
+        struct question *other;
+
+        question->round = thread->round + 1;
+        list_for_each(other, &thread->asked, link)
+                if (other->query.tenant == question->query.tenant)
+                        question->round = other->round + 1;
+        list_for_each(other, &thread->asked, link)
+                if (other->round > question->round)
+                        break;
+        list_append(&other->link, &question->link); /* in front of it */
+}
+
 int ledger_thread_ask(struct ledger_thread *thread, const struct ledger_query *query,
                       ledger_answer_fn done, void *userdata)
 {
@@ -479,7 +510,7 @@ int ledger_thread_ask(struct ledger_thread *thread, const struct ledger_query *q
         question->done = done;
         question->userdata = userdata;
         (void)pthread_mutex_lock(&thread->lock);
-        list_append(&thread->asked, &question->link);
+        line_up(thread, question);
         thread->is_to_be_written = true; /* what was metered so far is to be in the answer */
         (void)pthread_cond_signal(&thread->wake);
         (void)pthread_mutex_unlock(&thread->lock);

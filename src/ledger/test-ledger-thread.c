@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <time.h>
@@ -119,6 +120,61 @@ static void test_what_is_asked_for_contains_all_before(void **state)
                 if (i % 10 == 0)
                         assert_int_equal(ask(fixture), i * (i + 1) / 2);
         }
+}
+
+/* The thread answers nothing while it is held; @answered notes whom it answers. */
+
+static struct {
+        pthread_mutex_t lock;
+        int64_t answered[256];
+        size_t n;
+} held = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+int __real_ledger_sum(struct ledger *ledger, const struct ledger_query *query,
+                      ledger_row_fn add_row, void *userdata);
+int __wrap_ledger_sum(struct ledger *ledger, const struct ledger_query *query,
+                      ledger_row_fn add_row, void *userdata);
+
+int __wrap_ledger_sum(struct ledger *ledger, const struct ledger_query *query,
+                      ledger_row_fn add_row, void *userdata)
+{
+        (void)pthread_mutex_lock(&held.lock);
+        held.answered[held.n++ % 256] = query->tenant;
+        (void)pthread_mutex_unlock(&held.lock);
+        return __real_ledger_sum(ledger, query, add_row, userdata);
+}
+
+static void ask_as(struct fixture *fixture, int64_t tenant)
+{
+        const struct ledger_query query = { .until = INT64_MAX, .tenant = tenant, .limit = 10 };
+
+        assert_int_equal(ledger_thread_ask(fixture->thread, &query, on_answer, fixture), 0);
+}
+
+static size_t find_answered(int64_t tenant)
+{
+        for (size_t i = 0; i < held.n; i++)
+                if (held.answered[i] == tenant)
+                        return i;
+        return SIZE_MAX;
+}
+
+static void test_who_asks_much_is_answered_in_turn_with_others(void **state)
+{
+        struct fixture *fixture = *state;
+
+        (void)pthread_mutex_lock(&held.lock);
+        held.n = 0;
+        for (int i = 0; i < 100; i++)
+                ask_as(fixture, 1);
+        ask_as(fixture, 2);
+        ask_as(fixture, 3);
+        (void)pthread_mutex_unlock(&held.lock);
+        while (fixture->n_answers < 102)
+                assert_true(sd_event_run(fixture->event, 30000000) > 0);
+        assert_int_equal(held.n, 102);
+        assert_in_range(find_answered(2), 1, 3);
+        assert_in_range(find_answered(3), 2, 4);
 }
 
 static void test_the_end_writes_the_rest(void **state)
@@ -279,6 +335,8 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(test_what_is_asked_for_contains_all_before, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(test_who_asks_much_is_answered_in_turn_with_others,
+                                                set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_the_end_writes_the_rest, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_what_cannot_be_written_is_written_later,
                                                 set_up, tear_down),
