@@ -20,7 +20,7 @@ static void forget_taken(struct control_buffer *buffer)
                 return;
         buffer->size -= buffer->taken;
         memmove(buffer->bytes, buffer->bytes + buffer->taken, buffer->size);
-        buffer->taken = 0;
+        buffer->taken = buffer->searched = 0;
 }
 
 static int make_room(struct control_buffer *buffer, size_t n)
@@ -60,21 +60,46 @@ const char *control_buffer_next(struct control_buffer *buffer, size_t *ret_size)
         const char *end;
 
         forget_taken(buffer);
-        end = buffer->size ? memchr(buffer->bytes, '\0', buffer->size) : NULL;
-        if (!end)
+        if (buffer->searched == buffer->size)
                 return NULL;
+        end = memchr(buffer->bytes + buffer->searched, '\0', buffer->size - buffer->searched);
+        if (!end) {
+                buffer->searched = buffer->size;
+                return NULL;
+        }
         *ret_size = (size_t)(end - buffer->bytes);
         buffer->taken = *ret_size + 1;
         return buffer->bytes;
 }
 
+/* Counts separators outside of strings: much cheaper than to parse 60,000 members (35 ms) and refuse them then. */
+static int check_shape(const char *text, size_t size)
+{
+        size_t members = 0, values = 0;
+        bool is_text = false;
+
+        for (size_t i = 0; i < size; i++) {
+                if (is_text && text[i] == '\\')
+                        i++; /* and what it stands before */
+                else if (text[i] == '"')
+                        is_text = !is_text;
+                else if (!is_text)
+                        members += text[i] == ':', values += text[i] == ',' || text[i] == '[';
+        }
+        return members > CONTROL_MEMBERS_MAX || values > CONTROL_VALUES_MAX ? -E2BIG : 0;
+}
+
 int control_call_parse(struct control_call *ret_call, const char *text, size_t size)
 {
-        CLEANUP_JSON json_t *message = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+        int r = check_shape(text, size);
+        CLEANUP_JSON json_t *message =
+                r == 0 ? json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL) : NULL;
         json_t *method = json_object_get(message, "method");
         json_t *parameters = json_object_get(message, "parameters");
         const char *name = json_string_value(method);
 
+        if (r < 0)
+                return r;
         if (!name || strncmp(name, CONTROL_PREFIX, strlen(CONTROL_PREFIX)) != 0)
                 return -EINVAL;
         if (parameters && !json_is_object(parameters) && !json_is_null(parameters))

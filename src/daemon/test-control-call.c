@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/test.h"
 #include "daemon/control-call.h"
@@ -96,6 +98,36 @@ static void test_what_is_no_call_is_refused(void **state)
         }
 }
 
+/* What comes of a call with a list of @n times @one, and @end behind it. */
+static int parse_many(const char *one, size_t n, const char *end)
+{
+        static const char begin[] = "{\"method\":\"org.openvgpu.X\",\"parameters\":{\"a\":[0";
+        char *text = calloc(1, CONTROL_MESSAGE_MAX), *at = stpcpy(text, begin);
+        struct control_call call = { 0 };
+        int r;
+
+        for (size_t i = 0; i < n; i++)
+                at = stpcpy(at, one);
+        strcpy(at, end);
+        r = control_call_parse(&call, text, strlen(text));
+        control_call_deinit(&call);
+        free(text);
+        return r;
+}
+
+static void test_what_would_take_long_is_refused_before_it_is_parsed(void **state)
+{
+        (void)state;
+        assert_int_equal(parse_many(",{\"p\":1}", 1000, "]}}"), 0);
+        assert_int_equal(parse_many(",{\"p\":1}", 60000, "]}}"), -E2BIG);
+        assert_int_equal(parse_many(",{\"p\":1}", 60000, ""), -E2BIG);
+        assert_int_equal(parse_many(",[4096,4096]", 30000, "]}}"), 0);
+        assert_int_equal(parse_many(",1", 120000, "]}}"), -E2BIG);
+        assert_int_equal(parse_many(",[]", 120000, "]}}"), -E2BIG);
+        assert_int_equal(parse_many(",\"\\\":,:,\\\\\"", 1000, "]}}"), 0); /* ,"\":,:,\\" */
+        assert_int_equal(parse_many(",\"\\\":,:,[{\\\\\"", 40000, "]}}"), 0);
+}
+
 static void test_parameters_may_be_absent_or_null(void **state)
 {
         struct control_call call;
@@ -185,6 +217,7 @@ int main(void)
                 cmocka_unit_test(test_messages_come_out_as_they_went_in_whatever_the_pieces),
                 cmocka_unit_test(test_a_message_may_have_a_mebibyte_and_no_more),
                 cmocka_unit_test(test_what_is_no_call_is_refused),
+                cmocka_unit_test(test_what_would_take_long_is_refused_before_it_is_parsed),
                 cmocka_unit_test(test_parameters_may_be_absent_or_null),
                 cmocka_unit_test(test_parameters_are_checked_by_the_table),
                 cmocka_unit_test(test_an_error_is_json_whatever_is_quoted_in_it),

@@ -16,21 +16,38 @@
 
 #define BACKLOG 512
 
+/*
+ * Who connects stands behind all who did before, whoever they are: so the queue is emptied quickly, and
+ * who is in it is served in turn with other users (fair-queue.h), or turned away when his has no more room
+ * (account.h). One wake-up takes so many, then those who are in have their turn.
+ */
+#define ACCEPTS_A_TURN 32
+
 /* Also when no descriptor is left, or somebody connects in a loop, the others have their turn. */
 #define RATE_INTERVAL_US 100000
-#define RATE_BURST       200
+#define RATE_BURST       100
 
-static int on_connection(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static bool accept_one(const struct listener *listener)
 {
-        struct listener *listener = userdata;
-        CLEANUP(fd_closep) int accepted = accept4(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        CLEANUP(fd_closep)
+        int accepted = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         struct ucred peer;
         socklen_t size = sizeof(peer);
 
-        (void)source, (void)events;
-        if (accepted < 0 || getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
-                return 0; /* gone again, or no descriptor is left: the next wake-up tries anew */
-        (void)listener->accepted(TAKE_FD(accepted), &peer, listener->userdata);
+        if (accepted < 0)
+                return false; /* no more, or no descriptor is left: the next wake-up tries anew */
+        if (getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0)
+                (void)listener->accepted(TAKE_FD(accepted), &peer, listener->userdata);
+        return true;
+}
+
+static int on_connection(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        const struct listener *listener = userdata;
+
+        (void)source, (void)fd, (void)events;
+        for (int i = 0; i < ACCEPTS_A_TURN && accept_one(listener); i++)
+                ;
         return 0;
 }
 
