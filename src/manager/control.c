@@ -8,9 +8,11 @@
 #include <sys/socket.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/packet.h"
 #include "daemon/foreign.h"
 #include "daemon/log.h"
+#include "manager/fair-queue.h"
 #include "manager/image.h"
 #include "manager/listener.h"
 #include "manager/manager.h"
@@ -25,10 +27,13 @@ static const struct account_cost call_cost = { { [ACCOUNT_REQUESTS] = 1 } };
 #define PROGRESS_UNREAD_MAX 4096
 #define ANSWERS_UNREAD_MAX  CONTROL_MESSAGE_MAX
 
+#define LOG_INTERVAL_NS 1000000000u
+
 struct control {
         struct manager *manager;
         struct listener listener;
         struct list clients;
+        uint64_t turned_away_ns; /* when that was logged */
 };
 
 struct control_client {
@@ -37,13 +42,14 @@ struct control_client {
         int fd;
         struct ucred peer;
         struct account_charge charge;
+        struct fair_entry entry; /* while it waits, its source is off */
+        uint32_t events;         /* that it waits to handle */
         sd_event_source *source;
         struct control_buffer in;
         char *out;
         size_t out_size, out_sent;
         bool is_ended; /* sends no more; waits for its answers */
-        bool is_due;   /* perhaps the next call is here already */
-        bool has_more; /* and as long as that is so, nothing is read: one message at most is kept */
+        bool has_more; /* as long as that is so, nothing is read: one message at most is kept */
         struct control_pending *pending;
 };
 
@@ -53,6 +59,7 @@ static struct control_client *client_free(struct control_client *client)
         if (client->pending)
                 client->pending->client = NULL;
         list_remove(&client->link);
+        fair_deinit(&client->entry);
         account_end(&client->charge);
         sd_event_source_disable_unref(client->source);
         control_buffer_deinit(&client->in);
@@ -100,9 +107,11 @@ static void update_events(struct control_client *client)
         if (!client->pending && !client->is_ended && !is_behind(client))
                 events |= EPOLLIN;
         settle_bytes(client);
-        if (client->is_due || client->out_sent < client->out_size)
+        if (client->out_sent < client->out_size)
                 events |= EPOLLOUT;
         sd_event_source_set_io_events(client->source, events);
+        sd_event_source_set_enabled(client->source,
+                                    fair_is_waiting(&client->entry) ? SD_EVENT_OFF : SD_EVENT_ON);
 }
 
 /* Sending. Negative: the client is gone. */
@@ -200,7 +209,7 @@ static void pending_free(struct control_pending *pending)
         free(pending);
 }
 
-/* Takes @message; @pending is gone afterwards. What the client asked next waits for the loop. */
+/* Takes @message; @pending is gone afterwards. What the client asked next waits for its turn. */
 static void answer_fds(struct control_pending *pending, json_t *message, const int *fds,
                        size_t n_fds)
 {
@@ -215,7 +224,7 @@ static void answer_fds(struct control_pending *pending, json_t *message, const i
                 client->is_ended = true;
                 client->out_size = client->out_sent = 0;
         }
-        client->is_due = true;
+        fair_wait(&client->entry); /* perhaps the next call is here already */
         update_events(client);
 }
 
@@ -257,6 +266,13 @@ void control_progress(struct control_pending *pending, json_t *parameters)
 
 /* Receiving. */
 
+static int refuse_size(struct failure *failure)
+{
+        return failure_set(failure, -E2BIG, "InvalidParameter", "",
+                           "a call has at most %d members and %d values", CONTROL_MEMBERS_MAX,
+                           CONTROL_VALUES_MAX);
+}
+
 static int start_call(struct control_client *client, const char *text, size_t size)
 {
         struct control_pending *pending = calloc(1, sizeof(*pending));
@@ -266,7 +282,7 @@ static int start_call(struct control_client *client, const char *text, size_t si
         if (!pending)
                 return -ENOMEM;
         r = control_call_parse(&pending->call, text, size);
-        if (r < 0) {
+        if (r < 0 && r != -E2BIG) {
                 free(pending);
                 return r;
         }
@@ -275,8 +291,9 @@ static int start_call(struct control_client *client, const char *text, size_t si
         pending->uid = client->peer.uid;
         pending->pid = client->peer.pid;
         client->pending = pending;
-        r = account_take(client->control->manager->accounts, &pending->charge, pending->uid,
-                         &call_cost, &failure);
+        r = r < 0 ? refuse_size(&failure)
+                  : account_take(client->control->manager->accounts, &pending->charge, pending->uid,
+                                 &call_cost, &failure);
         if (r < 0)
                 control_fail(pending, &failure);
         else
@@ -305,7 +322,7 @@ static int read_some(struct control_client *client)
         return r < 0 ? r : control_buffer_append(&client->in, bytes, size);
 }
 
-/* One call at a time and then back to the loop, so that clients take turns. */
+/* One call a turn. */
 static int next_call(struct control_client *client)
 {
         const char *text;
@@ -320,21 +337,25 @@ static int next_call(struct control_client *client)
         return client->is_ended && client->out_sent == client->out_size ? -ENODATA : 0;
 }
 
-static int on_client(sd_event_source *source, int fd, uint32_t events, void *userdata)
+static int serve(struct control_client *client, uint32_t events)
 {
-        struct control_client *client = userdata;
         int r = 0;
 
-        (void)source, (void)fd;
-        client->is_due = false;
         if ((events & EPOLLERR) || ((events & EPOLLHUP) && client->pending))
-                r = -ECONNRESET; /* without a call under way, what it said before counts */
-        if (r == 0 && (events & EPOLLOUT))
+                return -ECONNRESET; /* without a call under way, what it said before counts */
+        if (events & EPOLLOUT)
                 r = flush(client);
         if (r == 0 && (events & EPOLLIN) && !client->has_more)
                 r = read_some(client);
-        if (r == 0)
-                r = next_call(client);
+        return r == 0 ? next_call(client) : r;
+}
+
+static void on_turn(void *userdata)
+{
+        struct control_client *client = userdata;
+        int r = serve(client, client->events);
+
+        client->events = 0;
         if (r == -EINVAL || r == -EMSGSIZE)
                 log_event(LOG_LEVEL_NOTICE, "cut off a client that sent no call", "pid=%d uid=%u",
                           (int)client->peer.pid, client->peer.uid);
@@ -342,19 +363,41 @@ static int on_client(sd_event_source *source, int fd, uint32_t events, void *use
                 client_free(client);
         else
                 update_events(client);
+}
+
+static int on_client(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        struct control_client *client = userdata;
+
+        (void)source, (void)fd;
+        client->events = events;
+        fair_wait(&client->entry);
+        update_events(client);
         return 0;
 }
 
+/* Who connects in a loop does not fill the log. */
+static void log_turned_away(struct control *control, const struct ucred *peer)
+{
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
+
+        if (control->turned_away_ns && now_ns < control->turned_away_ns + LOG_INTERVAL_NS)
+                return;
+        control->turned_away_ns = now_ns;
+        log_event(LOG_LEVEL_INFO, "turned a client away", "pid=%d uid=%u", (int)peer->pid,
+                  peer->uid);
+}
+
 /* Before it has said anything: the answer to its first call, if there is one. Takes @fd. */
-static void turn_away(int fd, const struct ucred *peer, const struct failure *failure)
+static void turn_away(struct control *control, int fd, const struct ucred *peer,
+                      const struct failure *failure)
 {
         CLEANUP_JSON json_t *message = control_error_json(failure);
         CLEANUP(freep) char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
 
         if (text)
                 (void)send(fd, text, strlen(text) + 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        log_event(LOG_LEVEL_INFO, "turned a client away", "pid=%d uid=%u", (int)peer->pid,
-                  peer->uid);
+        log_turned_away(control, peer);
         foreign_hang_up(fd, peer->uid);
 }
 
@@ -369,7 +412,7 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
 
         if (r < 0) {
                 (void)failure_from_errno(&failure, r, "accepting a connection");
-                turn_away(fd, peer, &failure);
+                turn_away(control, fd, peer, &failure);
                 free(client);
                 return r;
         }
@@ -377,8 +420,10 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
         client->fd = fd;
         client->peer = *peer;
         list_append(&control->clients, &client->link);
-        r = sd_event_add_io(control->manager->event, &client->source, fd, EPOLLIN, on_client,
-                            client);
+        r = fair_init(&client->entry, control->manager->fair_queue, peer->uid, on_turn, client);
+        if (r == 0)
+                r = sd_event_add_io(control->manager->event, &client->source, fd, EPOLLIN,
+                                    on_client, client);
         if (r < 0)
                 client_free(client);
         return r;

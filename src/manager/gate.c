@@ -16,6 +16,7 @@
 #include "daemon/foreign.h"
 #include "daemon/log.h"
 #include "manager/account.h"
+#include "manager/fair-queue.h"
 #include "manager/guest.h"
 #include "manager/image.h"
 #include "manager/instance.h"
@@ -50,7 +51,8 @@ struct gate_link {
         int fd;
         struct ucred peer;
         struct account_charge charge;
-        struct guest *guest; /* NULL for a stranger */
+        struct guest *guest;     /* NULL for a stranger */
+        struct fair_entry entry; /* of a stranger; while it waits, its source is off */
         sd_event_source *source;
         sd_event_source *join_timer;
 };
@@ -65,6 +67,7 @@ struct gate_link *gate_link_free(struct gate_link *link)
         if (!link)
                 return NULL;
         list_remove(&link->link);
+        fair_deinit(&link->entry);
         account_end(&link->charge);
         sd_event_source_disable_unref(link->join_timer);
         sd_event_source_disable_unref(link->source);
@@ -331,16 +334,32 @@ static int receive(struct gate_link *link)
         return r;
 }
 
+/* A stranger's first message. A user whose processes join in a loop does not delay those of others. */
+static void on_turn(void *userdata)
+{
+        struct gate_link *link = userdata;
+        int r = foreign_is_behind(link->peer.uid) ? -ENOTCONN : receive(link);
+
+        if (r < 0 && r != -EAGAIN)
+                drop(link, r);
+        else
+                sd_event_source_set_enabled(link->source, SD_EVENT_ON);
+}
+
 static int on_link(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
         struct gate_link *link = userdata;
         int r = 0;
 
-        (void)source, (void)fd;
+        (void)fd;
+        if (!link->guest) {
+                sd_event_source_set_enabled(source, SD_EVENT_OFF);
+                fair_wait(&link->entry);
+                return 0;
+        }
         if (events & EPOLLOUT) {
                 sd_event_source_set_io_events(link->source, EPOLLIN);
-                if (link->guest)
-                        guest_flush(link->guest);
+                guest_flush(link->guest);
         }
         if (foreign_is_behind(link->peer.uid))
                 r = -ENOTCONN; /* it tries again */
@@ -376,7 +395,10 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
         link->fd = fd;
         link->peer = *peer;
         list_append(&gate->links, &link->link);
-        r = sd_event_add_io(gate->manager->event, &link->source, fd, EPOLLIN, on_link, link);
+        r = fair_init(&link->entry, gate->manager->fair_queue, peer->uid, on_turn, link);
+        if (r == 0)
+                r = sd_event_add_io(gate->manager->event, &link->source, fd, EPOLLIN, on_link,
+                                    link);
         if (r == 0)
                 r = sd_event_add_time_relative(gate->manager->event, &link->join_timer,
                                                CLOCK_MONOTONIC, JOIN_TIMEOUT_US, 0, on_no_join,

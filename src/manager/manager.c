@@ -23,6 +23,7 @@
 #include "manager/backlog.h"
 #include "manager/control.h"
 #include "manager/custody.h"
+#include "manager/fair-queue.h"
 #include "manager/gate.h"
 #include "manager/guest.h"
 #include "manager/held.h"
@@ -235,8 +236,9 @@ static int open_pool(struct manager *manager)
 static int open_accounts(struct manager *manager)
 {
         const struct account_cost capacity = accounts_get_capacity();
+        int r = accounts_new(&manager->accounts, &capacity);
 
-        return accounts_new(&manager->accounts, &capacity);
+        return r == 0 ? fair_queue_new(&manager->fair_queue, manager->event) : r;
 }
 
 static int load(struct manager *manager, struct failure *failure)
@@ -438,6 +440,7 @@ struct manager *manager_free(struct manager *manager)
         manager->held = held_free(manager->held);
         manager->keeper = keeper_free(manager->keeper);
         manager->store = store_close(manager->store);
+        manager->fair_queue = fair_queue_free(manager->fair_queue);
         manager->accounts = accounts_free(manager->accounts);
         sd_event_unref(manager->event);
         simulation_end(manager);

@@ -27,6 +27,7 @@
 struct accounts;
 struct backlog;
 struct control;
+struct fair_queue;
 struct gate;
 struct meter;
 struct publisher;
@@ -48,7 +49,8 @@ struct manager {
         struct device device[BOARD_DEVICES_MAX];
         size_t n_devices;
         struct list instances;
-        struct accounts *accounts; /* what each user has of vgpud */
+        struct accounts *accounts;     /* what each user has of vgpud */
+        struct fair_queue *fair_queue; /* whose request is next */
 
         struct store *store;
         struct backlog *backlog; /* what the store has not accepted */

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """No user takes so much of vgpud that nothing is left for the others."""
+import contextlib
+import json
 import multiprocessing
 import os
+import signal
 import unittest
 from unittest import mock
 
@@ -61,6 +64,55 @@ def connect_all(path, user, answer):
             break
         connections.append(control)
     answer.recv()
+
+
+def send_all(control, calls):
+    messages = [{"method": Control.PREFIX + method, "parameters": parameters} for method, parameters in calls]
+    control.send_bytes(b"".join(json.dumps(message).encode() + b"\0" for message in messages))
+
+
+def collect_ids(controls, n):
+    """Of the vGPUs that the answers to @n calls each are about; without those of who was turned away."""
+    ids = []
+    for control in controls:
+        with contextlib.suppress(Refused, ConnectionError):
+            ids += [control.answer()["vgpu"]["id"] for _ in range(n)]
+    return ids
+
+
+def ask_all(path, user, n_connections, calls, prefix, pipe):
+    """@calls on each connection at once, when told so; the ids of the vGPUs that were created."""
+    be(user)
+    connections = [Control(path) for _ in range(n_connections)]
+    for control in connections:
+        control.call("GetInfo")
+    pipe.send("ready")
+    pipe.recv()
+    for i, control in enumerate(connections):
+        send_all(control, calls(f"{prefix}-{i}"))
+    pipe.send("sent")
+    pipe.send(collect_ids(connections, len(calls(""))))
+    pipe.recv()
+
+
+def create_and_remove(times):
+    return lambda name: [("CreateVgpu", {"name": name, "frame_buffer": 2 * MIB, "transient": True}),
+                         ("RemoveVgpu", {"name": name})] * times
+
+
+def connect_and_ask(path, user, n_connections, calls, prefix, pipe):
+    """The same with connections that are made now, as many as are to be had without waiting."""
+    be(user)
+    controls = []
+    pipe.send("ready")
+    pipe.recv()
+    for i in range(n_connections):
+        with contextlib.suppress(BlockingIOError):
+            controls.append(Control(path, is_waiting=False))
+            send_all(controls[-1], calls(f"{prefix}-{i}"))
+    pipe.send("sent")
+    pipe.send(collect_ids(controls, len(calls(""))))
+    pipe.recv()
 
 
 @unittest.skipIf(os.getuid() != 0, "needs root to be somebody else")
@@ -153,6 +205,35 @@ class Accounts(unittest.TestCase):
         self.create("last", OTHER)
         self.assertTrue(self.host.fake_guest("last", 2 * MIB, user=OTHER).is_intact())
         self.assertIn("a limit is near", (self.host.root / "log").read_text())
+
+    def race(self, function, crowd, other):
+        """(ids of the crowd's vGPUs, of the other's): what both ask is there when vgpud begins to look."""
+        path, ids = self.host.run / "control.sock", []
+        pipes = [self.run_as(function, path, GREEDY, *crowd, "greedy"),
+                 self.run_as(function, path, OTHER, *other, "other")]
+        for pipe in pipes:
+            self.expect(pipe, "ready")
+        os.kill(self.host.manager.pid, signal.SIGSTOP)
+        for pipe in pipes:
+            pipe.send("go")
+            self.expect(pipe, "sent")
+        os.kill(self.host.manager.pid, signal.SIGCONT)
+        for pipe in pipes:
+            self.assertTrue(pipe.poll(PATIENCE), "no answers")
+            ids.append(pipe.recv())
+        return ids
+
+    def test_a_crowd_of_calls_leaves_others_their_turns(self):
+        ids = self.race(ask_all, (60, create_and_remove(20)), (1, create_and_remove(10)))
+        self.assertEqual((len(ids[0]), len(ids[1])), (2400, 20))
+        before = sum(one < max(ids[1]) for one in set(ids[0]))
+        self.assertLess(before, 200, "of the crowd's 1200 vGPUs before the other's 10")
+
+    def test_a_crowd_that_connects_leaves_others_their_turns(self):
+        ids = self.race(connect_and_ask, (60, create_and_remove(1)), (1, create_and_remove(1)))
+        self.assertEqual((len(ids[0]), len(ids[1])), (120, 2))
+        before = sum(one < max(ids[1]) for one in set(ids[0]))
+        self.assertLess(before, 20, "of the crowd's 60 vGPUs before the other's")
 
 
 if __name__ == "__main__":

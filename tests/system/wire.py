@@ -23,15 +23,16 @@ class Control:
 
     PREFIX = "org.openvgpu."
 
-    def __init__(self, path):
+    def __init__(self, path, is_waiting=True):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.socket.settimeout(PATIENCE)
+        self.socket.settimeout(PATIENCE if is_waiting else 0)
         self.buffer = b""
         try:
             self.socket.connect(str(path))
         except OSError:
             self.socket.close()
             raise
+        self.socket.settimeout(PATIENCE)
 
     def close(self):
         self.socket.close()
