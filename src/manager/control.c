@@ -17,6 +17,7 @@
 #include "manager/listener.h"
 #include "manager/manager.h"
 #include "manager/methods.h"
+#include "manager/unread.h"
 
 static const struct account_cost client_cost = {
         { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 1 },
@@ -48,6 +49,7 @@ struct control_client {
         struct control_buffer in;
         char *out;
         size_t out_size, out_sent;
+        struct unread_fds unread;
         bool is_ended; /* sends no more; waits for its answers */
         bool has_more; /* as long as that is so, nothing is read: one message at most is kept */
         struct control_pending *pending;
@@ -60,10 +62,11 @@ static struct control_client *client_free(struct control_client *client)
                 client->pending->client = NULL;
         list_remove(&client->link);
         fair_deinit(&client->entry);
-        account_end(&client->charge);
         sd_event_source_disable_unref(client->source);
         control_buffer_deinit(&client->in);
-        foreign_hang_up(client->fd, client->peer.uid);
+        account_give(&client->charge, ACCOUNT_BYTES, client->charge.cost.of[ACCOUNT_BYTES]);
+        unread_hang_up(client->control->manager->unread, &client->unread, &client->charge,
+                       client->fd, client->peer.uid);
         free(client->out);
         free(client);
         return NULL;
@@ -107,6 +110,7 @@ static void update_events(struct control_client *client)
         if (!client->pending && !client->is_ended && !is_behind(client))
                 events |= EPOLLIN;
         settle_bytes(client);
+        unread_settle(&client->unread, &client->charge, client->fd);
         if (client->out_sent < client->out_size)
                 events |= EPOLLOUT;
         sd_event_source_set_io_events(client->source, events);
@@ -207,6 +211,15 @@ static void pending_free(struct control_pending *pending)
         account_end(&pending->charge);
         control_call_deinit(&pending->call);
         free(pending);
+}
+
+int control_take_fds(struct control_pending *pending, size_t n, struct failure *failure)
+{
+        struct control_client *client = pending->client;
+
+        return client ? unread_take(pending->manager->unread, &client->unread, &client->charge,
+                                    client->fd, client->peer.uid, n, failure)
+                      : 0;
 }
 
 /* Takes @message; @pending is gone afterwards. What the client asked next waits for its turn. */

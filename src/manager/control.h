@@ -46,6 +46,9 @@ void control_start(struct control *control);
 /* control_reply() - takes @parameters. @pending is gone afterwards. */
 void control_reply(struct control_pending *pending, json_t *parameters);
 
+/* control_take_fds() - charge its user for @n descriptors of the answer. Errors: -EDQUOT, NoRoom. */
+int control_take_fds(struct control_pending *pending, size_t n, struct failure *failure);
+
 /* control_reply_fds() - with at most PACKET_FDS_MAX descriptors, which stay the caller's. */
 void control_reply_fds(struct control_pending *pending, json_t *parameters, const int *fds,
                        size_t n_fds);

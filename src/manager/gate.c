@@ -23,6 +23,7 @@
 #include "manager/listener.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
+#include "manager/unread.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -51,6 +52,7 @@ struct gate_link {
         int fd;
         struct ucred peer;
         struct account_charge charge;
+        struct unread_fds unread;
         struct guest *guest;     /* NULL for a stranger */
         struct fair_entry entry; /* of a stranger; while it waits, its source is off */
         sd_event_source *source;
@@ -68,10 +70,11 @@ struct gate_link *gate_link_free(struct gate_link *link)
                 return NULL;
         list_remove(&link->link);
         fair_deinit(&link->entry);
-        account_end(&link->charge);
         sd_event_source_disable_unref(link->join_timer);
         sd_event_source_disable_unref(link->source);
-        foreign_hang_up(link->fd, link->peer.uid);
+        account_give(&link->charge, ACCOUNT_REQUESTS, 1);
+        unread_hang_up(link->gate->manager->unread, &link->unread, &link->charge, link->fd,
+                       link->peer.uid);
         free(link);
         return NULL;
 }
@@ -94,6 +97,9 @@ int gate_link_send(struct gate_link *link, const void *message, size_t size, con
 {
         int r = packet_send(link->fd, message, size, fds, n_fds);
 
+        if (r == 0)
+                unread_force(link->gate->manager->unread, &link->unread, &link->charge, link->fd,
+                             link->peer.uid, n_fds);
         if (r == -EAGAIN)
                 sd_event_source_set_io_events(link->source, EPOLLIN | EPOLLOUT);
         return r;

@@ -226,7 +226,8 @@ static int set_memory(struct guest *guest, const struct image_member *member)
 }
 
 /* As a process is that the manager finds suspended when it starts. */
-static int make_guest(struct image_session *session, const struct image_member *member)
+static int make_guest(struct image_session *session, const struct image_member *member,
+                      struct failure *failure)
 {
         struct guest *guest;
         int r = guest_new(&guest, session->instance, member->pid, member->uid, member->start_time);
@@ -236,7 +237,9 @@ static int make_guest(struct image_session *session, const struct image_member *
         guest->must_stay = true;
         guest->state = GATE_STATE_RELEASED;
         guest->context = GUEST_CONTEXT_SUSPENDED;
-        r = guest_admit(guest);
+        r = guest_charge(guest, failure);
+        if (r == 0)
+                r = guest_admit(guest);
         if (r == 0)
                 r = set_memory(guest, member);
         if (r < 0)
@@ -250,7 +253,7 @@ static int add_guest_anew(struct image_session *session, const struct image_memb
 {
         int r = check_is_no_guest(session, member->pid, failure);
 
-        return r < 0 ? r : make_guest(session, member);
+        return r < 0 ? r : make_guest(session, member, failure);
 }
 
 static void unmake_guests(struct image_session *session)

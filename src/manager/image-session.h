@@ -38,8 +38,8 @@ struct image_session {
         bool is_loading, is_away;
         struct image_member *members;
         size_t n_members;
-        uint32_t *slabs; /* that the client was told of */
-        size_t n_slabs;
+        uint32_t *slabs;         /* that the client was told of */
+        size_t n_slabs, n_given; /* and that it was given */
 
         struct control_pending *pending; /* waits for what follows */
         size_t n_preparing;

@@ -305,6 +305,11 @@ static int open_slab(const struct image_session *session, uint32_t slab, uid_t u
         return *ret_fd < 0 ? -errno : 0;
 }
 
+static size_t least(size_t a, size_t b)
+{
+        return a < b ? a : b;
+}
+
 /* Of one user, other than our own: so much of the pool may be kept that nobody else can have. */
 static int check_held(const struct control_pending *pending, struct failure *failure)
 {
@@ -326,18 +331,27 @@ static int check_held(const struct control_pending *pending, struct failure *fai
 int image_get_slabs(struct control_pending *pending, struct instance *instance,
                     struct failure *failure)
 {
-        const struct image_session *session = find_own(pending, instance, failure);
+        struct image_session *session = find_own(pending, instance, failure);
         size_t first = control_call_number(&pending->call, "first", 0), n = 0;
         int fds[PACKET_FDS_MAX], r = 0;
 
         if (!session)
                 return -ENOENT;
+        if (first < session->n_given)
+                return failure_parameter(failure, "first", "keep the descriptors",
+                                         "the first %zu slabs were given already",
+                                         session->n_given);
         r = check_held(pending, failure);
+        if (r == 0 && first < session->n_slabs)
+                r = control_take_fds(pending, least(session->n_slabs - first, PACKET_FDS_MAX),
+                                     failure);
         for (size_t i = first; i < session->n_slabs && n < PACKET_FDS_MAX && r == 0; i++) {
                 r = open_slab(session, session->slabs[i], pending->uid, &fds[n]);
                 if (r == 0)
                         n++;
         }
+        if (r == 0)
+                session->n_given = first + n;
         if (r == 0)
                 control_reply_fds(pending, json_pack("{sI}", "count", (json_int_t)n), fds, n);
         packet_close_fds(fds, n);

@@ -35,6 +35,7 @@
 #include "manager/schedule.h"
 #include "manager/settings.h"
 #include "manager/simulation.h"
+#include "manager/unread.h"
 #include "manager/virtual.h"
 
 #define DATABASE "state.db"
@@ -238,6 +239,8 @@ static int open_accounts(struct manager *manager)
         const struct account_cost capacity = accounts_get_capacity();
         int r = accounts_new(&manager->accounts, &capacity);
 
+        if (r == 0)
+                r = unread_new(&manager->unread, manager->event, manager->accounts);
         return r == 0 ? fair_queue_new(&manager->fair_queue, manager->event) : r;
 }
 
@@ -441,6 +444,7 @@ struct manager *manager_free(struct manager *manager)
         manager->keeper = keeper_free(manager->keeper);
         manager->store = store_close(manager->store);
         manager->fair_queue = fair_queue_free(manager->fair_queue);
+        manager->unread = unread_free(manager->unread);
         manager->accounts = accounts_free(manager->accounts);
         sd_event_unref(manager->event);
         simulation_end(manager);

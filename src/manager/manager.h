@@ -32,6 +32,7 @@ struct gate;
 struct meter;
 struct publisher;
 struct scenario;
+struct unread;
 struct virtual_stage;
 
 struct manager {
@@ -51,6 +52,7 @@ struct manager {
         struct list instances;
         struct accounts *accounts;     /* what each user has of vgpud */
         struct fair_queue *fair_queue; /* whose request is next */
+        struct unread *unread;         /* what was sent and not received */
 
         struct store *store;
         struct backlog *backlog; /* what the store has not accepted */

@@ -5,12 +5,15 @@ import contextlib
 import json
 import multiprocessing
 import os
+import resource
+import select
 import signal
+import socket
 import unittest
 from unittest import mock
 
 from harness import MIB, Host, expect_error
-from wait import PATIENCE
+from wait import PATIENCE, until
 from wire import Control, Gate, Refused
 
 GREEDY, OTHER = 65534, 65533
@@ -64,6 +67,63 @@ def connect_all(path, user, answer):
             break
         connections.append(control)
     answer.recv()
+
+
+def load_and_hoard(path, user, answer):
+    """Has a process to load, takes all connections there are, and then loads it."""
+    be(user)
+    connections = [Control(path)]
+    process = {"pid": os.getpid(), "allocations": [[0x7f0000000000, 2 * MIB]]}
+    connections[0].call("CreateVgpu", name="mine", frame_buffer=4 * MIB)
+    connections[0].call("ReplaceMemory", name="mine", processes=[process])
+    with contextlib.suppress(Refused, BrokenPipeError):
+        while True:
+            connections.append(Control(path))
+            connections[-1].call("GetInfo")
+    try:
+        connections[0].call("CommitMemory", name="mine")
+    except Refused as refused:
+        answer.send(refused.name)
+    else:
+        answer.send("loaded")
+    answer.recv()
+
+
+def leave_unread(path, user, vgpu, n, answer):
+    """Asks @n times for the slabs of its vGPU, each time on a new connection, and receives none of them."""
+    resource.setrlimit(resource.RLIMIT_NOFILE, (n + 64, n + 64))
+    be(user)
+    connections = []
+    try:
+        while len(connections) < n:
+            connections.append(Control(path))
+            connections[-1].call("OpenMemory", name=vgpu)
+            connections[-1].send("GetSlabs", name=vgpu)
+            connections[-1].socket.shutdown(socket.SHUT_WR)
+            end = select.poll()
+            end.register(connections[-1].socket, select.POLLRDHUP)
+            end.poll(PATIENCE * 1000)
+    except (Refused, BrokenPipeError) as error:
+        answer.send((len(connections), str(error)))
+    else:
+        answer.send((n, ""))
+    answer.recv()
+
+
+def ask_twice(path, user, vgpu, answer):
+    be(user)
+    with Control(path) as control:
+        control.call("OpenMemory", name=vgpu)
+        control.call("GetSlabs", name=vgpu)
+        try:
+            control.call("GetSlabs", name=vgpu)
+        except Refused as refused:
+            answer.send(refused.name)
+        else:
+            answer.send("given again")
+        control.call("CloseMemory", name=vgpu)
+        control.call("OpenMemory", name=vgpu)
+        answer.send(control.call("GetSlabs", name=vgpu)["count"])
 
 
 def send_all(control, calls):
@@ -205,6 +265,42 @@ class Accounts(unittest.TestCase):
         self.create("last", OTHER)
         self.assertTrue(self.host.fake_guest("last", 2 * MIB, user=OTHER).is_intact())
         self.assertIn("a limit is near", (self.host.root / "log").read_text())
+
+    def test_processes_that_are_loaded_are_charged(self):
+        pipe = self.run_as(load_and_hoard, self.host.run / "control.sock", GREEDY)
+        self.expect(pipe, "NoRoom")
+
+    def suspend_own(self):
+        self.create("greedy", GREEDY)
+        self.host.fake_guest("greedy", 4 * MIB, user=GREEDY)
+        self.host.call("SuspendVgpu", name="greedy")
+
+    def test_descriptors_that_nobody_receives_leave_others_theirs(self):
+        self.suspend_own()
+        pipe = self.run_as(leave_unread, self.host.run / "control.sock", GREEDY, "greedy", DESCRIPTORS)
+        self.assertTrue(pipe.poll(PATIENCE), "no end")
+        n, refusal = pipe.recv()
+        self.assertLess(n, DESCRIPTORS / 2)
+        self.assertIn(f"user {GREEDY} has", refusal)
+        self.create("other", OTHER)
+        guest = self.host.fake_guest("other", 2 * MIB, user=OTHER)
+        self.host.call("SuspendVgpu", name="other")
+        self.host.call("ResumeVgpu", name="other")
+        self.assertTrue(guest.is_intact())
+        pipe.send("end")
+        until(lambda: self.can_open("greedy", GREEDY), "the descriptors to be given back")
+
+    def can_open(self, vgpu, user):
+        pipe = self.run_as(leave_unread, self.host.run / "control.sock", user, vgpu, 1)
+        n, refusal = pipe.recv()
+        pipe.send("end")
+        return n == 1 and not refusal
+
+    def test_a_session_gives_each_slab_once(self):
+        self.suspend_own()
+        pipe = self.run_as(ask_twice, self.host.run / "control.sock", GREEDY, "greedy")
+        self.expect(pipe, "InvalidParameter")
+        self.expect(pipe, 1)
 
     def race(self, function, crowd, other):
         """(ids of the crowd's vGPUs, of the other's): what both ask is there when vgpud begins to look."""
