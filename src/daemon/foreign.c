@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -27,8 +29,11 @@
 #define THREADS_MAX      128
 #define THREADS_USER_MAX 2
 
-/* Of a user, that wait to be closed: he gets us no more. */
-#define BEHIND_FDS 512
+/*
+ * With so many that wait to be closed, a user gets us no more; with so few, if he has no room for others.
+ */
+#define BEHIND_FDS         512
+#define BEHIND_FDS_NO_ROOM 64
 
 struct closer {
         struct list link;
@@ -36,6 +41,7 @@ struct closer {
         int *fds; /* to be closed */
         size_t n_fds, room;
         size_t n_threads; /* at work for him */
+        size_t n_told;    /* to the loop */
 };
 
 static struct {
@@ -44,9 +50,15 @@ static struct {
         struct list closers; /* of those who have anything to be closed */
         size_t n_threads;
         bool is_one_idle; /* others end when there is nothing to do */
+
+        foreign_count_fn count; /* NULL: nobody is told */
+        void *userdata;
+        sd_event_source *source;
+        int closed; /* eventfd: some were */
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER,
           .more = PTHREAD_COND_INITIALIZER,
-          .closers = { &all.closers, &all.closers } };
+          .closers = { &all.closers, &all.closers },
+          .closed = -1 };
 
 static void *run(void *data);
 
@@ -89,7 +101,7 @@ static struct closer *find_work(void)
 
 static void forget_if_idle(struct closer *closer)
 {
-        if (closer->n_fds > 0 || closer->n_threads > 0)
+        if (closer->n_fds > 0 || closer->n_threads > 0 || closer->n_told > 0)
                 return;
         list_remove(&closer->link);
         free(closer->fds);
@@ -116,6 +128,8 @@ static void close_next(struct closer *closer)
         close_one(fd);
         pthread_mutex_lock(&all.lock);
         closer->n_threads--;
+        if (all.closed >= 0)
+                (void)eventfd_write(all.closed, 1);
         forget_if_idle(closer);
 }
 
@@ -170,6 +184,17 @@ static int make_room(struct closer *closer, size_t n)
         return 0;
 }
 
+/* In the loop. */
+static void tell(struct closer *closer)
+{
+        size_t n = all.count ? closer->n_fds + closer->n_threads : 0;
+
+        if (all.count && n != closer->n_told)
+                all.count(closer->user, n, all.userdata);
+        closer->n_told = n;
+        forget_if_idle(closer);
+}
+
 static int hand_over(int *fds, size_t n, uid_t user)
 {
         struct closer *closer = find_or_add(user);
@@ -183,7 +208,7 @@ static int hand_over(int *fds, size_t n, uid_t user)
                 if (fds[i] >= 0)
                         closer->fds[closer->n_fds++] = TAKE_FD(fds[i]);
         if (closer)
-                forget_if_idle(closer); /* nothing came */
+                tell(closer); /* perhaps nothing came */
         pthread_cond_signal(&all.more);
         return r;
 }
@@ -201,14 +226,64 @@ void foreign_close(int *fds, size_t n, uid_t user)
                 close_one(TAKE_FD(fds[i]));
 }
 
-bool foreign_is_behind(uid_t user)
+static void tell_all(void)
+{
+        struct closer *closer, *after;
+
+        list_for_each_safe(closer, after, &all.closers, link)
+                tell(closer);
+}
+
+static int on_closed(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        eventfd_t n;
+
+        (void)source, (void)events, (void)userdata;
+        (void)eventfd_read(fd, &n);
+        pthread_mutex_lock(&all.lock);
+        tell_all();
+        pthread_mutex_unlock(&all.lock);
+        return 0;
+}
+
+int foreign_begin(sd_event *event, foreign_count_fn count, void *userdata)
+{
+        CLEANUP(fd_closep) int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        int r = fd < 0 ? -errno : sd_event_add_io(event, &all.source, fd, EPOLLIN, on_closed, NULL);
+
+        if (r < 0)
+                return r;
+        pthread_mutex_lock(&all.lock);
+        all.count = count;
+        all.userdata = userdata;
+        all.closed = TAKE_FD(fd);
+        pthread_mutex_unlock(&all.lock);
+        return 0;
+}
+
+void foreign_end(void)
+{
+        struct closer *closer;
+
+        all.source = sd_event_source_disable_unref(all.source);
+        pthread_mutex_lock(&all.lock);
+        list_for_each(closer, &all.closers, link)
+                if (all.count && closer->n_told > 0)
+                        all.count(closer->user, 0, all.userdata);
+        all.count = NULL;
+        tell_all();
+        all.closed = fd_close(all.closed);
+        pthread_mutex_unlock(&all.lock);
+}
+
+bool foreign_is_behind(uid_t user, bool has_room)
 {
         const struct closer *closer;
         bool is_behind;
 
         pthread_mutex_lock(&all.lock);
         closer = find(user);
-        is_behind = closer && closer->n_fds >= BEHIND_FDS;
+        is_behind = closer && closer->n_fds >= (has_room ? BEHIND_FDS : BEHIND_FDS_NO_ROOM);
         pthread_mutex_unlock(&all.lock);
         return is_behind;
 }

@@ -15,12 +15,26 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <systemd/sd-event.h>
+
+/* @n descriptors of @user wait to be closed. */
+typedef void (*foreign_count_fn)(uid_t user, size_t n, void *userdata);
+
+/*
+ * foreign_begin() - from now on tell @count when that changes: they are open in this process. In the event
+ * loop, which alone calls all of these functions. Until foreign_end(), with 0 for all.
+ */
+int foreign_begin(sd_event *event, foreign_count_fn count, void *userdata);
+void foreign_end(void);
 
 /* foreign_close() - some time soon; @n descriptors that @user has sent, each is set to -1. */
 void foreign_close(int *fds, size_t n, uid_t user);
 
-/* foreign_is_behind() - so many of @user's cannot be closed that he must not send us more. */
-bool foreign_is_behind(uid_t user);
+/*
+ * foreign_is_behind() - so many of @user's cannot be closed that he must not send us more; with fewer, if he
+ * has no room for others.
+ */
+bool foreign_is_behind(uid_t user, bool has_room);
 
 /* foreign_hang_up() - the peer of the connection @fd, a process of @user, notices at once. Returns -1. */
 int foreign_hang_up(int fd, uid_t user);

@@ -138,14 +138,52 @@ static void test_who_has_much_that_lingers_is_behind(void **state)
                                          : new_wrapped_lingerer(&peers[i - (N - N_STUCK)]);
                 assert_true(fds[i] >= 0);
         }
-        assert_false(foreign_is_behind(USER));
+        assert_false(foreign_is_behind(USER, true));
         foreign_close(fds, N, USER);
-        assert_true(foreign_is_behind(USER));
-        assert_false(foreign_is_behind(OTHER_USER));
+        assert_true(foreign_is_behind(USER, true));
+        assert_false(foreign_is_behind(OTHER_USER, true));
         for (int i = 0; i < N_STUCK; i++)
                 fd_close(peers[i]);
-        while (foreign_is_behind(USER))
+        while (foreign_is_behind(USER, true))
                 (void)poll(NULL, 0, 1);
+}
+
+static size_t n_told;
+
+static void on_count(uid_t user, size_t n, void *userdata)
+{
+        (void)userdata;
+        assert_int_equal(user, USER);
+        n_told = n;
+}
+
+static void test_how_many_wait_to_be_closed_is_told(void **state)
+{
+        enum { N = 70 };
+        int fds[N], peers[N];
+        sd_event *event;
+        (void)state;
+
+        assert_true(sd_event_new(&event) >= 0);
+        assert_int_equal(foreign_begin(event, on_count, NULL), 0);
+        for (int i = 0; i < N; i++)
+                fds[i] = new_wrapped_lingerer(&peers[i]);
+        foreign_close(fds, N, USER);
+        assert_int_equal(n_told, N);
+        assert_true(foreign_is_behind(USER, false));
+        assert_false(foreign_is_behind(USER, true));
+        for (int i = 0; i < N; i++)
+                fd_close(peers[i]);
+        while (n_told > 0)
+                assert_true(sd_event_run(event, UINT64_MAX) >= 0);
+
+        fds[0] = new_wrapped_lingerer(&peers[0]);
+        foreign_close(fds, 1, USER);
+        assert_int_equal(n_told, 1);
+        foreign_end();
+        assert_int_equal(n_told, 0);
+        fd_close(peers[0]);
+        sd_event_unref(event);
 }
 
 static void test_a_hang_up_is_noticed_and_waits_for_nothing_that_was_sent(void **state)
@@ -172,6 +210,7 @@ int main(void)
                 cmocka_unit_test(test_a_socket_that_lingers_keeps_nobody),
                 cmocka_unit_test(test_who_sends_what_lingers_waits_for_himself_alone),
                 cmocka_unit_test(test_who_has_much_that_lingers_is_behind),
+                cmocka_unit_test(test_how_many_wait_to_be_closed_is_told),
                 cmocka_unit_test(test_a_hang_up_is_noticed_and_waits_for_nothing_that_was_sent),
         };
 

@@ -26,6 +26,7 @@ struct account_user {
         uid_t uid;
         bool is_operator; /* who needs no share */
         struct account_cost has;
+        struct account_charge waiting; /* descriptors that wait to be closed */
 };
 
 struct accounts {
@@ -265,6 +266,21 @@ void account_end(struct account_charge *charge)
 {
         for (size_t i = 0; i < ACCOUNT_KINDS; i++)
                 account_give(charge, i, charge->cost.of[i]);
+}
+
+void account_set_waiting(struct accounts *accounts, uid_t uid, uint64_t n)
+{
+        struct account_user *user = find_or_add(accounts, uid);
+        uint64_t before = user ? user->waiting.cost.of[ACCOUNT_DESCRIPTORS] : 0;
+        const struct account_cost cost = { { [ACCOUNT_DESCRIPTORS] =
+                                                     n > before ? n - before : 0 } };
+
+        if (user && n > before)
+                (void)account_force(accounts, &user->waiting, uid, &cost);
+        else if (user && n < before)
+                account_give(&user->waiting, ACCOUNT_DESCRIPTORS, before - n);
+        else if (user)
+                forget_if_idle(user);
 }
 
 uint64_t account_get(const struct accounts *accounts, uid_t uid, enum account_kind kind)

@@ -68,6 +68,9 @@ void account_give(struct account_charge *charge, enum account_kind kind, uint64_
 /* account_end() - give all of it back. */
 void account_end(struct account_charge *charge);
 
+/* account_set_waiting() - @user's descriptors that wait to be closed are @n now: open, whatever he may. */
+void account_set_waiting(struct accounts *accounts, uid_t user, uint64_t n);
+
 /* account_get_room() - how much more of @kind @user may take now; of an operator all that is left. */
 uint64_t account_get_room(const struct accounts *accounts, uid_t user, enum account_kind kind);
 

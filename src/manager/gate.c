@@ -340,11 +340,19 @@ static int receive(struct gate_link *link)
         return r;
 }
 
+static bool is_behind(const struct gate_link *link)
+{
+        uid_t user = link->peer.uid;
+
+        return foreign_is_behind(user, account_get_room(link->gate->manager->accounts, user,
+                                                        ACCOUNT_DESCRIPTORS) > 0);
+}
+
 /* A stranger's first message. A user whose processes join in a loop does not delay those of others. */
 static void on_turn(void *userdata)
 {
         struct gate_link *link = userdata;
-        int r = foreign_is_behind(link->peer.uid) ? -ENOTCONN : receive(link);
+        int r = is_behind(link) ? -ENOTCONN : receive(link);
 
         if (r < 0 && r != -EAGAIN)
                 drop(link, r);
@@ -367,7 +375,7 @@ static int on_link(sd_event_source *source, int fd, uint32_t events, void *userd
                 sd_event_source_set_io_events(link->source, EPOLLIN);
                 guest_flush(link->guest);
         }
-        if (foreign_is_behind(link->peer.uid))
+        if (is_behind(link))
                 r = -ENOTCONN; /* it tries again */
         for (int i = 0; r == 0 && i < MESSAGES_A_TURN; i++)
                 r = receive(link);

@@ -16,6 +16,7 @@
 
 #include "base/descriptors.h"
 #include "daemon/driver-path.h"
+#include "daemon/foreign.h"
 #include "daemon/log.h"
 #include "daemon/process.h"
 #include "daemon/run-lock.h"
@@ -234,11 +235,18 @@ static int open_pool(struct manager *manager)
 }
 
 /* The limit of descriptors is the final one by now. */
+static void on_foreign(uid_t user, size_t n, void *accounts)
+{
+        account_set_waiting(accounts, user, n);
+}
+
 static int open_accounts(struct manager *manager)
 {
         const struct account_cost capacity = accounts_get_capacity();
         int r = accounts_new(&manager->accounts, &capacity);
 
+        if (r == 0)
+                r = foreign_begin(manager->event, on_foreign, manager->accounts);
         if (r == 0)
                 r = unread_new(&manager->unread, manager->event, manager->accounts);
         return r == 0 ? fair_queue_new(&manager->fair_queue, manager->event) : r;
@@ -445,6 +453,7 @@ struct manager *manager_free(struct manager *manager)
         manager->store = store_close(manager->store);
         manager->fair_queue = fair_queue_free(manager->fair_queue);
         manager->unread = unread_free(manager->unread);
+        foreign_end();
         manager->accounts = accounts_free(manager->accounts);
         sd_event_unref(manager->event);
         simulation_end(manager);
