@@ -51,6 +51,7 @@ int channels_new(struct channels **ret_channels, struct channels_host *host, pid
         channels->told = told;
         channels->sequence = UINT32_MAX;
         channels->process.pidfd = pidfd;
+        channels->process.pid = pid;
         channels->plan_fd = -1;
         r = plan_create(&channels->plan, &channels->plan_fd,
                         host->simulated ? PLAN_SIMULATED : PLAN_RESOURCE_MANAGER);

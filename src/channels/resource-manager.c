@@ -2,15 +2,26 @@
 #include "channels/resource-manager.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "wire/resource-manager.h"
+
+/* Descriptors of a process that were something else than it said: it is asked for no more. */
+#define WRONG_MAX 3
+
+/* Threads that may wait for them, where we cannot look before (the keeper). */
+#define CLOSING_MAX 32
 
 static int errno_of(uint32_t status)
 {
@@ -43,29 +54,91 @@ static int control(int fd, uint32_t client, uint32_t object, uint32_t command, v
         return errno_of(call.status);
 }
 
-/* Any other file could do anything when asked, or never answer. */
-static int check_node(int fd)
+/*
+ * Any other file could do anything when asked, or never answer: the server of a FUSE file system decides
+ * when fstat() and close() return, so it is not asked by the former and never waited for in the latter.
+ */
+static int check_node(int fd, const char *path)
 {
-        struct stat status;
+        struct statx status;
 
-        if (fstat(fd, &status) < 0)
+        if (statx(fd, path, AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &status) < 0)
                 return -errno;
-        if (!S_ISCHR(status.st_mode) || major(status.st_rdev) != RM_MAJOR ||
-            minor(status.st_rdev) != RM_MINOR_CONTROL)
+        if (!S_ISCHR(status.stx_mode) || status.stx_rdev_major != RM_MAJOR ||
+            status.stx_rdev_minor != RM_MINOR_CONTROL)
                 return -EPROTO;
         return 0;
 }
 
-static int duplicate(const struct rm_process *process, int source_fd, int *ret_fd)
+/* Before it is ours: then it would be ours to close. */
+static int check_theirs(const struct rm_process *process, int source_fd)
 {
-        CLEANUP(fd_closep) int fd = (int)syscall(SYS_pidfd_getfd, process->pidfd, source_fd, 0);
+        char path[64];
         int r;
 
+        if (process->pid == 0)
+                return 0;
+        snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)process->pid, source_fd);
+        r = check_node(AT_FDCWD, path);
+        if (r == -EACCES) /* without CAP_DAC_OVERRIDE */
+                return 0;
+        return r == -ENOENT ? -ESRCH : r;
+}
+
+/* Of what was something else by the time that it was duplicated. */
+
+static _Atomic uint32_t n_closing;
+
+static void *close_one(void *data)
+{
+        const struct linger none = { 0 };
+        int fd = (int)(intptr_t)data;
+
+        (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+        (void)close(fd);
+        n_closing--;
+        return NULL;
+}
+
+/* In a thread: in ours all devices would wait. If there is none to be had, @fd stays open. */
+static void close_elsewhere(int fd)
+{
+        sigset_t signals, before;
+        pthread_t thread;
+
+        n_closing++;
+        sigfillset(&signals);
+        pthread_sigmask(SIG_BLOCK, &signals, &before);
+        if (pthread_create(&thread, NULL, close_one, (void *)(intptr_t)fd) == 0)
+                (void)pthread_detach(thread);
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static int check_trust(const struct rm_process *process)
+{
+        if (process->n_wrong >= WRONG_MAX || (process->pid == 0 && n_closing >= CLOSING_MAX))
+                return -EPROTO;
+        return 0;
+}
+
+static int duplicate(struct rm_process *process, int source_fd, int *ret_fd)
+{
+        int r = check_trust(process), fd;
+
+        if (r == 0)
+                r = check_theirs(process, source_fd);
+        if (r < 0)
+                return r;
+        fd = (int)syscall(SYS_pidfd_getfd, process->pidfd, source_fd, 0);
         if (fd < 0)
                 return errno == EBADF ? -ESRCH : -errno;
-        r = check_node(fd);
-        if (r == 0)
-                *ret_fd = TAKE_FD(fd);
+        r = check_node(fd, "");
+        if (r == 0) {
+                *ret_fd = fd;
+                return 0;
+        }
+        process->n_wrong++;
+        close_elsewhere(fd);
         return r;
 }
 

@@ -7,7 +7,7 @@
  *
  * Each call goes through a duplicate of the process' own descriptor, which lives no longer than the
  * call: it would keep the process' device memory alive. Whatever the process says, it can name only
- * what is its own: the descriptor is looked at (it must be NVIDIA's control node), and the kernel
+ * what is its own: the descriptor is looked at, before it is duplicated and after (it must be NVIDIA's control node), and the kernel
  * module is asked whether the client was made on it. That is asked each time, because the calls that
  * take channels off the run list take the clients in their list on trust.
  *
@@ -16,11 +16,14 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "board/instance-page.h"
 
 struct rm_process {
         int pidfd;
+        pid_t pid; /* where its descriptors can be looked at before they are duplicated; 0: nowhere */
+        uint32_t n_wrong; /* that were no control node after all */
         uint32_t n;
         struct instance_page_channel channel[INSTANCE_PAGE_CHANNELS];
 

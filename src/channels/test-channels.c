@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Channels on and off a run list, against a kernel module in this file; and the keeper's plan. */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/packet.h"
 #include "base/test.h"
 #include "channels/channels.h"
 #include "channels/plan.h"
@@ -25,28 +30,54 @@ static struct {
         uint32_t fail_command, fail_status; /* what answers with an error */
         uint32_t fail_client;               /* only where it is in the list; 0: always */
         int control_fd;                     /* of this process: the one node that is NVIDIA's */
+        int n_duplicates;                   /* that were looked at */
+        pid_t liar; /* its descriptor is a node of NVIDIA's until it was duplicated; 0: none */
 } module;
 
-int __wrap_fstat64(int fd, struct stat *status);
-int __real_fstat64(int fd, struct stat *status);
+int __wrap_statx(int fd, const char *path, int flags, unsigned int mask, struct statx *status);
+int __real_statx(int fd, const char *path, int flags, unsigned int mask, struct statx *status);
 int __wrap_ioctl(int fd, unsigned long request, ...);
 
 static bool is_control_node(int fd)
 {
         struct stat status, control;
 
-        return __real_fstat64(fd, &status) == 0 &&
-               __real_fstat64(module.control_fd, &control) == 0 &&
+        return fstat(fd, &status) == 0 && fstat(module.control_fd, &control) == 0 &&
                status.st_dev == control.st_dev && status.st_ino == control.st_ino;
 }
 
-int __wrap_fstat64(int fd, struct stat *status)
+static bool is_control_path(const char *path)
 {
-        int r = __real_fstat64(fd, status);
+        struct stat status, control;
 
-        if (r == 0 && is_control_node(fd)) {
-                status->st_mode = S_IFCHR | 0666;
-                status->st_rdev = makedev(RM_MAJOR, RM_MINOR_CONTROL);
+        return stat(path, &status) == 0 && fstat(module.control_fd, &control) == 0 &&
+               status.st_dev == control.st_dev && status.st_ino == control.st_ino;
+}
+
+/* A process that closes its descriptor once we have duplicated it: ours is the last. */
+static void end_liar(void)
+{
+        if (module.liar <= 0)
+                return;
+        assert_int_equal(kill(module.liar, SIGKILL), 0);
+        assert_int_equal(waitpid(module.liar, NULL, 0), module.liar);
+        module.liar = 0;
+}
+
+int __wrap_statx(int fd, const char *path, int flags, unsigned int mask, struct statx *status)
+{
+        bool is_ours = *path == '\0';
+        int r = __real_statx(fd, path, flags, mask, status);
+
+        assert_true(flags & AT_STATX_DONT_SYNC);
+        if (is_ours)
+                module.n_duplicates++;
+        if (is_ours && r == 0 && !is_control_node(fd))
+                end_liar();
+        if (r == 0 && (is_ours ? is_control_node(fd) : is_control_path(path) || module.liar != 0)) {
+                status->stx_mode = S_IFCHR | 0666;
+                status->stx_rdev_major = RM_MAJOR;
+                status->stx_rdev_minor = RM_MINOR_CONTROL;
         }
         return r;
 }
@@ -193,10 +224,90 @@ static void test_only_its_own_can_be_named(void **state)
         channels_switch(NULL, 0, &fixture->a, 1);
         assert_string_equal(module.log, "");
         assert_int_equal(channels_get_error(fixture->a), -EPROTO);
+        assert_int_equal(module.n_duplicates, 1);   /* that one was never ours */
         tell(&fixture->told[0], CLIENT, 8, 100000); /* none */
         channels_switch(NULL, 0, &fixture->a, 1);
         assert_int_equal(channels_get_error(fixture->a), -ESRCH);
         assert_false(channels_are_off(fixture->a));
+        close(other);
+}
+
+/* A socket that lingers, with data under way, in a local socket: nothing makes its close() return early. */
+static int new_lingerer(int *ret_peer)
+{
+        const struct linger hour = { 1, 3600 };
+        struct sockaddr_in address = { .sin_family = AF_INET,
+                                       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+        socklen_t size = sizeof(address);
+        int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), ends[2];
+        static const char bytes[65536];
+
+        assert_int_equal(bind(listener, (struct sockaddr *)&address, size), 0);
+        assert_int_equal(listen(listener, 1), 0);
+        assert_int_equal(getsockname(listener, (struct sockaddr *)&address, &size), 0);
+        assert_int_equal(connect(fd, (struct sockaddr *)&address, size), 0);
+        *ret_peer = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+        close(listener);
+        while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+                ;
+        assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &hour, sizeof(hour)), 0);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+        assert_int_equal(packet_send(ends[1], "x", 1, &fd, 1), 0);
+        close(fd);
+        close(ends[1]);
+        return ends[0];
+}
+
+/* A process that has a lingerer, which it says is its control node; and that does until it is ours. */
+static struct channels *start_liar(struct fixture *fixture, int *ret_peer)
+{
+        int lingerer = new_lingerer(ret_peer), pidfd;
+        struct channels *channels;
+
+        module.liar = fork();
+        if (module.liar == 0) {
+                for (;;)
+                        pause();
+        }
+        close(lingerer);
+        pidfd = (int)syscall(SYS_pidfd_open, module.liar, 0);
+        tell(&fixture->told[0], CLIENT, 8, lingerer);
+        assert_int_equal(
+                channels_new(&channels, fixture->host, module.liar, pidfd, &fixture->told[0]), 0);
+        return channels;
+}
+
+static void test_nobody_waits_for_a_descriptor_that_lingers(void **state)
+{
+        struct fixture *fixture = *state;
+        struct channels *channels;
+        int peer;
+
+        channels = start_liar(fixture, &peer);
+        alarm(60); /* it would be an hour */
+        channels_switch(&fixture->b, 1, &channels, 1);
+        alarm(0);
+        assert_int_equal(channels_get_error(channels), -EPROTO);
+        assert_false(channels_are_off(channels));
+        assert_int_equal(channels_get_error(fixture->b), 0);
+        close(channels_get_process_fd(channels));
+        channels_free(channels);
+        close(peer);
+}
+
+static void test_who_names_what_is_wrong_is_asked_no_more(void **state)
+{
+        struct fixture *fixture = *state;
+        int other = open("/dev/zero", O_RDWR | O_CLOEXEC);
+
+        tell(&fixture->told[0], CLIENT, 8, other);
+        for (int i = 0; i < 10; i++) {
+                module.liar = -1; /* looks right before, and not after */
+                channels_switch(NULL, 0, &fixture->a, 1);
+                assert_int_equal(channels_get_error(fixture->a), -EPROTO);
+        }
+        assert_int_equal(module.n_duplicates, 3);
         close(other);
 }
 
@@ -360,6 +471,10 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_next_on_before_last_off, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_many_go_in_few_calls, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_only_its_own_can_be_named, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_nobody_waits_for_a_descriptor_that_lingers,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_who_names_what_is_wrong_is_asked_no_more,
+                                                set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_what_has_gone_is_left_out, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_one_that_fails_does_not_harm_the_others,
                                                 set_up, tear_down),
