@@ -2,11 +2,15 @@
 #include "manager/image-session.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "daemon/process.h"
 #include "manager/custody.h"
 #include "manager/gate.h"
@@ -134,22 +138,54 @@ static int parse_mappings(const struct image_session *session, struct image_memb
         return 0;
 }
 
-/* Whose it is says the kernel. */
-static int look_at_process(struct image_member *member, uid_t uid, struct failure *failure)
+/*
+ * Whose it is says the kernel: /proc/PID belongs to root for what its user may not trace. That user and
+ * the start time are of one process, for the one that had the number before is alive at the end.
+ */
+static int look_up(pid_t pid, uid_t *ret_uid, uint64_t *ret_start_time)
 {
+        CLEANUP(fd_closep) int pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+        struct pollfd end = { .fd = pidfd, .events = POLLIN };
         struct stat status;
         char path[32];
+        int r;
 
-        snprintf(path, sizeof(path), "/proc/%d", (int)member->pid);
-        if (stat(path, &status) < 0 || process_get_start_time(member->pid, &member->start_time) < 0)
+        snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+        if (pidfd < 0 || stat(path, &status) < 0)
+                return -ESRCH;
+        (void)fault_point("image.look");
+        r = process_get_start_time(pid, ret_start_time);
+        if (r < 0 || poll(&end, 1, 0) != 0)
+                return -ESRCH;
+        *ret_uid = status.st_uid;
+        return 0;
+}
+
+static int look_at_process(struct image_member *member, uid_t uid, struct failure *failure)
+{
+        if (look_up(member->pid, &member->uid, &member->start_time) < 0)
                 return failure_set(failure, -ESRCH, "GuestLost", "",
                                    "there is no process %d (any more)", (int)member->pid);
-        if (uid != 0 && uid != status.st_uid)
+        if (uid != 0 && uid != member->uid)
                 return failure_set(failure, -EPERM, "PermissionDenied", "do it as root",
-                                   "process %d belongs to user %u", (int)member->pid,
-                                   status.st_uid);
-        member->uid = status.st_uid;
+                                   "process %d belongs to user %u", (int)member->pid, member->uid);
         process_get_name(member->pid, member->name);
+        return 0;
+}
+
+/* It may have become another user's since, by executing. */
+static int look_again(const struct image_member *member, struct failure *failure)
+{
+        uint64_t start_time;
+        uid_t uid;
+
+        if (look_up(member->pid, &uid, &start_time) < 0 || start_time != member->start_time)
+                return failure_set(failure, -ESRCH, "GuestLost", "load it again for the others",
+                                   "process %d ended while its memory was loaded",
+                                   (int)member->pid);
+        if (uid != member->uid)
+                return failure_set(failure, -EPERM, "PermissionDenied", "do it as root",
+                                   "process %d belongs to user %u now", (int)member->pid, uid);
         return 0;
 }
 
@@ -253,6 +289,8 @@ static int add_guest_anew(struct image_session *session, const struct image_memb
 {
         int r = check_is_no_guest(session, member->pid, failure);
 
+        if (r == 0)
+                r = look_again(member, failure);
         return r < 0 ? r : make_guest(session, member, failure);
 }
 

@@ -5,10 +5,13 @@ import contextlib
 import json
 import multiprocessing
 import os
+import pathlib
 import resource
 import select
+import shutil
 import signal
 import socket
+import subprocess
 import unittest
 from unittest import mock
 
@@ -87,6 +90,60 @@ def load_and_hoard(path, user, answer):
     else:
         answer.send("loaded")
     answer.recv()
+
+
+def load_process(path, user, program, pipe):
+    """Loads memory into a process that executes @program between ReplaceMemory and CommitMemory."""
+    be(user)
+    process = subprocess.Popen(["sh", "-c", f"read line; exec {program}"], stdin=subprocess.PIPE)
+    memory = {"pid": process.pid, "allocations": [[0x7f0000000000, 2 * MIB]]}
+    with Control(path) as control:
+        control.call("CreateVgpu", name=f"of-{user}", frame_buffer=4 * MIB)
+        control.call("ReplaceMemory", name=f"of-{user}", processes=[memory])
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        comm = pathlib.Path(f"/proc/{process.pid}/comm")
+        until(lambda: comm.read_text().strip() == os.path.basename(program), "exec")
+        try:
+            control.call("CommitMemory", name=f"of-{user}")
+        except Refused as refused:
+            pipe.send(refused.name)
+        else:
+            pipe.send("loaded")
+        pipe.recv()
+
+
+def load_mortal(path, user, pipe):
+    """Asks for a process to be loaded that ends, when told so, while vgpud looks at it."""
+    be(user)
+    with Control(path) as control:
+        control.call("CreateVgpu", name="mine", frame_buffer=4 * MIB)
+        while pipe.recv() != "end":
+            process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+            memory = {"pid": process.pid, "allocations": [[0x7f0000000000, 2 * MIB]]}
+            control.send("ReplaceMemory", name="mine", processes=[memory])
+            pipe.send(process.pid)
+            pipe.recv()
+            process.kill()
+            process.wait()
+            pipe.send("dead")
+            try:
+                control.answer()
+                pipe.send("taken")
+                control.call("CloseMemory", name="mine")
+            except Refused as refused:
+                pipe.send(refused.name)
+
+
+def start_with_number(pid):
+    """A process of root's with that number, if nobody else gets it first."""
+    with open("/proc/sys/kernel/ns_last_pid", "w") as file:
+        file.write(str(pid - 1))
+    process = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+    if process.pid == pid:
+        return process
+    process.communicate()
+    return None
 
 
 def leave_unread(path, user, vgpu, n, answer):
@@ -269,6 +326,40 @@ class Accounts(unittest.TestCase):
     def test_processes_that_are_loaded_are_charged(self):
         pipe = self.run_as(load_and_hoard, self.host.run / "control.sock", GREEDY)
         self.expect(pipe, "NoRoom")
+
+    def test_a_process_that_becomes_roots_is_not_loaded(self):
+        program = self.host.root / "becomes-root"
+        shutil.copy(shutil.which("cat"), program)  # ends with its input
+        program.chmod(0o4755)
+        if os.statvfs(program).f_flag & os.ST_NOSUID:
+            self.skipTest("no program becomes root in /tmp")
+        pipe = self.run_as(load_process, self.host.run / "control.sock", GREEDY, str(program))
+        self.expect(pipe, "PermissionDenied")
+        program.chmod(0o755)
+        pipe = self.run_as(load_process, self.host.run / "control.sock", OTHER, str(program))
+        self.expect(pipe, "loaded")
+
+    def test_a_process_that_got_the_number_of_another_is_not_loaded(self):
+        pipe = self.run_as(load_mortal, self.host.run / "control.sock", GREEDY)
+
+        def attempt():
+            (self.host.faults / "image.look=pause").touch()
+            pipe.send("go")
+            pid = pipe.recv()
+            self.host.wait_paused("image.look")
+            pipe.send("die")
+            self.expect(pipe, "dead")
+            victim = start_with_number(pid)
+            self.host.go_on("image.look")
+            try:
+                self.expect(pipe, "GuestLost")
+            finally:
+                if victim:
+                    victim.communicate()
+            return victim
+
+        until(attempt, "the number")
+        pipe.send("end")
 
     def suspend_own(self):
         self.create("greedy", GREEDY)
