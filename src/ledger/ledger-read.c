@@ -6,17 +6,17 @@
 int ledger_get_wall(struct ledger *ledger, struct wall *ret_wall, bool *ret_is_this_boot)
 {
         sqlite3_stmt *statement;
-        int r = statement_prepare(ledger, GET_WALL, &statement);
+        int r = ledger_prepare(ledger, GET_WALL, &statement);
 
         if (r < 0)
                 return r;
-        statement_bind_text(statement, 1, ledger->boot_id);
-        r = statement_step(statement);
+        database_bind_text(statement, 1, ledger->boot_id);
+        r = database_step(statement);
         if (r <= 0)
                 return r < 0 ? r : -ENOENT;
-        *ret_wall = (struct wall){ statement_get_integer(statement, 0),
-                                   statement_get_integer(statement, 1) };
-        *ret_is_this_boot = statement_get_integer(statement, 2);
+        *ret_wall = (struct wall){ database_get_integer(statement, 0),
+                                   database_get_integer(statement, 1) };
+        *ret_is_this_boot = database_get_integer(statement, 2);
         sqlite3_reset(statement);
         return 0;
 }
@@ -24,12 +24,12 @@ int ledger_get_wall(struct ledger *ledger, struct wall *ret_wall, bool *ret_is_t
 int ledger_has_vgpu(struct ledger *ledger, uint64_t serial)
 {
         sqlite3_stmt *statement;
-        int r = statement_prepare(ledger, HAS_VGPU, &statement);
+        int r = ledger_prepare(ledger, HAS_VGPU, &statement);
 
         if (r < 0)
                 return r;
-        statement_bind_integers(statement, 1, &serial, 1);
-        r = statement_step(statement);
+        database_bind_integers(statement, 1, &serial, 1);
+        r = database_step(statement);
         sqlite3_reset(statement);
         return r;
 }
@@ -37,22 +37,22 @@ int ledger_has_vgpu(struct ledger *ledger, uint64_t serial)
 static void decode_process(struct ledger_process *process, sqlite3_stmt *row)
 {
         *process = (struct ledger_process){
-                .serial = statement_get_integer(row, 0),
-                .vgpu = statement_get_integer(row, 1),
+                .serial = database_get_integer(row, 0),
+                .vgpu = database_get_integer(row, 1),
                 .pid = (pid_t)sqlite3_column_int64(row, 2),
-                .start_time = statement_get_integer(row, 3),
-                .started_ms = statement_get_integer(row, 5),
-                .ended_ms = statement_get_integer(row, 6),
-                .is_listed = statement_get_integer(row, 7),
-                .life_ns = statement_get_integer(row, 8),
-                .max_memory = statement_get_integer(row, 9),
+                .start_time = database_get_integer(row, 3),
+                .started_ms = database_get_integer(row, 5),
+                .ended_ms = database_get_integer(row, 6),
+                .is_listed = database_get_integer(row, 7),
+                .life_ns = database_get_integer(row, 8),
+                .max_memory = database_get_integer(row, 9),
         };
-        statement_get_text(row, 4, process->name, sizeof(process->name));
+        database_get_text(row, 4, process->name, sizeof(process->name));
         for (int i = 0; i < METER_ENGINES; i++) {
-                process->busy_ns[i] = statement_get_integer(row, 10 + i);
-                process->seen_ns[i] = statement_get_integer(row, 10 + METER_ENGINES + i);
+                process->busy_ns[i] = database_get_integer(row, 10 + i);
+                process->seen_ns[i] = database_get_integer(row, 10 + METER_ENGINES + i);
         }
-        process->joined_ms = statement_get_integer(row, 10 + 2 * METER_ENGINES);
+        process->joined_ms = database_get_integer(row, 10 + 2 * METER_ENGINES);
 }
 
 static int each_process(sqlite3_stmt *statement, ledger_process_fn each, void *userdata)
@@ -60,7 +60,7 @@ static int each_process(sqlite3_stmt *statement, ledger_process_fn each, void *u
         struct ledger_process process;
         int r;
 
-        while ((r = statement_step(statement)) > 0) {
+        while ((r = database_step(statement)) > 0) {
                 decode_process(&process, statement);
                 r = each(&process, userdata);
                 if (r < 0) {
@@ -75,18 +75,18 @@ int ledger_each_ended(struct ledger *ledger, uint64_t vgpu, size_t max, ledger_p
                       void *userdata)
 {
         sqlite3_stmt *statement;
-        int r = statement_prepare(ledger, LIST_ENDED, &statement);
+        int r = ledger_prepare(ledger, LIST_ENDED, &statement);
 
         if (r < 0)
                 return r;
-        statement_bind_integers(statement, 1, (const uint64_t[]){ vgpu, max }, 2);
+        database_bind_integers(statement, 1, (const uint64_t[]){ vgpu, max }, 2);
         return each_process(statement, each, userdata);
 }
 
 int ledger_each_running(struct ledger *ledger, ledger_process_fn each, void *userdata)
 {
         sqlite3_stmt *statement;
-        int r = statement_prepare(ledger, LIST_RUNNING, &statement);
+        int r = ledger_prepare(ledger, LIST_RUNNING, &statement);
 
         return r < 0 ? r : each_process(statement, each, userdata);
 }
@@ -94,9 +94,9 @@ int ledger_each_running(struct ledger *ledger, ledger_process_fn each, void *use
 static void decode_vgpu(struct ledger_row *row, sqlite3_stmt *statement, int column)
 {
         row->vgpu.owner = row->tenant;
-        row->vgpu.serial = statement_get_integer(statement, column);
-        statement_get_text(statement, column + 1, row->vgpu.uuid, sizeof(row->vgpu.uuid));
-        statement_get_text(statement, column + 2, row->vgpu.name, sizeof(row->vgpu.name));
+        row->vgpu.serial = database_get_integer(statement, column);
+        database_get_text(statement, column + 1, row->vgpu.uuid, sizeof(row->vgpu.uuid));
+        database_get_text(statement, column + 2, row->vgpu.name, sizeof(row->vgpu.name));
 }
 
 static void decode_row(struct ledger_row *row, sqlite3_stmt *statement, enum ledger_group group)
@@ -105,24 +105,24 @@ static void decode_row(struct ledger_row *row, sqlite3_stmt *statement, enum led
 
         *row = (struct ledger_row){ 0 };
         for (int i = 0; i < METER_ENGINES; i++)
-                row->amount.busy_ns[i] = statement_get_integer(statement, i);
-        row->amount.quota_mib_ms = statement_get_integer(statement, METER_ENGINES);
-        row->amount.used_mib_ms = statement_get_integer(statement, METER_ENGINES + 1);
-        row->tenant = (uid_t)statement_get_integer(statement, column++);
+                row->amount.busy_ns[i] = database_get_integer(statement, i);
+        row->amount.quota_mib_ms = database_get_integer(statement, METER_ENGINES);
+        row->amount.used_mib_ms = database_get_integer(statement, METER_ENGINES + 1);
+        row->tenant = (uid_t)database_get_integer(statement, column++);
         if (group == LEDGER_BY_VGPU || group == LEDGER_BY_PROCESS)
                 decode_vgpu(row, statement, column);
         if (group == LEDGER_BY_PROCESS) {
-                row->process = statement_get_integer(statement, column + 3);
-                row->pid = (pid_t)statement_get_integer(statement, column + 4);
-                statement_get_text(statement, column + 5, row->process_name,
-                                   sizeof(row->process_name));
-                row->started_ms = statement_get_integer(statement, column + 6);
-                row->ended_ms = statement_get_integer(statement, column + 7);
+                row->process = database_get_integer(statement, column + 3);
+                row->pid = (pid_t)database_get_integer(statement, column + 4);
+                database_get_text(statement, column + 5, row->process_name,
+                                  sizeof(row->process_name));
+                row->started_ms = database_get_integer(statement, column + 6);
+                row->ended_ms = database_get_integer(statement, column + 7);
         }
         if (group == LEDGER_BY_DEVICE) {
-                statement_get_text(statement, column, row->device.uuid, sizeof(row->device.uuid));
-                statement_get_text(statement, column + 1, row->device.name,
-                                   sizeof(row->device.name));
+                database_get_text(statement, column, row->device.uuid, sizeof(row->device.uuid));
+                database_get_text(statement, column + 1, row->device.name,
+                                  sizeof(row->device.name));
         }
 }
 
@@ -132,16 +132,16 @@ int ledger_sum(struct ledger *ledger, const struct ledger_query *query, ledger_r
         enum statement which = (enum statement)(SUM + (int)query->group);
         sqlite3_stmt *statement;
         struct ledger_row row;
-        int r = statement_prepare(ledger, which, &statement);
+        int r = ledger_prepare(ledger, which, &statement);
 
         if (r < 0)
                 return r;
-        statement_bind_integers(
-                statement, 1,
-                (const uint64_t[]){ query->since, query->until, (uint64_t)query->tenant,
-                                    (uint64_t)query->tenant, query->limit, query->offset },
-                6);
-        while ((r = statement_step(statement)) > 0) {
+        database_bind_integers(statement, 1,
+                               (const uint64_t[]){ query->since, query->until,
+                                                   (uint64_t)query->tenant, (uint64_t)query->tenant,
+                                                   query->limit, query->offset },
+                               6);
+        while ((r = database_step(statement)) > 0) {
                 decode_row(&row, statement, query->group);
                 r = each(&row, userdata);
                 if (r < 0) {

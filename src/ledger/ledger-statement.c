@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <stdio.h>
-
 #include "ledger/ledger-internal.h"
 
 /* So many rows of usage are pruned at a time: others shall get in between. */
@@ -71,83 +68,15 @@ static const char *const texts[STATEMENTS] = {
                 "JOIN device ON device.id = usage.device" WHERE_USAGE ORDER("device.uuid"),
 };
 
-int statement_from_code(int code)
+int ledger_prepare(struct ledger *ledger, enum statement which, sqlite3_stmt **ret_statement)
 {
-        switch (code & 0xff) {
-        case SQLITE_OK:
-        case SQLITE_DONE:
-        case SQLITE_ROW:
-                return 0;
-        case SQLITE_BUSY:
-        case SQLITE_LOCKED:
-                return -EBUSY;
-        case SQLITE_FULL:
-                return -ENOSPC;
-        case SQLITE_CORRUPT:
-        case SQLITE_NOTADB:
-                return -EUCLEAN;
-        case SQLITE_NOMEM:
-                return -ENOMEM;
-        case SQLITE_CANTOPEN:
-        case SQLITE_READONLY:
-        case SQLITE_PERM:
-                return -EACCES;
-        default:
-                return -EIO;
-        }
+        return database_prepare(&ledger->database, ret_statement, texts[which]);
 }
 
-int statement_prepare(struct ledger *ledger, enum statement which, sqlite3_stmt **ret_statement)
+int ledger_run(struct ledger *ledger, enum statement which)
 {
-        int r = 0;
+        sqlite3_stmt *statement;
+        int r = ledger_prepare(ledger, which, &statement);
 
-        if (!ledger->prepared[which])
-                r = statement_from_code(sqlite3_prepare_v3(ledger->database, texts[which], -1,
-                                                           SQLITE_PREPARE_PERSISTENT,
-                                                           &ledger->prepared[which], NULL));
-        if (r == 0)
-                *ret_statement = ledger->prepared[which];
-        return r;
-}
-
-void statement_bind_integers(sqlite3_stmt *statement, int first, const uint64_t *values, int n)
-{
-        for (int i = 0; i < n; i++)
-                sqlite3_bind_int64(statement, first + i, (sqlite3_int64)values[i]);
-}
-
-void statement_bind_text(sqlite3_stmt *statement, int at, const char *text)
-{
-        sqlite3_bind_text(statement, at, text, -1, SQLITE_STATIC);
-}
-
-int statement_step(sqlite3_stmt *statement)
-{
-        int code = sqlite3_step(statement);
-
-        if (code == SQLITE_ROW)
-                return 1;
-        sqlite3_reset(statement);
-        sqlite3_clear_bindings(statement);
-        return statement_from_code(code);
-}
-
-int statement_run(struct ledger *ledger, enum statement which)
-{
-        sqlite3_stmt *statement = NULL;
-        int r = statement_prepare(ledger, which, &statement);
-
-        return r < 0 ? r : statement_step(statement);
-}
-
-void statement_get_text(sqlite3_stmt *statement, int column, char *to, size_t size)
-{
-        const unsigned char *text = sqlite3_column_text(statement, column);
-
-        snprintf(to, size, "%s", text ? (const char *)text : "");
-}
-
-uint64_t statement_get_integer(sqlite3_stmt *statement, int column)
-{
-        return (uint64_t)sqlite3_column_int64(statement, column);
+        return r < 0 ? r : database_step(statement);
 }

@@ -7,16 +7,15 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 
 #include "base/fault.h"
 #include "base/paths.h"
+#include "database/schema.h"
 #include "ledger/ledger-internal.h"
 
-#define LEDGER_SCHEMA         2
 #define LEDGER_APPLICATION_ID 0x56475542 /* "VGUB", in the header of the file */
 
-static const char schema[] =
+static const char first[] =
         "CREATE TABLE device (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE,"
         "  name TEXT NOT NULL);"
         "CREATE TABLE vgpu (serial INTEGER PRIMARY KEY, uuid TEXT NOT NULL, name TEXT NOT NULL,"
@@ -29,9 +28,8 @@ static const char schema[] =
         "  jpeg_ns INTEGER NOT NULL, ofa_ns INTEGER NOT NULL, seen_sm_ns INTEGER NOT NULL,"
         "  seen_memory_ns INTEGER NOT NULL, seen_encoder_ns INTEGER NOT NULL,"
         "  seen_decoder_ns INTEGER NOT NULL, seen_jpeg_ns INTEGER NOT NULL,"
-        "  seen_ofa_ns INTEGER NOT NULL, joined_ms INTEGER NOT NULL DEFAULT 0);"
+        "  seen_ofa_ns INTEGER NOT NULL);"
         "CREATE INDEX process_of ON process (vgpu, ended_ms);"
-        "CREATE INDEX process_running ON process (serial) WHERE ended_ms = 0;"
         "CREATE TABLE usage (minute INTEGER NOT NULL, vgpu INTEGER NOT NULL,"
         "  process INTEGER NOT NULL, device INTEGER NOT NULL, sm_ns INTEGER NOT NULL,"
         "  memory_ns INTEGER NOT NULL, encoder_ns INTEGER NOT NULL, decoder_ns INTEGER NOT NULL,"
@@ -41,84 +39,38 @@ static const char schema[] =
         "CREATE TABLE wall (id INTEGER PRIMARY KEY, boot TEXT NOT NULL,"
         "  steady_ms INTEGER NOT NULL, wall_ms INTEGER NOT NULL);";
 
-/* From 1, in which a process' life was what had been written of it last. */
-static const char from_1[] = "ALTER TABLE process ADD COLUMN joined_ms INTEGER NOT NULL DEFAULT 0;"
-                             "CREATE INDEX process_running ON process (serial) WHERE ended_ms = 0;";
+static const char *const changes[] = {
+        /* In version 1 a process' life was what had been written of it last. */
+        "ALTER TABLE process ADD COLUMN joined_ms INTEGER NOT NULL DEFAULT 0;"
+        "CREATE INDEX process_running ON process (serial) WHERE ended_ms = 0;",
+};
+
+static const struct database_schema schema = {
+        .application_id = LEDGER_APPLICATION_ID,
+        .first = first,
+        .changes = changes,
+        .n_changes = sizeof(changes) / sizeof(changes[0]),
+};
 
 /* Opening. */
-
-static int execute(struct ledger *ledger, const char *text)
-{
-        return statement_from_code(sqlite3_exec(ledger->database, text, NULL, NULL, NULL));
-}
-
-static int read_pragma(struct ledger *ledger, const char *text, int64_t *ret_value)
-{
-        sqlite3_stmt *statement = NULL;
-        int code = sqlite3_prepare_v2(ledger->database, text, -1, &statement, NULL);
-
-        if (code == SQLITE_OK)
-                code = sqlite3_step(statement);
-        if (code == SQLITE_ROW)
-                *ret_value = sqlite3_column_int64(statement, 0);
-        sqlite3_finalize(statement);
-        return statement_from_code(code);
-}
-
-/* All of @statements, and that the ledger is of our version now; or nothing. */
-static int change_schema(struct ledger *ledger, const char *statements)
-{
-        char text[128];
-        int r = execute(ledger, "BEGIN IMMEDIATE");
-
-        if (r == 0)
-                r = execute(ledger, statements);
-        snprintf(text, sizeof(text), "PRAGMA application_id=%d; PRAGMA user_version=%d; COMMIT",
-                 LEDGER_APPLICATION_ID, LEDGER_SCHEMA);
-        if (r == 0)
-                r = execute(ledger, text);
-        if (r < 0)
-                (void)execute(ledger, "ROLLBACK");
-        return r;
-}
-
-static int check_schema(struct ledger *ledger)
-{
-        int64_t version = 0, application = 0, n_tables = 0;
-        int r = read_pragma(ledger, "PRAGMA user_version", &version);
-
-        if (r == 0)
-                r = read_pragma(ledger, "PRAGMA application_id", &application);
-        if (r == 0)
-                r = read_pragma(ledger, "SELECT count(*) FROM sqlite_schema", &n_tables);
-        if (r < 0)
-                return r;
-        if (version == 0 && application == 0 && n_tables == 0)
-                return change_schema(ledger, schema);
-        if (application != LEDGER_APPLICATION_ID)
-                return -EPROTO;
-        if (version == 1)
-                return change_schema(ledger, from_1);
-        return version > LEDGER_SCHEMA ? -EPROTONOSUPPORT : 0;
-}
 
 static int put_device(struct ledger *ledger, size_t index)
 {
         const struct ledger_device *device = &ledger->devices[index];
         sqlite3_stmt *statement;
-        int r = statement_prepare(ledger, PUT_DEVICE, &statement);
+        int r = ledger_prepare(ledger, PUT_DEVICE, &statement);
 
         if (r < 0)
                 return r;
-        statement_bind_text(statement, 1, device->uuid);
-        statement_bind_text(statement, 2, device->name);
-        r = statement_step(statement);
+        database_bind_text(statement, 1, device->uuid);
+        database_bind_text(statement, 2, device->name);
+        r = database_step(statement);
         if (r == 0)
-                r = statement_prepare(ledger, GET_DEVICE, &statement);
+                r = ledger_prepare(ledger, GET_DEVICE, &statement);
         if (r < 0)
                 return r;
-        statement_bind_text(statement, 1, device->uuid);
-        r = statement_step(statement);
+        database_bind_text(statement, 1, device->uuid);
+        r = database_step(statement);
         if (r <= 0)
                 return r < 0 ? r : -EIO;
         ledger->device_ids[index] = sqlite3_column_int64(statement, 0);
@@ -128,10 +80,11 @@ static int put_device(struct ledger *ledger, size_t index)
 
 static int set_up(struct ledger *ledger)
 {
-        int r = execute(ledger, "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL");
+        int r = database_execute(&ledger->database,
+                                 "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL");
 
         if (r == 0)
-                r = check_schema(ledger);
+                r = schema_apply(&ledger->database, &schema);
         for (size_t i = 0; r == 0 && i < ledger->n_devices; i++)
                 r = put_device(ledger, i);
         return r;
@@ -141,7 +94,6 @@ int ledger_open(struct ledger **ret_ledger, const char *path, const char *boot_i
                 const struct ledger_device *devices, size_t n_devices)
 {
         CLEANUP(ledger_closep) struct ledger *ledger = calloc(1, sizeof(*ledger));
-        mode_t mask;
         int r;
 
         if (!ledger)
@@ -149,15 +101,9 @@ int ledger_open(struct ledger **ret_ledger, const char *path, const char *boot_i
         snprintf(ledger->boot_id, sizeof(ledger->boot_id), "%s", boot_id);
         ledger->devices = devices;
         ledger->n_devices = n_devices < BOARD_DEVICES_MAX ? n_devices : BOARD_DEVICES_MAX;
-        mask = umask(0077); /* what tenants used is not everybody's to know */
-        r = statement_from_code(sqlite3_open_v2(path, &ledger->database,
-                                                SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
-                                                        SQLITE_OPEN_NOMUTEX |
-                                                        SQLITE_OPEN_PRIVATECACHE,
-                                                NULL));
+        r = database_open(&ledger->database, path, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE);
         if (r == 0)
                 r = set_up(ledger);
-        umask(mask);
         if (r < 0)
                 return r;
         *ret_ledger = TAKE(ledger);
@@ -166,18 +112,15 @@ int ledger_open(struct ledger **ret_ledger, const char *path, const char *boot_i
 
 struct ledger *ledger_close(struct ledger *ledger)
 {
-        if (!ledger)
-                return NULL;
-        for (int i = 0; i < STATEMENTS; i++)
-                sqlite3_finalize(ledger->prepared[i]);
-        sqlite3_close(ledger->database);
+        if (ledger)
+                database_close(&ledger->database);
         free(ledger);
         return NULL;
 }
 
 const char *ledger_get_error(const struct ledger *ledger)
 {
-        return sqlite3_errmsg(ledger->database);
+        return database_get_error(&ledger->database);
 }
 
 /* With its log: together they are what can be repaired. */
@@ -200,81 +143,81 @@ int ledger_set_aside(const char *path, uint64_t now_ms, char *ret_path)
 static int put_vgpu(struct ledger *ledger, const struct ledger_vgpu *vgpu)
 {
         sqlite3_stmt *statement;
-        int r = statement_prepare(ledger, PUT_VGPU, &statement);
+        int r = ledger_prepare(ledger, PUT_VGPU, &statement);
 
         if (r < 0)
                 return r;
-        statement_bind_integers(statement, 1, &vgpu->serial, 1);
-        statement_bind_text(statement, 2, vgpu->uuid);
-        statement_bind_text(statement, 3, vgpu->name);
+        database_bind_integers(statement, 1, &vgpu->serial, 1);
+        database_bind_text(statement, 2, vgpu->uuid);
+        database_bind_text(statement, 3, vgpu->name);
         sqlite3_bind_int64(statement, 4, vgpu->owner);
-        return statement_step(statement);
+        return database_step(statement);
 }
 
 static int put_process(struct ledger *ledger, const struct ledger_process *process)
 {
         sqlite3_stmt *statement;
-        int r = statement_prepare(ledger, PUT_PROCESS, &statement);
+        int r = ledger_prepare(ledger, PUT_PROCESS, &statement);
 
         if (r < 0)
                 return r;
-        statement_bind_integers(statement, 1,
-                                (const uint64_t[]){ process->serial, process->vgpu,
-                                                    (uint64_t)process->pid, process->start_time },
-                                4);
-        statement_bind_text(statement, 5, process->name);
-        statement_bind_integers(statement, 6,
-                                (const uint64_t[]){ process->started_ms, process->ended_ms,
-                                                    process->is_listed, process->life_ns,
-                                                    process->max_memory },
-                                5);
-        statement_bind_integers(statement, 11, process->busy_ns, METER_ENGINES);
-        statement_bind_integers(statement, 11 + METER_ENGINES, process->seen_ns, METER_ENGINES);
-        statement_bind_integers(statement, 11 + 2 * METER_ENGINES, &process->joined_ms, 1);
-        return statement_step(statement);
+        database_bind_integers(statement, 1,
+                               (const uint64_t[]){ process->serial, process->vgpu,
+                                                   (uint64_t)process->pid, process->start_time },
+                               4);
+        database_bind_text(statement, 5, process->name);
+        database_bind_integers(statement, 6,
+                               (const uint64_t[]){ process->started_ms, process->ended_ms,
+                                                   process->is_listed, process->life_ns,
+                                                   process->max_memory },
+                               5);
+        database_bind_integers(statement, 11, process->busy_ns, METER_ENGINES);
+        database_bind_integers(statement, 11 + METER_ENGINES, process->seen_ns, METER_ENGINES);
+        database_bind_integers(statement, 11 + 2 * METER_ENGINES, &process->joined_ms, 1);
+        return database_step(statement);
 }
 
 static int add_usage(struct ledger *ledger, const struct minutes_row *row)
 {
         sqlite3_stmt *statement;
-        int r = statement_prepare(ledger, ADD_USAGE, &statement);
+        int r = ledger_prepare(ledger, ADD_USAGE, &statement);
 
         if (r < 0)
                 return r;
-        statement_bind_integers(statement, 1,
-                                (const uint64_t[]){ row->minute, row->key.vgpu, row->key.process,
-                                                    (uint64_t)ledger->device_ids[row->key.device] },
-                                4);
-        statement_bind_integers(statement, 5, row->amount.busy_ns, METER_ENGINES);
-        statement_bind_integers(
+        database_bind_integers(statement, 1,
+                               (const uint64_t[]){ row->minute, row->key.vgpu, row->key.process,
+                                                   (uint64_t)ledger->device_ids[row->key.device] },
+                               4);
+        database_bind_integers(statement, 5, row->amount.busy_ns, METER_ENGINES);
+        database_bind_integers(
                 statement, 5 + METER_ENGINES,
                 (const uint64_t[]){ row->amount.quota_mib_ms, row->amount.used_mib_ms }, 2);
-        return statement_step(statement);
+        return database_step(statement);
 }
 
 static int clear_list(struct ledger *ledger, const struct ledger_clearing *clearing)
 {
         sqlite3_stmt *statement;
-        int r = statement_prepare(ledger, CLEAR_LIST, &statement);
+        int r = ledger_prepare(ledger, CLEAR_LIST, &statement);
 
         if (r < 0)
                 return r;
-        statement_bind_integers(statement, 1, (const uint64_t[]){ clearing->vgpu, clearing->at_ms },
-                                2);
-        return statement_step(statement);
+        database_bind_integers(statement, 1, (const uint64_t[]){ clearing->vgpu, clearing->at_ms },
+                               2);
+        return database_step(statement);
 }
 
 static int put_wall(struct ledger *ledger, const struct wall *wall)
 {
         sqlite3_stmt *statement;
-        int r = statement_prepare(ledger, PUT_WALL, &statement);
+        int r = ledger_prepare(ledger, PUT_WALL, &statement);
 
         if (r < 0)
                 return r;
-        statement_bind_text(statement, 1, ledger->boot_id);
-        statement_bind_integers(statement, 2, (const uint64_t[]){ wall->steady_ms, wall->wall_ms },
-                                2);
-        return statement_step(statement);
+        database_bind_text(statement, 1, ledger->boot_id);
+        database_bind_integers(statement, 2, (const uint64_t[]){ wall->steady_ms, wall->wall_ms },
+                               2);
+        return database_step(statement);
 }
 
 static int write_all(struct ledger *ledger, const struct ledger_batch *batch)
@@ -300,15 +243,16 @@ static int write_all(struct ledger *ledger, const struct ledger_batch *batch)
 static int end_transaction(struct ledger *ledger, int r)
 {
         if (r == 0)
-                r = statement_run(ledger, COMMIT);
-        if (r < 0 && !sqlite3_get_autocommit(ledger->database)) /* some errors have done it */
-                (void)execute(ledger, "ROLLBACK");
+                r = ledger_run(ledger, COMMIT);
+        if (r < 0 &&
+            !sqlite3_get_autocommit(ledger->database.handle)) /* some errors have done it */
+                (void)database_execute(&ledger->database, "ROLLBACK");
         return r;
 }
 
 int ledger_write(struct ledger *ledger, const struct ledger_batch *batch)
 {
-        int r = statement_run(ledger, BEGIN);
+        int r = ledger_run(ledger, BEGIN);
 
         if (r < 0)
                 return r;
@@ -321,17 +265,17 @@ int ledger_write(struct ledger *ledger, const struct ledger_batch *batch)
 static int prune(struct ledger *ledger, enum statement which, uint64_t before)
 {
         sqlite3_stmt *statement;
-        int r = statement_prepare(ledger, which, &statement);
+        int r = ledger_prepare(ledger, which, &statement);
 
         if (r < 0)
                 return r;
-        statement_bind_integers(statement, 1, &before, 1);
-        return statement_step(statement);
+        database_bind_integers(statement, 1, &before, 1);
+        return database_step(statement);
 }
 
 static int keep_vgpus(struct ledger *ledger, const struct ledger_vgpu *vgpus, size_t n)
 {
-        int r = statement_run(ledger, PRUNE_VGPUS);
+        int r = ledger_run(ledger, PRUNE_VGPUS);
 
         for (size_t i = 0; r == 0 && i < n; i++)
                 r = put_vgpu(ledger, &vgpus[i]);
@@ -340,7 +284,7 @@ static int keep_vgpus(struct ledger *ledger, const struct ledger_vgpu *vgpus, si
 
 int ledger_prune_vgpus(struct ledger *ledger, const struct ledger_vgpu *vgpus, size_t n)
 {
-        int r = statement_run(ledger, BEGIN);
+        int r = ledger_run(ledger, BEGIN);
 
         return r < 0 ? r : end_transaction(ledger, keep_vgpus(ledger, vgpus, n));
 }
@@ -351,7 +295,7 @@ int ledger_prune(struct ledger *ledger, uint64_t minute)
 
         if (r < 0)
                 return r;
-        if (sqlite3_changes(ledger->database) > 0)
+        if (sqlite3_changes(ledger->database.handle) > 0)
                 return 1;
         return prune(ledger, PRUNE_PROCESSES, minute * 60000);
 }

@@ -6,6 +6,7 @@
 
 #include "base/paths.h"
 #include "base/test.h"
+#include "database/test-release.h"
 #include "ledger/ledger-internal.h"
 
 #define TENANT_A 1000
@@ -334,7 +335,7 @@ static void limit_pages(struct fixture *fixture, int pages)
         char text[64];
 
         snprintf(text, sizeof(text), "PRAGMA max_page_count=%d", pages);
-        assert_int_equal(sqlite3_exec(fixture->ledger->database, text, NULL, NULL, NULL),
+        assert_int_equal(sqlite3_exec(fixture->ledger->database.handle, text, NULL, NULL, NULL),
                          SQLITE_OK);
 }
 
@@ -399,6 +400,26 @@ static void change(const char *path, const char *text)
         assert_int_equal(sqlite3_open(path, &database), SQLITE_OK);
         assert_int_equal(sqlite3_exec(database, text, NULL, NULL, NULL), SQLITE_OK);
         sqlite3_close(database);
+}
+
+static void test_a_ledger_of_each_release_is_opened(void **state)
+{
+        struct fixture *fixture = *state;
+        bool is_this_boot;
+        struct wall wall;
+
+        fixture->ledger = ledger_close(fixture->ledger);
+        assert_int_equal(unlink(fixture->path), 0);
+        release_load(fixture->path, RELEASES "/release-2.sql");
+        assert_int_equal(open_again(fixture, "b3a0c176-13d4-43d4-a24c-7030f98905b3"), 0);
+        assert_int_equal(ledger_get_wall(fixture->ledger, &wall, &is_this_boot), 0);
+        assert_int_equal(wall.steady_ms, 3315806);
+        assert_true(is_this_boot);
+        assert_int_equal(ledger_has_vgpu(fixture->ledger, 1795358226019691740), 1);
+        fixture->n = 0;
+        assert_int_equal(ledger_each_running(fixture->ledger, copy_process, fixture), 0);
+        assert_int_equal(fixture->n, 1);
+        assert_int_equal(fixture->processes[0].busy_ns[METER_SM], 5895003102);
 }
 
 /* As version 1 had it. */
@@ -468,7 +489,7 @@ static int count_vgpus(struct fixture *fixture)
 {
         int n = -1;
 
-        assert_int_equal(sqlite3_exec(fixture->ledger->database, "SELECT count(*) FROM vgpu",
+        assert_int_equal(sqlite3_exec(fixture->ledger->database.handle, "SELECT count(*) FROM vgpu",
                                       read_number, &n, NULL),
                          SQLITE_OK);
         return n;
@@ -513,6 +534,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_the_clock_counts_within_a_boot, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_which_vgpus_are_written, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_ledger_of_each_release_is_opened, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(
                         test_a_ledger_of_the_version_before_is_brought_up_to_date, set_up,
                         tear_down),

@@ -18,7 +18,7 @@ int store_add_instance(struct store *store, struct store_instance *instance)
                 (int64_t)instance->creator, (int64_t)instance->creator_start);
 
         if (r == 0)
-                instance->id = (uint32_t)sqlite3_last_insert_rowid(store->database);
+                instance->id = (uint32_t)sqlite3_last_insert_rowid(store->database.handle);
         return r;
 }
 
@@ -45,16 +45,16 @@ static void decode_instance(struct store_instance *instance, sqlite3_stmt *row)
                 .creator = (pid_t)sqlite3_column_int64(row, 9),
                 .creator_start = (uint64_t)sqlite3_column_int64(row, 10),
         };
-        store_copy_text(instance->name, sizeof(instance->name), row, 1);
-        store_copy_text(instance->uuid, sizeof(instance->uuid), row, 2);
-        store_copy_text(instance->device_uuid, sizeof(instance->device_uuid), row, 3);
+        database_get_text(row, 1, instance->name, sizeof(instance->name));
+        database_get_text(row, 2, instance->uuid, sizeof(instance->uuid));
+        database_get_text(row, 3, instance->device_uuid, sizeof(instance->device_uuid));
 }
 
 int store_each_instance(struct store *store, store_instance_fn each, void *userdata)
 {
         struct store_instance instance;
         sqlite3_stmt *row;
-        int r = store_start(store, &row,
+        int r = STORE_START(store, &row,
                             "SELECT id, name, uuid, device, frame_buffer, created_ns, state, owner,"
                             " transient, creator, creator_start FROM instance ORDER BY id",
                             "");
@@ -90,7 +90,7 @@ int store_get_operation(struct store *store, uint32_t instance,
                         struct store_operation *ret_operation)
 {
         sqlite3_stmt *row;
-        int r = store_start(store, &row,
+        int r = STORE_START(store, &row,
                             "SELECT kind, step, source, target, keep_context FROM operation"
                             " WHERE instance = ?",
                             "i", (int64_t)instance);
@@ -105,10 +105,10 @@ int store_get_operation(struct store *store, uint32_t instance,
                 .instance = instance,
                 .keep_context = sqlite3_column_int64(row, 4) != 0,
         };
-        store_copy_text(ret_operation->kind, sizeof(ret_operation->kind), row, 0);
-        store_copy_text(ret_operation->step, sizeof(ret_operation->step), row, 1);
-        store_copy_text(ret_operation->source, sizeof(ret_operation->source), row, 2);
-        store_copy_text(ret_operation->target, sizeof(ret_operation->target), row, 3);
+        database_get_text(row, 0, ret_operation->kind, sizeof(ret_operation->kind));
+        database_get_text(row, 1, ret_operation->step, sizeof(ret_operation->step));
+        database_get_text(row, 2, ret_operation->source, sizeof(ret_operation->source));
+        database_get_text(row, 3, ret_operation->target, sizeof(ret_operation->target));
         sqlite3_reset(row);
         return 0;
 }
@@ -130,7 +130,7 @@ int store_put_setting(struct store *store, const char *name, uint32_t instance, 
 {
         int r;
 
-        if (!sqlite3_get_autocommit(store->database)) /* whoever began will end it */
+        if (!sqlite3_get_autocommit(store->database.handle)) /* whoever began will end it */
                 return put_setting(store, name, instance, value);
         r = store_begin(store);
         if (r < 0)
@@ -177,7 +177,7 @@ int store_put_driver_setting(struct store *store, const char *load, const char *
 int store_each_setting(struct store *store, store_setting_fn each, void *userdata)
 {
         sqlite3_stmt *row;
-        int r = store_start(store, &row, "SELECT name, ifnull(instance, 0), value FROM setting",
+        int r = STORE_START(store, &row, "SELECT name, ifnull(instance, 0), value FROM setting",
                             "");
 
         if (r < 0)

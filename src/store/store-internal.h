@@ -2,36 +2,26 @@
 #ifndef STORE_STORE_INTERNAL_H
 #define STORE_STORE_INTERNAL_H
 
-/*
- * Statements of the store, for its own files.
- *
- * Every statement is a string literal that is prepared once and found again by
- * its address. Parameters are bound from a short format: i for int64_t, s for
- * const char *. SQLite keeps no pointer longer than the step.
- */
+/* Statements of the store, for its own files. Errors: -EIO, -ENOSPC, -ENOMEM, logged. */
 
-#include <sqlite3.h>
-
+#include "database/database.h"
 #include "store/store.h"
 
-#define STORE_STATEMENTS_MAX 48
-
 struct store {
-        sqlite3 *database;
+        struct database database;
         bool waits_for_disk; /* this transaction */
-        size_t n_statements;
-        struct {
-                const char *text;
-                sqlite3_stmt *prepared;
-        } statement[STORE_STATEMENTS_MAX];
 };
 
-int store_start(struct store *store, sqlite3_stmt **ret_statement, const char *text,
-                const char *format, ...);
+/* store_error() - log an error of the database, and which of ours it is; what is none is given back. */
+int store_error(struct store *store, int error);
+
+/* STORE_START() - as database_start() */
+#define STORE_START(store, ret_statement, text, ...) \
+        store_error(store, database_start(&(store)->database, ret_statement, text, __VA_ARGS__))
 
 /*
  * store_next_row() - one row after another: 1, then 0 at the end; the statement is ready for its
- * next use then. Errors: -EIO, -ENOSPC, -ENOMEM, logged.
+ * next use then.
  */
 int store_next_row(struct store *store, sqlite3_stmt *statement);
 
@@ -42,10 +32,8 @@ bool store_write_fails(void);
 #define STORE_RUN(store, text, ...)                                          \
         __extension__({                                                      \
                 sqlite3_stmt *statement_;                                    \
-                int r_ = store_start(store, &statement_, text, __VA_ARGS__); \
+                int r_ = STORE_START(store, &statement_, text, __VA_ARGS__); \
                 r_ < 0 ? r_ : store_next_row(store, statement_);             \
         })
-
-void store_copy_text(char *to, size_t size, sqlite3_stmt *statement, int column);
 
 #endif

@@ -32,7 +32,7 @@ int store_each_process(struct store *store, uint32_t instance, store_process_fn 
                        void *userdata)
 {
         sqlite3_stmt *row;
-        int r = store_start(
+        int r = STORE_START(
                 store, &row,
                 "SELECT pid, start_time, slot, context, context_device, context_target FROM process"
                 " WHERE instance = ?",
@@ -49,8 +49,8 @@ int store_each_process(struct store *store, uint32_t instance, store_process_fn 
                         .context = (uint32_t)sqlite3_column_int64(row, 3),
                 };
 
-                store_copy_text(process.context_device, sizeof(process.context_device), row, 4);
-                store_copy_text(process.context_target, sizeof(process.context_target), row, 5);
+                database_get_text(row, 4, process.context_device, sizeof(process.context_device));
+                database_get_text(row, 5, process.context_target, sizeof(process.context_target));
                 r = each(&process, userdata);
                 if (r < 0) {
                         sqlite3_reset(row);
@@ -69,7 +69,7 @@ int store_put_footprint(struct store *store, uint32_t instance, pid_t pid, uint6
 int store_get_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t *ret_bytes)
 {
         sqlite3_stmt *row;
-        int r = store_start(store, &row,
+        int r = STORE_START(store, &row,
                             "SELECT context_bytes FROM footprint WHERE instance = ? AND pid = ?",
                             "ii", (int64_t)instance, (int64_t)pid);
 
@@ -111,7 +111,7 @@ int store_put_memory(struct store *store, uint32_t instance, pid_t pid,
 {
         int r;
 
-        if (!sqlite3_get_autocommit(store->database)) /* whoever began will end it */
+        if (!sqlite3_get_autocommit(store->database.handle)) /* whoever began will end it */
                 return put_memory(store, instance, pid, memory);
         r = store_begin(store);
         if (r == 0)
@@ -126,7 +126,7 @@ int store_put_memory(struct store *store, uint32_t instance, pid_t pid,
 static int count_of(struct store *store, const char *text, uint32_t instance, pid_t pid, size_t *n)
 {
         sqlite3_stmt *row;
-        int r = store_start(store, &row, text, "ii", (int64_t)instance, (int64_t)pid);
+        int r = STORE_START(store, &row, text, "ii", (int64_t)instance, (int64_t)pid);
 
         if (r < 0)
                 return r;
@@ -142,7 +142,7 @@ static int get_allocations(struct store *store, uint32_t instance, pid_t pid,
                            struct gate_allocation *allocations, size_t n)
 {
         sqlite3_stmt *row;
-        int r = store_start(store, &row,
+        int r = STORE_START(store, &row,
                             "SELECT address, size FROM memory WHERE instance = ? AND pid = ?"
                             " ORDER BY rowid",
                             "ii", (int64_t)instance, (int64_t)pid);
@@ -160,7 +160,7 @@ static int get_extents(struct store *store, uint32_t instance, pid_t pid,
                        struct store_extent *extents, size_t n)
 {
         sqlite3_stmt *row;
-        int r = store_start(
+        int r = STORE_START(
                 store, &row,
                 "SELECT slab, offset, length, generation FROM extent WHERE instance = ? AND pid = ?"
                 " ORDER BY rowid",
@@ -233,7 +233,7 @@ int store_remove_mover(struct store *store, pid_t pid)
 int store_take_movers(struct store *store, store_mover_fn each, void *userdata)
 {
         sqlite3_stmt *row;
-        int r = store_start(store, &row, "SELECT pid, start_time FROM mover", "");
+        int r = STORE_START(store, &row, "SELECT pid, start_time FROM mover", "");
 
         if (r < 0)
                 return r;

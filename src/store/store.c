@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include "database/schema.h"
 #include "store/store-internal.h"
 
 /* Less is no room for a page of the database, one of its log and the index of that. */
@@ -21,8 +22,7 @@
 
 #define STORE_APPLICATION_ID 0x56475055 /* "VGPU", in the header of the file */
 
-/* As version 1 had it. A database is made so and then brought up to date like one of that version. */
-static const char schema[] =
+static const char first[] =
         "CREATE TABLE boot (id TEXT NOT NULL);"
         "INSERT INTO boot VALUES ('');"
         "CREATE TABLE instance (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE,"
@@ -46,12 +46,16 @@ static const char schema[] =
         "  keep_context INTEGER NOT NULL);"
         "CREATE TABLE mover (pid INTEGER PRIMARY KEY, start_time INTEGER NOT NULL);";
 
-/* What makes version N + 2 of a database of version N + 1; at the end only, for others have had these. */
 static const char *const changes[] = {
         "ALTER TABLE extent ADD COLUMN generation INTEGER NOT NULL DEFAULT 0",
 };
 
-#define STORE_SCHEMA ((int64_t)(sizeof(changes) / sizeof(changes[0])) + 1)
+static const struct database_schema schema = {
+        .application_id = STORE_APPLICATION_ID,
+        .first = first,
+        .changes = changes,
+        .n_changes = sizeof(changes) / sizeof(changes[0]),
+};
 
 /* An older vgpud reads a database with these as well: they need no new version. */
 static const char later_tables[] =
@@ -62,28 +66,6 @@ static const char later_tables[] =
         "  FOREIGN KEY (instance, pid) REFERENCES process ON DELETE CASCADE);";
 
 /* Opening. */
-
-static int execute(struct store *store, const char *text)
-{
-        int code = sqlite3_exec(store->database, text, NULL, NULL, NULL);
-
-        return code == SQLITE_OK ? 0 : code;
-}
-
-static int read_integer(struct store *store, const char *text, int64_t *ret_value)
-{
-        sqlite3_stmt *statement;
-        int r = store_start(store, &statement, text, "");
-
-        if (r < 0)
-                return r;
-        r = store_next_row(store, statement);
-        if (r <= 0)
-                return r < 0 ? r : -EIO;
-        *ret_value = sqlite3_column_int64(statement, 0);
-        sqlite3_reset(statement);
-        return 0;
-}
 
 /* SQLite has many errors for a disk without room: it tells what it was doing, not why it could not. */
 static bool is_full(const char *path)
@@ -96,110 +78,67 @@ static bool is_full(const char *path)
                 (disk.f_files > 0 && disk.f_favail == 0));
 }
 
-static int refuse(struct store *store, const char *path, int code, struct failure *failure)
+static int refuse(struct store *store, const char *path, int error, struct failure *failure)
 {
-        bool is_damaged = code == SQLITE_CORRUPT || code == SQLITE_NOTADB;
+        const char *words = database_get_error(&store->database);
 
-        if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
-                return failure_set(failure, -EBUSY, "Failed",
+        if (error == -EPROTO)
+                return failure_set(failure, error, "Failed",
+                                   "move the file away or choose another --state-dir",
+                                   "%s is the database of another program", path);
+        if (error == -EPROTONOSUPPORT)
+                return failure_set(failure, error, "Failed",
+                                   "install that version again, or a newer one",
+                                   "the state database %s was written by a newer vgpud", path);
+        if (error == -EBUSY)
+                return failure_set(failure, error, "Failed",
                                    "find out who has it open (fuser) and end that process",
                                    "the state database %s is locked by another process", path);
-        if (code == SQLITE_FULL || (!is_damaged && is_full(path)))
+        if (error == -ENOSPC || (error != -EUCLEAN && is_full(path)))
                 return failure_set(failure, -ENOSPC, "Failed",
                                    "free some room there, and start again",
                                    "the disk of the state database %s is full", path);
-        if (code == SQLITE_CANTOPEN || code == SQLITE_READONLY || code == SQLITE_PERM)
-                return failure_set(failure, -EACCES, "Failed",
+        if (error == -EACCES)
+                return failure_set(failure, error, "Failed",
                                    "make the state directory writable for the user of vgpud",
                                    "the state database %s cannot be opened for writing", path);
-        if (is_damaged)
+        if (error == -EUCLEAN)
                 return failure_set(
                         failure, -EIO, "Failed",
                         "restore it from a backup; or move it away, and create the vGPUs anew",
-                        "the state database %s is damaged (%s)", path,
-                        sqlite3_errmsg(store->database));
+                        "the state database %s is damaged (%s)", path, words);
         return failure_set(failure, -EIO, "Failed",
                            "leave it where it is, and see what is wrong with that disk (dmesg)",
-                           "the state database %s cannot be read or written (%s)", path,
-                           sqlite3_errmsg(store->database));
+                           "the state database %s cannot be read or written (%s)", path, words);
 }
 
-static bool is_sound(struct store *store)
+/* Errors: -EUCLEAN, the check itself says so, and those of the database. */
+static int check(struct store *store)
 {
         sqlite3_stmt *statement;
-        bool sound;
+        bool is_sound;
+        int r = database_start(&store->database, &statement, "PRAGMA quick_check(1)", "");
 
-        if (store_start(store, &statement, "PRAGMA quick_check(1)", "") < 0 ||
-            store_next_row(store, statement) != 1)
-                return false;
-        sound = strcmp((const char *)sqlite3_column_text(statement, 0), "ok") == 0;
+        if (r < 0)
+                return r;
+        r = database_step(statement);
+        if (r <= 0)
+                return r < 0 ? r : -EUCLEAN;
+        is_sound = strcmp((const char *)sqlite3_column_text(statement, 0), "ok") == 0;
         sqlite3_reset(statement);
-        return sound;
+        return is_sound ? 0 : -EUCLEAN;
 }
 
-static int make_schema(struct store *store)
-{
-        char text[128];
-        int code = execute(store, "BEGIN IMMEDIATE");
-
-        if (code == 0)
-                code = execute(store, schema);
-        snprintf(text, sizeof(text), "PRAGMA application_id=%d; PRAGMA user_version=1; COMMIT",
-                 STORE_APPLICATION_ID);
-        return code ? code : execute(store, text);
-}
-
-/* One version after the other, each as a whole. */
-static int bring_up_to_date(struct store *store, int64_t version)
-{
-        int code = 0;
-
-        for (; version < STORE_SCHEMA && code == 0; version++) {
-                char text[256];
-
-                snprintf(text, sizeof(text), "BEGIN IMMEDIATE; %s; PRAGMA user_version=%d; COMMIT",
-                         changes[version - 1], (int)version + 1);
-                code = execute(store, text);
-        }
-        return code;
-}
-
-static int check_schema(struct store *store, const char *path, struct failure *failure)
-{
-        int64_t version, application;
-        int code = 0;
-
-        if (read_integer(store, "PRAGMA user_version", &version) < 0 ||
-            read_integer(store, "PRAGMA application_id", &application) < 0 || !is_sound(store)) {
-                code = sqlite3_errcode(store->database) & 0xff;
-                if (code == SQLITE_OK || code == SQLITE_ROW || code == SQLITE_DONE)
-                        code = SQLITE_CORRUPT; /* the check itself says so */
-                return refuse(store, path, code, failure);
-        }
-
-        if (version == 0 && application == 0) {
-                code = make_schema(store);
-                version = 1;
-                application = STORE_APPLICATION_ID;
-        }
-        if (application != STORE_APPLICATION_ID)
-                return failure_set(failure, -EPROTO, "Failed",
-                                   "move the file away or choose another --state-dir",
-                                   "%s is the database of another program", path);
-        if (version > STORE_SCHEMA)
-                return failure_set(failure, -EPROTONOSUPPORT, "Failed",
-                                   "install that version again, or a newer one",
-                                   "the state database %s was written by a newer vgpud", path);
-        if (code == 0)
-                code = bring_up_to_date(store, version);
-        return code ? refuse(store, path, code & 0xff, failure) : 0;
-}
+static const char former_boot[] = "DELETE FROM process; DELETE FROM operation; DELETE FROM mover;"
+                                  "DELETE FROM instance WHERE transient;"
+                                  "DELETE FROM setting WHERE instance IS NULL;"
+                                  "UPDATE instance SET state = 0";
 
 static int forget_former_boot(struct store *store, const char *boot_id)
 {
         sqlite3_stmt *statement;
         bool is_same;
-        int r = store_start(store, &statement, "SELECT id FROM boot", "");
+        int r = STORE_START(store, &statement, "SELECT id FROM boot", "");
 
         if (r < 0)
                 return r;
@@ -212,12 +151,8 @@ static int forget_former_boot(struct store *store, const char *boot_id)
                 return 0;
 
         r = store_begin(store);
-        if (r == 0 &&
-            execute(store, "DELETE FROM process; DELETE FROM operation; DELETE FROM mover;"
-                           "DELETE FROM instance WHERE transient;"
-                           "DELETE FROM setting WHERE instance IS NULL;"
-                           "UPDATE instance SET state = 0") != 0)
-                r = -EIO;
+        if (r == 0)
+                r = store_error(store, database_execute(&store->database, former_boot));
         if (r == 0)
                 r = STORE_RUN(store, "UPDATE boot SET id = ?", "s", boot_id);
         if (r == 0)
@@ -225,31 +160,34 @@ static int forget_former_boot(struct store *store, const char *boot_id)
         return r;
 }
 
+/* Up to where it is known to be ours and whole. Errors: those of refuse(). */
+static int set_up(struct store *store, const char *path)
+{
+        int r = database_open(&store->database, path, SQLITE_OPEN_NOFOLLOW);
+
+        if (r == 0)
+                r = database_execute(&store->database,
+                                     "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL;"
+                                     "PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
+                                     "BEGIN IMMEDIATE; COMMIT");
+        if (r == 0)
+                r = check(store);
+        return r < 0 ? r : schema_apply(&store->database, &schema);
+}
+
 int store_open(struct store **ret_store, const char *path, const char *boot_id,
                struct failure *failure)
 {
         CLEANUP(store_closep) struct store *store = calloc(1, sizeof(*store));
-        mode_t mask = umask(077); /* it tells who runs what */
-        int code, r;
+        int r;
 
-        if (!store) {
-                umask(mask);
+        if (!store)
                 return -ENOMEM;
-        }
-        code = sqlite3_open_v2(path, &store->database,
-                               SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOFOLLOW,
-                               NULL);
-        if (code == SQLITE_OK)
-                code = execute(store, "PRAGMA locking_mode=EXCLUSIVE; PRAGMA journal_mode=WAL;"
-                                      "PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;"
-                                      "BEGIN IMMEDIATE; COMMIT");
-        umask(mask);
-        if (code != SQLITE_OK)
-                return refuse(store, path, code & 0xff, failure);
+        r = set_up(store, path);
+        if (r < 0)
+                return refuse(store, path, r, failure);
 
-        r = check_schema(store, path, failure);
-        if (r == 0 && execute(store, later_tables) != 0)
-                r = -EIO;
+        r = store_error(store, database_execute(&store->database, later_tables));
         if (r == 0)
                 r = forget_former_boot(store, boot_id);
         if (r < 0)
@@ -260,11 +198,8 @@ int store_open(struct store **ret_store, const char *path, const char *boot_id,
 
 struct store *store_close(struct store *store)
 {
-        if (!store)
-                return NULL;
-        for (size_t i = 0; i < store->n_statements; i++)
-                sqlite3_finalize(store->statement[i].prepared);
-        sqlite3_close(store->database);
+        if (store)
+                database_close(&store->database);
         free(store);
         return NULL;
 }
@@ -277,14 +212,15 @@ int store_begin(struct store *store)
 /* It can only be changed between transactions. */
 static int wait_for_disk(struct store *store, bool wanted)
 {
-        int code = 0;
+        int r = 0;
 
         if (wanted != store->waits_for_disk)
-                code = execute(store,
-                               wanted ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
-        if (code == 0)
+                r = store_error(store, database_execute(&store->database,
+                                                        wanted ? "PRAGMA synchronous=FULL"
+                                                               : "PRAGMA synchronous=NORMAL"));
+        if (r == 0)
                 store->waits_for_disk = wanted;
-        return code ? -EIO : 0;
+        return r;
 }
 
 int store_begin_durable(struct store *store)
@@ -307,7 +243,7 @@ int store_commit(struct store *store)
 
 void store_rollback(struct store *store)
 {
-        if (!sqlite3_get_autocommit(store->database))
+        if (!sqlite3_get_autocommit(store->database.handle))
                 (void)STORE_RUN(store, "ROLLBACK", "");
         (void)wait_for_disk(store, false);
 }

@@ -9,6 +9,7 @@
 
 #include "base/test.h"
 #include "board/board.h"
+#include "database/test-release.h"
 #include "store/store.h"
 
 static char directory[] = "/tmp/test-store-faults-XXXXXX";
@@ -223,6 +224,29 @@ static const char first_version[] =
         "INSERT INTO memory VALUES (5, 7, 65536, 4096);"
         "INSERT INTO extent VALUES (5, 7, 1, 2, 4096);"
         "PRAGMA application_id=1447514197; PRAGMA user_version=1";
+
+static void test_a_store_of_each_release_is_opened(void **state)
+{
+        struct fixture *fixture = *state;
+        struct gate_allocation *allocations;
+        struct store_extent *extents;
+        size_t n_allocations, n_extents;
+        int n = 0;
+
+        release_load(fixture->path, RELEASES "/release-2.sql");
+        reopen(fixture, "b3a0c176-13d4-43d4-a24c-7030f98905b3");
+        assert_int_equal(store_each_instance(fixture->store, count_instance, &n), 0);
+        assert_int_equal(n, 2);
+        assert_int_equal(store_get_memory(fixture->store, 1, 29810, &allocations, &n_allocations,
+                                          &extents, &n_extents),
+                         0);
+        assert_int_equal(n_allocations, 2);
+        assert_int_equal(allocations[1].size, 4194304);
+        assert_int_equal(n_extents, 1);
+        assert_int_equal(extents[0].generation, 8046259772320625727);
+        free(allocations);
+        free(extents);
+}
 
 static void make_first_version(struct fixture *fixture)
 {
@@ -481,6 +505,7 @@ int main(void)
                 TEST(test_an_id_is_never_used_again),
                 TEST(test_addresses_and_extents_keep_their_order),
                 TEST(test_a_database_of_the_first_version_is_brought_up_to_date),
+                TEST(test_a_store_of_each_release_is_opened),
                 TEST(test_what_belongs_to_an_instance_goes_with_it),
                 TEST(test_how_large_a_context_is_goes_with_its_process),
                 TEST(test_another_boot_forgets_processes_and_transient_instances),
