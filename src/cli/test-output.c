@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What vgpu prints when all is well: tables, one-line reports, bars, JSON, help. */
 #include <fcntl.h>
+#include <poll.h>
 #include <pty.h>
 #include <stdlib.h>
 #include <string.h>
@@ -161,6 +162,22 @@ static void test_progress_is_not_drawn_where_nobody_looks(void **state)
         assert_string_equal(vgpu(&step, 1, WORDS("suspend", "train"))->err, "");
 }
 
+/* A terminal gives what was written to it when it likes, in parts. */
+static void expect_on_terminal(int other_end, const char *expected)
+{
+        struct pollfd ready = { .fd = other_end, .events = POLLIN };
+        char text[4096] = "";
+        size_t n = 0;
+
+        while (n < strlen(expected) && poll(&ready, 1, 30000) == 1) {
+                ssize_t got = read(other_end, text + n, sizeof(text) - 1 - n);
+
+                assert_true(got > 0);
+                n += (size_t)got;
+        }
+        assert_string_equal(text, expected);
+}
+
 static void test_progress_is_drawn_on_a_terminal_and_wiped_away(void **state)
 {
         static const struct fake_step step = {
@@ -174,8 +191,6 @@ static void test_progress_is_drawn_on_a_terminal_and_wiped_away(void **state)
         CLEANUP(fd_closep) int other_end = -1;
         CLEANUP(fd_closep) int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
         struct winsize size = { .ws_row = 24, .ws_col = 80 };
-        char text[4096];
-        ssize_t n;
         (void)state;
 
         assert_int_equal(openpty(&other_end, &terminal, NULL, NULL, &size), 0);
@@ -183,14 +198,12 @@ static void test_progress_is_drawn_on_a_terminal_and_wiped_away(void **state)
         assert_int_equal(command_wait(command_start(fake_manager_get_directory(fake),
                                                     WORDS("suspend", "train"), null, terminal)),
                          0);
-        n = read(other_end, text, sizeof(text) - 1);
-        assert_true(n > 0);
-        text[n] = '\0';
-        assert_string_equal(
-                text, "\rsuspend train: waiting for its programs to come to rest\033[K"
-                      "\rsuspend train [############............] 512 B of 1 KiB, copying\033[K"
-                      "\rsuspend train: ?[2J\033[K"
-                      "\r\033[K");
+        expect_on_terminal(
+                other_end,
+                "\rsuspend train: waiting for its programs to come to rest\033[K"
+                "\rsuspend train [############............] 512 B of 1 KiB, copying\033[K"
+                "\rsuspend train: ?[2J\033[K"
+                "\r\033[K");
 }
 
 static void test_json_is_what_the_protocol_calls_it(void **state)
