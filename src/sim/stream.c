@@ -42,6 +42,7 @@ CUstream stream_new(CUcontext context, unsigned int flags, int priority)
         stream->engine = (struct engine)ENGINE_INIT;
         stream->next = context->streams;
         context->streams = stream;
+        stream->is_listed = true;
         object_add(&stream->object, OBJECT_STREAM);
         return stream;
 }
@@ -61,17 +62,26 @@ CUstream stream_unref(CUstream stream)
         return NULL;
 }
 
-static void destroy(CUstream stream)
+static void leave_list(CUstream stream)
 {
         CUstream *link = &stream->context->streams;
 
         while (*link != stream)
                 link = &(*link)->next;
         *link = stream->next;
+        stream->is_listed = false;
+}
+
+/* The handle ends at once. What was issued goes on, and whoever waits for the context waits for it. */
+static void destroy(CUstream stream)
+{
         object_remove(&stream->object);
         stream->is_destroyed = true;
         process_tell_locked();
-        (void)stream_unref(stream);
+        if (!stream->first) {
+                leave_list(stream);
+                (void)stream_unref(stream);
+        }
 }
 
 static CUstream find_per_thread(CUcontext context)
@@ -180,6 +190,10 @@ static void *run_stream(void *argument)
                         run_first(stream);
                 else
                         process_wait_locked();
+        }
+        if (stream->is_listed) {
+                leave_list(stream);
+                stream->refs--;
         }
         (void)stream_unref(stream);
         return NULL;
@@ -334,8 +348,16 @@ void stream_destroy_all(CUcontext context)
 {
         while (context->n_pending)
                 process_wait_locked();
-        while (context->streams)
-                destroy(context->streams);
+        while (context->streams) {
+                CUstream stream = context->streams;
+
+                if (!stream->is_destroyed) {
+                        destroy(stream);
+                } else { /* its thread has yet to see that it is done */
+                        leave_list(stream);
+                        (void)stream_unref(stream);
+                }
+        }
 }
 
 CUresult sim_cuStreamCreateWithPriority(CUstream *ret_stream, unsigned int flags, int priority)

@@ -25,7 +25,8 @@ struct CUstream_st {
         uint64_t id;
         uint64_t thread; /* whose per-thread stream it is; 0: nobody's */
         unsigned int refs;
-        bool is_destroyed;
+        bool is_destroyed; /* by the program; listed until its work is done */
+        bool is_listed;    /* in context->streams */
         bool has_thread;
         struct capture *capture;
         uint64_t issued, done;

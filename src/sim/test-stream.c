@@ -110,6 +110,58 @@ static void test_kernels_compute(void **state)
         guest_run(run_kernels);
 }
 
+static void *open_later(void *gate)
+{
+        const struct timespec time = { .tv_nsec = 50000000 };
+
+        nanosleep(&time, NULL); /* without it the test would pass where nobody waits, too */
+        gate_open(gate);
+        return NULL;
+}
+
+static CUstream destroy_with_work(struct gate *gate, pthread_t *opener, CUdeviceptr pointer)
+{
+        CUstream stream;
+
+        must(cuStreamCreate(&stream, CU_STREAM_DEFAULT));
+        gate_put(gate, stream);
+        launch_array("fill", stream, pointer, 7, 1000);
+        must(cuStreamDestroy_v2(stream));
+        must_equal(pthread_create(opener, NULL, open_later, gate), 0);
+        return stream;
+}
+
+/* The work of a stream that is destroyed goes on, and what waits for a context waits for it. */
+static void destroy_streams_at_work(int socket)
+{
+        CUdeviceptr pointer;
+        struct gate gate;
+        pthread_t opener;
+        CUstream stream;
+
+        (void)socket;
+        (void)guest_init(0);
+        for (int i = 0; i < 3; i++) {
+                must(cuMemAlloc_v2(&pointer, 4000));
+                must(cuMemsetD32_v2(pointer, 0, 1000));
+                stream = destroy_with_work(&gate, &opener, pointer);
+                must_equal(cuStreamSynchronize(stream), CUDA_ERROR_INVALID_HANDLE);
+                if (i == 0)
+                        must(cuCtxSynchronize());
+                if (i < 2) /* the copy is in the default stream, which waits for the others */
+                        must_equal(read_word(pointer + 3996), 7);
+                must(cuMemFree_v2(pointer));
+                must_equal(pthread_join(opener, NULL), 0);
+                must(cuCtxSynchronize());
+        }
+}
+
+static void test_a_stream_that_is_destroyed_ends_its_work(void **state)
+{
+        (void)state;
+        guest_run(destroy_streams_at_work);
+}
+
 static void run_out_of_bounds(int socket)
 {
         CUdeviceptr pointer;
@@ -381,6 +433,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_kernels_compute),
                 cmocka_unit_test(test_a_kernel_out_of_bounds_breaks_its_context),
+                cmocka_unit_test(test_a_stream_that_is_destroyed_ends_its_work),
                 cmocka_unit_test(test_streams_wait_for_whom_they_must),
                 cmocka_unit_test(test_ptsz_names_use_the_threads_own_stream),
                 cmocka_unit_test(test_copies_keep_the_order_of_their_stream),
