@@ -267,6 +267,8 @@ CUDART_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks
                                                                      const void *function,
                                                                      int block_size,
                                                                      size_t shared_bytes);
+CUDART_API cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        int *blocks, const void *function, int block_size, size_t shared_bytes, unsigned int flags);
 
 /* What code that nvcc has made calls: from constructors, and for <<< >>>. */
 CUDART_API void **__cudaRegisterFatBinary(void *wrapper);

@@ -322,6 +322,14 @@ cudaError_t runtime_cudaFuncSetCacheConfig(const void *function, int config)
         return error ? error : (cudaError_t)driver.cuFuncSetCacheConfig(found, config);
 }
 
+cudaError_t runtime_cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+        int *blocks, const void *function, int block_size, size_t shared_bytes, unsigned int flags)
+{
+        (void)flags; /* of caches, which there are none of */
+        return runtime_cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, function, block_size,
+                                                                     shared_bytes);
+}
+
 cudaError_t runtime_cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function,
                                                                   int block_size,
                                                                   size_t shared_bytes)

@@ -170,14 +170,19 @@ cudaError_t runtime_cudaMemcpyAsync(void *to, const void *from, size_t size, int
         return is_kind(kind) ? (cudaError_t)copy(to, from, size, stream) : cudaErrorInvalidValue;
 }
 
+static cudaError_t get_peers(CUcontext *ret_to, int to_device, CUcontext *ret_from, int from_device)
+{
+        cudaError_t error = runtime_context(ret_to, to_device);
+
+        return error ? error : runtime_context(ret_from, from_device);
+}
+
 cudaError_t runtime_cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device,
                                         size_t size, CUstream stream)
 {
         CUcontext to_context, from_context;
-        cudaError_t error = runtime_context(&to_context, to_device);
+        cudaError_t error = get_peers(&to_context, to_device, &from_context, from_device);
 
-        if (error == cudaSuccess)
-                error = runtime_context(&from_context, from_device);
         if (error != cudaSuccess)
                 return error;
         return (cudaError_t)driver.cuMemcpyPeerAsync(address(to), to_context, address(from),
@@ -187,8 +192,13 @@ cudaError_t runtime_cudaMemcpyPeerAsync(void *to, int to_device, const void *fro
 cudaError_t runtime_cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device,
                                    size_t size)
 {
-        return finish((CUresult)runtime_cudaMemcpyPeerAsync(to, to_device, from, from_device, size,
-                                                            NULL));
+        CUcontext to_context, from_context;
+        cudaError_t error = get_peers(&to_context, to_device, &from_context, from_device);
+
+        if (error != cudaSuccess)
+                return error;
+        return (cudaError_t)driver.cuMemcpyPeer(address(to), to_context, address(from),
+                                                from_context, size);
 }
 
 cudaError_t runtime_cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from,

@@ -69,6 +69,7 @@
         X(cuMemHostGetFlags)                           \
         X(cuPointerGetAttributes)                      \
         X(cuMemcpyAsync)                               \
+        X(cuMemcpyPeer)                                \
         X(cuMemcpyPeerAsync)                           \
         X(cuMemcpy2DAsync_v2)                          \
         X(cuMemsetD8Async)                             \

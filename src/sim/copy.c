@@ -154,11 +154,24 @@ static CUresult check_peers(CUdeviceptr to, CUcontext to_context, CUdeviceptr fr
                        : CUDA_ERROR_INVALID_VALUE;
 }
 
+/* The copy without a stream comes after all that was issued in the two contexts. */
+static void wait_for_peers(CUcontext to_context, CUcontext from_context)
+{
+        PROCESS_LOCKED();
+
+        if (context_find(to_context))
+                stream_wait_for_context(to_context);
+        if (context_find(from_context)) /* others may end it during the wait */
+                stream_wait_for_context(from_context);
+}
+
 CUresult sim_cuMemcpyPeer(CUdeviceptr to, CUcontext to_context, CUdeviceptr from,
                           CUcontext from_context, size_t size)
 {
         CUresult result = check_peers(to, to_context, from, from_context, size);
 
+        if (result == CUDA_SUCCESS)
+                wait_for_peers(to_context, from_context);
         return result ? result : copy_now(to, SIDE_DEVICE, from, SIDE_DEVICE, size);
 }
 

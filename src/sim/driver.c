@@ -135,10 +135,11 @@ CUresult sim_cuGetErrorString(CUresult result, const char **text)
 
 static void tell_no_tables(void)
 {
-        (void)fprintf(stderr,
-                      "simulated CUDA driver: this program brings NVIDIA's CUDA runtime, which "
-                      "works with NVIDIA's driver only; linked with the shared runtime (nvcc "
-                      "-cudart shared) it gets the simulated GPU's (docs/simulated-gpu.md)\n");
+        (void)fprintf(
+                stderr,
+                "simulated CUDA driver: this program brings NVIDIA's CUDA runtime, which "
+                "works with NVIDIA's driver only; linked with the shared one of CUDA 13 (nvcc "
+                "-cudart shared) it gets the simulated GPU's (docs/simulated-gpu.md)\n");
 }
 
 /*

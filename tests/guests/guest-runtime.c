@@ -198,6 +198,43 @@ static void check_memory(void)
         must_equal(RUNTIME(cudaGetLastError)(), cudaErrorInvalidValue);
 }
 
+/* Without a stream: after what was begun on either device. */
+static void check_peers(void)
+{
+        void *from, *to;
+        uint32_t word = 0;
+        int n = 0;
+
+        must(RUNTIME(cudaGetDeviceCount)(&n));
+        if (n < 2)
+                return;
+        must(RUNTIME(cudaMalloc)(&from, 8 * MIB));
+        must(RUNTIME(cudaMemset)(from, 7, 8 * MIB));
+        must(RUNTIME(cudaSetDevice)(1));
+        must(RUNTIME(cudaMalloc)(&to, 8 * MIB));
+        must(RUNTIME(cudaMemcpyPeer)(to, 1, from, 0, 8 * MIB));
+        must(RUNTIME(cudaMemcpy)(&word, (char *)to + 8 * MIB - 4, 4, cudaMemcpyDefault));
+        must_equal(word, 0x07070707);
+        must(RUNTIME(cudaFree)(to));
+        must(RUNTIME(cudaFree)(from));
+        must(RUNTIME(cudaSetDevice)(0));
+}
+
+/* Code for the thread's own default stream calls these. */
+static void check_per_thread(void)
+{
+        __typeof__(&cudaMemset) set = (__typeof__(&cudaMemset))runtime_symbol("cudaMemset_ptds");
+        __typeof__(&cudaMemcpy) copy = (__typeof__(&cudaMemcpy))runtime_symbol("cudaMemcpy_ptds");
+        uint32_t word = 0;
+        void *pointer;
+
+        must(RUNTIME(cudaMalloc)(&pointer, 4096));
+        must(set(pointer, 9, 4096));
+        must(copy(&word, pointer, 4, cudaMemcpyDeviceToHost));
+        must_equal(word, 0x09090909);
+        must(RUNTIME(cudaFree)(pointer));
+}
+
 static void count_one(void *data)
 {
         ++*(int *)data;
@@ -307,6 +344,8 @@ static int check_all(void)
         check_devices();
         check_errors();
         check_memory();
+        check_peers();
+        check_per_thread();
         check_streams();
         check_graphs();
         check_what_is_not_there();
