@@ -81,7 +81,8 @@
         R(sample, board_sample, BOARD_INSTANCES_MAX, BOARD_SAMPLES_MAX)         \
         R(process_sample, board_sample, BOARD_PROCESSES_MAX, BOARD_SAMPLES_MAX) \
         R(account, board_account, BOARD_INSTANCES_MAX, BOARD_ACCOUNTS_MAX)      \
-        R(event, board_event, BOARD_DEVICES_MAX, BOARD_EVENTS_MAX)
+        R(event, board_event, BOARD_DEVICES_MAX, BOARD_EVENTS_MAX)              \
+        R(device_sample, board_sample, BOARD_DEVICES_MAX, BOARD_SAMPLES_MAX)
 
 struct board_head {
         _Atomic uint32_t sequence; /* odd: the first is being written, the second is whole */

@@ -34,7 +34,7 @@ struct board_process {
         char name[BOARD_NAME_MAX];
 };
 
-/* One period of an instance (pid 0) or a process; percent of the device. */
+/* One period of a device (instance 0), an instance (pid 0) or a process; percent of the device. */
 struct board_sample {
         uint64_t timestamp_us; /* CLOCK_REALTIME, the end of the period */
         uint32_t instance, pid;

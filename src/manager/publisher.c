@@ -66,6 +66,26 @@ static void write_fixed(struct publisher *publisher, const struct device *device
                           device->index);
 }
 
+/* As it is now, but not more often than in each period: a change publishes at once. */
+static void sample_device(struct board *board, const struct board_device *record)
+{
+        uint64_t count = board_count_device_sample(board, record->index);
+        uint64_t now_us = clock_now(CLOCK_REALTIME) / 1000;
+        struct board_sample last;
+
+        if (count > 0 && board_read_device_sample(board, record->index, count - 1, &last) &&
+            now_us < last.timestamp_us + BUSY_INTERVAL_US / 2 && now_us >= last.timestamp_us)
+                return;
+        last = (struct board_sample){ .timestamp_us = now_us,
+                                      .gpu = record->utilization_gpu,
+                                      .memory = record->utilization_memory,
+                                      .encoder = record->utilization_encoder,
+                                      .decoder = record->utilization_decoder,
+                                      .jpeg = record->utilization_jpeg,
+                                      .ofa = record->utilization_ofa };
+        board_append_device_sample(board, record->index, &last);
+}
+
 static void write_device(struct publisher *publisher, const struct device *device)
 {
         const struct instance *instance;
@@ -82,6 +102,7 @@ static void write_device(struct publisher *publisher, const struct device *devic
         list_for_each(instance, &publisher->manager->instances, link)
                 record.n_instances += instance->device == device;
         board_write_device(publisher->board, device->index, &record);
+        sample_device(publisher->board, &record);
         promised = device_get_promised(device, NULL);
         catalog_update_offers(publisher->board, board_site_of_device(device->index),
                               promised < record.memory_total ? record.memory_total - promised : 0,

@@ -288,6 +288,43 @@ static void test_the_newest_sample_is_told_once(void **state)
                 NVML_ERROR_NOT_SUPPORTED);
 }
 
+static void test_of_how_busy_a_device_was_there_is_a_past(void **state)
+{
+        struct board_sample sample = { .memory = 9 };
+        nvmlDevice_t device = measure(*state, 0);
+        struct fixture *fixture = *state;
+        nvmlSample_t samples[200];
+        unsigned int count = 200;
+        nvmlValueType_t type;
+
+        for (uint32_t i = 1; i <= 200; i++) {
+                sample.timestamp_us = i;
+                sample.gpu = i % 100;
+                board_append_device_sample(fixture->board, 0, &sample);
+        }
+        assert_int_equal(
+                nvmlDeviceGetSamples(device, NVML_GPU_UTILIZATION_SAMPLES, 0, &type, &count, NULL),
+                NVML_SUCCESS);
+        assert_int_equal(count, BOARD_SAMPLES_MAX);
+        count = 5;
+        assert_int_equal(nvmlDeviceGetSamples(device, NVML_GPU_UTILIZATION_SAMPLES, 190, &type,
+                                              &count, samples),
+                         NVML_SUCCESS);
+        assert_int_equal(count, 5);
+        assert_int_equal(samples[0].timeStamp, 191);
+        assert_int_equal(samples[4].sampleValue.uiVal, 95);
+        count = 200;
+        assert_int_equal(nvmlDeviceGetSamples(device, NVML_MEMORY_UTILIZATION_SAMPLES, 195, &type,
+                                              &count, samples),
+                         NVML_SUCCESS);
+        assert_int_equal(count, 5);
+        assert_int_equal(samples[4].timeStamp, 200);
+        assert_int_equal(samples[4].sampleValue.uiVal, 9);
+        assert_int_equal(nvmlDeviceGetSamples(device, NVML_GPU_UTILIZATION_SAMPLES, 200, &type,
+                                              &count, samples),
+                         NVML_ERROR_NOT_FOUND);
+}
+
 /* As slurmd asks: it ends without an answer. */
 static void test_a_device_is_near_to_cpus_and_memory(void **state)
 {
@@ -474,6 +511,7 @@ int main(void)
                 with_board(test_gpu_instances_can_begin_where_their_profile_says),
                 with_board(test_clocks_that_can_be_set_are_the_highest),
                 with_board(test_the_newest_sample_is_told_once),
+                with_board(test_of_how_busy_a_device_was_there_is_a_past),
                 with_board(test_a_device_is_near_to_cpus_and_memory),
                 with_board(test_others_are_as_far_as_they_can_be),
                 with_board(test_the_system_knows_the_processes_of_vgpus_and_no_cards),
