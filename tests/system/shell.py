@@ -143,8 +143,7 @@ class Shell:
         return answer
 
     def _are_ends_known(self):
-        done = subprocess.run([stage.VGPU, "ls", "--json"], env=self.environment, user=self.user,
-                              capture_output=True, check=True)
+        done = self._ask("ls", "--json")
         # A vGPU is running until its last operation has tidied up, after its answer.
         return all(os.path.exists(f"/proc/{process['pid']}") if vgpu["processes"] else
                    vgpu["state"] != "running"
@@ -153,8 +152,7 @@ class Shell:
 
     def _wait_background(self, number, command):
         if "vgpud" in command:
-            until(lambda: subprocess.run([stage.VGPU, "info"], env=self.environment, user=self.user,
-                                         capture_output=True).returncode == 0,
+            until(lambda: self._ask("info").returncode == 0,
                   "vgpud to answer", context=lambda: self._read(number, "err"))
         elif ".py" in command:
             until(lambda: "ready" in self._read(number, "out"), "the program to be ready",
@@ -216,9 +214,25 @@ class Shell:
                 continue
         return [(pid, name) for pid, name in found if pid != self.process.pid]
 
+    def _ask(self, *words):
+        return subprocess.run([stage.VGPU, *words], env=self.environment, user=self.user,
+                              capture_output=True)
+
+    def _remove_vgpus(self):
+        """Only an unused simulated machine goes with its manager, and what it has in /dev/shm."""
+        listed = self._ask("ls", "--json")
+        if listed.returncode == 0:
+            for vgpu in json.loads(listed.stdout)["vgpus"]:
+                until(lambda name=vgpu["name"]: self._ask("rm", name).returncode in (0, 3),
+                      f"vGPU {vgpu['name']} to be removed")
+
     def close(self):
         """What was left running ends; how a program ends does not matter here."""
         os.close(self.commands)
+        for pid, name in self.processes():
+            if not name.startswith("vgpu"):
+                os.kill(pid, signal.SIGKILL)
+        self._remove_vgpus()
         self.end_manager()
         self._signal(signal.SIGKILL)
         self.process.wait(PATIENCE)

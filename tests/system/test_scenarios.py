@@ -36,7 +36,8 @@ class Simulate(unittest.TestCase):
         os.mkdir(self.temporary)
         kept = {name: value for name, value in os.environ.items()
                 if not name.startswith(("OPENVGPU_", "CUDA_")) and name != "LD_LIBRARY_PATH"}
-        self.environment = {**kept, "TMPDIR": self.temporary}
+        folders = [folder for folder in os.environ["PATH"].split(":") if os.access(folder, os.X_OK)]
+        self.environment = {**kept, "TMPDIR": self.temporary, "PATH": ":".join(folders)}
 
     def start(self, *arguments, **options):
         return subprocess.Popen([str(stage.VGPU), "simulate", *map(str, arguments)], text=True,
