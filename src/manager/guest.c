@@ -69,6 +69,7 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         guest->context_device = instance->device;
         list_init(&guest->link);
         list_init(&guest->sessions);
+        list_init(&guest->turns);
         process_get_name(pid, guest->name);
 
         r = process_open(pid, start_time, &guest->pidfd);
@@ -85,10 +86,10 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         return 0;
 }
 
-/* Its pidfd, its plan, and the duplicates of both in the table of the keeper. */
+/* Its pidfd; what it takes for turns is charged with them. */
 int guest_charge(struct guest *guest, struct failure *failure)
 {
-        const struct account_cost cost = { { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 4 } };
+        const struct account_cost cost = { { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 1 } };
 
         return account_take(guest->instance->manager->accounts, &guest->charge, guest->uid, &cost,
                             failure);

@@ -126,6 +126,7 @@ struct guest {
 
         struct meter_guest meter;
         struct list sessions; /* session.h */
+        struct list turns;    /* schedule_guest: as of its vGPU */
 
         bool is_remembered; /* the store lists its memory: what we hold of it stays until it does not */
         struct guest_memory *memory; /* in the order of addresses */

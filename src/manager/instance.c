@@ -224,6 +224,7 @@ static int instance_new(struct instance **ret_instance, struct manager *manager,
         snprintf(instance->uuid, sizeof(instance->uuid), "%s", stored->uuid);
         list_init(&instance->link);
         list_init(&instance->guests);
+        list_init(&instance->turns);
         list_init(&instance->launches);
         *ret_instance = instance;
         return 0;

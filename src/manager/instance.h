@@ -44,8 +44,9 @@ struct instance {
         struct page page;
         struct page_claim claim; /* at the last look of the ceilings */
         struct list guests;
-        struct list launches;            /* programs that are no guests yet, see launch.h */
-        struct operation *operation;     /* under way, or NULL */
+        struct list turns;           /* schedule_vgpu: of its device, and of one that it leaves */
+        struct list launches;        /* programs that are no guests yet, see launch.h */
+        struct operation *operation; /* under way, or NULL */
         sd_event_source *catch_up_timer; /* the last catch-up has failed: not again before */
         uint64_t catch_up_pause_us;
         bool is_unsettled;           /* the store says something else of it, see backlog.h */

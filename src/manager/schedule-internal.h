@@ -14,9 +14,11 @@
 
 struct schedule_guest {
         struct list link;
-        struct guest *guest; /* the manager's thread only */
+        struct list of_guest; /* in guest->turns; the manager's thread only, as the next two */
+        struct schedule_vgpu *vgpu;
+        struct guest *guest;
         struct instance_page_slot *slot;
-        struct channels *channels; /* NULL: turns are taken at the gate */
+        struct channels *channels; /* NULL: turns are taken at the gate, or there are none yet */
         bool is_known;             /* whether it is on the device: not before the first switch */
         bool is_switching;         /* in the switch under way */
         uint32_t n_failed;         /* times in a row */
@@ -29,6 +31,8 @@ struct schedule_guest {
 
 struct schedule_vgpu {
         struct list link;
+        struct list of_instance; /* in instance->turns; the manager's thread only */
+        struct schedule *schedule;
         struct scheduler_member member;
         struct instance *instance; /* the manager's thread only */
         struct instance_page *page;

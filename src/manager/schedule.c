@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "board/board.h"
@@ -67,6 +68,7 @@ static void free_vgpu(struct schedule *schedule, struct schedule_vgpu *vgpu)
                 scheduler_void(&schedule->scheduler);
         }
         list_remove(&vgpu->link);
+        list_remove(&vgpu->of_instance);
         free(vgpu);
 }
 
@@ -88,15 +90,15 @@ struct schedule *schedule_free(struct schedule *schedule)
         return NULL;
 }
 
-/* Finding. */
+/* Finding: a vGPU is in one schedule, and while it leaves a device in that one as well. */
 
 static struct schedule_vgpu *find_vgpu(const struct schedule *schedule,
                                        const struct instance *instance)
 {
         struct schedule_vgpu *vgpu;
 
-        list_for_each(vgpu, &schedule->vgpus, link)
-                if (vgpu->instance == instance)
+        list_for_each(vgpu, &instance->turns, of_instance)
+                if (vgpu->schedule == schedule)
                         return vgpu;
         return NULL;
 }
@@ -106,24 +108,62 @@ static struct schedule_guest *find_guest(const struct schedule_vgpu *vgpu,
 {
         struct schedule_guest *found;
 
-        list_for_each(found, &vgpu->guests, link)
-                if (found->guest == guest)
+        list_for_each(found, &guest->turns, of_guest)
+                if (found->vgpu == vgpu)
                         return found;
         return NULL;
 }
 
 struct schedule *schedule_find(const struct instance *instance, struct schedule_vgpu **ret_vgpu)
 {
-        struct manager *manager = instance->manager;
+        if (list_is_empty(&instance->turns))
+                return NULL;
+        *ret_vgpu = list_entry(instance->turns.next, struct schedule_vgpu, of_instance);
+        return (*ret_vgpu)->schedule;
+}
 
-        for (size_t i = 0; i < manager->n_devices; i++) {
-                struct schedule *schedule = manager->device[i].schedule;
+/* Channels. */
 
-                *ret_vgpu = schedule ? find_vgpu(schedule, instance) : NULL;
-                if (*ret_vgpu)
-                        return schedule;
+/* The plan, and what the keeper's table has of both: not of the reserve that is for vgpud itself. */
+#define CHANNELS_COST 3
+
+static int charge_channels(struct guest *guest)
+{
+        const struct account_cost cost = { { [ACCOUNT_DESCRIPTORS] = CHANNELS_COST } };
+        struct accounts *accounts = guest->instance->manager->accounts;
+
+        if (account_get_room(accounts, geteuid(), ACCOUNT_DESCRIPTORS) < CHANNELS_COST)
+                return -EMFILE;
+        return account_force(accounts, &guest->charge, guest->uid, &cost);
+}
+
+static void close_channels(struct schedule_guest *guest)
+{
+        if (!guest->channels)
+                return;
+        guest->channels = channels_free(guest->channels);
+        account_give(&guest->guest->charge, ACCOUNT_DESCRIPTORS, CHANNELS_COST);
+}
+
+static int open_channels(struct schedule *schedule, struct schedule_guest *guest)
+{
+        struct channels *channels;
+        int r = charge_channels(guest->guest);
+
+        if (r < 0)
+                return r;
+        r = channels_new(&channels, schedule->host, guest->guest->pid, guest->guest->pidfd,
+                         &guest->vgpu->page->channels[guest->guest->slot]);
+        if (r < 0) {
+                account_give(&guest->guest->charge, ACCOUNT_DESCRIPTORS, CHANNELS_COST);
+                return r;
         }
-        return NULL;
+        r = custody_put_plan(guest->guest, channels_get_plan_fd(channels),
+                             channels_get_process_fd(channels));
+        pthread_mutex_lock(&schedule->lock);
+        guest->channels = channels;
+        pthread_mutex_unlock(&schedule->lock);
+        return r;
 }
 
 /* Leaving. */
@@ -133,10 +173,11 @@ static void free_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
 {
         pthread_mutex_lock(&schedule->lock);
         list_remove(&guest->link);
+        list_remove(&guest->of_guest);
         vgpu->n_guests--;
         schedule->n_guests--;
         pthread_mutex_unlock(&schedule->lock);
-        channels_free(guest->channels);
+        close_channels(guest);
         free(guest);
 }
 
@@ -216,12 +257,10 @@ void schedule_hold(struct instance *instance)
 
 void schedule_forget(struct guest *guest)
 {
-        struct schedule_vgpu *vgpu;
-        struct schedule *schedule = schedule_find(guest->instance, &vgpu);
-        struct schedule_guest *found = schedule ? find_guest(vgpu, guest) : NULL;
+        struct schedule_guest *found, *after;
 
-        if (found)
-                forget_guest(schedule, vgpu, found);
+        list_for_each_safe(found, after, &guest->turns, of_guest)
+                forget_guest(found->vgpu->schedule, found->vgpu, found);
 }
 
 void schedule_forget_instance(struct instance *instance)
@@ -269,6 +308,7 @@ static struct schedule_vgpu *add_vgpu(struct schedule *schedule, struct instance
 
         if (!vgpu)
                 return NULL;
+        vgpu->schedule = schedule;
         vgpu->instance = instance;
         vgpu->page = instance->page.map;
         list_init(&vgpu->guests);
@@ -277,48 +317,65 @@ static struct schedule_vgpu *add_vgpu(struct schedule *schedule, struct instance
         vgpu->member.portion = portion_of(instance);
         pthread_mutex_lock(&schedule->lock);
         list_append(&schedule->vgpus, &vgpu->link);
+        list_append(&instance->turns, &vgpu->of_instance);
         scheduler_add(&schedule->scheduler, &vgpu->member);
         pthread_mutex_unlock(&schedule->lock);
         return vgpu;
 }
 
-static int open_channels(struct schedule *schedule, const struct schedule_vgpu *vgpu,
-                         struct schedule_guest *guest)
+static bool needs_channels(struct schedule *schedule)
 {
-        int r;
+        bool is_needed;
 
-        if (!schedule->host)
-                return 0;
-        r = channels_new(&guest->channels, schedule->host, guest->guest->pid, guest->guest->pidfd,
-                         &vgpu->page->channels[guest->guest->slot]);
-        if (r < 0)
-                return r;
-        return custody_put_plan(guest->guest, channels_get_plan_fd(guest->channels),
-                                channels_get_process_fd(guest->channels));
+        pthread_mutex_lock(&schedule->lock);
+        is_needed = schedule->host && scheduler_is_enforcing(&schedule->scheduler);
+        pthread_mutex_unlock(&schedule->lock);
+        return is_needed;
+}
+
+static void say_without_turns(const struct guest *guest, int error)
+{
+        log_event(LOG_LEVEL_WARNING, "a process takes no turns", "pid=%d error=\"%s\"",
+                  (int)guest->pid, strerror(-error));
+}
+
+/* They cost descriptors: only where there is something to enforce. Who gets none is tried again. */
+static void open_all_channels(struct schedule *schedule)
+{
+        struct schedule_vgpu *vgpu;
+        struct schedule_guest *guest, *after;
+
+        if (!needs_channels(schedule))
+                return;
+        list_for_each(vgpu, &schedule->vgpus, link)
+                list_for_each_safe(guest, after, &vgpu->guests, link) {
+                        int r = guest->channels || guest->is_leaving
+                                        ? 0
+                                        : open_channels(schedule, guest);
+
+                        if (r == 0)
+                                continue;
+                        say_without_turns(guest->guest, r);
+                        forget_guest(schedule, vgpu, guest);
+                }
 }
 
 static void add_guest(struct schedule *schedule, struct schedule_vgpu *vgpu, struct guest *guest)
 {
         struct schedule_guest *added = calloc(1, sizeof(*added));
-        int r = added ? 0 : -ENOMEM;
+        int r;
 
-        if (r == 0) {
-                added->guest = guest;
-                added->slot = &vgpu->page->slot[guest->slot];
-                r = open_channels(schedule, vgpu, added);
-        }
-        if (r < 0) {
-                log_event(LOG_LEVEL_WARNING, "a process takes no turns", "pid=%d error=\"%s\"",
-                          (int)guest->pid, strerror(-r));
-                if (added) {
-                        channels_free(added->channels);
-                        free(added);
-                }
+        if (!added) {
+                say_without_turns(guest, -ENOMEM);
                 return;
         }
+        added->vgpu = vgpu;
+        added->guest = guest;
+        added->slot = &vgpu->page->slot[guest->slot];
         pthread_mutex_lock(&schedule->lock);
         r = make_room(schedule);
         list_append(&vgpu->guests, &added->link);
+        list_append(&guest->turns, &added->of_guest);
         vgpu->n_guests++;
         schedule->n_guests++;
         schedule_wake(schedule);
@@ -395,6 +452,7 @@ void schedule_settle(struct device *device)
         if (!schedule)
                 return;
         settle_vgpus(schedule);
+        open_all_channels(schedule);
         pthread_mutex_lock(&schedule->lock);
         if (schedule_is_needed(schedule) && schedule_start_thread(schedule) < 0)
                 log_event(LOG_LEVEL_ERROR, "no thread for the turns of a device", "device=%u",
@@ -423,6 +481,7 @@ void schedule_configure(struct device *device, const struct board_scheduler *set
         scheduler_configure(&schedule->scheduler, &asked);
         schedule_wake(schedule);
         pthread_mutex_unlock(&schedule->lock);
+        open_all_channels(schedule);
         publisher_touch(device->manager->publisher);
 }
 
