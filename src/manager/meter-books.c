@@ -294,6 +294,7 @@ void meter_books_add_process(struct meter *meter, struct guest *guest, uint64_t 
 
         if (!meter->ledger)
                 return;
+        meter->has_news = true;
         fill_process(&process, guest);
         process.ended_ms = ended_ms;
         r = ledger_batch_add_process(ledger_thread_begin(meter->ledger), &process);
@@ -359,4 +360,5 @@ void meter_books_write(struct meter *meter)
         (void)ledger_thread_begin(meter->ledger);
         ledger_thread_end(meter->ledger, true);
         meter->written_ns = meter->sampled_ns;
+        meter->has_news = false;
 }

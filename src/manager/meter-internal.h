@@ -11,6 +11,7 @@
 
 #include "ledger/ledger-thread.h"
 #include "manager/meter.h"
+#include "manager/pace.h"
 #include "meter/wall.h"
 
 struct meter_source;
@@ -18,6 +19,8 @@ struct meter_source;
 struct meter {
         struct manager *manager;
         sd_event_source *timer;
+        struct pace pace;
+        bool has_news; /* since the last batch for the ledger: work, or who came or went */
         struct meter_source *source; /* NULL: there is none */
         struct ledger_thread *ledger;
         struct ledger_device *devices;

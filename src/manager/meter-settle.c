@@ -114,6 +114,7 @@ static void settle_guest(struct meter *meter, struct guest *guest, uint64_t now_
 
         for (int engine = 0; engine < METER_ENGINES; engine++) {
                 amount.busy_ns[engine] = mine->new_ns[engine];
+                meter->has_news = meter->has_news || mine->new_ns[engine];
                 mine->record.busy_ns[engine] += mine->new_ns[engine];
                 mine->sampled_ns[engine] += mine->new_ns[engine];
                 mine->new_ns[engine] = 0;

@@ -11,14 +11,19 @@
 #include "manager/meter-internal.h"
 #include "manager/schedule.h"
 
+/* With very many processes as seldom as without. */
 #define BUSY_INTERVAL_US  250000
 #define QUIET_INTERVAL_US 1000000
+
+/* A fifth of a percent of a core. */
+#define BUSY_PART 500
 
 /* Quiet wake-ups may come with others. */
 #define QUIET_ACCURACY_US 250000
 
 /* With the sample that is nearest to a second after the last. */
 #define WRITE_BUSY_NS  900000000ull
+#define WRITE_IDLE_NS  9900000000ull /* there are processes, without work */
 #define WRITE_QUIET_NS 60000000000ull
 
 /* Sampling. */
@@ -106,6 +111,13 @@ static void arm(struct meter *meter, uint64_t in_us, uint64_t accuracy_us)
         (void)sd_event_source_set_enabled(meter->timer, SD_EVENT_ONESHOT);
 }
 
+static uint64_t get_write_interval(const struct meter *meter, size_t n)
+{
+        if (n == 0)
+                return WRITE_QUIET_NS;
+        return meter->has_news ? WRITE_BUSY_NS : WRITE_IDLE_NS;
+}
+
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct meter *meter = userdata;
@@ -114,10 +126,15 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         (void)source, (void)usec;
         if (list_is_empty(&meter->manager->instances))
                 return 0; /* the next vGPU starts it again */
+        pace_begin(&meter->pace);
         n = sample(meter);
-        if (meter->sampled_ns - meter->written_ns >= (n ? WRITE_BUSY_NS : WRITE_QUIET_NS))
+        if (meter->sampled_ns - meter->written_ns >= get_write_interval(meter, n))
                 meter_books_write(meter);
-        arm(meter, n ? BUSY_INTERVAL_US : QUIET_INTERVAL_US, n ? 1000 : QUIET_ACCURACY_US);
+        pace_end(&meter->pace);
+        if (n)
+                arm(meter, pace_get_interval(&meter->pace), 1000);
+        else
+                arm(meter, QUIET_INTERVAL_US, QUIET_ACCURACY_US);
         return 0;
 }
 
@@ -173,6 +190,9 @@ int meter_new(struct meter **ret_meter, struct manager *manager)
         if (!meter)
                 return -ENOMEM;
         meter->manager = manager;
+        meter->pace = (struct pace){ .least_us = BUSY_INTERVAL_US,
+                                     .most_us = QUIET_INTERVAL_US,
+                                     .part = BUSY_PART };
         meter->sampled_ns = meter->written_ns = meter_now();
         meter_read_wall(meter, meter->sampled_ns);
         r = meter_source_new(&meter->source, manager);

@@ -15,16 +15,24 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/pace.h"
 #include "manager/schedule.h"
 #include "manager/session.h"
 #include "manager/virtual.h"
 #include "scenario/scenario.h"
 
-#define BUSY_INTERVAL_US  100000
-#define QUIET_INTERVAL_US 500000
+/* With very many processes once a second: below BOARD_STALE_NS. */
+#define BUSY_INTERVAL_US      100000
+#define BUSY_INTERVAL_MOST_US 1000000
+#define QUIET_INTERVAL_US     500000
+
+/* A fifth of a percent of a core. */
+#define BUSY_PART 500
 
 /* After a change: several that come together are written once. */
-#define TOUCH_DELAY_US 2000
+#define TOUCH_DELAY_US      2000
+#define TOUCH_DELAY_MOST_US 100000
+#define TOUCH_PART          20
 
 /* In the place of a round: never free. */
 #define RESERVED UINT64_MAX
@@ -33,10 +41,12 @@ struct publisher {
         struct manager *manager;
         struct board *board;
         sd_event_source *timer;
+        struct pace pace, touch_pace;
         uint64_t round;       /* of publishing, from 1 on */
         uint32_t n_processes; /* that were published in the last one */
         uint32_t n_dropped;   /* records, up to the last one */
         bool is_short;        /* of room for them */
+        bool is_touched;      /* and the timer is set for it */
         /* By slot: the last round in which it was taken; 0: it is free. */
         uint64_t instance_round[BOARD_INSTANCES_MAX];
         uint64_t process_round[BOARD_PROCESSES_MAX];
@@ -310,20 +320,44 @@ static void publish(struct publisher *publisher)
         tell_dropped(publisher);
 }
 
-static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+static void settle_devices(struct manager *manager)
 {
-        struct publisher *publisher = userdata;
-        struct manager *manager = publisher->manager;
-
-        (void)usec;
-        publish(publisher);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_settle(&manager->device[i]);
         for (size_t i = 0; i < manager->n_devices; i++)
                 schedule_settle(&manager->device[i]);
-        (void)sd_event_source_set_time_relative(source, publisher->n_processes || manager->stage
-                                                                ? BUSY_INTERVAL_US
-                                                                : QUIET_INTERVAL_US);
+}
+
+/* The log of turns is short: it is emptied often. */
+static bool has_turns(const struct manager *manager)
+{
+        for (size_t i = 0; i < manager->n_devices; i++)
+                if (manager->device[i].meter.has_turns)
+                        return true;
+        return false;
+}
+
+static uint64_t get_interval(const struct publisher *publisher)
+{
+        if (publisher->is_touched)
+                return pace_get_interval(&publisher->touch_pace);
+        if (publisher->manager->stage || has_turns(publisher->manager))
+                return BUSY_INTERVAL_US;
+        return publisher->n_processes ? pace_get_interval(&publisher->pace) : QUIET_INTERVAL_US;
+}
+
+static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct publisher *publisher = userdata;
+
+        (void)usec;
+        publisher->is_touched = false;
+        pace_begin(&publisher->pace);
+        publish(publisher);
+        settle_devices(publisher->manager);
+        pace_end(&publisher->pace);
+        publisher->touch_pace.cost_ns = publisher->pace.cost_ns;
+        (void)sd_event_source_set_time_relative(source, get_interval(publisher));
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
@@ -340,9 +374,11 @@ static void reserve(uint64_t *rounds, size_t n)
 
 void publisher_touch(struct publisher *publisher)
 {
-        if (!publisher)
+        if (!publisher || publisher->is_touched)
                 return;
-        (void)sd_event_source_set_time_relative(publisher->timer, TOUCH_DELAY_US);
+        publisher->is_touched = true;
+        (void)sd_event_source_set_time_relative(publisher->timer,
+                                                pace_get_interval(&publisher->touch_pace));
         (void)sd_event_source_set_enabled(publisher->timer, SD_EVENT_ONESHOT);
 }
 
@@ -393,6 +429,12 @@ int publisher_new(struct publisher **ret_publisher, struct manager *manager)
         if (!publisher)
                 return -ENOMEM;
         publisher->manager = manager;
+        publisher->pace = (struct pace){ .least_us = BUSY_INTERVAL_US,
+                                         .most_us = BUSY_INTERVAL_MOST_US,
+                                         .part = BUSY_PART };
+        publisher->touch_pace = (struct pace){ .least_us = TOUCH_DELAY_US,
+                                               .most_us = TOUCH_DELAY_MOST_US,
+                                               .part = TOUCH_PART };
         if (r == 0)
                 r = board_create(&publisher->board, path,
                                  options->has_group ? &options->group : NULL);
