@@ -239,7 +239,7 @@ static int check_join(struct gate_link *link, const struct gate_join *join, size
             join->state > GATE_STATE_CREATED)
                 return -EPROTO;
 
-        *ret_instance = instance_find(link->gate->manager, join->vgpu, &failure);
+        *ret_instance = instance_find_settled(link->gate->manager, join->vgpu, &failure);
         if (!*ret_instance)
                 return refuse(link, ENOENT, "%s", failure.message);
         if (instance_check_owner(*ret_instance, link->peer.uid, &failure) < 0)

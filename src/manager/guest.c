@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "daemon/log.h"
 #include "manager/backlog.h"
+#include "manager/burial.h"
 #include "manager/custody.h"
 #include "manager/gate.h"
 #include "manager/instance.h"
@@ -35,19 +36,26 @@ void guest_leave(struct guest *guest)
 static int on_death(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
         struct guest *guest = userdata;
+
+        (void)fd, (void)events;
+        sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        burial_add(guest->instance->manager->burial, guest);
+        return 0;
+}
+
+void guest_bury(struct guest *guest)
+{
         struct instance *instance = guest->instance;
         char quoted[LOG_QUOTED_MAX];
 
-        (void)source, (void)fd, (void)events;
         log_event(LOG_LEVEL_INFO, "process ended", "vgpu=%s pid=%d name=%s", instance->name,
                   (int)guest->pid, log_quote(quoted, guest->name));
         guest_leave(guest);
         if (instance->operation && !guest->is_waiting)
-                return 0; /* the operation buries it at its end */
+                return; /* the operation buries it at its end */
         guest_free(guest);
         operation_try_again(instance);
         instance_settle(instance);
-        return 0;
 }
 
 int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, uid_t uid,
@@ -70,12 +78,14 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         list_init(&guest->link);
         list_init(&guest->sessions);
         list_init(&guest->turns);
+        list_init(&guest->burial);
         process_get_name(pid, guest->name);
 
+        /* Edge-triggered: of many that have ended, the kernel tells each once, not all again and again. */
         r = process_open(pid, start_time, &guest->pidfd);
         if (r == 0)
                 r = sd_event_add_io(instance->manager->event, &guest->pid_source, guest->pidfd,
-                                    EPOLLIN, on_death, guest);
+                                    EPOLLIN | EPOLLET, on_death, guest);
         if (r < 0) {
                 guest_unload(guest);
                 return r;
@@ -101,6 +111,7 @@ struct guest *guest_unload(struct guest *guest)
                 return NULL;
         schedule_forget(guest);
         list_remove(&guest->link);
+        list_remove(&guest->burial);
         sd_event_source_disable_unref(guest->room_timer);
         room_forget(&guest->coming);
         room_forget(&guest->arriving);

@@ -127,6 +127,7 @@ struct guest {
         struct meter_guest meter;
         struct list sessions; /* session.h */
         struct list turns;    /* schedule_guest: as of its vGPU */
+        struct list burial;   /* it has ended, and waits for its turn: burial.h */
 
         bool is_remembered; /* the store lists its memory: what we hold of it stays until it does not */
         struct guest_memory *memory; /* in the order of addresses */
@@ -178,6 +179,9 @@ int guest_charge(struct guest *guest, struct failure *failure);
  * for its answer has -ESRCH, and guest_free() remains to be called.
  */
 void guest_leave(struct guest *guest);
+
+/* guest_bury() - its process has ended: an operation that looks at it frees it, or it is gone. For burial.h. */
+void guest_bury(struct guest *guest);
 
 /* guest_free() - gives its slot back, drops what is stored and kept of it. Returns NULL. */
 struct guest *guest_free(struct guest *guest);

@@ -14,6 +14,7 @@
 #include "daemon/log.h"
 #include "daemon/uuid.h"
 #include "manager/backlog.h"
+#include "manager/burial.h"
 #include "manager/custody.h"
 #include "manager/gate.h"
 #include "manager/guest.h"
@@ -85,6 +86,17 @@ struct instance *instance_find(struct manager *manager, const char *name, struct
                 if (strcmp(instance->name, name) == 0 || strcasecmp(instance->uuid, name) == 0)
                         return instance;
         return refuse_name(manager, name, failure);
+}
+
+struct instance *instance_find_settled(struct manager *manager, const char *name,
+                                       struct failure *failure)
+{
+        struct instance *instance = instance_find(manager, name, failure);
+
+        if (!instance)
+                return NULL;
+        burial_finish(manager->burial, instance);
+        return instance_find(manager, name, failure);
 }
 
 static bool has_name(const struct manager *manager, const char *name)
@@ -446,7 +458,6 @@ static int remove_from_store(struct instance *instance)
 static int forget(struct instance *instance)
 {
         struct manager *manager = instance->manager;
-        struct device *device = instance->device;
         int r = remove_from_store(instance);
 
         if (r < 0)
@@ -455,7 +466,6 @@ static int forget(struct instance *instance)
         custody_drop_page(instance);
         meter_remove_instance(instance);
         instance_free(instance);
-        device_settle(device);
         publisher_touch(manager->publisher);
         return 0;
 }
@@ -474,12 +484,12 @@ int instance_check_idle(const struct instance *instance, struct failure *failure
 
 int instance_remove(struct instance *instance, struct failure *failure)
 {
-        size_t n = instance_count_guests(instance);
         int r = instance_check_idle(instance, failure);
+        size_t n;
 
         if (r < 0)
                 return r;
-        n += list_count(&instance->launches);
+        n = instance_count_guests(instance) + list_count(&instance->launches);
         if (n > 0)
                 return failure_set(
                         failure, -EBUSY, "Busy", "end them first (vgpu ls -l shows them)",
@@ -510,8 +520,7 @@ void instance_settle(struct instance *instance)
         }
         if (instance_is_usable(instance))
                 gate_admit_waiting(instance);
-        device_settle(instance->device);
-        publisher_touch(instance->manager->publisher);
+        publisher_touch(instance->manager->publisher); /* which settles the devices, once for all */
 }
 
 size_t instance_count_guests(const struct instance *instance)

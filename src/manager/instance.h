@@ -95,6 +95,10 @@ struct instance *instance_free(struct instance *instance);
 /* instance_find() - by name or UUID; NULL with NoSuchVgpu. */
 struct instance *instance_find(struct manager *manager, const char *name, struct failure *failure);
 
+/* instance_find_settled() - likewise, without processes that have ended. It may end with the last of them. */
+struct instance *instance_find_settled(struct manager *manager, const char *name,
+                                       struct failure *failure);
+
 /* instance_find_own() - one that the user @uid may use and change; else also PermissionDenied. */
 struct instance *instance_find_own(struct manager *manager, const char *name, uid_t uid,
                                    struct failure *failure);

@@ -22,6 +22,7 @@
 #include "daemon/run-lock.h"
 #include "manager/account.h"
 #include "manager/backlog.h"
+#include "manager/burial.h"
 #include "manager/control.h"
 #include "manager/custody.h"
 #include "manager/fair-queue.h"
@@ -259,6 +260,8 @@ static int load(struct manager *manager, struct failure *failure)
         if (r == 0)
                 r = backlog_new(&manager->backlog, manager);
         if (r == 0)
+                r = burial_new(&manager->burial, manager->event, guest_bury);
+        if (r == 0)
                 r = device_probe_all(manager, failure);
         if (r == 0)
                 r = open_keeper(manager, failure);
@@ -447,6 +450,7 @@ struct manager *manager_free(struct manager *manager)
         list_for_each_safe(instance, after, &manager->instances, link)
                 instance_free(instance);
         manager->backlog = backlog_free(manager->backlog);
+        manager->burial = burial_free(manager->burial);
         manager->pool = pool_free(manager->pool);
         manager->held = held_free(manager->held);
         manager->keeper = keeper_free(manager->keeper);

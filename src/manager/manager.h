@@ -26,6 +26,7 @@
 
 struct accounts;
 struct backlog;
+struct burial;
 struct control;
 struct fair_queue;
 struct gate;
@@ -56,6 +57,7 @@ struct manager {
 
         struct store *store;
         struct backlog *backlog; /* what the store has not accepted */
+        struct burial *burial;   /* of processes that have ended */
         struct keeper *keeper;
         struct pool *pool;
         struct held *held; /* what clients have kept of it */

@@ -121,10 +121,13 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
 
 static int remove_vgpu(struct control_pending *pending, struct failure *failure)
 {
-        struct instance *instance = find_own(pending, failure);
+        const char *name = control_call_text(&pending->call, "name");
+        struct instance *instance;
         json_t *was;
         int r;
 
+        (void)instance_find_settled(pending->manager, name, failure);
+        instance = find_own(pending, failure);
         if (!instance)
                 return -ENOENT;
         launch_drop(instance, pending->pid); /* it asks, so it is no other program */
