@@ -109,6 +109,21 @@ static bool make_room(struct board *board, const void *from, const void *behind)
         return false;
 }
 
+/* Is the byte before @from, which was populated, on the same page as the last of it? */
+static bool is_on_former_page(const void *from, const void *behind)
+{
+        uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
+        return ((uintptr_t)from - 1) / page == ((uintptr_t)behind - 1) / page;
+}
+
+/* Entry @number of a ring: a system call for each page, not for each entry. */
+static bool make_room_in_ring(struct board *board, uint64_t number, const void *from,
+                              const void *behind)
+{
+        return (number > 0 && is_on_former_page(from, behind)) || make_room(board, from, behind);
+}
+
 static void grow(_Atomic uint32_t *end, uint32_t slot)
 {
         if (slot >= atomic_load_explicit(end, memory_order_relaxed))
@@ -258,7 +273,8 @@ static inline void end_process(struct board_process *process)
                         atomic_load_explicit(&board->count.noun[slot], memory_order_relaxed);      \
                                                                                                    \
                 if (number < (length) &&                                                           \
-                    !make_room(board, &board->noun[slot][number], &board->noun[slot][number + 1])) \
+                    !make_room_in_ring(board, number, &board->noun[slot][number],                  \
+                                       &board->noun[slot][number + 1]))                            \
                         return BOARD_NO_NUMBER;                                                    \
                 record_write(&board->noun[slot][number % (length)].head, &number, value,           \
                              WORDS(type));                                                         \

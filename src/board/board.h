@@ -15,6 +15,9 @@
  * A manager that starts makes a new file and renames it over the old one; a
  * reader that finds @closed set, or @heartbeat_ns (CLOCK_MONOTONIC) older than
  * BOARD_STALE_NS, opens it anew.
+ *
+ * The file is sparse: it has the size of all that there could be, some GiB, and on its disk and in memory only what
+ * was ever used, some tens of KiB a vGPU and process.
  */
 
 #include <stdbool.h>
@@ -28,7 +31,7 @@
 #include "board/usage.h"
 
 #define BOARD_MAGIC   0x44524f42u /* "BORD" */
-#define BOARD_VERSION 6u
+#define BOARD_VERSION 7u
 
 #define BOARD_STALE_NS 3000000000ull
 

@@ -11,7 +11,7 @@
 
 #include "board/device.h"
 
-#define BOARD_INSTANCES_MAX 256
+#define BOARD_INSTANCES_MAX 4096
 
 #define BOARD_PLACEMENT_NONE 0xffffu
 

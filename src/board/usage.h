@@ -13,7 +13,7 @@
 
 #include "board/device.h"
 
-#define BOARD_PROCESSES_MAX        2048
+#define BOARD_PROCESSES_MAX        32768
 #define BOARD_ENCODER_SESSIONS_MAX 1024
 #define BOARD_CAPTURE_SESSIONS_MAX 1024
 #define BOARD_SAMPLES_MAX          128

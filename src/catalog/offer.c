@@ -56,7 +56,7 @@ static void look(struct occupancy *ret_occupancy, const struct board *board, uin
         struct board_instance instance;
 
         *ret_occupancy = (struct occupancy){ 0 };
-        for (uint32_t slot = 0; slot < BOARD_INSTANCES_MAX; slot++)
+        for (uint32_t slot = 0; slot < board_end_instance(board); slot++)
                 if (board_read_instance(board, slot, &instance) && is_at(board, site, &instance))
                         occupy(ret_occupancy, board, &instance);
 }

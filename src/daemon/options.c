@@ -22,7 +22,7 @@
 #define DAYS_MAX 36500
 
 /* The host has so many vGPUs; one user shall not have them all. */
-#define USER_VGPUS (BOARD_INSTANCES_MAX / 4)
+#define USER_VGPUS 64
 
 enum {
         OPTION_SIMULATE = 256,
@@ -196,7 +196,7 @@ static enum options_verdict set_option(struct options *options, int value, const
                 return set_group(options, argument);
         case OPTION_USER_VGPUS:
                 return set_number(&options->user_vgpus, "user-vgpus", argument, BOARD_INSTANCES_MAX,
-                                  "a number of vGPUs, 0 to 256");
+                                  "a number of vGPUs, 0 to 4096");
         case OPTION_USER_FRAME_BUFFER:
                 return set_size(&options->user_frame_buffer, "user-frame-buffer", argument);
         case OPTION_LOG_LEVEL:

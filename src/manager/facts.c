@@ -7,6 +7,7 @@
 #include "manager/facts.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "catalog/board.h"
 #include "catalog/catalog.h"
@@ -183,7 +184,7 @@ void facts_of_instance(struct board_instance *ret_record, const struct instance 
 }
 
 /* The same words of the gates for which vgpud refuses to suspend or to move (gates.c). */
-static uint64_t get_uses(const struct instance *instance)
+uint64_t facts_get_uses(const struct instance *instance)
 {
         const struct guest *guest;
         uint64_t uses = 0;
@@ -206,7 +207,7 @@ void facts_of_vm(struct board_vm *ret_record, const struct instance *instance)
         *ret_record = (struct board_vm){
                 .id_kind = BOARD_VM_DOMAIN,
                 .licence_expiry = { .status = BOARD_EXPIRY_PERMANENT },
-                .uses = get_uses(instance),
+                .uses = facts_get_uses(instance),
         };
         snprintf(ret_record->id, sizeof(ret_record->id), "%u", (unsigned int)instance->owner);
         snprintf(ret_record->name, sizeof(ret_record->name), "%s", instance->name);
@@ -215,6 +216,18 @@ void facts_of_vm(struct board_vm *ret_record, const struct instance *instance)
         /* A guest sees the device where the host sees it. */
         snprintf(ret_record->pci_bus_id, sizeof(ret_record->pci_bus_id), "%.31s",
                  instance->device->pci_bus_id);
+}
+
+void facts_of_use(struct guest_shown *ret_shown, const struct guest *guest)
+{
+        const struct instance *instance = guest->instance;
+        struct page_use use = { 0 };
+
+        *ret_shown = (struct guest_shown){ 0 };
+        if (guest->slot != UINT32_MAX)
+                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+        ret_shown->memory_used = use.movable + use.fixed;
+        memcpy(ret_shown->percent, guest->meter.percent, sizeof(ret_shown->percent));
 }
 
 void facts_of_guest(struct board_process *ret_record, const struct guest *guest)

@@ -11,6 +11,7 @@
 
 struct device;
 struct guest;
+struct guest_shown;
 struct instance;
 struct manager;
 struct session;
@@ -31,6 +32,12 @@ void facts_of_usage(struct board_device *record, const struct device *device);
 void facts_of_instance(struct board_instance *ret_record, const struct instance *instance);
 void facts_of_vm(struct board_vm *ret_record, const struct instance *instance);
 void facts_of_guest(struct board_process *ret_record, const struct guest *guest);
+
+/* facts_of_use() - of that, what changes while it runs. */
+void facts_of_use(struct guest_shown *ret_shown, const struct guest *guest);
+
+/* facts_get_uses() - bits of enum board_use, likewise. */
+uint64_t facts_get_uses(const struct instance *instance);
 
 /* Of a session of @guest; the one that it is. */
 void facts_of_encoder_session(struct board_encoder_session *ret_record, const struct guest *guest,

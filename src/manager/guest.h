@@ -79,6 +79,12 @@ typedef void (*guest_done_fn)(struct guest *guest, const struct guest_answer *an
 
 typedef void (*guest_copied_fn)(struct guest *guest, bool is_done);
 
+/* What NVML's clients see of it that changes while it runs. */
+struct guest_shown {
+        uint64_t memory_used;
+        uint32_t percent[METER_ENGINES];
+};
+
 struct guest {
         struct list link; /* in instance->guests */
         struct instance *instance;
@@ -104,6 +110,7 @@ struct guest {
         uint32_t slot;
         uint32_t watch;      /* enum gate_watch, as its gate was last told */
         uint32_t board_slot; /* UINT32_MAX: not published yet */
+        struct guest_shown shown;
 
         enum guest_context context;
         struct device *context_device; /* that it runs on or ran on last */

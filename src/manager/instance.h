@@ -56,7 +56,9 @@ struct instance {
         uint32_t encoder_capacity; /* percent */
         uint32_t placement;        /* first slot on @placed_on; BOARD_PLACEMENT_NONE */
         const struct device *placed_on;
-        uint32_t board_slot; /* UINT32_MAX: not published yet */
+        uint32_t board_slot;         /* UINT32_MAX: not published yet */
+        struct board_instance shown; /* what the board says of it */
+        uint64_t shown_uses;
 
         bool is_transient;
         pid_t creator; /* transient: goes when this process and all guests are gone */

@@ -46,7 +46,9 @@ struct publisher {
         uint32_t n_processes; /* that were published in the last one */
         uint32_t n_dropped;   /* records, up to the last one */
         bool is_short;        /* of room for them */
-        bool is_touched;      /* and the timer is set for it */
+        bool is_touched;      /* something has changed, and the timer is set for it */
+        bool has_changed; /* so it was before this round: all is written, not only what follows */
+        uint32_t full[BOARD_DEVICES_MAX]; /* so many slots in a row are not free; 0: not known */
         /* By slot: the last round in which it was taken; 0: it is free. */
         uint64_t instance_round[BOARD_INSTANCES_MAX];
         uint64_t process_round[BOARD_PROCESSES_MAX];
@@ -104,15 +106,22 @@ static void write_device(struct publisher *publisher, const struct device *devic
 
         if (!board_read_device(publisher->board, device->index, &record))
                 return;
-        record.memory_used = device_get_used(device);
         facts_of_usage(&record, device);
         if (!publisher->manager->stage) /* else it says */
                 record.is_lost = device->meter.is_lost;
         record.n_instances = device->n_virtual;
-        list_for_each(instance, &publisher->manager->instances, link)
-                record.n_instances += instance->device == device;
+        record.memory_used = device->virtual_used;
+        list_for_each(instance, &publisher->manager->instances, link) {
+                if (instance->device != device)
+                        continue;
+                record.n_instances++;
+                if (!instance_is_off(instance))
+                        record.memory_used += instance->shown.frame_buffer_used;
+        }
         board_write_device(publisher->board, device->index, &record);
         sample_device(publisher->board, &record);
+        if (!publisher->has_changed && !publisher->manager->stage)
+                return;
         promised = device_get_promised(device, NULL);
         catalog_update_offers(publisher->board, board_site_of_device(device->index),
                               promised < record.memory_total ? record.memory_total - promised : 0,
@@ -158,11 +167,25 @@ static void drop_accounts(struct board *board, uint32_t slot)
  * reckon with slots: each vGPU gets the first that its type may have, and keeps it while it is on the
  * device. One for which there is none runs all the same.
  */
+static uint32_t find_placement(struct publisher *publisher, const struct board_type *type,
+                               uint32_t device)
+{
+        uint32_t *full = &publisher->full[device], placement;
+
+        if (*full && type->placement_size >= *full)
+                return BOARD_PLACEMENT_NONE;
+        placement = catalog_find_placement(publisher->board, board_site_of_device(device), type->id,
+                                           true);
+        if (placement == BOARD_PLACEMENT_NONE)
+                *full = type->placement_size;
+        return placement;
+}
+
 static void place(struct publisher *publisher, struct instance *instance,
                   struct board_instance *record)
 {
         const struct board *board = publisher->board;
-        uint32_t site = board_site_of_device(record->device), slot;
+        uint32_t slot;
         struct board_device device;
         struct board_type type;
         bool mixes = board_read_device(board, record->device, &device) && device.mixes_sizes == 1;
@@ -174,33 +197,61 @@ static void place(struct publisher *publisher, struct instance *instance,
                 return;
         }
         if (instance->placed_on != instance->device || instance->placement == BOARD_PLACEMENT_NONE)
-                instance->placement = catalog_find_placement(board, site, record->type_id, true);
+                instance->placement = find_placement(publisher, &type, record->device);
         instance->placed_on = instance->device;
         record->placement = instance->placement;
         record->placement_size =
                 instance->placement == BOARD_PLACEMENT_NONE ? 0 : type.placement_size;
 }
 
-static void write_instance(struct publisher *publisher, struct instance *instance)
+/* What follows from what it is and where: its type, its place, its machine. */
+static void fill_fixed(struct publisher *publisher, struct instance *instance,
+                       struct board_instance *record)
 {
         struct board *board = publisher->board;
-        struct board_instance record;
         struct board_host host;
+
+        if (!publisher->has_changed) {
+                record->type_id = instance->shown.type_id;
+                record->vgpu_version = instance->shown.vgpu_version;
+                record->placement = instance->shown.placement;
+                record->placement_size = instance->shown.placement_size;
+                return;
+        }
+        record->type_id = catalog_type_of_quota(board, board_site_of_device(record->device),
+                                                record->frame_buffer_quota);
+        if (board_read_host(board, 0, &host)) /* a guest's driver is the host's */
+                record->vgpu_version = host.current_max;
+        place(publisher, instance, record);
+}
+
+/* Its processes change what it uses without a word to us. */
+static void write_vm(struct publisher *publisher, struct instance *instance)
+{
+        uint64_t uses = facts_get_uses(instance);
         struct board_vm vm;
 
+        if (!publisher->has_changed && uses == instance->shown_uses)
+                return;
+        instance->shown_uses = uses;
+        facts_of_vm(&vm, instance);
+        board_write_vm(publisher->board, instance->board_slot, &vm);
+}
+
+static void write_instance(struct publisher *publisher, struct instance *instance)
+{
+        struct board_instance record;
+
+        facts_of_instance(&record, instance);
+        fill_fixed(publisher, instance, &record);
         instance->board_slot = take_slot(publisher, publisher->instance_round, BOARD_INSTANCES_MAX,
                                          instance->board_slot);
         if (instance->board_slot == UINT32_MAX)
                 return;
-        facts_of_instance(&record, instance);
-        record.type_id = catalog_type_of_quota(board, board_site_of_device(record.device),
-                                               record.frame_buffer_quota);
-        if (board_read_host(board, 0, &host)) /* a guest's driver is the host's */
-                record.vgpu_version = host.current_max;
-        place(publisher, instance, &record);
-        board_write_instance(board, instance->board_slot, &record);
-        facts_of_vm(&vm, instance);
-        board_write_vm(board, instance->board_slot, &vm);
+        if (publisher->has_changed || memcmp(&record, &instance->shown, sizeof(record)) != 0)
+                board_write_instance(publisher->board, instance->board_slot, &record);
+        instance->shown = record;
+        write_vm(publisher, instance);
 }
 
 static void write_encoder(struct publisher *publisher, const struct guest *guest,
@@ -241,9 +292,21 @@ static void write_sessions(struct publisher *publisher, struct guest *guest)
         }
 }
 
+static void write_guest(struct publisher *publisher, struct guest *guest)
+{
+        struct guest_shown now;
+        struct board_process record;
+
+        facts_of_use(&now, guest);
+        if (!publisher->has_changed && memcmp(&now, &guest->shown, sizeof(now)) == 0)
+                return;
+        guest->shown = now;
+        facts_of_guest(&record, guest);
+        board_write_process(publisher->board, guest->board_slot, &record);
+}
+
 static void write_guests(struct publisher *publisher, struct instance *instance)
 {
-        struct board_process record;
         struct guest *guest;
 
         list_for_each(guest, &instance->guests, link) {
@@ -254,8 +317,7 @@ static void write_guests(struct publisher *publisher, struct instance *instance)
                                               BOARD_PROCESSES_MAX, guest->board_slot);
                 if (guest->board_slot == UINT32_MAX)
                         continue;
-                facts_of_guest(&record, guest);
-                board_write_process(publisher->board, guest->board_slot, &record);
+                write_guest(publisher, guest);
                 publisher->n_processes++;
         }
 }
@@ -264,19 +326,19 @@ static void drop_gone(struct publisher *publisher)
 {
         struct board *board = publisher->board;
 
-        for (uint32_t i = 0; i < BOARD_INSTANCES_MAX; i++)
+        for (uint32_t i = 0; i < board_end_instance(board); i++)
                 if (give_back(publisher, &publisher->instance_round[i])) {
                         board_write_instance(board, i, NULL);
                         board_write_vm(board, i, NULL);
                         drop_accounts(board, i);
                 }
-        for (uint32_t i = 0; i < BOARD_PROCESSES_MAX; i++)
+        for (uint32_t i = 0; i < board_end_process(board); i++)
                 if (give_back(publisher, &publisher->process_round[i]))
                         board_write_process(board, i, NULL);
-        for (uint32_t i = 0; i < BOARD_ENCODER_SESSIONS_MAX; i++)
+        for (uint32_t i = 0; i < board_end_encoder_session(board); i++)
                 if (give_back(publisher, &publisher->encoder_round[i]))
                         board_write_encoder_session(board, i, NULL);
-        for (uint32_t i = 0; i < BOARD_CAPTURE_SESSIONS_MAX; i++)
+        for (uint32_t i = 0; i < board_end_capture_session(board); i++)
                 if (give_back(publisher, &publisher->capture_round[i]))
                         board_write_capture_session(board, i, NULL);
 }
@@ -306,6 +368,9 @@ static void publish(struct publisher *publisher)
 
         publisher->round++;
         publisher->n_processes = 0;
+        publisher->has_changed = publisher->is_touched || publisher->round == 1;
+        publisher->is_touched = false;
+        memset(publisher->full, 0, sizeof(publisher->full));
         if (manager->stage)
                 virtual_play(manager->stage);
         list_for_each(instance, &manager->instances, link) {
@@ -351,7 +416,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         struct publisher *publisher = userdata;
 
         (void)usec;
-        publisher->is_touched = false;
         pace_begin(&publisher->pace);
         publish(publisher);
         settle_devices(publisher->manager);

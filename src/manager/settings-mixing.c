@@ -96,7 +96,7 @@ int settings_check_size(const struct device *device, uint64_t bytes, const struc
                     instance->state != BOARD_SUSPENDED &&
                     catalog_type_of_quota(board, site.site, instance->frame_buffer) != type)
                         return refuse_size(device, failure);
-        for (uint32_t slot = 0; slot < BOARD_INSTANCES_MAX; slot++)
+        for (uint32_t slot = 0; slot < board_end_instance(board); slot++)
                 if (board_read_instance(board, slot, &record) && record.is_virtual &&
                     settings_is_on_site(&record, &site) && record.type_id != type)
                         return refuse_size(device, failure);

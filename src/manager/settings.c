@@ -71,7 +71,7 @@ bool settings_is_active(const struct manager *manager, const struct settings_sit
                 if (instance->device == site->device && instance->state != BOARD_SUSPENDED &&
                     site->gpu_instance == BOARD_NONE)
                         return true;
-        for (uint32_t slot = 0; slot < BOARD_INSTANCES_MAX; slot++)
+        for (uint32_t slot = 0; slot < board_end_instance(board); slot++)
                 if (board_read_instance(board, slot, &record) && record.is_virtual &&
                     settings_is_on_site(&record, site))
                         return true;
@@ -195,6 +195,7 @@ static void put_range(struct manager *manager, uint32_t min, uint32_t max,
         host.current_max = max;
         host.changed_ns = clock_now(CLOCK_REALTIME);
         board_write_host(settings_get_board(manager), 0, &host);
+        publisher_touch(manager->publisher); /* each vGPU shows the version as well */
         *ret_host = host;
 }
 
@@ -237,7 +238,7 @@ int settings_check_percent(uint32_t percent, struct failure *failure)
 static bool find_record(const struct board *board, uint32_t id, uint32_t *ret_slot,
                         struct board_instance *ret_record)
 {
-        for (uint32_t slot = 0; slot < BOARD_INSTANCES_MAX; slot++)
+        for (uint32_t slot = 0; slot < board_end_instance(board); slot++)
                 if (board_read_instance(board, slot, ret_record) && ret_record->id == id) {
                         *ret_slot = slot;
                         return true;

@@ -40,10 +40,10 @@ static struct {
         char guest[BOARD_NAME_MAX]; /* UUID or name */
         _Atomic(nvmlDevice_t) handle[BOARD_DEVICES_MAX];
         _Atomic uint32_t guest_slot;
-        _Atomic uint8_t slot_hint[BOARD_INSTANCES_MAX]; /* by instance id */
+        _Atomic uint16_t slot_hint[BOARD_INSTANCES_MAX]; /* by instance id */
 } view = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-_Static_assert(BOARD_INSTANCES_MAX <= UINT8_MAX + 1, "slot_hint holds slots");
+_Static_assert(BOARD_INSTANCES_MAX <= UINT16_MAX + 1, "slot_hint holds slots");
 
 /* The handles of the devices on @board; those of NVIDIA's library are found by UUID. */
 static void match_handles(const struct board *board)
@@ -353,14 +353,14 @@ static bool read_instance(struct view_instance *ret_instance, uint32_t slot, nvm
 
 static bool find_instance(struct view_instance *ret_instance, nvmlVgpuInstance_t id)
 {
-        _Atomic uint8_t *hint = &view.slot_hint[id % BOARD_INSTANCES_MAX];
+        _Atomic uint16_t *hint = &view.slot_hint[id % BOARD_INSTANCES_MAX];
 
         if (read_instance(ret_instance, atomic_load_explicit(hint, memory_order_relaxed), id))
                 return true;
         for (uint32_t slot = 0; slot < get_end(ret_instance->board); slot++) {
                 if (!read_instance(ret_instance, slot, id))
                         continue;
-                atomic_store_explicit(hint, (uint8_t)slot, memory_order_relaxed);
+                atomic_store_explicit(hint, (uint16_t)slot, memory_order_relaxed);
                 return true;
         }
         return false;
