@@ -18,6 +18,7 @@
 #include "manager/manager.h"
 #include "manager/methods.h"
 #include "manager/unread.h"
+#include "manager/writer.h"
 
 static const struct account_cost client_cost = {
         { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 1 },
@@ -177,15 +178,11 @@ static ssize_t send_with_fds(const struct control_client *client, char *text, co
         return n < 0 ? -errno : n;
 }
 
-/* Takes @message. */
-static int send_message_fds(struct control_client *client, json_t *message, const int *fds,
-                            size_t n_fds)
+static int send_text(struct control_client *client, char *text, const int *fds, size_t n_fds)
 {
-        CLEANUP(freep) char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
         ssize_t n = 0;
         int r = 0;
 
-        json_decref(message);
         if (!text)
                 return -ENOMEM;
         if (n_fds > 0)
@@ -199,9 +196,20 @@ static int send_message_fds(struct control_client *client, json_t *message, cons
         return r;
 }
 
+/* Takes @message. */
+static char *dump(json_t *message)
+{
+        char *text = message ? json_dumps(message, JSON_COMPACT) : NULL;
+
+        json_decref(message);
+        return text;
+}
+
 static int send_message(struct control_client *client, json_t *message)
 {
-        return send_message_fds(client, message, NULL, 0);
+        CLEANUP(freep) char *text = dump(message);
+
+        return send_text(client, text, NULL, 0);
 }
 
 static void pending_free(struct control_pending *pending)
@@ -222,18 +230,16 @@ int control_take_fds(struct control_pending *pending, size_t n, struct failure *
                       : 0;
 }
 
-/* Takes @message; @pending is gone afterwards. What the client asked next waits for its turn. */
-static void answer_fds(struct control_pending *pending, json_t *message, const int *fds,
-                       size_t n_fds)
+/* Takes @text; @pending is gone afterwards. What the client asked next waits for its turn. */
+static void answer_text(struct control_pending *pending, char *text, const int *fds, size_t n_fds)
 {
         struct control_client *client = pending->client;
+        CLEANUP(freep) char *own = text;
 
         pending_free(pending);
-        if (!client) {
-                json_decref(message);
+        if (!client)
                 return;
-        }
-        if (send_message_fds(client, message, fds, n_fds) < 0) {
+        if (send_text(client, own, fds, n_fds) < 0) {
                 client->is_ended = true;
                 client->out_size = client->out_sent = 0;
         }
@@ -243,15 +249,20 @@ static void answer_fds(struct control_pending *pending, json_t *message, const i
 
 static void answer(struct control_pending *pending, json_t *message)
 {
-        answer_fds(pending, message, NULL, 0);
+        answer_text(pending, dump(message), NULL, 0);
 }
 
 void control_reply_fds(struct control_pending *pending, json_t *parameters, const int *fds,
                        size_t n_fds)
 {
-        answer_fds(pending,
-                   json_pack("{so}", "parameters", parameters ? parameters : json_object()), fds,
-                   n_fds);
+        answer_text(pending,
+                    dump(json_pack("{so}", "parameters", parameters ? parameters : json_object())),
+                    fds, n_fds);
+}
+
+void control_reply_text(struct control_pending *pending, struct writer *writer)
+{
+        answer_text(pending, writer_take(writer), NULL, 0);
 }
 
 void control_reply(struct control_pending *pending, json_t *parameters)

@@ -18,6 +18,7 @@
 
 struct control;
 struct manager;
+struct writer;
 
 /* A call under way. Whoever handles it ends it with control_reply() or control_fail(), once. */
 struct control_pending {
@@ -45,6 +46,9 @@ void control_start(struct control *control);
 
 /* control_reply() - takes @parameters. @pending is gone afterwards. */
 void control_reply(struct control_pending *pending, json_t *parameters);
+
+/* control_reply_text() - the same with the whole message, which is taken out of @writer. */
+void control_reply_text(struct control_pending *pending, struct writer *writer);
 
 /* control_take_fds() - charge its user for @n descriptors of the answer. Errors: -EDQUOT, NoRoom. */
 int control_take_fds(struct control_pending *pending, size_t n, struct failure *failure);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/describe.h"
 
+#include "base/cleanup.h"
 #include "daemon/process.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/launch.h"
 #include "manager/manager.h"
+#include "manager/writer.h"
 
 static json_t *describe_pool(const struct pool *pool)
 {
@@ -47,38 +49,48 @@ json_t *describe_device(const struct device *device)
                          (json_int_t)device_get_used(device), "vgpus", count_instances(device));
 }
 
-static json_t *describe_guest(const struct guest *guest)
+static void write_guest(struct writer *writer, const struct guest *guest)
 {
         struct page_use use = { 0 };
 
         if (guest->slot != UINT32_MAX)
                 page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
-        return json_pack("{si, ss, sI, sI, sI}", "pid", (int)guest->pid, "name", guest->name,
-                         "memory_used", (json_int_t)(use.movable + use.fixed), "memory_movable",
-                         (json_int_t)use.movable, "launches", (json_int_t)use.launches);
+        writer_begin_object(writer, NULL);
+        writer_integer(writer, "pid", guest->pid);
+        writer_text(writer, "name", guest->name);
+        writer_integer(writer, "memory_used", (int64_t)(use.movable + use.fixed));
+        writer_integer(writer, "memory_movable", (int64_t)use.movable);
+        writer_integer(writer, "launches", (int64_t)use.launches);
+        writer_end_object(writer);
 }
 
-static json_t *describe_launch(const struct launch *launch)
+static void write_launch(struct writer *writer, const struct launch *launch)
 {
         char name[PROCESS_NAME_MAX];
 
         process_get_name(launch->pid, name);
-        return json_pack("{si, ss, si, si, si}", "pid", (int)launch->pid, "name", name,
-                         "memory_used", 0, "memory_movable", 0, "launches", 0);
+        writer_begin_object(writer, NULL);
+        writer_integer(writer, "pid", launch->pid);
+        writer_text(writer, "name", name);
+        writer_integer(writer, "memory_used", 0);
+        writer_integer(writer, "memory_movable", 0);
+        writer_integer(writer, "launches", 0);
+        writer_end_object(writer);
 }
 
-static json_t *describe_guests(const struct instance *instance)
+/* One that has ended is not shown while it waits to be buried. */
+static void write_processes(struct writer *writer, const struct instance *instance)
 {
-        json_t *processes = json_array();
         const struct guest *guest;
         const struct launch *launch;
 
+        writer_begin_array(writer, "processes");
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead)
-                        json_array_append_new(processes, describe_guest(guest));
+                if (!guest->is_dead && list_is_empty(&guest->burial))
+                        write_guest(writer, guest);
         list_for_each(launch, &instance->launches, link)
-                json_array_append_new(processes, describe_launch(launch));
-        return processes;
+                write_launch(writer, launch);
+        writer_end_array(writer);
 }
 
 /* A program that has not come to CUDA yet runs as well. */
@@ -89,15 +101,31 @@ static const char *describe_state(const struct instance *instance)
         return instance_state_name(instance->state);
 }
 
+void describe_write_instance(struct writer *writer, const struct instance *instance)
+{
+        writer_begin_object(writer, NULL);
+        writer_integer(writer, "id", instance->id);
+        writer_text(writer, "name", instance->name);
+        writer_text(writer, "uuid", instance->uuid);
+        writer_integer(writer, "device", instance->device->index);
+        writer_text(writer, "device_uuid", instance->device->uuid);
+        writer_text(writer, "state", describe_state(instance));
+        writer_integer(writer, "frame_buffer", (int64_t)instance->frame_buffer);
+        writer_integer(writer, "frame_buffer_used", (int64_t)instance_get_used(instance));
+        writer_boolean(writer, "transient", instance->is_transient);
+        writer_integer(writer, "owner", instance->owner);
+        writer_real(writer, "created", (double)instance->created_ns / 1e9);
+        writer_integer(writer, "share", instance->share);
+        write_processes(writer, instance);
+        writer_end_object(writer);
+}
+
 json_t *describe_instance(const struct instance *instance)
 {
-        return json_pack("{sI, ss, ss, si, ss, ss, sI, sI, sb, sI, sf, si, so}", "id",
-                         (json_int_t)instance->id, "name", instance->name, "uuid", instance->uuid,
-                         "device", (int)instance->device->index, "device_uuid",
-                         instance->device->uuid, "state", describe_state(instance), "frame_buffer",
-                         (json_int_t)instance->frame_buffer, "frame_buffer_used",
-                         (json_int_t)instance_get_used(instance), "transient",
-                         instance->is_transient, "owner", (json_int_t)instance->owner, "created",
-                         (double)instance->created_ns / 1e9, "share", (int)instance->share,
-                         "processes", describe_guests(instance));
+        struct writer writer = { 0 };
+        CLEANUP(freep) char *text = NULL;
+
+        describe_write_instance(&writer, instance);
+        text = writer_take(&writer);
+        return text ? json_loads(text, 0, NULL) : NULL;
 }

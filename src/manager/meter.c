@@ -159,19 +159,15 @@ struct ledger_thread *meter_get_ledger(struct meter *meter)
 }
 
 /* Where there are no turns, the driver takes some among those that have processes. */
-double meter_get_entitled(const struct instance *instance)
+double meter_get_entitled(const struct instance *instance, uint32_t n_running)
 {
-        const struct instance *other;
         struct schedule_share share;
-        int n = 0;
 
         if (instance->state != BOARD_RUNNING)
                 return 0;
         if (instance->device->meter.has_turns && schedule_get_share(instance, &share))
                 return (double)share.entitled / 10000; /* it is in parts of a million */
-        list_for_each(other, &instance->manager->instances, link)
-                n += other->device == instance->device && other->state == BOARD_RUNNING;
-        return 100.0 / n;
+        return 100.0 / n_running;
 }
 
 enum meter_source_kind meter_get_source(const struct device *device)

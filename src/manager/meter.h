@@ -119,8 +119,11 @@ void meter_write(struct meter *meter);
 /* meter_get_ledger() - NULL: there is none. */
 struct ledger_thread *meter_get_ledger(struct meter *meter);
 
-/* meter_get_entitled() - percent of its device that @instance may count on as things are. */
-double meter_get_entitled(const struct instance *instance);
+/*
+ * meter_get_entitled() - percent of its device that @instance may count on as things are: @n_running vGPUs
+ * of the device have processes.
+ */
+double meter_get_entitled(const struct instance *instance, uint32_t n_running);
 
 /* meter_get_source() - what is seen of @device from below. */
 enum meter_source_kind meter_get_source(const struct device *device);

@@ -12,6 +12,7 @@
 #include "manager/manager.h"
 #include "manager/meter.h"
 #include "manager/policy.h"
+#include "manager/writer.h"
 
 /* So many entries are in one answer; a client that wants more asks for what comes after. */
 #define PAGE_MAX 1000
@@ -29,91 +30,128 @@ static const char *const source_names[] = {
         [METER_SOURCE_SAMPLES] = "samples",
 };
 
-static void set_percents(json_t *object, const uint32_t *percent)
-{
-        for (int engine = 0; engine < METER_ENGINES; engine++)
-                json_object_set_new(object, engine_names[engine], json_integer(percent[engine]));
-}
+static const char *const seconds_names[METER_ENGINES] = {
+        "gpu_seconds",     "memory_seconds", "encoder_seconds",
+        "decoder_seconds", "jpeg_seconds",   "ofa_seconds",
+};
 
-/* "gpu_seconds" and so on. */
 static void set_seconds(json_t *object, const uint64_t *busy_ns)
 {
-        char name[32];
-
-        for (int engine = 0; engine < METER_ENGINES; engine++) {
-                snprintf(name, sizeof(name), "%s_seconds", engine_names[engine]);
-                json_object_set_new(object, name,
+        for (int engine = 0; engine < METER_ENGINES; engine++)
+                json_object_set_new(object, seconds_names[engine],
                                     json_real((double)busy_ns[engine] / NS_PER_SECOND));
-        }
 }
 
-/* Now. */
+/* Now: as text, for there may be thousands of processes. */
 
-static json_t *describe_process(const struct guest *guest)
+static void write_percents(struct writer *writer, const uint32_t *percent)
+{
+        for (int engine = 0; engine < METER_ENGINES; engine++)
+                writer_integer(writer, engine_names[engine], percent[engine]);
+}
+
+static void write_seconds(struct writer *writer, const uint64_t *busy_ns)
+{
+        for (int engine = 0; engine < METER_ENGINES; engine++)
+                writer_real(writer, seconds_names[engine], (double)busy_ns[engine] / NS_PER_SECOND);
+}
+
+static void write_process(struct writer *writer, const struct guest *guest)
 {
         struct page_use use = { 0 };
-        json_t *process;
 
         page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
-        process = json_pack("{si, ss, sI}", "pid", (int)guest->pid, "name", guest->name,
-                            "memory_used", (json_int_t)(use.movable + use.fixed));
-        set_percents(process, guest->meter.percent);
-        set_seconds(process, guest->meter.record.busy_ns);
-        return process;
+        writer_begin_object(writer, NULL);
+        writer_integer(writer, "pid", guest->pid);
+        writer_text(writer, "name", guest->name);
+        writer_integer(writer, "memory_used", (int64_t)(use.movable + use.fixed));
+        write_percents(writer, guest->meter.percent);
+        write_seconds(writer, guest->meter.record.busy_ns);
+        writer_end_object(writer);
 }
 
-static json_t *describe_vgpu(const struct instance *instance)
+/* @busy_ns: the sum over all of them. */
+static void write_processes(struct writer *writer, const struct instance *instance,
+                            uint64_t *busy_ns)
 {
-        uint64_t busy_ns[METER_ENGINES] = { 0 };
         const struct guest *guest;
-        json_t *processes = json_array();
-        json_t *vgpu = json_pack("{ss, ss, si, ss, sI, sI}", "name", instance->name, "uuid",
-                                 instance->uuid, "device", (int)instance->device->index, "state",
-                                 instance_state_name(instance->state), "frame_buffer",
-                                 (json_int_t)instance->frame_buffer, "frame_buffer_used",
-                                 (json_int_t)instance_get_used(instance));
 
+        writer_begin_array(writer, "processes");
         list_for_each(guest, &instance->guests, link) {
                 if (guest->meter.record.serial == 0 || guest->slot == UINT32_MAX)
                         continue;
-                json_array_append_new(processes, describe_process(guest));
+                write_process(writer, guest);
                 for (int engine = 0; engine < METER_ENGINES; engine++)
                         busy_ns[engine] += guest->meter.record.busy_ns[engine];
         }
-        set_percents(vgpu, instance->meter.percent);
-        set_seconds(vgpu, busy_ns);
-        json_object_set_new(vgpu, "share", json_integer(instance->share));
-        json_object_set_new(vgpu, "entitled", json_real(meter_get_entitled(instance)));
-        json_object_set_new(vgpu, "processes", processes);
-        return vgpu;
+        writer_end_array(writer);
 }
 
-static json_t *describe_device_use(const struct device *device)
+static void write_vgpu(struct writer *writer, const struct instance *instance, uint32_t n_running)
+{
+        uint64_t busy_ns[METER_ENGINES] = { 0 };
+
+        writer_begin_object(writer, NULL);
+        writer_text(writer, "name", instance->name);
+        writer_text(writer, "uuid", instance->uuid);
+        writer_integer(writer, "device", instance->device->index);
+        writer_text(writer, "state", instance_state_name(instance->state));
+        writer_integer(writer, "frame_buffer", (int64_t)instance->frame_buffer);
+        writer_integer(writer, "frame_buffer_used", (int64_t)instance_get_used(instance));
+        write_percents(writer, instance->meter.percent);
+        writer_integer(writer, "share", instance->share);
+        writer_real(writer, "entitled", meter_get_entitled(instance, n_running));
+        write_processes(writer, instance, busy_ns);
+        write_seconds(writer, busy_ns);
+        writer_end_object(writer);
+}
+
+static void write_device(struct writer *writer, const struct device *device)
 {
         const char *source =
                 device->meter.has_turns ? "turns" : source_names[meter_get_source(device)];
-        json_t *object = json_pack("{si, ss, ss, ss, sI, sI}", "index", (int)device->index, "uuid",
-                                   device->uuid, "name", device->name, "source", source,
-                                   "memory_total", (json_int_t)device->memory_total, "memory_used",
-                                   (json_int_t)device_get_used(device));
 
-        set_percents(object, device->meter.percent);
-        return object;
+        writer_begin_object(writer, NULL);
+        writer_integer(writer, "index", device->index);
+        writer_text(writer, "uuid", device->uuid);
+        writer_text(writer, "name", device->name);
+        writer_text(writer, "source", source);
+        writer_integer(writer, "memory_total", (int64_t)device->memory_total);
+        writer_integer(writer, "memory_used", (int64_t)device_get_used(device));
+        write_percents(writer, device->meter.percent);
+        writer_end_object(writer);
+}
+
+static void write_vgpus(struct writer *writer, const struct manager *manager)
+{
+        uint32_t n_running[BOARD_DEVICES_MAX] = { 0 };
+        const struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                n_running[instance->device->index] += instance->state == BOARD_RUNNING;
+        writer_begin_array(writer, "vgpus");
+        list_for_each(instance, &manager->instances, link)
+                write_vgpu(writer, instance, n_running[instance->device->index]);
+        writer_end_array(writer);
 }
 
 static int get_utilization(struct control_pending *pending, struct failure *failure)
 {
         struct manager *manager = pending->manager;
-        json_t *devices = json_array(), *vgpus = json_array();
-        const struct instance *instance;
+        struct writer writer = { 0 };
 
         (void)failure;
         meter_sync(manager->meter);
+        writer_begin_object(&writer, NULL);
+        writer_begin_object(&writer, "parameters");
+        writer_begin_array(&writer, "devices");
         for (size_t i = 0; i < manager->n_devices; i++)
-                json_array_append_new(devices, describe_device_use(&manager->device[i]));
-        list_for_each(instance, &manager->instances, link)
-                json_array_append_new(vgpus, describe_vgpu(instance));
-        control_reply(pending, json_pack("{so, so}", "devices", devices, "vgpus", vgpus));
+                write_device(&writer, &manager->device[i]);
+        writer_end_array(&writer);
+        write_vgpus(&writer, manager);
+        writer_end_object(&writer);
+        writer_end_object(&writer);
+        control_reply_text(pending, &writer);
         return 0;
 }
 

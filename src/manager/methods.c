@@ -18,6 +18,7 @@
 #include "manager/methods-setting.h"
 #include "manager/operation.h"
 #include "manager/policy.h"
+#include "manager/writer.h"
 
 /* What a gate gets to drain when the client does not say. */
 #define TIMEOUT_SECONDS 10.0
@@ -51,20 +52,25 @@ static int list_vgpus(struct control_pending *pending, struct failure *failure)
 {
         const char *name = control_call_text(&pending->call, "name");
         struct instance *instance = NULL;
-        json_t *vgpus;
+        struct writer writer = { 0 };
 
         if (name) {
                 instance = instance_find(pending->manager, name, failure);
                 if (!instance)
                         return -ENOENT;
         }
-        vgpus = json_array();
+        writer_begin_object(&writer, NULL);
+        writer_begin_object(&writer, "parameters");
+        writer_begin_array(&writer, "vgpus");
         if (instance)
-                json_array_append_new(vgpus, describe_instance(instance));
+                describe_write_instance(&writer, instance);
         else
                 list_for_each(instance, &pending->manager->instances, link)
-                        json_array_append_new(vgpus, describe_instance(instance));
-        control_reply(pending, json_pack("{so}", "vgpus", vgpus));
+                        describe_write_instance(&writer, instance);
+        writer_end_array(&writer);
+        writer_end_object(&writer);
+        writer_end_object(&writer);
+        control_reply_text(pending, &writer);
         return 0;
 }
 
