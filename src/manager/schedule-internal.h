@@ -18,7 +18,7 @@ struct schedule_guest {
         struct schedule_vgpu *vgpu;
         struct guest *guest;
         struct instance_page_slot *slot;
-        struct channels *channels; /* NULL: turns are taken at the gate, or there are none yet */
+        struct channels *channels; /* NULL: turns are taken at the gate */
         bool is_known;             /* whether it is on the device: not before the first switch */
         bool is_switching;         /* in the switch under way */
         uint32_t n_failed;         /* times in a row */

@@ -147,23 +147,21 @@ static void close_channels(struct schedule_guest *guest)
 
 static int open_channels(struct schedule *schedule, struct schedule_guest *guest)
 {
-        struct channels *channels;
-        int r = charge_channels(guest->guest);
+        int r;
 
+        if (!schedule->host)
+                return 0;
+        r = charge_channels(guest->guest);
         if (r < 0)
                 return r;
-        r = channels_new(&channels, schedule->host, guest->guest->pid, guest->guest->pidfd,
+        r = channels_new(&guest->channels, schedule->host, guest->guest->pid, guest->guest->pidfd,
                          &guest->vgpu->page->channels[guest->guest->slot]);
         if (r < 0) {
                 account_give(&guest->guest->charge, ACCOUNT_DESCRIPTORS, CHANNELS_COST);
                 return r;
         }
-        r = custody_put_plan(guest->guest, channels_get_plan_fd(channels),
-                             channels_get_process_fd(channels));
-        pthread_mutex_lock(&schedule->lock);
-        guest->channels = channels;
-        pthread_mutex_unlock(&schedule->lock);
-        return r;
+        return custody_put_plan(guest->guest, channels_get_plan_fd(guest->channels),
+                                channels_get_process_fd(guest->channels));
 }
 
 /* Leaving. */
@@ -323,55 +321,31 @@ static struct schedule_vgpu *add_vgpu(struct schedule *schedule, struct instance
         return vgpu;
 }
 
-static bool needs_channels(struct schedule *schedule)
-{
-        bool is_needed;
-
-        pthread_mutex_lock(&schedule->lock);
-        is_needed = schedule->host && scheduler_is_enforcing(&schedule->scheduler);
-        pthread_mutex_unlock(&schedule->lock);
-        return is_needed;
-}
-
 static void say_without_turns(const struct guest *guest, int error)
 {
         log_event(LOG_LEVEL_WARNING, "a process takes no turns", "pid=%d error=\"%s\"",
                   (int)guest->pid, strerror(-error));
 }
 
-/* They cost descriptors: only where there is something to enforce. Who gets none is tried again. */
-static void open_all_channels(struct schedule *schedule)
-{
-        struct schedule_vgpu *vgpu;
-        struct schedule_guest *guest, *after;
-
-        if (!needs_channels(schedule))
-                return;
-        list_for_each(vgpu, &schedule->vgpus, link)
-                list_for_each_safe(guest, after, &vgpu->guests, link) {
-                        int r = guest->channels || guest->is_leaving
-                                        ? 0
-                                        : open_channels(schedule, guest);
-
-                        if (r == 0)
-                                continue;
-                        say_without_turns(guest->guest, r);
-                        forget_guest(schedule, vgpu, guest);
-                }
-}
-
 static void add_guest(struct schedule *schedule, struct schedule_vgpu *vgpu, struct guest *guest)
 {
         struct schedule_guest *added = calloc(1, sizeof(*added));
-        int r;
+        int r = added ? 0 : -ENOMEM;
 
-        if (!added) {
-                say_without_turns(guest, -ENOMEM);
+        if (r == 0) {
+                list_init(&added->of_guest);
+                added->vgpu = vgpu;
+                added->guest = guest;
+                added->slot = &vgpu->page->slot[guest->slot];
+                r = open_channels(schedule, added);
+        }
+        if (r < 0) {
+                say_without_turns(guest, r);
+                if (added)
+                        close_channels(added);
+                free(added);
                 return;
         }
-        added->vgpu = vgpu;
-        added->guest = guest;
-        added->slot = &vgpu->page->slot[guest->slot];
         pthread_mutex_lock(&schedule->lock);
         r = make_room(schedule);
         list_append(&vgpu->guests, &added->link);
@@ -390,8 +364,8 @@ static bool takes_turns(const struct guest *guest)
                guest->context == GUEST_CONTEXT_RUNNING;
 }
 
-static void settle_guests(struct schedule *schedule, struct schedule_vgpu *vgpu,
-                          struct instance *instance)
+/* A process costs descriptors: it is here only where there is something to enforce. */
+static void settle_guests(struct schedule *schedule, struct schedule_vgpu *vgpu, bool is_enforcing)
 {
         struct schedule_guest *old, *after;
         struct guest *guest;
@@ -401,7 +375,9 @@ static void settle_guests(struct schedule *schedule, struct schedule_vgpu *vgpu,
                         old->is_leaving = false;
                 else
                         remove_guest(schedule, vgpu, old);
-        list_for_each(guest, &instance->guests, link)
+        if (!is_enforcing)
+                return;
+        list_for_each(guest, &vgpu->instance->guests, link)
                 if (takes_turns(guest) && !find_guest(vgpu, guest))
                         add_guest(schedule, vgpu, guest);
 }
@@ -419,7 +395,6 @@ static void settle_vgpu(struct schedule *schedule, struct instance *instance)
         if (vgpu->member.share != instance->share)
                 scheduler_set_share(&schedule->scheduler, &vgpu->member, instance->share);
         pthread_mutex_unlock(&schedule->lock);
-        settle_guests(schedule, vgpu, instance);
 }
 
 static bool is_member(const struct instance *instance)
@@ -432,6 +407,7 @@ static void settle_vgpus(struct schedule *schedule)
         struct manager *manager = schedule->device->manager;
         struct schedule_vgpu *vgpu, *after;
         struct instance *instance;
+        bool is_enforcing;
 
         list_for_each_safe(vgpu, after, &schedule->vgpus, link) {
                 if (vgpu->instance->device == schedule->device && is_member(vgpu->instance))
@@ -443,6 +419,12 @@ static void settle_vgpus(struct schedule *schedule)
         list_for_each(instance, &manager->instances, link)
                 if (instance->device == schedule->device && is_member(instance))
                         settle_vgpu(schedule, instance);
+        pthread_mutex_lock(&schedule->lock);
+        is_enforcing = scheduler_is_enforcing(&schedule->scheduler);
+        pthread_mutex_unlock(&schedule->lock);
+        list_for_each(vgpu, &schedule->vgpus, link)
+                if (!vgpu->is_held)
+                        settle_guests(schedule, vgpu, is_enforcing);
 }
 
 void schedule_settle(struct device *device)
@@ -452,7 +434,6 @@ void schedule_settle(struct device *device)
         if (!schedule)
                 return;
         settle_vgpus(schedule);
-        open_all_channels(schedule);
         pthread_mutex_lock(&schedule->lock);
         if (schedule_is_needed(schedule) && schedule_start_thread(schedule) < 0)
                 log_event(LOG_LEVEL_ERROR, "no thread for the turns of a device", "device=%u",
@@ -481,7 +462,6 @@ void schedule_configure(struct device *device, const struct board_scheduler *set
         scheduler_configure(&schedule->scheduler, &asked);
         schedule_wake(schedule);
         pthread_mutex_unlock(&schedule->lock);
-        open_all_channels(schedule);
         publisher_touch(device->manager->publisher);
 }
 
