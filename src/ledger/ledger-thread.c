@@ -41,6 +41,7 @@ struct ledger_thread {
         /* With the lock held. */
         struct ledger_batch next;
         bool is_to_be_written, must_end;
+        uint64_t cost_ns; /* of writing the last batch: processor time */
         struct list asked, done;
         uint64_t round; /* of the last question */
 
@@ -209,6 +210,11 @@ static bool has_batch(const struct ledger_thread *thread)
                batch->n_clearings > 0;
 }
 
+static uint64_t get_processor_time(void)
+{
+        return clock_now(CLOCK_THREAD_CPUTIME_ID);
+}
+
 static void write_batch(struct ledger_thread *thread)
 {
         size_t n_vgpus;
@@ -309,6 +315,7 @@ static void wait_for_work(struct ledger_thread *thread)
 static void *run(void *userdata)
 {
         struct ledger_thread *thread = userdata;
+        uint64_t cost_ns;
         bool is_last;
 
         (void)pthread_mutex_lock(&thread->lock);
@@ -319,10 +326,13 @@ static void *run(void *userdata)
                         (void)ledger_batch_move(&thread->batch, &thread->next);
                 thread->is_to_be_written = false;
                 (void)pthread_mutex_unlock(&thread->lock);
+                cost_ns = get_processor_time();
                 if (has_batch(thread))
                         write_batch(thread);
+                cost_ns = get_processor_time() - cost_ns;
                 prune(thread);
                 (void)pthread_mutex_lock(&thread->lock);
+                thread->cost_ns = cost_ns;
                 if (!is_last)
                         answer_all(thread);
         } while (!is_last);
@@ -470,6 +480,16 @@ struct ledger_batch *ledger_thread_begin(struct ledger_thread *thread)
 {
         (void)pthread_mutex_lock(&thread->lock);
         return &thread->next;
+}
+
+uint64_t ledger_thread_get_cost(struct ledger_thread *thread)
+{
+        uint64_t cost_ns;
+
+        (void)pthread_mutex_lock(&thread->lock);
+        cost_ns = thread->cost_ns;
+        (void)pthread_mutex_unlock(&thread->lock);
+        return cost_ns;
 }
 
 void ledger_thread_end(struct ledger_thread *thread, bool is_to_be_written)

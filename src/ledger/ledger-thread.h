@@ -36,6 +36,9 @@ struct ledger_thread *ledger_thread_free(struct ledger_thread *thread);
 struct ledger_batch *ledger_thread_begin(struct ledger_thread *thread);
 void ledger_thread_end(struct ledger_thread *thread, bool is_to_be_written);
 
+/* ledger_thread_get_cost() - of the last writing, nanoseconds of processor time. */
+uint64_t ledger_thread_get_cost(struct ledger_thread *thread);
+
 struct ledger_answer {
         int error;
         struct ledger_row *rows;

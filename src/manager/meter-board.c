@@ -74,32 +74,44 @@ static struct board_sample make_sample(const struct instance *instance, uint32_t
         };
 }
 
+static bool is_idle(const struct guest *guest)
+{
+        for (int engine = 0; engine < METER_ENGINES; engine++)
+                if (guest->meter.percent[engine])
+                        return false;
+        return true;
+}
+
+/* Most processes have no work most of the time: that is said once, not in each sample. */
+static bool has_news(const struct guest *guest)
+{
+        return !guest->meter.was_idle || !is_idle(guest);
+}
+
 static void sample_instance(struct board *board, struct instance *instance, uint64_t at_us)
 {
         struct board_sample sample = make_sample(instance, 0, instance->meter.percent, at_us);
-        const struct guest *guest;
+        struct guest *guest;
 
         (void)board_append_sample(board, instance->board_slot, &sample);
         list_for_each(guest, &instance->guests, link) {
-                if (guest->meter.record.serial == 0 || guest->board_slot == UINT32_MAX)
+                if (guest->meter.record.serial == 0 || guest->board_slot == UINT32_MAX ||
+                    !has_news(guest))
                         continue;
                 sample = make_sample(instance, (uint32_t)guest->pid, guest->meter.percent, at_us);
-                (void)board_append_process_sample(board, guest->board_slot, &sample);
+                guest->meter.was_idle = board_append_process_sample(board, guest->board_slot,
+                                                                    &sample) != BOARD_NO_NUMBER &&
+                                        is_idle(guest);
         }
 }
 
-void meter_board_sample(struct meter *meter)
+void meter_board_sample(struct instance *instance, uint64_t at_us)
 {
-        struct publisher *publisher = meter->manager->publisher;
-        struct instance *instance;
-        uint64_t at_us;
+        struct publisher *publisher = instance->manager->publisher;
 
         if (!publisher)
                 return;
-        at_us = wall_stamp(&meter->stamps, &meter->wall) * 1000;
-        list_for_each(instance, &meter->manager->instances, link) {
-                if (instance->board_slot != UINT32_MAX)
-                        sample_instance(publisher_get_board(publisher), instance, at_us);
-                meter_board_update(instance);
-        }
+        if (instance->board_slot != UINT32_MAX)
+                sample_instance(publisher_get_board(publisher), instance, at_us);
+        meter_board_update(instance);
 }

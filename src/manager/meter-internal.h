@@ -73,7 +73,7 @@ void meter_source_begin(struct meter_source *source, struct guest *guest);
 void meter_source_add(struct guest *guest, enum meter_engine engine, uint64_t ns);
 
 /* The board: samples, and the accounts. */
-void meter_board_sample(struct meter *meter);
+void meter_board_sample(struct instance *instance, uint64_t at_us);
 void meter_board_update(struct instance *instance);
 
 /* meter_board_start(), meter_board_end() - as accounting_start() and accounting_end(). */

@@ -69,8 +69,11 @@ static void divide_turns(struct meter *meter, struct instance *instance, uint64_
 {
         struct guest *guests[INSTANCE_PAGE_SLOTS];
         uint64_t weights[INSTANCE_PAGE_SLOTS] = { 0 }, parts[INSTANCE_PAGE_SLOTS];
-        size_t n = list_guests(instance, guests);
+        size_t n;
 
+        if (!instance->device->meter.has_turns && instance->meter.turn_ns == 0)
+                return;
+        n = list_guests(instance, guests);
         for (size_t i = 0; i < n; i++) {
                 weights[i] = guests[i]->meter.weight_ns;
                 guests[i]->meter.weight_ns = 0;
@@ -128,10 +131,11 @@ static void settle_guest(struct meter *meter, struct guest *guest, uint64_t now_
         mine->since_ns = now_ns;
         record = accounting_find(&guest->instance->meter.accounting, mine->record.serial);
         if (record) {
-                uint64_t number = record->number;
+                uint64_t number = record->number, shown = record->shown;
 
                 *record = mine->record;
                 record->number = number;
+                record->shown = shown;
         }
 }
 

@@ -11,8 +11,9 @@
 #include "manager/meter-internal.h"
 #include "manager/schedule.h"
 
-/* With very many processes as seldom as without. */
+/* With very many processes once in two seconds. */
 #define BUSY_INTERVAL_US  250000
+#define BUSY_MOST_US      2000000
 #define QUIET_INTERVAL_US 1000000
 
 /* A fifth of a percent of a core. */
@@ -23,8 +24,11 @@
 
 /* With the sample that is nearest to a second after the last. */
 #define WRITE_BUSY_NS  900000000ull
-#define WRITE_IDLE_NS  9900000000ull /* there are processes, without work */
 #define WRITE_QUIET_NS 60000000000ull
+
+/* Where no process has work, a thousand vGPUs are not written each second: a tenth of a percent of a core. */
+#define WRITE_IDLE_NS 9900000000ull
+#define WRITE_PART    1000
 
 /* Sampling. */
 
@@ -71,36 +75,48 @@ void meter_sync(struct meter *meter)
         (void)meter_settle_all(meter);
 }
 
-/* Returns how many processes are metered. */
+/* Returns how many of its processes are metered. */
+static size_t sample_instance(struct instance *instance, uint64_t now_ns, uint64_t period_ns)
+{
+        struct guest *guest;
+        size_t n = 0;
+
+        clear_percent(instance->meter.percent);
+        list_for_each(guest, &instance->guests, link) {
+                if (!meter_has(guest))
+                        continue;
+                sample_guest(guest, now_ns, period_ns);
+                add_percent(instance->meter.percent, guest->meter.percent);
+                n++;
+        }
+        add_percent(instance->device->meter.percent, instance->meter.percent);
+        return n;
+}
+
+/* All of a vGPU at once, while it is in the cache. Returns how many processes are metered. */
 static size_t sample(struct meter *meter)
 {
         struct manager *manager = meter->manager;
-        uint64_t now_ns, period_ns;
+        uint64_t now_ns, period_ns, at_us;
         struct instance *instance;
         size_t n = 0;
 
         ask_turns(meter);
-        now_ns = meter_settle_all(meter);
+        now_ns = meter_now();
+        meter_read_wall(meter, now_ns);
+        at_us = wall_stamp(&meter->stamps, &meter->wall) * 1000;
         period_ns = now_ns - meter->sampled_ns;
         for (size_t i = 0; i < manager->n_devices; i++)
                 clear_percent(manager->device[i].meter.percent);
         list_for_each(instance, &manager->instances, link) {
-                struct guest *guest;
-
-                clear_percent(instance->meter.percent);
-                list_for_each(guest, &instance->guests, link) {
-                        if (!meter_has(guest))
-                                continue;
-                        sample_guest(guest, now_ns, period_ns);
-                        add_percent(instance->meter.percent, guest->meter.percent);
-                        n++;
-                }
-                add_percent(instance->device->meter.percent, instance->meter.percent);
+                meter_settle(meter, instance, now_ns);
+                n += sample_instance(instance, now_ns, period_ns);
+                meter_board_sample(instance, at_us);
         }
+        meter_books_settled(meter);
         meter->sampled_ns = now_ns;
         if (meter->source)
                 meter_source_tick(meter->source, n);
-        meter_board_sample(meter);
         return n;
 }
 
@@ -113,9 +129,16 @@ static void arm(struct meter *meter, uint64_t in_us, uint64_t accuracy_us)
 
 static uint64_t get_write_interval(const struct meter *meter, size_t n)
 {
+        struct pace pace = { .least_us = WRITE_BUSY_NS / 1000,
+                             .most_us = WRITE_IDLE_NS / 1000,
+                             .part = WRITE_PART };
+
         if (n == 0)
                 return WRITE_QUIET_NS;
-        return meter->has_news ? WRITE_BUSY_NS : WRITE_IDLE_NS;
+        if (meter->has_news || !meter->ledger)
+                return WRITE_BUSY_NS;
+        pace.cost_ns = ledger_thread_get_cost(meter->ledger);
+        return pace_get_interval(&pace) * 1000;
 }
 
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
@@ -187,7 +210,7 @@ int meter_new(struct meter **ret_meter, struct manager *manager)
                 return -ENOMEM;
         meter->manager = manager;
         meter->pace = (struct pace){ .least_us = BUSY_INTERVAL_US,
-                                     .most_us = QUIET_INTERVAL_US,
+                                     .most_us = BUSY_MOST_US,
                                      .part = BUSY_PART };
         meter->sampled_ns = meter->written_ns = meter_now();
         meter_read_wall(meter, meter->sampled_ns);

@@ -72,6 +72,7 @@ struct meter_guest {
         struct rate_area used;
         uint64_t written_ns; /* to the ledger */
         bool is_changed;     /* since then */
+        bool was_idle;       /* in the last sample, and the board says so */
 };
 
 /* meter_new() - with the ledger in the state directory; one that cannot be opened is only logged. */

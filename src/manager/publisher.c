@@ -21,13 +21,16 @@
 #include "manager/virtual.h"
 #include "scenario/scenario.h"
 
-/* With very many processes once a second: below BOARD_STALE_NS. */
+/* With very many processes once in two seconds. */
 #define BUSY_INTERVAL_US      100000
-#define BUSY_INTERVAL_MOST_US 1000000
+#define BUSY_INTERVAL_MOST_US 2000000
 #define QUIET_INTERVAL_US     500000
 
 /* A fifth of a percent of a core. */
 #define BUSY_PART 500
+
+/* The heartbeat at least so often: well below BOARD_STALE_NS. */
+#define BEAT_US 1000000
 
 /* After a change: several that come together are written once. */
 #define TOUCH_DELAY_US      2000
@@ -42,6 +45,7 @@ struct publisher {
         struct board *board;
         sd_event_source *timer;
         struct pace pace, touch_pace;
+        uint64_t due_us;      /* the next round; CLOCK_MONOTONIC */
         uint64_t round;       /* of publishing, from 1 on */
         uint32_t n_processes; /* that were published in the last one */
         uint32_t n_dropped;   /* records, up to the last one */
@@ -381,8 +385,12 @@ static void publish(struct publisher *publisher)
         drop_gone(publisher);
         for (size_t i = 0; i < manager->n_devices; i++)
                 write_device(publisher, &manager->device[i]);
-        atomic_store(&publisher->board->heartbeat_ns, clock_now(CLOCK_MONOTONIC));
         tell_dropped(publisher);
+}
+
+static uint64_t now_us(void)
+{
+        return clock_now(CLOCK_MONOTONIC) / 1000;
 }
 
 static void settle_devices(struct manager *manager)
@@ -411,18 +419,35 @@ static uint64_t get_interval(const struct publisher *publisher)
         return publisher->n_processes ? pace_get_interval(&publisher->pace) : QUIET_INTERVAL_US;
 }
 
+static void beat(struct publisher *publisher)
+{
+        atomic_store(&publisher->board->heartbeat_ns, clock_now(CLOCK_MONOTONIC));
+}
+
+static int arm(struct publisher *publisher)
+{
+        uint64_t beat_us = now_us() + BEAT_US;
+
+        (void)sd_event_source_set_time(publisher->timer,
+                                       publisher->due_us < beat_us ? publisher->due_us : beat_us);
+        return sd_event_source_set_enabled(publisher->timer, SD_EVENT_ONESHOT);
+}
+
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct publisher *publisher = userdata;
 
-        (void)usec;
+        (void)source, (void)usec;
+        beat(publisher);
+        if (now_us() < publisher->due_us)
+                return arm(publisher);
         pace_begin(&publisher->pace);
         publish(publisher);
         settle_devices(publisher->manager);
         pace_end(&publisher->pace);
         publisher->touch_pace.cost_ns = publisher->pace.cost_ns;
-        (void)sd_event_source_set_time_relative(source, get_interval(publisher));
-        return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        publisher->due_us = now_us() + get_interval(publisher);
+        return arm(publisher);
 }
 
 struct board *publisher_get_board(struct publisher *publisher)
@@ -438,12 +463,15 @@ static void reserve(uint64_t *rounds, size_t n)
 
 void publisher_touch(struct publisher *publisher)
 {
+        uint64_t due_us;
+
         if (!publisher || publisher->is_touched)
                 return;
         publisher->is_touched = true;
-        (void)sd_event_source_set_time_relative(publisher->timer,
-                                                pace_get_interval(&publisher->touch_pace));
-        (void)sd_event_source_set_enabled(publisher->timer, SD_EVENT_ONESHOT);
+        due_us = now_us() + pace_get_interval(&publisher->touch_pace);
+        if (due_us < publisher->due_us)
+                publisher->due_us = due_us;
+        (void)arm(publisher);
 }
 
 static void fill_board(struct publisher *publisher)
@@ -508,6 +536,7 @@ int publisher_new(struct publisher **ret_publisher, struct manager *manager)
         }
         if (r == 0) {
                 publish(publisher);
+                beat(publisher);
                 r = sd_event_add_time_relative(manager->event, &publisher->timer, CLOCK_MONOTONIC,
                                                QUIET_INTERVAL_US, TOUCH_DELAY_US, on_timer,
                                                publisher);

@@ -3,6 +3,13 @@
 
 _Static_assert(ACCOUNTING_MAX == BOARD_ACCOUNTS_MAX, "all accounts are on the board");
 
+/* What changes of a process that runs, in one number. */
+static uint64_t get_news(const struct accounting_record *record)
+{
+        return record->max_memory ^ (uint64_t)accounting_percent(record, METER_SM) << 56 ^
+               (uint64_t)accounting_percent(record, METER_MEMORY) << 48;
+}
+
 static void write_record(const struct account_ring *ring, struct accounting_record *record)
 {
         const struct board_account account = {
@@ -20,6 +27,7 @@ static void write_record(const struct account_ring *ring, struct accounting_reco
                 board_write_account(ring->board, ring->slot, record->number - 1, &account);
         else
                 record->number = board_append_account(ring->board, ring->slot, &account) + 1;
+        record->shown = get_news(record);
 }
 
 static void drop(const struct account_ring *ring, const struct accounting_record *record)
@@ -61,7 +69,9 @@ void account_ring_update(const struct account_ring *ring)
         struct accounting *accounting = ring->accounting;
 
         for (size_t i = accounting->n_ended; i < accounting->n; i++)
-                write_record(ring, &accounting->records[i]);
+                if (accounting->records[i].number == 0 ||
+                    accounting->records[i].shown != get_news(&accounting->records[i]))
+                        write_record(ring, &accounting->records[i]);
         repair(ring);
 }
 

@@ -133,7 +133,7 @@ size_t accounting_clear(struct accounting *accounting)
 
 uint32_t accounting_percent(const struct accounting_record *record, enum meter_engine engine)
 {
-        return rate_percent(record->busy_ns[engine], record->life_ns);
+        return record->busy_ns[engine] ? rate_percent(record->busy_ns[engine], record->life_ns) : 0;
 }
 
 uint64_t accounting_time_ms(const struct accounting_record *record)

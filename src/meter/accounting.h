@@ -32,6 +32,7 @@ struct accounting_record {
         uint64_t busy_ns[METER_ENGINES];
         uint64_t max_memory; /* bytes */
         uint64_t number;     /* the caller's own */
+        uint64_t shown;      /* likewise */
         char name[ACCOUNTING_NAME_MAX];
 };
 
