@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Very many vGPUs and processes: all are there, in all answers, and all go again. No times."""
+import os
+import resource
+import subprocess
+import unittest
+
+import board
+from harness import MIB, Host
+from wait import PATIENCE, until
+
+VGPUS, PROCESSES, ENDING = 300, 2100, 500  # more than there could once be
+
+# Of vgpud: for each vGPU and process, and for all else.
+A_VGPU, A_PROCESS, ELSE = 3, 2, 400
+
+
+def most_processes():
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if limit == resource.RLIM_INFINITY:
+        return PROCESSES
+    return min(PROCESSES, (limit // 8 * 7 - A_VGPU * VGPUS - ELSE) // A_PROCESS)
+
+
+class Crowd:
+    """Processes that have joined and do nothing, one after another in each of the vGPUs."""
+
+    def __init__(self, host, n, names):
+        self.process = subprocess.Popen([os.environ["TEST_SCALE_GUESTS"], host.run, str(n), *names],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert self.process.stdout.readline() == "joined\n"
+
+    def end(self):
+        """Kills all of them at once."""
+        self.process.communicate("end\n", timeout=PATIENCE)
+        assert self.process.returncode == 0
+
+
+class Scale(unittest.TestCase):
+    def setUp(self):
+        self.n = most_processes()
+        if self.n <= ENDING:
+            self.skipTest("the limit of descriptors is too low (ulimit -Hn)")
+        self.host = self.enterContext(Host(options=["--user-vgpus", "0", "--log-level", "warning"]))
+        self.host.start()
+        self.client = self.host.client()
+        self.names = [f"v{i}" for i in range(VGPUS)]
+        for i, name in enumerate(self.names):
+            self.client.call("CreateVgpu", name=name, frame_buffer=2 * MIB, device=str(i % 2),
+                             transient=True)
+
+    def counts(self, method):
+        """How many vGPUs and processes, and how many different ones, are in an answer."""
+        vgpus = self.client.call(method)["vgpus"]
+        pids = [process["pid"] for vgpu in vgpus for process in vgpu["processes"]]
+        self.assertEqual(len(set(pids)), len(pids))
+        self.assertEqual({vgpu["name"] for vgpu in vgpus}, set(self.names))
+        return len(vgpus), len(pids)
+
+    def descriptors(self):
+        return len(os.listdir(f"/proc/{self.host.manager.pid}/fd"))
+
+    def on_board(self):
+        found = board.read(self.host.run / "board")
+        return (sum(key.startswith("instance ") for key in found),
+                sum(key.startswith("process ") for key in found))
+
+    def wait_for(self, n):
+        for method in ("ListVgpus", "GetUtilization"):
+            until(lambda method=method: self.counts(method) == (VGPUS, n), f"{n} processes in {method}")
+        until(lambda: self.on_board() == (VGPUS, n), f"{n} processes on the board")
+
+    def states(self):
+        return {vgpu["state"] for vgpu in self.client.call("ListVgpus")["vgpus"]}
+
+    def test_all_are_there_and_all_go(self):
+        before = self.descriptors()
+        ending = Crowd(self.host, ENDING, self.names)
+        others = Crowd(self.host, self.n - ENDING, self.names)
+        self.wait_for(self.n)
+        self.assertEqual(self.states(), {"running"})
+        self.assertLess(self.descriptors(), before + A_PROCESS * self.n + ELSE)
+        ending.end()
+        self.wait_for(self.n - ENDING)
+        others.end()
+        self.wait_for(0)
+        until(lambda: self.states() == {"idle"}, "all vGPUs to be idle")
+        until(lambda: self.descriptors() < before + ELSE, "the descriptors to be closed")
+        for name in self.names:
+            self.client.call("RemoveVgpu", name=name)
+        self.names = []
+        self.assertEqual(self.counts("ListVgpus"), (0, 0))
+        self.assertIsNone(self.host.manager.poll())
+
+    def test_who_has_ended_does_not_stand_in_the_way(self):
+        """Their vGPU can be removed and joined, however many others are still to be cleared away."""
+        Crowd(self.host, ENDING, self.names).end()
+        for name in self.names[:10]:
+            self.client.call("RemoveVgpu", name=name)
+        self.names = self.names[10:]
+        again = Crowd(self.host, len(self.names), self.names)
+        until(lambda: self.counts("ListVgpus") == (len(self.names), len(self.names)), "those that joined")
+        again.end()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
