@@ -38,6 +38,8 @@ struct vgpu_manager {
         const char *nvml_path;        /* folder with the libnvidia-ml.so.1 that knows vGPUs */
         const char *run_directory;    /* sockets and board */
         const struct vgpu_pool *pool; /* part of this result */
+        uint64_t descriptors_used;    /* of vgpud, for vGPUs, processes and connections */
+        uint64_t descriptors_limit;   /* of that; 0: a vgpud that does not say */
 };
 
 /**

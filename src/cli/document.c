@@ -129,11 +129,13 @@ static json_t *from_pool(const struct vgpu_pool *pool)
 
 json_t *document_from_manager(const struct vgpu_manager *manager)
 {
-        return json_pack("{ss sb si ss ss ss ss so}", "version", manager->version, "simulated",
-                         manager->is_simulated, "cuda_driver_version", manager->cuda_driver_version,
-                         "driver_path", manager->driver_path, "gate_path", manager->gate_path,
-                         "nvml_path", manager->nvml_path, "run_directory", manager->run_directory,
-                         "pool", from_pool(manager->pool));
+        return json_pack("{ss sb si ss ss ss ss so sI sI}", "version", manager->version,
+                         "simulated", manager->is_simulated, "cuda_driver_version",
+                         manager->cuda_driver_version, "driver_path", manager->driver_path,
+                         "gate_path", manager->gate_path, "nvml_path", manager->nvml_path,
+                         "run_directory", manager->run_directory, "pool", from_pool(manager->pool),
+                         "descriptors_used", (json_int_t)manager->descriptors_used,
+                         "descriptors_limit", (json_int_t)manager->descriptors_limit);
 }
 
 int document_print(const struct arguments *arguments, json_t *document)

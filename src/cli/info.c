@@ -32,6 +32,20 @@ static void print_pool(const struct vgpu_pool *pool)
                    size_format(huge, pool->huge_pages));
 }
 
+/* As soon as the log of vgpud warns of it. */
+static void print_descriptors(const struct vgpu_manager *manager)
+{
+        uint64_t used = manager->descriptors_used, limit = manager->descriptors_limit;
+
+        if (limit == 0)
+                return;
+        print_line("descriptors", "%llu of %llu used by vGPUs, processes and connections",
+                   (unsigned long long)used, (unsigned long long)limit);
+        if (used > limit / 4 * 3)
+                print_line("", "the limit is near: end some, or run vgpud with a higher one "
+                               "(ulimit -Hn, LimitNOFILE=)");
+}
+
 static int run(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_manager_freep) struct vgpu_manager *manager = NULL;
@@ -50,6 +64,7 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
         print_line("NVML", "%s", manager->nvml_path);
         print_line("run directory", "%s", manager->run_directory);
         print_pool(manager->pool);
+        print_descriptors(manager);
         return 0;
 }
 
@@ -60,7 +75,8 @@ const struct command command_info = {
         .usage = "",
         .summary = "show the manager, the driver and the pool",
         .description = "Shows what vgpud says of itself, of the driver, and of the pool: the host\n"
-                       "memory that suspended vGPUs are moved to.\n",
+                       "memory that suspended vGPUs are moved to. Warns when few descriptors are\n"
+                       "left for vGPUs and processes.\n",
         .examples = "vgpu info\n",
         .options = options,
         .run = run,

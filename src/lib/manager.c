@@ -21,6 +21,14 @@ static const struct json_field fields[] = {
         JSON_FIELD(TEXT, vgpu_manager, gate_path, "gate_path"),
         JSON_FIELD(TEXT, vgpu_manager, nvml_path, "nvml_path"),
         JSON_FIELD(TEXT, vgpu_manager, run_directory, "run_directory"),
+        { .name = "descriptors_used",
+          .type = JSON_FIELD_U64,
+          .offset = offsetof(struct vgpu_manager, descriptors_used),
+          .is_optional = true },
+        { .name = "descriptors_limit",
+          .type = JSON_FIELD_U64,
+          .offset = offsetof(struct vgpu_manager, descriptors_limit),
+          .is_optional = true },
 };
 
 static const struct json_field pool_fields[] = {

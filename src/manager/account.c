@@ -283,6 +283,13 @@ void account_set_waiting(struct accounts *accounts, uid_t uid, uint64_t n)
                 forget_if_idle(user);
 }
 
+uint64_t accounts_get_all(const struct accounts *accounts, enum account_kind kind,
+                          uint64_t *ret_capacity)
+{
+        *ret_capacity = accounts->capacity.of[kind];
+        return accounts->all.of[kind];
+}
+
 uint64_t account_get(const struct accounts *accounts, uid_t uid, enum account_kind kind)
 {
         const struct account_user *user = find(accounts, uid);

@@ -74,6 +74,10 @@ void account_set_waiting(struct accounts *accounts, uid_t user, uint64_t n);
 /* account_get_room() - how much more of @kind @user may take now; of an operator all that is left. */
 uint64_t account_get_room(const struct accounts *accounts, uid_t user, enum account_kind kind);
 
+/* accounts_get_all() - what all users have of @kind, and what they may have together. */
+uint64_t accounts_get_all(const struct accounts *accounts, enum account_kind kind,
+                          uint64_t *ret_capacity);
+
 /* account_get() - what @user has of @kind. */
 uint64_t account_get(const struct accounts *accounts, uid_t user, enum account_kind kind);
 

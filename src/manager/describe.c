@@ -22,12 +22,16 @@ static json_t *describe_pool(const struct pool *pool)
 
 json_t *describe_manager(const struct manager *manager)
 {
-        return json_pack("{ss, sb, si, ss, ss, ss, ss, so}", "version", OPENVGPU_VERSION,
+        uint64_t limit, used = accounts_get_all(manager->accounts, ACCOUNT_DESCRIPTORS, &limit);
+
+        return json_pack("{ss, sb, si, ss, ss, ss, ss, so, sI, sI}", "version", OPENVGPU_VERSION,
                          "simulated", manager->simulation[0] != '\0', "cuda_driver_version",
                          manager->n_devices ? (int)manager->device[0].driver_version : 0,
                          "driver_path", manager->driver_path, "gate_path", manager->gate_path,
                          "nvml_path", manager->nvml_path, "run_directory",
-                         manager->options->run_directory, "pool", describe_pool(manager->pool));
+                         manager->options->run_directory, "pool", describe_pool(manager->pool),
+                         "descriptors_used", (json_int_t)used, "descriptors_limit",
+                         (json_int_t)limit);
 }
 
 static int count_instances(const struct device *device)
