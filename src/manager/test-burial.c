@@ -37,6 +37,8 @@ static int set_up(void **state)
                 fixture->guest[i].instance = &fixture->instance[i % 2];
                 list_init(&fixture->guest[i].burial);
         }
+        for (size_t i = 0; i < 2; i++)
+                list_init(&fixture->instance[i].guests);
         n_buried = n_buried_at_call = 0;
         *state = fixture;
         return 0;
