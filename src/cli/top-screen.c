@@ -33,8 +33,7 @@ static const char *const help[] = {
         "",
         "SHARE   percent of the GPU's time that it can count on now",
         "USE   percent that it got",
-        "MEM, ENC, DEC, JPEG, OFA   percent of the time that memory and video engines were busy "
-        "with it",
+        "MEM, ENC, DEC, JPEG, OFA   percent of the time that these engines were busy with it",
         "MEMORY   held / quota",
         "GPU TIME   that its programs have had so far",
         "",
