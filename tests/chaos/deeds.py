@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """What clients of several users do with their vGPUs, each by a chance of its own."""
+import os
+import shutil
+import signal
+import subprocess
 import threading
+
+import stage
 
 from wire import Refused
 from world import SHORT, STEADY, chance_of
 
-# Exit statuses of vgpu that tell of a refusal: not found, time-out, no vgpud, state, no room. A wrong
-# command line (2) and a missing permission (6) would be mistakes of this program or of vgpud.
-REFUSALS = {1, 3, 4, 5, 7}
+# Exit statuses of vgpu that tell of a refusal: not found, time-out, no vgpud, state, no room; or that havoc
+# killed it. A wrong command line (2) and a missing permission (6) would be mistakes of this program or of vgpud.
+REFUSALS = {1, 3, 4, 5, 7, -signal.SIGKILL}
 
 
 class Client(threading.Thread):
@@ -24,20 +30,21 @@ class Client(threading.Thread):
     def run(self):
         deeds = [(self.create, 6), (self.start_steady, 12), (self.start_short, 8), (self.suspend, 20),
                  (self.keep_context, 8), (self.resume, 26), (self.migrate, 14), (self.look, 4),
-                 (self.open_memory, 3), (self.share, 2 if not self.user else 0), (self.remove, 4)]
+                 (self.open_memory, 3), (self.image, 4), (self.share, 2 if not self.user else 0), (self.remove, 4)]
         functions, weights = zip(*deeds)
         while not self.world.ending.is_set():
             deed = self.chance.choices(functions, weights)[0]
             try:
                 deed()
-            except (OSError, ConnectionError) as error:
+            except OSError as error:
                 self.world.count("connections lost")
                 self.world.trace(f"{self.name} {deed.__name__}: {error}")
                 self.world.ending.wait(0.05)
 
     def do(self, *arguments):
         code, text = self.world.host.try_vgpu(*arguments, user=self.user)
-        self.world.count(arguments[0] if code == 0 else f"{arguments[0]} refused")
+        what = " ".join(arguments[:2]) if arguments[0] == "checkpoint" else arguments[0]
+        self.world.count(what if code == 0 else f"{what} refused")
         self.world.trace(f"{self.name}: vgpu {' '.join(map(str, arguments))}: {code} {text.strip()}")
         if code is None:
             self.world.complain(f"vgpu {' '.join(map(str, arguments))}: {text}")
@@ -98,13 +105,18 @@ class Client(threading.Thread):
         vgpu = self.pick()
         where = self.chance.choice((None, *range(self.world.options.devices)))
         if vgpu:
-            self.do("resume", vgpu.name, "--timeout", 20, *([] if where is None else ["--device", where]))
+            with vgpu.going.enter() as may_go:
+                if may_go:
+                    self.do("resume", vgpu.name, "--timeout", 20,
+                            *([] if where is None else ["--device", where]))
 
     def migrate(self):
         vgpu = self.pick()
+        where = self.chance.randrange(self.world.options.devices)
         if vgpu and self.world.options.devices > 1:
-            self.do("migrate", vgpu.name, "--timeout", 20, "--device",
-                    self.chance.randrange(self.world.options.devices))
+            with vgpu.going.enter() as may_go:
+                if may_go:
+                    self.do("migrate", vgpu.name, "--timeout", 20, "--device", where)
 
     def look(self):
         self.do(*self.chance.choice((["ls"], ["devices"], ["info"], ["utilization"],
@@ -130,6 +142,31 @@ class Client(threading.Thread):
         except Refused as error:
             self.world.count("memory refused")
             self.world.trace(f"{self.name} memory of {vgpu.name}: {error}")
+
+    def image(self):
+        """To disk and back. Between the two no program may go on: its own memory would be of another moment."""
+        vgpu = self.pick()
+        if not vgpu:
+            return
+        self.n_made += 1
+        path = os.path.join(self.world.host.directory, f"image-{self.number}-{self.n_made}")
+        is_cut = self.chance.random() < 0.2
+        with vgpu.going.enter(alone=True) as is_alone:
+            if is_alone and is_cut:
+                self.cut_dump(vgpu, path, self.chance.uniform(0, 0.3))
+            elif is_alone and self.do("checkpoint", "dump", vgpu.name, path) == 0:
+                self.do("checkpoint", "load", path, "--vgpu", vgpu.name)
+        shutil.rmtree(path, ignore_errors=True)
+
+    def cut_dump(self, vgpu, path, seconds):
+        """Who writes the image is killed."""
+        host = self.world.host
+        with subprocess.Popen([str(stage.VGPU), "checkpoint", "dump", vgpu.name, path], user=self.user,
+                              env=host.environment(), stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as dump:
+            self.world.ending.wait(seconds)
+            dump.kill()
+        self.world.count("dumps that were killed")
 
     def remove(self):
         vgpu = self.pick()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What happens to the processes: they are killed and stopped at random times, and driver calls fail."""
+import contextlib
 import os
 import signal
 import threading
@@ -11,7 +12,21 @@ from world import chance_of
 # among them: the driver gives up a process whose restore has failed.
 FAILURES = ["cuMemCreate@1=2", "cuMemMap@1=999", "cuMemSetAccess@1=999", "cuMemExportToShareableHandle@1=999",
             "cuMemImportFromShareableHandle@1=999", "cuMemcpyDtoHAsync_v2@1=719", "cuMemHostRegister_v2@1=999",
-            "cuCheckpointProcessLock@1=600", "cuCheckpointProcessCheckpoint@1=999"]
+            "cuMemcpyHtoDAsync_v2@1=719", "cuMemcpyDtoDAsync_v2@1=719", "cuMemcpyPeerAsync@1=719",
+            "cuStreamCreate@1=999", "cuEventRecord@1=999",
+            "cuCheckpointProcessLock@1=600", "cuCheckpointProcessLock@1=304",
+            "cuCheckpointProcessCheckpoint@1=999", "cuCheckpointProcessUnlock@1=999"]
+
+# Steps after which the manager is told to fail, and where a mover dies (base/fault.h).
+STEPS = [f"{kind}.{step}=fail" for kind, steps in {
+    "suspend": ("reserved", "closed", "exported", "kept", "released", "checkpointed", "moved"),
+    "resume": ("checked", "restored", "created", "copied"),
+    "migrate": ("checked", "closed", "exported", "kept", "released", "left", "restored", "created", "copied"),
+}.items() for step in steps] + [f"mover.{point}=kill" for point in (
+    "asked", "locked", "checkpointed", "held", "restored", "unlocked", "job-ending", "slab-zeroing")]
+
+# Whom to kill and stop beside those of whom there is more to say below.
+OTHERS = ["vgpu", "vgpu-keeper", "vgpu-mover", "vgpu-sampler", "vgpud"]
 
 
 class Havoc(threading.Thread):
@@ -25,12 +40,17 @@ class Havoc(threading.Thread):
     def run(self):
         world, options = self.world, self.world.options
         deeds = [(self.kill_manager, 3), (self.kill_mover, 6), (self.kill_keeper, 1), (self.kill_guest, 5),
-                 (self.stop_mover, 3), (self.stop_guest, 4), (self.stop_manager, 1)]
+                 (self.kill_command, 2), (self.stop_mover, 3), (self.stop_guest, 4), (self.stop_any, 3),
+                 (self.fail_step, 6)]
         if options.simulate:
             deeds.append((self.fail_call, 8))
         functions, weights = zip(*deeds)
         while not world.ending.wait(self.chance.uniform(0, 2 * options.calm)):
-            self.chance.choices(functions, weights)[0]()
+            deed = self.chance.choices(functions, weights)[0]
+            try:
+                deed()
+            except (OSError, AssertionError) as error:
+                world.complain(f"{deed.__name__}: {error}")
 
     def kill_manager(self):
         with self.world.deaths:
@@ -69,6 +89,9 @@ class Havoc(threading.Thread):
                       context=self.world.host.log)
                 until(lambda: self.world.host.try_vgpu("info")[0] == 0, "vgpud to answer")
 
+    def kill_command(self):
+        self.kill_one("vgpu")
+
     def kill_guest(self):
         _, program = self.world.pick_program(self.chance)
         if program:
@@ -93,8 +116,22 @@ class Havoc(threading.Thread):
         if program:
             self.stop(program.guest.pid, self.chance.uniform(0, 1))
 
-    def stop_manager(self):
-        self.stop(self.world.host.manager.pid, self.chance.uniform(0, 0.3))
+    def stop_any(self):
+        pids = [pid for pid, program in self.world.host.processes() if program in OTHERS]
+        if pids:
+            self.stop(self.chance.choice(pids), self.chance.uniform(0, 0.4))
+
+    def fail_step(self):
+        """Of the operation that comes to it next."""
+        folder = self.world.host.fault_directory
+        point = self.chance.choice(STEPS)
+        armed = os.listdir(folder)
+        if len(armed) >= 4:  # to which nobody has come
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(os.path.join(folder, self.chance.choice(sorted(armed))))
+        with open(os.path.join(folder, point), "w", encoding="ascii"):
+            pass
+        self.world.count("steps told to fail")
 
     def fail_call(self):
         """The first process that comes to the call fails."""
@@ -108,8 +145,9 @@ class Havoc(threading.Thread):
 
 def end_havoc(world):
     """Whatever is stopped goes on; nothing fails any more."""
-    for name in (world.fail_file, world.fail_file + ".new"):
-        if os.path.exists(name):
+    armed = [os.path.join(world.host.fault_directory, name) for name in os.listdir(world.host.fault_directory)]
+    for name in (world.fail_file, world.fail_file + ".new", *armed):
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(name)
     for pid, _ in world.host.processes():
         try:

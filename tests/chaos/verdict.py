@@ -5,10 +5,19 @@ import os
 import sqlite3
 import time
 
-from wait import GaveUp, until
+from wait import PATIENCE, GaveUp, until
 
-# On crowded devices one vGPU has to end before the next has room.
-PATIENCE_FOR_ALL = 120
+
+def describe(guest):
+    """Where the threads of a guest are, to be read when it does not end."""
+    lines = [guest.context()]
+    for thread in sorted(os.listdir(f"/proc/{guest.pid}/task")) if guest.is_alive() else ():
+        words = []
+        for name in ("comm", "wchan", "syscall"):
+            with contextlib.suppress(OSError), open(f"/proc/{guest.pid}/task/{thread}/{name}", encoding="ascii") as file:
+                words.append(file.read().strip())
+        lines.append(f"  thread {thread}: {' '.join(words)}")
+    return "\n".join(lines)
 
 
 def bring_back(world, vgpu):
@@ -43,7 +52,7 @@ def end_programs(world, vgpu):
                 program.guest.finish()
         except AssertionError as error:
             if not program.was_killed and program.was_ready():
-                world.complain(f"{vgpu.name}: {error}")
+                world.complain(f"{vgpu.name}: {error}\n{describe(program.guest)}")
                 program.was_killed = True  # it has been judged
             world.kill_program(program)
             program.guest.kill()
@@ -52,18 +61,20 @@ def end_programs(world, vgpu):
 
 def settle(world):
     """All vGPUs run again and end, as far as there is room for them one after another."""
-    end = time.monotonic() + PATIENCE_FOR_ALL
     left = world.all_vgpus()
+    end = time.monotonic() + PATIENCE
     while left and time.monotonic() < end:
         still = []
         for vgpu in left:
             if bring_back(world, vgpu):
                 end_programs(world, vgpu)
-                remove(world, vgpu)
+                remove(world, vgpu.name)
             else:
                 still.append(vgpu)
         if len(still) == len(left):
             time.sleep(0.2)
+        else:  # one vGPU has to end before the next has room
+            end = time.monotonic() + PATIENCE
         left = still
     for vgpu in left:
         world.complain(f"{vgpu.name} is stuck: {world.host.get(vgpu.name)['state']}, "
@@ -71,13 +82,15 @@ def settle(world):
         for program in vgpu.programs:
             world.kill_program(program)
         world.reap(vgpu)
+    for name in world.host.names():  # of which the answer was lost
+        remove(world, name)
 
 
-def remove(world, vgpu):
+def remove(world, name):
     def gone():
-        return world.host.try_vgpu("rm", vgpu.name)[0] in (0, 3)
+        return world.host.try_vgpu("rm", name)[0] in (0, 3)
     try:
-        until(gone, f"{vgpu.name} to be removed")
+        until(gone, f"{name} to be removed")
     except GaveUp as error:
         world.complain(str(error))
 
@@ -96,6 +109,13 @@ def check_rows(world):
                     rows = store.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
                     if rows:
                         world.complain(f"{rows} rows are left in {name}, table {table}")
+
+
+def check_log(world, log):
+    """What nobody else would tell: a process may be lost and then be killed."""
+    for line in log.splitlines():
+        if "it is lost: the driver" in line or "event=protocol-broken" in line or "ERROR: AddressSanitizer" in line:
+            world.complain(line)
 
 
 def check_leaks(world, fds_before):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a chaos run acts on: one host, its vGPUs and programs, and who has done what to them."""
+import contextlib
 import os
 import random
 import signal
@@ -10,7 +11,7 @@ import time
 import stage
 from guest import Guest
 from host import Host
-from wait import until
+from wait import PATIENCE, until
 
 MIB = 1 << 20
 
@@ -38,7 +39,7 @@ class ChaosHost(Host):
         until(lambda: all(now + 64 * MIB >= then for now, then in zip(self.driver_memory(), expected)),
               f"the devices to have about {expected} bytes free", context=lambda: str(self.driver_memory()))
 
-    def try_vgpu(self, *arguments, user=None, seconds=60):
+    def try_vgpu(self, *arguments, user=None, seconds=PATIENCE):
         """(exit status, what it said); None instead of the status: it did not end in time."""
         try:
             done = subprocess.run([str(stage.VGPU), *map(str, arguments)], capture_output=True,
@@ -64,6 +65,27 @@ class Program:
         return "ready" in self.guest.lines
 
 
+class Turnstile:
+    """For many at once, or for one alone; who finds it closed goes away."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._inside = 0  # -1: one who is alone
+
+    @contextlib.contextmanager
+    def enter(self, alone=False):
+        with self._lock:
+            is_open = self._inside == 0 if alone else self._inside >= 0
+            if is_open:
+                self._inside = -1 if alone else self._inside + 1
+        try:
+            yield is_open
+        finally:
+            if is_open:
+                with self._lock:
+                    self._inside = 0 if alone else self._inside - 1
+
+
 class VGpu:
     """One vGPU of one user."""
 
@@ -73,6 +95,7 @@ class VGpu:
         self.frame_buffer = frame_buffer
         self.programs = []
         self.lock = threading.Lock()  # of the list
+        self.going = Turnstile()  # who lets its programs go on; alone: who brings back older memory
 
 
 class World:
