@@ -268,10 +268,13 @@ void guest_detach(struct guest *guest, int error)
 
 static bool is_behind_all(const struct guest *guest, const struct gate_allocation *allocation)
 {
-        const struct guest_memory *last = guest->memory + guest->n_memory - 1;
+        const struct guest_memory *last;
 
-        return guest->n_memory == 0 || (allocation->address > last->address &&
-                                        allocation->address - last->address >= last->size);
+        if (guest->n_memory == 0)
+                return true;
+        last = &guest->memory[guest->n_memory - 1];
+        return allocation->address > last->address &&
+               allocation->address - last->address >= last->size;
 }
 
 /*

@@ -36,10 +36,19 @@
  * How many threads a lane has. Copies share the bus, and one a direction fills it; the others let
  * small jobs pass large ones. Staging waits on nobody, so a run that waits for its staging ends.
  * Processes of one vGPU are checkpointed at the same time. Slabs and contexts change one after
- * another.
+ * another. Who takes memory to hold it may wait for restores: nobody who asks what is free shall
+ * wait behind that.
  */
-enum lane_name { LANE_CONTROL, LANE_SLAB, LANE_STAGE, LANE_COPY, LANE_CHECKPOINT, N_LANES };
-static const unsigned int n_lane_threads[] = { 1, 1, 4, 4, 8 };
+enum lane_name {
+        LANE_CONTROL,
+        LANE_SLAB,
+        LANE_STAGE,
+        LANE_COPY,
+        LANE_CHECKPOINT,
+        LANE_HOLD,
+        N_LANES
+};
+static const unsigned int n_lane_threads[] = { 1, 1, 4, 4, 8, 1 };
 
 _Static_assert(sizeof(n_lane_threads) / sizeof(n_lane_threads[0]) == N_LANES, "one each");
 
@@ -379,6 +388,14 @@ static bool needs_descriptor(const struct operation *operation)
         return operation->run == run_slab_add || operation->run == run_checkpoint;
 }
 
+/* To let go is dealt with before the next question for what is free. */
+static struct lane *choose_lane(struct mover *mover, const struct request *request)
+{
+        if (request->run == run_hold && request->packet.hold.bytes > 0)
+                return &mover->lanes[LANE_HOLD];
+        return &mover->lanes[operations[request->packet.header.message].lane];
+}
+
 static int serve_one(struct mover *mover)
 {
         CLEANUP(request_freep) struct request *request = calloc(1, sizeof(*request));
@@ -404,7 +421,7 @@ static int serve_one(struct mover *mover)
         request->mover = mover;
         request->run = operation->run;
         request->task.run = run_request;
-        r = lane_add(&mover->lanes[operation->lane], &request->task);
+        r = lane_add(choose_lane(mover, request), &request->task);
         if (r == 0)
                 TAKE(request);
         return r;

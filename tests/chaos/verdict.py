@@ -114,7 +114,7 @@ def check_rows(world):
 def check_log(world, log):
     """What nobody else would tell: a process may be lost and then be killed."""
     for line in log.splitlines():
-        if "it is lost: the driver" in line or "event=protocol-broken" in line or "ERROR: AddressSanitizer" in line:
+        if "it is lost: the driver" in line or "event=protocol-broken" in line or "ERROR: " in line or "runtime error: " in line:
             world.complain(line)
 
 
