@@ -233,8 +233,10 @@ class Crowd(case.Case):
                 os.close(mover)
             stranger = Guest([stage.GUESTS / "guest-leave", "48M"], environment).wait_ready()
             host.guests.append(stranger)
+            waits = host.log().count("waiting for room to go back")
             host.remove_pause("suspend.checkpointed")
-            until(lambda: "waiting for room to go back" in host.log(), "the undo to wait", context=host.log)
+            until(lambda: host.log().count("waiting for room to go back") > waits, "the undo to wait",
+                  context=host.log)
             greedy.hold("attempt")
             self.assertIn("refused", greedy.lines)
             stranger.kill()
