@@ -128,6 +128,7 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
         struct device *device = userdata;
 
         (void)mover;
+        device->ceiling.is_looking = false;
         ceiling_settle(device, error ? 0 : info->memory_free, device->ceiling.mark,
                        device->ceiling.pending);
 }
@@ -143,9 +144,14 @@ void ceiling_look(struct device *device)
                 (void)ceiling_freeze(device); /* nobody knows what is free */
                 return;
         }
+        if (device->ceiling.is_looking) { /* a mark of now would not go with that answer */
+                (void)ceiling_freeze(device);
+                return;
+        }
         device->ceiling.mark = room_mark(&device->room);
         device->ceiling.pending = ceiling_freeze(device);
-        if (mover_info(device->mover, on_info, device) < 0)
+        device->ceiling.is_looking = mover_info(device->mover, on_info, device) == 0;
+        if (!device->ceiling.is_looking)
                 divide(device, 0);
 }
 

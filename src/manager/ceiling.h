@@ -21,7 +21,8 @@ struct device;
 
 struct ceiling {
         sd_event_source *timer; /* NULL: nobody is limited */
-        uint64_t mark, pending; /* of the look that the timer began */
+        bool is_looking;        /* the driver is being asked */
+        uint64_t mark, pending; /* from before that */
 };
 
 /* ceiling_freeze() - before the driver is asked. Returns what the driver is being asked for just now. */
