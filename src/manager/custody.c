@@ -148,23 +148,36 @@ static int exported_fd(const struct guest *guest, const struct guest_memory *mem
         return memory->source;
 }
 
+static bool has_exported(const struct guest_memory *memory)
+{
+        return memory->source >= 0;
+}
+
+static bool has_parked(const struct guest_memory *memory)
+{
+        return memory->is_parked;
+}
+
 /* Any slab of the reservation: it is the label that says what is to be known. */
 static int parked_fd(const struct guest *guest, const struct guest_memory *memory)
 {
         const struct pool_extent *extents;
         size_t n = 0;
 
-        if (!memory->is_parked || !guest->reservation)
+        (void)memory;
+        if (!guest->reservation)
                 return -1;
         extents = pool_get_extents(guest->reservation, &n);
         return n > 0 ? pool_get_slab(guest->instance->manager->pool, extents[0].slab) : -1;
 }
 
+/* Parked memory whose reservation could not be adopted has a label, which is dropped, and no descriptor. */
 static const struct kind {
         const char *prefix;
-        int (*fd)(const struct guest *guest,
-                  const struct guest_memory *memory); /* -1: it has none */
-} exported = { MEMORY_PREFIX, exported_fd }, parked = { PARKED_PREFIX, parked_fd };
+        bool (*has)(const struct guest_memory *memory);
+        int (*fd)(const struct guest *guest, const struct guest_memory *memory);
+} exported = { MEMORY_PREFIX, has_exported, exported_fd },
+  parked = { PARKED_PREFIX, has_parked, parked_fd };
 
 /* Shows what the guest has of a kind to @tell, as many at once as the keeper takes. */
 static int tell_memory(struct guest *guest, const struct kind *kind, size_t first, size_t n_memory,
@@ -176,11 +189,10 @@ static int tell_memory(struct guest *guest, const struct kind *kind, size_t firs
         int r = 0;
 
         for (size_t i = first; r == 0 && i < first + n_memory; i++) {
-                int fd = kind->fd(guest, &guest->memory[i]);
-
-                if (fd >= 0) {
+                if (kind->has(&guest->memory[i])) {
                         memory_label(labels[n], kind->prefix, guest, &guest->memory[i]);
-                        items[n] = (struct keeper_item){ labels[n], fd };
+                        items[n] = (struct keeper_item){ labels[n],
+                                                         kind->fd(guest, &guest->memory[i]) };
                         n++;
                 }
                 if (n < KEEPER_BATCH_MAX && i + 1 < first + n_memory)
@@ -216,8 +228,7 @@ int custody_put_parked(struct guest *guest, size_t first, size_t n)
         for (size_t i = first; i < first + n; i++)
                 guest->memory[i].is_parked = true;
         r = tell_memory(guest, &parked, first, n, keeper_put_batch);
-        if (r == 0)
-                (void)tell_memory(guest, &exported, first, n, keeper_drop_batch);
+        (void)tell_memory(guest, r == 0 ? &exported : &parked, first, n, keeper_drop_batch);
         for (size_t i = first; i < first + n; i++) {
                 guest->memory[i].is_parked = r == 0;
                 if (r == 0)

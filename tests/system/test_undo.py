@@ -7,11 +7,12 @@ in parts, and where not even one allocation fits twice, by way of the pool. Whoe
 byte is lost and nothing is left behind.
 """
 
+import os
 import resource
 
 import case
 from wait import until
-from wire import Refused
+from wire import Keeper, Refused
 
 SUSPEND, MIGRATE = "suspend", "migrate"
 METHODS = {SUSPEND: "SuspendVgpu", MIGRATE: "MigrateVgpu"}
@@ -142,6 +143,27 @@ class Undo(case.Case):
             with self.subTest(operation=kind, point=point, killed=victim):
                 self.check_death(kind, f"{kind}.{point}", victim)
         self.finish()
+
+    def test_parked_memory_that_is_lost_leaves_nothing_behind(self):
+        self.start(ONE)
+        control, start = self.begin(SUSPEND)
+        self.host.arm("suspend.parked", "pause")
+        self.host.remove_pause(start)
+        self.host.wait_paused("suspend.parked")
+        self.host.kill()
+        self.host.remove_pause("suspend.parked")
+        with Keeper(os.path.join(self.host.run_directory, "keeper.sock")) as keeper:
+            labels = keeper.labels()
+            self.assertTrue([label for label in labels if label.startswith("parked/")])
+            for label in labels:
+                if label.startswith("slab/"):
+                    self.assertEqual(keeper.drop(label), 0)
+        self.host.start()
+        self.assertTrue(self.is_refused(control))
+        self.guest.kill()
+        self.host.wait_for("train", lambda v: not v["processes"], "to be empty")
+        self.host.kill()
+        self.assertEqual([label for label in self.host.keeper_labels() if not label.startswith("page/")], [])
 
     def test_a_mover_that_dies_at_its_work(self):
         work = {MANY: ((SUSPEND, "copy-half"), (MIGRATE, "job-copied")),

@@ -174,6 +174,11 @@ class Keeper(Packets):
     HEADER = struct.Struct("<IHHiI")
     LABEL = 120
 
+    def drop(self, label):
+        """Lets go of one; the keeper's error, 0 if it had it."""
+        self.send(self.HEADER.pack(self.MAGIC, self.VERSION, self.DROP, 0, 1) + label.encode().ljust(self.LABEL, b"\0"))
+        return self.HEADER.unpack_from(self.receive()[0])[3]
+
     def labels(self):
         """The labels of all that it holds."""
         found = []
