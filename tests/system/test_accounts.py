@@ -148,7 +148,7 @@ def start_with_number(pid):
 
 def leave_unread(path, user, vgpu, n, answer):
     """Asks @n times for the slabs of its vGPU, each time on a new connection, and receives none of them."""
-    resource.setrlimit(resource.RLIMIT_NOFILE, (n + 64, n + 64))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (8 * DESCRIPTORS, 8 * DESCRIPTORS))
     be(user)
     connections = []
     try:
@@ -156,6 +156,9 @@ def leave_unread(path, user, vgpu, n, answer):
             connections.append(Control(path))
             connections[-1].call("OpenMemory", name=vgpu)
             connections[-1].send("GetSlabs", name=vgpu)
+            data = connections[-1].socket.recv(65536, socket.MSG_PEEK)
+            if b"error" in data:
+                raise Refused("NoRoom", {"message": data.decode()})
             connections[-1].socket.shutdown(socket.SHUT_WR)
             end = select.poll()
             end.register(connections[-1].socket, select.POLLRDHUP)
