@@ -309,6 +309,8 @@ class Accounts(unittest.TestCase):
         self.host.call("ResumeVgpu", name="other")
         self.assertTrue(guest.is_intact())
         self.host.call("ResumeVgpu", name=names[0])
+        until(lambda: self.host.call("GetInfo")["pool"]["used"] == 3 * 4 * MIB,  # it is let go after the answer
+              "the memory of what was resumed to be let go")
         self.host.call("SuspendVgpu", name=names[4])
 
     def test_connections_leave_others_theirs(self):
