@@ -169,9 +169,10 @@ static int take_hold(struct device *device, struct holds *holds,
         return hold_take(holds, device, request->pid, request->bytes, request->header.id, done);
 }
 
-static void drop_hold(struct holds *holds, const struct mover_checkpoint *request)
+static int drop_hold(struct holds *holds, const struct mover_checkpoint *request,
+                     struct mover_done *done)
 {
-        hold_drop(holds, request->pid, request->header.id);
+        return hold_drop(holds, request->pid, request->header.id, done);
 }
 
 /* The way back is kept free: the process has just had all of it. */
@@ -194,6 +195,7 @@ static int checkpoint_and_hold(struct device *device, struct holds *holds,
 static int suspend_from(struct device *device, struct holds *holds, const struct target *target,
                         CUprocessState state, struct mover_done *done)
 {
+        struct mover_done ignored = { 0 };
         int r = 0;
 
         if (state == CU_PROCESS_STATE_RUNNING) {
@@ -207,7 +209,7 @@ static int suspend_from(struct device *device, struct holds *holds, const struct
         if (r == 0)
                 r = driver_fault_point(done, "mover.checkpointed");
         if (r < 0) {
-                drop_hold(holds, target->request);
+                (void)drop_hold(holds, target->request, &ignored);
                 undo(target);
         }
         return r;
@@ -225,9 +227,10 @@ static int restore_with_room(struct device *device, struct holds *holds,
         if (r < 0)
                 return r == -ENOMEM ? -ENOSPC : r;
         device_begin_restore(device);
-        drop_hold(holds, request);
+        r = drop_hold(holds, request, done);
         (void)fault_point("mover.restoring"); /* to kill or to wait: there is no way back */
-        r = restore(target, done);
+        if (r == 0)
+                r = restore(target, done);
         device_end_restore(device);
         return r;
 }
@@ -240,7 +243,7 @@ static int resume_from(struct device *device, struct holds *holds, const struct 
         if (state == CU_PROCESS_STATE_CHECKPOINTED)
                 r = restore_with_room(device, holds, target, done);
         else
-                drop_hold(holds, target->request);
+                r = drop_hold(holds, target->request, done);
         if (r == 0)
                 r = driver_fault_point(done, "mover.restored");
         if (r == 0 && state != CU_PROCESS_STATE_RUNNING)

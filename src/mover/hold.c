@@ -94,21 +94,26 @@ int hold_take(struct holds *holds, struct device *device, int pid, uint64_t byte
         return r;
 }
 
-void hold_drop(struct holds *holds, int pid, uint32_t request)
+int hold_drop(struct holds *holds, int pid, uint32_t request, struct mover_done *done)
 {
         struct hold **place = &holds->first, *hold;
+        int r = 0;
 
         pthread_mutex_lock(&holds->lock);
-        while ((hold = *place)) {
+        while (r == 0 && (hold = *place)) {
                 if (hold->pid != pid || is_after(hold->request, request)) {
                         place = &hold->next;
                         continue;
                 }
+                r = mapping_release(&hold->memory, done);
+                if (r < 0)
+                        continue;
                 *place = hold->next;
                 mapping_deinit(&hold->memory);
                 free(hold);
         }
         pthread_mutex_unlock(&holds->lock);
+        return r;
 }
 
 bool holds_are_empty(struct holds *holds)

@@ -33,9 +33,9 @@ int hold_take(struct holds *holds, struct device *device, int pid, uint64_t byte
 
 /*
  * hold_drop() - let go of all that is held for @pid, but for what a request after @request has taken:
- * requests of several lanes overtake one another.
+ * requests of several lanes overtake one another. Errors: -EIO, it is not free: the driver is broken.
  */
-void hold_drop(struct holds *holds, int pid, uint32_t request);
+int hold_drop(struct holds *holds, int pid, uint32_t request, struct mover_done *done);
 
 bool holds_are_empty(struct holds *holds);
 

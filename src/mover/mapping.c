@@ -92,6 +92,18 @@ int mapping_map(struct mapping *mapping, const uint64_t *sizes, const CUdevice *
         return r < 0 ? r : grant(mapping, ids, n_ids, done);
 }
 
+int mapping_release(struct mapping *mapping, struct mover_done *done)
+{
+        while (mapping->n_handles > 0) {
+                int r = DRIVER_CALL(done, cuMemRelease, mapping->handles[mapping->n_handles - 1]);
+
+                if (r < 0)
+                        return r;
+                mapping->n_handles--;
+        }
+        return 0;
+}
+
 void mapping_deinit(struct mapping *mapping)
 {
         if (mapping->n_mapped > 0)

@@ -187,8 +187,7 @@ static int run_hold(struct request *request, struct mover_done *done)
                 return hold_take(&mover->holds, &mover->device, hold->pid, hold->bytes,
                                  hold->header.id, done);
         (void)fault_point("mover.hold-dropping"); /* to wait; it cannot fail */
-        hold_drop(&mover->holds, hold->pid, hold->header.id);
-        return 0;
+        return hold_drop(&mover->holds, hold->pid, hold->header.id, done);
 }
 
 /* What is registered or mapped would go with the context, behind the manager's back. */
@@ -347,7 +346,8 @@ static void log_failure(const struct mover *mover, const struct mover_header *re
  */
 static void end_if_broken(const struct mover_header *request, const struct mover_done *done)
 {
-        if (request->message == MOVER_CHECKPOINT ||
+        if ((request->message == MOVER_CHECKPOINT &&
+             strncmp(done->call, "cuCheckpoint", strlen("cuCheckpoint")) == 0) ||
             !cuda_breaks_context((CUresult)done->driver_code))
                 return;
         fprintf(stderr, "mover: event=broken code=%d\n", done->driver_code);

@@ -700,6 +700,28 @@ static void test_what_is_let_go_for_a_restore_is_for_that_one_only(void **state)
         end_process(&second);
 }
 
+static void test_a_restore_whose_room_cannot_be_let_go_is_not_begun(void **state)
+{
+        struct fixture *fixture = *state;
+        CUmemGenericAllocationHandle taken;
+        struct process process;
+        CUuuid uuid = start_process(&process);
+
+        if (!getenv("TEST_SIMHOST"))
+                skip();
+        start_mover_with(fixture, 0, "OPENVGPU_SIM_FAIL", "cuMemRelease@1=719");
+        assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_SUSPEND, CONTEXT), 0);
+        assert_true(fixture->done.is_held);
+        taken = take_all_but(0);
+        assert_true(do_with(fixture, process.pid, MOVER_CHECKPOINT_RESUME, CONTEXT) < 0);
+        stop_mover(fixture); /* which is broken */
+        start_mover(fixture, 0);
+        assert_int_equal(do_with(fixture, process.pid, MOVER_CHECKPOINT_RESUME, CONTEXT), 0);
+        assert_runs(&process, &uuid);
+        assert_int_equal(guest.cuMemRelease(taken), 0);
+        end_process(&process);
+}
+
 /* It was sent first, and is dealt with last. */
 static void test_who_lets_go_late_leaves_what_was_taken_since(void **state)
 {
@@ -749,6 +771,7 @@ int main(int argc, char **argv)
                 TEST(test_a_restore_that_runs_out_of_memory_is_told_as_a_loss),
                 TEST(test_what_is_held_is_free_when_it_is_let_go_and_when_the_mover_ends),
                 TEST(test_who_lets_go_late_leaves_what_was_taken_since),
+                TEST(test_a_restore_whose_room_cannot_be_let_go_is_not_begun),
                 TEST(test_what_is_let_go_for_a_restore_is_for_that_one_only),
         };
 
