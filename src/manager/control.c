@@ -52,6 +52,7 @@ struct control_client {
         size_t out_size, out_sent;
         struct unread_fds unread;
         bool is_ended; /* sends no more; waits for its answers */
+        bool is_gone;  /* an answer could not be sent: what else it asked for is not done */
         bool has_more; /* as long as that is so, nothing is read: one message at most is kept */
         struct control_pending *pending;
 };
@@ -239,11 +240,9 @@ static void answer_text(struct control_pending *pending, char *text, const int *
         pending_free(pending);
         if (!client)
                 return;
-        if (send_text(client, own, fds, n_fds) < 0) {
-                client->is_ended = true;
-                client->out_size = client->out_sent = 0;
-        }
-        fair_wait(&client->entry); /* perhaps the next call is here already */
+        if (send_text(client, own, fds, n_fds) < 0)
+                client->is_gone = true; /* not freed: the caller may be serving it */
+        fair_wait(&client->entry);      /* perhaps the next call is here already */
         update_events(client);
 }
 
@@ -365,6 +364,8 @@ static int serve(struct control_client *client, uint32_t events)
 {
         int r = 0;
 
+        if (client->is_gone)
+                return -ECONNRESET;
         if ((events & EPOLLERR) || ((events & EPOLLHUP) && client->pending))
                 return -ECONNRESET; /* without a call under way, what it said before counts */
         if (events & EPOLLOUT)

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The control socket against clients that are wrong, slow, many or gone."""
 import json
+import os
+import signal
 import socket
 
 import case
@@ -148,6 +150,21 @@ class ControlSocket(case.Case):
         self.host.vgpu("resume", "idle")
         guest.wait_steps()
         guest.finish()
+
+    def test_what_a_client_asked_for_that_is_gone_is_not_worked_off(self):
+        with self.host.connect() as control:
+            control.call("GetInfo")
+            os.kill(self.host.manager.pid, signal.SIGSTOP)
+            try:
+                for i in range(50):
+                    control.send("CreateVgpu", name=f"gone-{i}", frame_buffer=2 << 20)
+                control.close()
+            finally:
+                os.kill(self.host.manager.pid, signal.SIGCONT)
+        for _ in range(100):  # each behind what its calls do, if they are done: all are of one user
+            self.host.info()
+        self.assertEqual(sorted(self.host.names()), ["gone-0", "idle"], "its first call was heard")
+        self.host.vgpu("rm", "gone-0")
 
     def test_many_clients_at_once_are_all_answered(self):
         clients = [self.host.connect() for _ in range(200)]
