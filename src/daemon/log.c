@@ -4,10 +4,15 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "daemon/log-limit.h"
 
 static struct {
         enum log_level level;
@@ -50,22 +55,56 @@ int log_level_parse(enum log_level *ret_level, const char *name)
         return -EINVAL;
 }
 
-void log_event(enum log_level level, const char *message, const char *fields, ...)
+static void write_event(enum log_level level, const char *message, const char *fields, va_list args)
 {
         char text[1024];
-        va_list args;
 
-        if (level > options.level)
-                return;
-
-        va_start(args, fields);
         vsnprintf(text, sizeof(text), fields, args);
-        va_end(args);
-
         if (options.is_journal)
                 fprintf(stderr, "<%d>%s%s%s\n", (int)level, message, *text ? " " : "", text);
         else
                 fprintf(stderr, "vgpud: %s%s%s\n", message, *text ? " " : "", text);
+}
+
+void log_event(enum log_level level, const char *message, const char *fields, ...)
+{
+        va_list args;
+
+        if (level > options.level)
+                return;
+        va_start(args, fields);
+        write_event(level, message, fields, args);
+        va_end(args);
+}
+
+/* Says so, once, when lines are left out, and afterwards how many. */
+static bool may_write(uid_t user)
+{
+        static struct log_limit limit;
+        enum log_limit_answer answer;
+        uint32_t n_left_out;
+
+        if (user == 0 || user == geteuid())
+                return true;
+        answer = log_limit_take(&limit, user, clock_now(CLOCK_MONOTONIC), &n_left_out);
+        if (n_left_out > 0)
+                log_event(LOG_LEVEL_NOTICE, "left out lines about what a user did",
+                          "uid=%u lines=%u", user, n_left_out);
+        if (answer == LOG_LIMIT_FULL)
+                log_event(LOG_LEVEL_NOTICE, "leaving out more lines about what a user does",
+                          "uid=%u limit=%d seconds=%d", user, LOG_LIMIT_LINES, LOG_LIMIT_SECONDS);
+        return answer == LOG_LIMIT_WRITE;
+}
+
+void log_event_of(uid_t user, enum log_level level, const char *message, const char *fields, ...)
+{
+        va_list args;
+
+        if (level > options.level || !may_write(user))
+                return;
+        va_start(args, fields);
+        write_event(level, message, fields, args);
+        va_end(args);
 }
 
 const char *log_quote(char quoted[LOG_QUOTED_MAX], const char *text)

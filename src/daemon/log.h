@@ -11,6 +11,8 @@
  * text that is ready: values that may hold spaces or come from a guest go through log_quote().
  */
 
+#include <sys/types.h>
+
 enum log_level {
         LOG_LEVEL_ERROR = 3,
         LOG_LEVEL_WARNING,
@@ -28,6 +30,13 @@ int log_level_parse(enum log_level *ret_level, const char *name);
 /* log_event() - @fields: "key=value key=value ..." as for printf(), may be "". */
 __attribute__((format(printf, 3, 4))) void log_event(enum log_level level, const char *message,
                                                      const char *fields, ...);
+
+/*
+ * log_event_of() - the same, of what @user has caused; nobody but root and our own user can fill the log
+ * (daemon/log-limit.h).
+ */
+__attribute__((format(printf, 4, 5))) void
+log_event_of(uid_t user, enum log_level level, const char *message, const char *fields, ...);
 
 #define LOG_QUOTED_MAX 128
 

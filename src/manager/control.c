@@ -89,9 +89,10 @@ static int charge_bytes(struct control_client *client, size_t more)
                              &cost, &failure);
 
         if (r < 0)
-                log_event(LOG_LEVEL_NOTICE, "cut off a client for which too much is kept",
-                          "pid=%d uid=%u bytes=%zu", (int)client->peer.pid, client->peer.uid,
-                          client->in.size + client->out_size);
+                log_event_of(client->peer.uid, LOG_LEVEL_NOTICE,
+                             "cut off a client for which too much is kept",
+                             "pid=%d uid=%u bytes=%zu", (int)client->peer.pid, client->peer.uid,
+                             client->in.size + client->out_size);
         return r;
 }
 
@@ -382,8 +383,9 @@ static void on_turn(void *userdata)
 
         client->events = 0;
         if (r == -EINVAL || r == -EMSGSIZE)
-                log_event(LOG_LEVEL_NOTICE, "cut off a client that sent no call", "pid=%d uid=%u",
-                          (int)client->peer.pid, client->peer.uid);
+                log_event_of(client->peer.uid, LOG_LEVEL_NOTICE,
+                             "cut off a client that sent no call", "pid=%d uid=%u",
+                             (int)client->peer.pid, client->peer.uid);
         if (r < 0)
                 client_free(client);
         else

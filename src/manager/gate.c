@@ -84,9 +84,10 @@ static void drop(struct gate_link *link, int error)
         struct guest *guest = link->guest;
 
         if (error == -EPROTO)
-                log_event(guest ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG,
-                          "cut off a gate that broke the protocol", "pid=%d uid=%u vgpu=%s",
-                          (int)link->peer.pid, link->peer.uid, guest ? guest->instance->name : "?");
+                log_event_of(link->peer.uid, guest ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG,
+                             "cut off a gate that broke the protocol", "pid=%d uid=%u vgpu=%s",
+                             (int)link->peer.pid, link->peer.uid,
+                             guest ? guest->instance->name : "?");
         gate_link_free(link);
         if (guest)
                 guest_detach(guest, error);
@@ -119,8 +120,9 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct gate_link *link, 
         va_start(args, format);
         vsnprintf(refused.text, sizeof(refused.text), format, args);
         va_end(args);
-        log_event(LOG_LEVEL_NOTICE, "refused a process", "pid=%d uid=%u reason=%s",
-                  (int)link->peer.pid, link->peer.uid, log_quote(quoted, refused.text));
+        log_event_of(link->peer.uid, LOG_LEVEL_NOTICE, "refused a process",
+                     "pid=%d uid=%u reason=%s", (int)link->peer.pid, link->peer.uid,
+                     log_quote(quoted, refused.text));
         (void)gate_link_send(link, &refused, sizeof(refused), NULL, 0);
         return -ECONNREFUSED;
 }
@@ -149,9 +151,9 @@ static int admit(struct gate_link *link)
                                            : "vgpud could not admit it (limit %d)",
                               INSTANCE_PAGE_SLOTS);
         }
-        log_event(LOG_LEVEL_INFO, "process joined", "vgpu=%s pid=%d uid=%u slot=%u name=%s",
-                  guest->instance->name, (int)guest->pid, guest->uid, guest->slot,
-                  log_quote(quoted, guest->name));
+        log_event_of(guest->uid, LOG_LEVEL_INFO, "process joined",
+                     "vgpu=%s pid=%d uid=%u slot=%u name=%s", guest->instance->name,
+                     (int)guest->pid, guest->uid, guest->slot, log_quote(quoted, guest->name));
         (void)guest_welcome(guest); /* a broken connection shows as a hang-up */
         return 0;
 }
@@ -187,8 +189,8 @@ void gate_admit_waiting(struct instance *instance)
 
 static int rejoin(struct gate_link *link, struct guest *guest, enum gate_state state)
 {
-        log_event(LOG_LEVEL_INFO, "process is back", "vgpu=%s pid=%d state=%d",
-                  guest->instance->name, (int)guest->pid, (int)state);
+        log_event_of(guest->uid, LOG_LEVEL_INFO, "process is back", "vgpu=%s pid=%d state=%d",
+                     guest->instance->name, (int)guest->pid, (int)state);
         attach(link, guest, state);
         if (guest->is_waiting)
                 return admit_now(link);

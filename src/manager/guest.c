@@ -48,8 +48,8 @@ void guest_bury(struct guest *guest)
         struct instance *instance = guest->instance;
         char quoted[LOG_QUOTED_MAX];
 
-        log_event(LOG_LEVEL_INFO, "process ended", "vgpu=%s pid=%d name=%s", instance->name,
-                  (int)guest->pid, log_quote(quoted, guest->name));
+        log_event_of(guest->uid, LOG_LEVEL_INFO, "process ended", "vgpu=%s pid=%d name=%s",
+                     instance->name, (int)guest->pid, log_quote(quoted, guest->name));
         guest_leave(guest);
         if (instance->operation && !guest->is_waiting)
                 return; /* the operation buries it at its end */

@@ -179,8 +179,8 @@ int image_open(struct control_pending *pending, struct instance *instance, struc
         }
         if (control_call_bool(&pending->call, "detach"))
                 image_session_send_away(session);
-        log_event(LOG_LEVEL_INFO, "an image is written", "vgpu=%s uid=%u", instance->name,
-                  pending->uid);
+        log_event_of(pending->uid, LOG_LEVEL_INFO, "an image is written", "vgpu=%s uid=%u",
+                     instance->name, pending->uid);
         answer(session, pending);
         return 0;
 }
@@ -270,8 +270,8 @@ int image_replace(struct control_pending *pending, struct instance *instance,
                 return r;
         }
         session->pending = pending;
-        log_event(LOG_LEVEL_INFO, "an image is loaded", "vgpu=%s uid=%u", instance->name,
-                  pending->uid);
+        log_event_of(pending->uid, LOG_LEVEL_INFO, "an image is loaded", "vgpu=%s uid=%u",
+                     instance->name, pending->uid);
         end_preparation(session);
         return 0;
 }
@@ -372,7 +372,8 @@ int image_commit(struct control_pending *pending, struct instance *instance,
         r = image_session_exchange(session, failure);
         if (r < 0)
                 return r;
-        log_event(LOG_LEVEL_NOTICE, "loaded from an image", "vgpu=%s", instance->name);
+        log_event_of(pending->uid, LOG_LEVEL_NOTICE, "loaded from an image", "vgpu=%s",
+                     instance->name);
         control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));
         end(instance);
         return 0;

@@ -395,10 +395,10 @@ int instance_create(struct manager *manager, const struct instance_request *requ
         if (r < 0)
                 return failure_from_errno(failure, r, "creating the vGPU");
 
-        log_event(LOG_LEVEL_INFO, "created",
-                  "vgpu=%s uuid=%s device=%u frame_buffer=%" PRIu64 " uid=%u transient=%d",
-                  instance->name, instance->uuid, device->index, instance->frame_buffer,
-                  instance->owner, instance->is_transient);
+        log_event_of(instance->owner, LOG_LEVEL_INFO, "created",
+                     "vgpu=%s uuid=%s device=%u frame_buffer=%" PRIu64 " uid=%u transient=%d",
+                     instance->name, instance->uuid, device->index, instance->frame_buffer,
+                     instance->owner, instance->is_transient);
         publisher_touch(manager->publisher);
         *ret_instance = instance;
         return 0;
@@ -462,7 +462,7 @@ static int forget(struct instance *instance)
 
         if (r < 0)
                 return r;
-        log_event(LOG_LEVEL_INFO, "removed", "vgpu=%s", instance->name);
+        log_event_of(instance->owner, LOG_LEVEL_INFO, "removed", "vgpu=%s", instance->name);
         custody_drop_page(instance);
         meter_remove_instance(instance);
         instance_free(instance);

@@ -305,9 +305,9 @@ static void refuse(struct control_pending *pending, struct failure *failure, int
         char quoted[LOG_QUOTED_MAX], method[LOG_QUOTED_MAX];
 
         (void)failure_from_errno(failure, error, pending->call.method);
-        log_event(LOG_LEVEL_NOTICE, "refused a request", "method=%s uid=%u error=%s reason=%s",
-                  log_quote(method, pending->call.method), pending->uid, failure->name,
-                  log_quote(quoted, failure->message));
+        log_event_of(pending->uid, LOG_LEVEL_NOTICE, "refused a request",
+                     "method=%s uid=%u error=%s reason=%s", log_quote(method, pending->call.method),
+                     pending->uid, failure->name, log_quote(quoted, failure->message));
         control_fail(pending, failure);
 }
 

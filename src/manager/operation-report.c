@@ -129,24 +129,25 @@ static void log_end(const struct operation *operation, bool has_succeeded)
         char quoted[LOG_QUOTED_MAX];
 
         if (has_succeeded)
-                log_event(LOG_LEVEL_NOTICE, operation->kind->past,
-                          "vgpu=%s bytes=%" PRIu64 " seconds=%.3f copy=%.3f context=%.3f "
-                          "pool=%.3f processes=%zu from=%u to=%u",
-                          instance->name, operation->bytes,
-                          (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
-                          (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
-                          (double)operation->pool_ns / 1e9, operation->n_processes,
-                          operation->source->index, operation->target->index);
+                log_event_of(instance->owner, LOG_LEVEL_NOTICE, operation->kind->past,
+                             "vgpu=%s bytes=%" PRIu64 " seconds=%.3f copy=%.3f context=%.3f "
+                             "pool=%.3f processes=%zu from=%u to=%u",
+                             instance->name, operation->bytes,
+                             (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
+                             (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
+                             (double)operation->pool_ns / 1e9, operation->n_processes,
+                             operation->source->index, operation->target->index);
         else if (operation->is_recovery && !operation->has_failed_undo)
                 log_event(LOG_LEVEL_NOTICE, "undid what was half done",
                           "vgpu=%s operation=%s state=%s", instance->name, operation->kind->name,
                           instance_state_name(instance->state));
         else
-                log_event(operation->has_failed_undo ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
-                          operation->has_failed_undo ? "could not be undone" : "undone",
-                          "vgpu=%s operation=%s step=%s reason=%s", instance->name,
-                          operation->kind->name, operation->kind->steps[operation->step].name,
-                          log_quote(quoted, operation->failure.message));
+                log_event_of(operation->has_failed_undo ? 0 : instance->owner,
+                             operation->has_failed_undo ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
+                             operation->has_failed_undo ? "could not be undone" : "undone",
+                             "vgpu=%s operation=%s step=%s reason=%s", instance->name,
+                             operation->kind->name, operation->kind->steps[operation->step].name,
+                             log_quote(quoted, operation->failure.message));
 }
 
 void operation_report_end(struct operation *operation, bool has_succeeded)

@@ -577,8 +577,9 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
         operation->pending = request->pending;
         operation_begin(operation);
         publisher_touch(instance->manager->publisher);
-        log_event(LOG_LEVEL_INFO, kind->name, "vgpu=%s processes=%zu from=%u to=%u timeout_ms=%u",
-                  instance->name, operation->n_processes, operation->source->index,
-                  operation->target->index, operation->timeout_ms);
+        log_event_of(instance->owner, LOG_LEVEL_INFO, kind->name,
+                     "vgpu=%s processes=%zu from=%u to=%u timeout_ms=%u", instance->name,
+                     operation->n_processes, operation->source->index, operation->target->index,
+                     operation->timeout_ms);
         return 0;
 }

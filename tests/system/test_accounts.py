@@ -186,6 +186,15 @@ def ask_twice(path, user, vgpu, answer):
         answer.send(control.call("GetSlabs", name=vgpu)["count"])
 
 
+def be_refused(path, user, n, pipe):
+    be(user)
+    with Control(path) as control:
+        for _ in range(n):
+            with contextlib.suppress(Refused):
+                control.call("Frobnicate")
+    pipe.send("refused")
+
+
 def send_all(control, calls):
     messages = [{"method": Control.PREFIX + method, "parameters": parameters} for method, parameters in calls]
     control.send_bytes(b"".join(json.dumps(message).encode() + b"\0" for message in messages))
@@ -397,6 +406,19 @@ class Accounts(unittest.TestCase):
         pipe = self.run_as(ask_twice, self.host.run / "control.sock", GREEDY, "greedy")
         self.expect(pipe, "InvalidParameter")
         self.expect(pipe, 1)
+
+    def count_refusals(self, user):
+        lines = (self.host.root / "log").read_text().splitlines()
+        return sum(line.startswith("vgpud: refused a request") and f" uid={user} " in line for line in lines)
+
+    def test_a_user_cannot_fill_the_log(self):
+        path = self.host.run / "control.sock"
+        self.expect(self.run_as(be_refused, path, GREEDY, 3000), "refused")
+        self.assertIn(f"leaving out more lines about what a user does uid={GREEDY} ",
+                      (self.host.root / "log").read_text())
+        self.assertLess(self.count_refusals(GREEDY), 3000)
+        self.expect(self.run_as(be_refused, path, OTHER, 1), "refused")
+        self.assertEqual(self.count_refusals(OTHER), 1)
 
     def race(self, function, crowd, other):
         """(ids of the crowd's vGPUs, of the other's): what both ask is there when vgpud begins to look."""
