@@ -472,6 +472,10 @@ static int forget(struct instance *instance)
 
 int instance_check_idle(const struct instance *instance, struct failure *failure)
 {
+        if (instance->operation && instance_is_usable(instance))
+                return failure_set(failure, -EBUSY, "Busy", "try again in a moment",
+                                   "the last operation of vGPU %s is not quite over",
+                                   instance->name);
         if (instance->operation)
                 return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
                                    "vGPU %s is %s", instance->name,
@@ -484,16 +488,19 @@ int instance_check_idle(const struct instance *instance, struct failure *failure
 
 int instance_remove(struct instance *instance, struct failure *failure)
 {
-        int r = instance_check_idle(instance, failure);
-        size_t n;
+        size_t n = instance_count_guests(instance) + list_count(&instance->launches);
+        int r;
 
+        /* First: an operation passes by itself, its processes do not. */
+        if (n > 0)
+                return failure_set(failure, -EBUSY, "Busy",
+                                   n == 1 ? "end it first (vgpu ls -l shows it)"
+                                          : "end them first (vgpu ls -l shows them)",
+                                   "vGPU %s has %zu process%s", instance->name, n,
+                                   n == 1 ? "" : "es");
+        r = instance_check_idle(instance, failure);
         if (r < 0)
                 return r;
-        n = instance_count_guests(instance) + list_count(&instance->launches);
-        if (n > 0)
-                return failure_set(
-                        failure, -EBUSY, "Busy", "end them first (vgpu ls -l shows them)",
-                        "vGPU %s has %zu process%s", instance->name, n, n == 1 ? "" : "es");
         r = forget(instance);
         return r < 0 ? failure_from_errno(failure, r, "removing the vGPU") : 0;
 }

@@ -206,7 +206,11 @@ class Operations(unittest.TestCase):
         next_one.send("SuspendVgpu", name="train")
         host.call("GetInfo")  # it has been read by now
         one_too_many.send("ResumeVgpu", name="train")
-        self.assertEqual(one_too_many.receive()["error"], "org.openvgpu.Busy")
+        refused = one_too_many.receive()
+        self.assertEqual(refused["error"], "org.openvgpu.Busy")
+        self.assertIn("not quite over", refused["parameters"]["message"])
+        error = expect_error("Busy", host.call, "RemoveVgpu", name="train")
+        self.assertIn("1 process", error.parameters["message"], "what its caller can do something about")
         self.assertEqual(host.vgpu("train")["state"], "running")
         host.go_on("mover.job-ending")
         self.assertEqual(next_one.answer()["vgpu"]["state"], "suspended")
