@@ -156,7 +156,7 @@ void schedule_get(const struct device *device, struct schedule_view *ret_view)
         if (!scheduler_is_enforcing(&schedule->scheduler)) {
                 ret_view->mode = SCHEDULE_OFF;
                 ret_view->reason = ret_view->settings.policy == SCHEDULER_BEST_EFFORT
-                                           ? "best effort, and fewer than two vGPUs or no share: "
+                                           ? "best effort needs two vGPUs and at least one share: "
                                              "the driver divides the time"
                                            : "there are fewer than two vGPUs";
         }
