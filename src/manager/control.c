@@ -275,6 +275,21 @@ void control_fail(struct control_pending *pending, const struct failure *failure
         answer(pending, control_error_json(failure));
 }
 
+static int on_call_again(sd_event_source *source, void *userdata)
+{
+        (void)source;
+        methods_call(userdata);
+        return 0;
+}
+
+void control_call_again(struct control_pending *pending)
+{
+        const struct failure failure = { .name = "Failed", .message = "vgpud is out of memory" };
+
+        if (sd_event_add_defer(pending->manager->event, NULL, on_call_again, pending) < 0)
+                control_fail(pending, &failure);
+}
+
 void control_progress(struct control_pending *pending, json_t *parameters)
 {
         struct control_client *client = pending->client;

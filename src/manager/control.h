@@ -58,6 +58,9 @@ void control_reply_fds(struct control_pending *pending, json_t *parameters, cons
                        size_t n_fds);
 void control_fail(struct control_pending *pending, const struct failure *failure);
 
+/* control_call_again() - soon, from the event loop: what its method waited for has ended. */
+void control_call_again(struct control_pending *pending);
+
 /*
  * control_progress() - takes @parameters. Only to a client that asked for it and reads: what a slow
  * one misses is worth nothing later.

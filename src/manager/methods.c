@@ -136,6 +136,8 @@ static int remove_vgpu(struct control_pending *pending, struct failure *failure)
         instance = find_own(pending, failure);
         if (!instance)
                 return -ENOENT;
+        if (operation_call_after(instance, pending))
+                return 0;
         launch_drop(instance, pending->pid); /* it asks, so it is no other program */
         was = describe_instance(instance);
         r = instance_remove(instance, failure);

@@ -94,6 +94,7 @@ struct operation *operation_free(struct operation *operation)
         room_forget(&operation->staging);
         drop_caller(operation->pending);
         drop_caller(operation->next.request.pending);
+        drop_caller(operation->next.call);
         free(operation);
         return NULL;
 }
@@ -112,6 +113,8 @@ static void start_next(struct instance *instance, const struct operation_next *n
         struct failure failure = { 0 };
         int r;
 
+        if (next->call)
+                control_call_again(next->call);
         if (!next->kind)
                 return;
         r = operation_start(instance, next->kind, &next->request, &failure);
@@ -545,14 +548,29 @@ static int begin_in_store(struct operation *operation, struct failure *failure)
                            operation->kind->name, operation->instance->name, strerror(-r));
 }
 
+static bool has_next(const struct operation *operation)
+{
+        return operation->next.kind || operation->next.call;
+}
+
+bool operation_call_after(struct instance *instance, struct control_pending *pending)
+{
+        struct operation *operation = instance->operation;
+
+        if (!operation || !is_tidying(operation) || has_next(operation))
+                return false;
+        operation->next.call = pending;
+        return true;
+}
+
 int operation_start(struct instance *instance, const struct operation_kind *kind,
                     const struct operation_request *request, struct failure *failure)
 {
         struct operation *operation = instance->operation;
         int r;
 
-        if (operation && is_tidying(operation) && !operation->next.kind) {
-                operation->next = (struct operation_next){ kind, *request };
+        if (operation && is_tidying(operation) && !has_next(operation)) {
+                operation->next = (struct operation_next){ kind, *request, NULL };
                 return 0;
         }
         r = check_usable(instance, failure);

@@ -75,6 +75,7 @@ struct operation_request {
 struct operation_next {
         const struct operation_kind *kind; /* or NULL */
         struct operation_request request;
+        struct control_pending *call; /* of another kind, made again then; or NULL */
 };
 
 struct operation {
@@ -129,6 +130,12 @@ struct operation {
  */
 int operation_start(struct instance *instance, const struct operation_kind *kind,
                     const struct operation_request *request, struct failure *failure);
+
+/*
+ * operation_call_after() - make the call again when what tidies up in the vGPU has ended. False: nothing
+ * does, or somebody else waits for it.
+ */
+bool operation_call_after(struct instance *instance, struct control_pending *pending);
 
 /* operation_recover() - undo what a former manager left of @stored. */
 int operation_recover(struct instance *instance, const struct store_operation *stored);

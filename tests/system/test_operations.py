@@ -57,6 +57,28 @@ class Operations(unittest.TestCase):
         guest.wait_steps()
         guest.finish()
 
+    def test_a_vgpu_is_removed_while_its_last_operation_tidies_up(self):
+        guest = self.host.guest("train", "--size", "4M")
+        self.host.call("SuspendVgpu", name="train")
+        (self.host.faults / "resume.opened=pause").write_text("")
+        resume = self.host.client()
+        resume.send("ResumeVgpu", name="train")
+        self.host.wait_paused("resume.opened")  # the step with which it is answered
+        movers = self.host.movers()
+        for pid in movers:
+            os.kill(pid, signal.SIGSTOP)  # so it does not come to the end of tidying up
+        self.host.go_on("resume.opened")
+        resume.answer()
+        guest.process.kill()
+        guest.process.wait()
+        removal = self.host.client()
+        removal.send("RemoveVgpu", name="train")
+        self.host.call("GetInfo")  # the manager has come past it
+        for pid in movers:
+            os.kill(pid, signal.SIGCONT)
+        self.assertEqual(removal.answer()["vgpu"]["name"], "train")
+        self.assertEqual(self.host.call("ListVgpus")["vgpus"], [])
+
     def test_a_mover_has_room_for_the_descriptors_of_large_guests(self):
         self.host.guest("train", "--size", "16M")
         self.host.call("SuspendVgpu", name="train")
