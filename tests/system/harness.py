@@ -22,7 +22,7 @@ from wire import Control, Keeper, Refused
 MOVER_SCRIPT = """#!/bin/sh
 unset OPENVGPU_FAULT
 fault=$OPENVGPU_FAULT_DIR/mover-$1
-[ -f "$fault" ] && { OPENVGPU_FAULT=$(cat "$fault"); export OPENVGPU_FAULT; rm "$fault"; }
+mv "$fault" "$fault.$$" 2>/dev/null && { OPENVGPU_FAULT=$(cat "$fault.$$"); export OPENVGPU_FAULT; }
 exec "$TEST_MOVER" "$@"
 """
 
@@ -196,12 +196,17 @@ class Host:
     def fail_mover(self, device, fault):
         """The next mover of @device has @fault; one that is there is killed, and its end noticed."""
         uuid = self.call("ListDevices")["devices"][device]["uuid"]
-        (self.faults / f"mover-{uuid}").write_text(fault)
+        wanted = self.faults / f"mover-{uuid}"
+        wanted.write_text(fault)
         for pid in self.movers():
-            path = pathlib.Path(f"/proc/{pid}")
-            if uuid.encode() in (path / "cmdline").read_bytes():
+            path, taken = pathlib.Path(f"/proc/{pid}"), self.faults / f"mover-{uuid}.{pid}"
+            with contextlib.suppress(OSError):  # it has ended meanwhile
+                if taken.exists() or uuid.encode() not in (path / "cmdline").read_bytes():
+                    continue
                 os.kill(pid, signal.SIGKILL)
-                until(lambda path=path: not path.exists(), "vgpud to reap the mover")
+            until(lambda path=path: not path.exists(), "vgpud to reap the mover")
+            with contextlib.suppress(FileNotFoundError):
+                taken.rename(wanted)  # it came to this before it was killed
 
     def keepers(self):
         return self.children("vgpu-keeper")

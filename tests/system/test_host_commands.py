@@ -86,7 +86,7 @@ class OneKind(case.Case):
     def test_what_is_set_is_refused_while_vgpus_run(self):
         self.host.create("idle", "64M")
         errors = self.host.vgpu("version-range", "set", "1.0", "1.0", code=7).errors
-        self.assertIn("in use", errors)
+        self.assertIn("not while a vGPU is active", errors)
         self.assertIn("device 0: in use", self.host.vgpu("heterogeneous", "off", "--device", "0",
                                                          code=7).errors)
         self.host.vgpu("rm", "idle")
