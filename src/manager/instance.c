@@ -265,13 +265,35 @@ static struct device *roomiest_device(struct manager *manager)
         return best;
 }
 
+#define MADE_UP_NAME "vgpu-%u"
+
+/* N of a name as make_up_name() gives it; 0: it is none. */
+static unsigned int made_up_number(const char *name)
+{
+        char same[STORE_NAME_MAX];
+        unsigned int n;
+
+        if (sscanf(name, MADE_UP_NAME, &n) != 1)
+                return 0;
+        snprintf(same, sizeof(same), MADE_UP_NAME, n);
+        return strcmp(same, name) == 0 ? n : 0;
+}
+
+/* With the lowest number that is free: at most one for each vGPU is taken. */
 static void make_up_name(struct manager *manager, char name[STORE_NAME_MAX])
 {
-        unsigned int n = 1;
+        bool is_taken[BOARD_INSTANCES_MAX + 2] = { true };
+        struct instance *instance;
+        unsigned int n;
 
-        do
-                snprintf(name, STORE_NAME_MAX, "vgpu-%u", n++);
-        while (has_name(manager, name));
+        list_for_each(instance, &manager->instances, link) {
+                n = made_up_number(instance->name);
+                if (n <= BOARD_INSTANCES_MAX)
+                        is_taken[n] = true;
+        }
+        for (n = 1; is_taken[n]; n++)
+                ;
+        snprintf(name, STORE_NAME_MAX, MADE_UP_NAME, n);
 }
 
 /* What the gate takes from the device at once: less is of no use, but is "40" without its G. */

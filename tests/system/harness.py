@@ -150,7 +150,7 @@ class Host:
         if self.fake:
             (self.lib / "none").touch()
             arguments += ["--driver", self.lib / "none"]
-        else:
+        elif "--simulate" not in self.options:
             arguments += ["--simulate", "2xH200:1G"]
         self.manager = subprocess.Popen(list(map(str, arguments)), env=self.environment(fault),
                                         stdout=self.log, stderr=self.log)

@@ -50,7 +50,7 @@ class Start(unittest.TestCase):
     def test_bad_options_are_named(self):
         for options, word in ((["--slab-size", "3M"], "3M"), (["--pool-limit", "much"], "much"),
                               (["--log-level", "loud"], "loud"), (["--frobnicate"], "frobnicate"),
-                              (["--user-vgpus", "257"], "257"), (["--user-vgpus", "-1"], "-1"),
+                              (["--user-vgpus", "4097"], "4097"), (["--user-vgpus", "-1"], "-1"),
                               (["--user-frame-buffer", "lots"], "lots"),
                               (["--group", "no-such-group"], "no-such-group"),
                               (["extra"], "extra"), (["--simulate", "x", "--driver", "y"], "exclude")):
