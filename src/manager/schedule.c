@@ -72,25 +72,10 @@ static void free_vgpu(struct schedule *schedule, struct schedule_vgpu *vgpu)
         free(vgpu);
 }
 
-struct schedule *schedule_free(struct schedule *schedule)
-{
-        struct schedule_vgpu *vgpu, *after;
-
-        if (!schedule)
-                return NULL;
-        schedule_end_thread(schedule);
-        list_for_each_safe(vgpu, after, &schedule->vgpus, link)
-                schedule_forget_instance(vgpu->instance);
-        channels_host_free(schedule->owned_host);
-        pthread_cond_destroy(&schedule->changed);
-        pthread_mutex_destroy(&schedule->lock);
-        free(schedule->on);
-        free(schedule->off);
-        free(schedule);
-        return NULL;
-}
-
-/* Finding: a vGPU is in one schedule, and while it leaves a device in that one as well. */
+/*
+ * Finding: a vGPU is in one schedule, and in that of a device that it has left until all its processes are
+ * let on there.
+ */
 
 static struct schedule_vgpu *find_vgpu(const struct schedule *schedule,
                                        const struct instance *instance)
@@ -116,6 +101,11 @@ static struct schedule_guest *find_guest(const struct schedule_vgpu *vgpu,
 
 struct schedule *schedule_find(const struct instance *instance, struct schedule_vgpu **ret_vgpu)
 {
+        struct schedule *schedule = instance->device->schedule;
+
+        *ret_vgpu = schedule ? find_vgpu(schedule, instance) : NULL;
+        if (*ret_vgpu)
+                return schedule;
         if (list_is_empty(&instance->turns))
                 return NULL;
         *ret_vgpu = list_entry(instance->turns.next, struct schedule_vgpu, of_instance);
@@ -244,6 +234,12 @@ static void forget_vgpu(struct schedule *schedule, struct schedule_vgpu *vgpu)
         pthread_mutex_unlock(&schedule->lock);
 }
 
+static void leave(struct schedule_vgpu *vgpu)
+{
+        hold_vgpu(vgpu->schedule, vgpu);
+        forget_vgpu(vgpu->schedule, vgpu);
+}
+
 void schedule_hold(struct instance *instance)
 {
         struct schedule_vgpu *vgpu;
@@ -263,13 +259,28 @@ void schedule_forget(struct guest *guest)
 
 void schedule_forget_instance(struct instance *instance)
 {
-        struct schedule_vgpu *vgpu;
-        struct schedule *schedule = schedule_find(instance, &vgpu);
+        struct schedule_vgpu *vgpu, *after;
+
+        list_for_each_safe(vgpu, after, &instance->turns, of_instance)
+                leave(vgpu);
+}
+
+struct schedule *schedule_free(struct schedule *schedule)
+{
+        struct schedule_vgpu *vgpu, *after;
 
         if (!schedule)
-                return;
-        hold_vgpu(schedule, vgpu);
-        forget_vgpu(schedule, vgpu);
+                return NULL;
+        schedule_end_thread(schedule);
+        list_for_each_safe(vgpu, after, &schedule->vgpus, link)
+                leave(vgpu);
+        channels_host_free(schedule->owned_host);
+        pthread_cond_destroy(&schedule->changed);
+        pthread_mutex_destroy(&schedule->lock);
+        free(schedule->on);
+        free(schedule->off);
+        free(schedule);
+        return NULL;
 }
 
 /* Coming. */
