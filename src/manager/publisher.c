@@ -49,9 +49,10 @@ struct publisher {
         uint64_t round;       /* of publishing, from 1 on */
         uint32_t n_processes; /* that were published in the last one */
         uint32_t n_dropped;   /* records, up to the last one */
-        bool is_short;        /* of room for them */
+        bool is_short;        /* of room for them, in the last one */
+        bool has_missed;      /* in the last one somebody found no slot */
         bool is_touched;      /* something has changed, and the timer is set for it */
-        bool has_changed; /* so it was before this round: all is written, not only what follows */
+        bool has_changed; /* so it was before this round, or something was not written: now all is */
         uint32_t full[BOARD_DEVICES_MAX]; /* so many slots in a row are not free; 0: not known */
         /* By slot: the last round in which it was taken; 0: it is free. */
         uint64_t instance_round[BOARD_INSTANCES_MAX];
@@ -136,14 +137,15 @@ static void write_device(struct publisher *publisher, const struct device *devic
  * The slot of what is published in this round: the one that it has, or the lowest free one. A slot
  * that is not taken again in a round is free after it. UINT32_MAX: all are taken.
  */
-static uint32_t take_slot(const struct publisher *publisher, uint64_t *rounds, uint32_t n,
-                          uint32_t slot)
+static uint32_t take_slot(struct publisher *publisher, uint64_t *rounds, uint32_t n, uint32_t slot)
 {
         for (uint32_t i = 0; slot == UINT32_MAX && i < n; i++)
                 if (rounds[i] == 0)
                         slot = i;
         if (slot != UINT32_MAX)
                 rounds[slot] = publisher->round;
+        else
+                publisher->has_missed = true;
         return slot;
 }
 
@@ -365,6 +367,13 @@ static void tell_dropped(struct publisher *publisher)
         publisher->n_dropped = n;
 }
 
+/* What found no room is tried again, though it has not changed. */
+static bool must_write_all(const struct publisher *publisher)
+{
+        return publisher->is_touched || publisher->is_short || publisher->has_missed ||
+               publisher->round == 1;
+}
+
 static void publish(struct publisher *publisher)
 {
         struct manager *manager = publisher->manager;
@@ -372,8 +381,8 @@ static void publish(struct publisher *publisher)
 
         publisher->round++;
         publisher->n_processes = 0;
-        publisher->has_changed = publisher->is_touched || publisher->round == 1;
-        publisher->is_touched = false;
+        publisher->has_changed = must_write_all(publisher);
+        publisher->is_touched = publisher->has_missed = false;
         memset(publisher->full, 0, sizeof(publisher->full));
         if (manager->stage)
                 virtual_play(manager->stage);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Starting vgpud: what it needs, what it finds, and what it says when something is in the way."""
+import contextlib
 import os
 import resource
 import socket
@@ -8,8 +9,11 @@ import sqlite3
 import subprocess
 import unittest
 
+import board
 from harness import MIB, Host
 from wait import PATIENCE, until
+
+N_VGPUS = 40  # their records are several pages
 
 
 class Start(unittest.TestCase):
@@ -122,6 +126,33 @@ class Start(unittest.TestCase):
                          [("kept", "idle")])
         new = self.host.call("CreateVgpu", frame_buffer=2 * MIB)["vgpu"]
         self.assertGreater(new["id"], kept["id"] + 1, "an id is never used again")
+
+    def fill_run_directory(self):
+        """The file that has all of its room; it is a file system of its own."""
+        filler = self.host.run / "filler"
+        with open(filler, "wb", buffering=0) as file, contextlib.suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+        return filler
+
+    def test_what_had_no_room_in_the_run_directory_is_shown_when_there_is_some(self):
+        self.host.run.mkdir()
+        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16M", "none", self.host.run],
+                                 capture_output=True, text=True)
+        if mounted.returncode:
+            self.skipTest(f"cannot mount: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", self.host.run], check=True)
+        self.host.start()
+        filler = self.fill_run_directory()
+        for i in range(N_VGPUS):
+            self.host.call("CreateVgpu", name=f"vgpu-{i}", frame_buffer=16 * MIB)
+        until(lambda: "the run directory is full" in (self.host.root / "log").read_text(), "the log to say so")
+        self.assertLess(self.count_shown(), N_VGPUS)
+        filler.unlink()
+        until(lambda: self.count_shown() == N_VGPUS, "all to be on the board")
+
+    def count_shown(self):
+        return sum(key.startswith("instance ") for key in board.read(self.host.run / "board"))
 
     def test_readiness_is_told(self):
         path = str(self.host.root / "notify")
