@@ -49,8 +49,10 @@ void simulated_close(struct channels_host *host)
 int simulated_set(struct channels *channels, bool is_off)
 {
         struct host *host = channels->host->simulated;
+        uint32_t n_slots = host->n_slots;
 
-        for (uint32_t i = 0; i < host->n_slots; i++) {
+        /* Anybody may write to the host of root. */
+        for (uint32_t i = 0; i < n_slots && i < HOST_SLOTS; i++) {
                 if (host->slot[i].pid != channels->pid)
                         continue;
                 channels->plan->offset = offsetof(struct host, slot) +

@@ -2,8 +2,14 @@
 /* What the processes of a simulated host have used, seen from outside. */
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <unistd.h>
 
+#include "base/cleanup.h"
+#include "base/paths.h"
 #include "base/size.h"
+#include "sim/host-layout.h"
 #include "sim/test-guest.h"
 #include "sim/usage.h"
 
@@ -112,11 +118,40 @@ static void test_a_directory_without_a_host_is_refused(void **state)
         assert_null(usage);
 }
 
+/* Whoever may use a host may write to it. */
+static void set_counts(uint32_t n_devices, uint32_t n_slots)
+{
+        CLEANUP(fd_closep) int fd = -1;
+        char path[PATHS_MAX];
+
+        assert_int_equal(paths_join(path, test_directory, "host"), 0);
+        fd = open(path, O_RDWR | O_CLOEXEC);
+        assert_int_equal(
+                pwrite(fd, &n_devices, sizeof(n_devices), offsetof(struct host, n_devices)),
+                sizeof(n_devices));
+        assert_int_equal(pwrite(fd, &n_slots, sizeof(n_slots), offsetof(struct host, n_slots)),
+                         sizeof(n_slots));
+}
+
+static void test_counts_that_cannot_be_lead_nowhere(void **state)
+{
+        CLEANUP(sim_usage_closep) struct sim_usage *usage = NULL;
+        struct sim_busy busy;
+
+        (void)state;
+        assert_int_equal(sim_usage_open(&usage, test_directory), 0);
+        set_counts(UINT32_MAX, UINT32_MAX);
+        assert_false(sim_usage_read(usage, getpid(), &busy));
+        assert_true(sim_usage_read(usage, 0, &busy)); /* a free slot */
+        set_counts(2, 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_kernels_and_memory_are_counted),
                 cmocka_unit_test(test_the_dead_are_remembered_until_the_next_begins),
+                cmocka_unit_test(test_counts_that_cannot_be_lead_nowhere),
                 cmocka_unit_test(test_a_directory_without_a_host_is_refused),
         };
         int failed;

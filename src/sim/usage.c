@@ -63,17 +63,25 @@ struct sim_usage *sim_usage_close(struct sim_usage *usage)
         return NULL;
 }
 
+static uint32_t least(uint32_t a, uint32_t b)
+{
+        return a < b ? a : b;
+}
+
 bool sim_usage_read(const struct sim_usage *usage, pid_t pid, struct sim_busy *ret_busy)
 {
         const struct host *host = usage->host;
+        /* Anybody may write to the host of root. */
+        uint32_t n_slots = least(host->n_slots, HOST_SLOTS);
+        uint32_t n_devices = least(host->n_devices, HOST_DEVICES_MAX);
         struct sim_busy busy = { 0 };
 
-        for (uint32_t i = 0; i < host->n_slots; i++) {
+        for (uint32_t i = 0; i < n_slots; i++) {
                 const struct host_slot *slot = &host->slot[i];
 
                 if (slot->pid != pid && slot->last_pid != pid)
                         continue;
-                for (uint32_t device = 0; device < host->n_devices; device++) {
+                for (uint32_t device = 0; device < n_devices; device++) {
                         busy.kernel_ns += slot->busy[device][HOST_BUSY_KERNEL];
                         busy.memory_ns += slot->busy[device][HOST_BUSY_MEMORY];
                         busy.context_bytes += slot->contexts[device];
