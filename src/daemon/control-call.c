@@ -148,8 +148,9 @@ static int check_type(const struct control_parameter *parameter, const json_t *v
         case CONTROL_SECONDS:
                 if (!json_is_number(value) || !(json_number_value(value) > 0) ||
                     json_number_value(value) > 86400)
-                        return failure_parameter(failure, name, "give seconds, at most 86400",
-                                                 "%s must be a number above 0", name);
+                        return failure_parameter(failure, name, "give seconds",
+                                                 "%s must be a number above 0 and at most 86400",
+                                                 name);
                 return 0;
         case CONTROL_TIME:
                 if (!json_is_number(value) || !(json_number_value(value) >= 0) ||

@@ -108,6 +108,10 @@ static int check_off(const struct instance *instance, struct failure *failure)
 {
         if (instance_is_off(instance))
                 return 0;
+        if (instance_count_guests(instance) == 0)
+                return failure_set(failure, -EALREADY, "WrongState",
+                                   "start a program in it with vgpu run",
+                                   "vGPU %s has no processes: it has no memory", instance->name);
         return failure_set(failure, -EALREADY, "WrongState", "vgpu suspend it first",
                            "vGPU %s is %s: its memory is on the device", instance->name,
                            instance_state_name(instance->state));

@@ -46,6 +46,7 @@ WRONG = [
     ("SuspendVgpu", {"name": "idle", "timeout": 0}, "InvalidParameter", "timeout"),
     ("SuspendVgpu", {"name": "idle", "timeout": -3}, "InvalidParameter", "timeout"),
     ("SuspendVgpu", {"name": "idle", "timeout": 1e300}, "InvalidParameter", "timeout"),
+    ("SuspendVgpu", {"name": "idle", "timeout": 86401}, "InvalidParameter", "above 0 and at most 86400"),
     ("SuspendVgpu", {"name": "idle", "keep_context": 1}, "InvalidParameter", "keep_context"),
     ("ResumeVgpu", {"name": "idle"}, "WrongState", "idle"),
     ("MigrateVgpu", {"name": "idle"}, "InvalidParameter", "device"),

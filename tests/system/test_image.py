@@ -289,7 +289,7 @@ class Images(case.Case):
         self.host.vgpu("resume", "train")
         self.assertEqual(guest.end_input(), 0, guest.context())
         self.host.wait_state("train", "idle")
-        self.assertIn("suspend it first", self.load(path, code=7).errors)
+        self.assertIn("has no processes", self.load(path, code=7).errors)
 
     # What is in the way.
 
@@ -362,6 +362,11 @@ class Images(case.Case):
         other.finish()
         self.load(path)
         self.check_goes_on()
+
+    def test_of_a_vgpu_without_processes_there_is_no_image(self):
+        self.host.create("empty")
+        errors = entry_lines(self.host, "checkpoint", "dump", "empty", self.path(), code=7)
+        self.assertIn("vGPU empty has no processes: it has no memory", errors)
 
     # Sessions.
 
