@@ -7,19 +7,23 @@ import subprocess
 import unittest
 
 import board
-from harness import MIB, Host
+from harness import MIB, Host, expect_error
 from wait import PATIENCE, until
 
+MOST_VGPUS = 4096  # the board's
 VGPUS, PROCESSES, ENDING = 300, 2100, 500  # more than there could once be
 
 # Of vgpud: for each vGPU and process, and for all else.
 A_VGPU, A_PROCESS, ELSE = 3, 2, 400
 
 
-def most_processes():
+def limit_of_descriptors():
     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-    if limit == resource.RLIM_INFINITY:
-        return PROCESSES
+    return limit if limit != resource.RLIM_INFINITY else 1 << 30
+
+
+def most_processes():
+    limit = limit_of_descriptors()
     return min(PROCESSES, (limit // 8 * 7 - A_VGPU * VGPUS - ELSE) // A_PROCESS)
 
 
@@ -35,6 +39,21 @@ class Crowd:
         """Kills all of them at once."""
         self.process.communicate("end\n", timeout=PATIENCE)
         assert self.process.returncode == 0
+
+
+class Full(unittest.TestCase):
+    def test_nobody_has_more_vgpus_than_the_board(self):
+        if limit_of_descriptors() // 4 * 3 < A_VGPU * MOST_VGPUS + ELSE:
+            self.skipTest("the limit of descriptors is too low (ulimit -Hn)")
+        host = self.enterContext(Host(options=["--simulate", "2xH200:8G", "--log-level", "warning"]))
+        host.start()
+        client = host.client()
+        for _ in range(MOST_VGPUS):
+            client.call("CreateVgpu", frame_buffer=2 * MIB, transient=True)
+        error = expect_error("NoRoom", client.call, "CreateVgpu", frame_buffer=2 * MIB)
+        self.assertIn(str(MOST_VGPUS), error.parameters["message"])
+        client.call("RemoveVgpu", name="vgpu-7")
+        client.call("CreateVgpu", frame_buffer=2 * MIB)
 
 
 class Scale(unittest.TestCase):
