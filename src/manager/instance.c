@@ -492,6 +492,14 @@ static int forget(struct instance *instance)
         return 0;
 }
 
+static int check_no_image(const struct instance *instance, struct failure *failure)
+{
+        if (!instance->image)
+                return 0;
+        return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
+                           "an image of vGPU %s is being written or read", instance->name);
+}
+
 int instance_check_idle(const struct instance *instance, struct failure *failure)
 {
         if (instance->operation && instance_is_usable(instance))
@@ -502,17 +510,16 @@ int instance_check_idle(const struct instance *instance, struct failure *failure
                 return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
                                    "vGPU %s is %s", instance->name,
                                    instance_state_name(instance->state));
-        if (instance->image)
-                return failure_set(failure, -EBUSY, "Busy", "try again when it is over",
-                                   "an image of vGPU %s is being written or read", instance->name);
-        return 0;
+        return check_no_image(instance, failure);
 }
 
 int instance_remove(struct instance *instance, struct failure *failure)
 {
         size_t n = instance_count_guests(instance) + list_count(&instance->launches);
-        int r;
+        int r = check_no_image(instance, failure);
 
+        if (r < 0)
+                return r;
         /* First: an operation passes by itself, its processes do not. */
         if (n > 0)
                 return failure_set(failure, -EBUSY, "Busy",

@@ -207,15 +207,17 @@ class Host:
         with open(os.path.join(self.fault_directory, f"{point}={action}"), "w"):
             pass
 
+    def is_paused(self, point):
+        """Who waits at the point, or None."""
+        try:
+            with open(os.path.join(self.fault_directory, point)) as file:
+                return int(file.read() or 0)
+        except FileNotFoundError:
+            return None
+
     def wait_paused(self, point):
         """Until somebody waits at the point; who."""
-        def look():
-            try:
-                with open(os.path.join(self.fault_directory, point)) as file:
-                    return int(file.read() or 0)
-            except FileNotFoundError:
-                return None
-        return until(look, f"{point} to be reached", context=self.log)
+        return until(lambda: self.is_paused(point), f"{point} to be reached", context=self.log)
 
     def disarm(self, point):
         """Nobody has come to it, or waits there: let it be as if it had never been armed."""

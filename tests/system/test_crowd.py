@@ -96,7 +96,7 @@ class Crowd(case.Case):
 
     def test_four_that_are_resumed_at_once_and_do_not_all_fit(self):
         names, guests = self.start(4, 60)
-        for left in (394, 314, 484):
+        for left in (394, 314, 424):  # a mover that goes may add its context
             for name in names:
                 self.host.vgpu("suspend", name)
             stranger = self.stranger(left * MIB)
