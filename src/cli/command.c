@@ -149,8 +149,10 @@ void command_print_help(const struct command *command)
         for (size_t i = 0; i < sizeof(common) / sizeof(common[0]); i++)
                 print_option(&common[i]);
         puts("\nExamples:");
-        for (const char *line = command->examples; *line; line += strcspn(line, "\n") + 1)
-                printf("  %.*s\n", (int)strcspn(line, "\n"), line);
+        for (const char *line = command->examples; *line; line += strcspn(line, "\n") + 1) {
+                fputs("  ", stdout);
+                (void)fwrite(line, 1, strcspn(line, "\n") + 1, stdout);
+        }
 }
 
 void command_print_all(void)

@@ -55,7 +55,8 @@ int log_level_parse(enum log_level *ret_level, const char *name)
         return -EINVAL;
 }
 
-static void write_event(enum log_level level, const char *message, const char *fields, va_list args)
+__attribute__((format(printf, 3, 0))) static void
+write_event(enum log_level level, const char *message, const char *fields, va_list args)
 {
         char text[1024];
 
