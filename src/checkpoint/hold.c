@@ -241,10 +241,10 @@ int hold_begin(struct hold *hold, pid_t pid, unsigned int timeout_ms)
         CLEANUP(whereabouts_deinitp) struct whereabouts where = WHEREABOUTS_NONE;
         int r;
 
-        *hold = (struct hold){ .pid = pid };
-        hold->thread = calloc(THREADS_MAX, sizeof(*hold->thread));
+        *hold = (struct hold){ .thread = calloc(THREADS_MAX, sizeof(*hold->thread)) };
         if (!hold->thread)
                 return -ENOMEM;
+        hold->pid = pid;
         r = whereabouts_init(&where, pid);
         if (r == 0)
                 r = hold_all(hold, &where, timeout_ms);

@@ -138,7 +138,8 @@ void operation_guest_returned(struct guest *guest)
         if (instance->state == BOARD_FAILED) {
                 operation_try_again(instance);
         } else if (operation_start_catching_up(instance)) {
-                return;
+                if (!instance->operation) /* it pauses for another process: this one need not wait */
+                        operation_open_returned(instance);
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_CLOSED) {
                 open_gate(guest);
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_RELEASED) {
