@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One simulated host with its own vgpud, run directory and state, and what can be done to it."""
+import contextlib
 import json
 import os
 import shutil
@@ -220,10 +221,14 @@ class Host:
         return until(lambda: self.is_paused(point), f"{point} to be reached", context=self.log)
 
     def disarm(self, point):
-        """Nobody has come to it, or waits there: let it be as if it had never been armed."""
+        """Armed once: nobody has come to it, or waits there, or is about to: let it be as if it had never been."""
         for name in os.listdir(self.fault_directory):
-            if name == point or name.startswith(f"{point}="):
-                self.remove_pause(name)
+            if name.startswith(f"{point}="):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(os.path.join(self.fault_directory, name))
+                    return
+        self.wait_paused(point)
+        self.remove_pause(point)
 
     def remove_pause(self, point):
         """Let whoever waits at the point go on."""
