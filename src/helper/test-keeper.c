@@ -42,10 +42,25 @@ static int setup(void **state)
         return 0;
 }
 
+/* A test that failed has left it: it would live on, with this test's output open. */
+static void kill_listener(const char *path)
+{
+        CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        struct ucred peer;
+        socklen_t size = sizeof(peer);
+
+        snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+        if (connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 &&
+            getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.pid != getpid())
+                (void)kill(peer.pid, SIGKILL);
+}
+
 static int teardown(void **state)
 {
         struct fixture *fixture = *state;
 
+        kill_listener(fixture->socket);
         sd_event_unref(fixture->event);
         unlink(fixture->socket);
         assert_int_equal(rmdir(fixture->directory), 0);
