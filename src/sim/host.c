@@ -245,11 +245,20 @@ static mode_t file_mode(void)
         return geteuid() == 0 ? 0666 : 0600;
 }
 
+/* In a host that is for all, somebody may put another folder in the place of ours. */
 static int make_folder(const char *path)
 {
+        CLEANUP(fd_closep) int fd = -1;
+        struct stat status;
+
         if (mkdir(path, 0700) < 0)
                 return errno == EEXIST ? 0 : -errno;
-        return chmod(path, folder_mode()) < 0 ? -errno : 0;
+        fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || fstat(fd, &status) < 0)
+                return -errno;
+        if (status.st_uid != geteuid() || (status.st_mode & 077) != 0)
+                return -EPERM;
+        return fchmod(fd, folder_mode()) < 0 ? -errno : 0;
 }
 
 static int make_memory_in_shared_memory(struct host *host, const char *directory)
@@ -280,8 +289,7 @@ static int make_memory_folder(struct host *host, const char *directory)
 
                 if (!home || length >= (int)sizeof(host->memory))
                         return -ENAMETOOLONG;
-                if (make_folder(host->memory) < 0)
-                        return -errno;
+                r = make_folder(host->memory);
         }
         return r < 0 ? r : check_nameless_files(host->memory);
 }
@@ -405,9 +413,9 @@ int sim_host_create(const char *directory, const char *specification)
         CLEANUP(fd_closep) int lock = -1;
         int r;
 
-        if (make_folder(directory) < 0)
-                return -errno;
-        r = lock_host(&lock, directory);
+        r = make_folder(directory);
+        if (r == 0)
+                r = lock_host(&lock, directory);
         return r < 0 ? r : create_in_locked(directory, specification);
 }
 
