@@ -14,7 +14,9 @@
 
 struct CUgraphExec_st {
         struct object object;
-        CUgraph graph; /* a copy */
+        CUgraph graph;   /* a copy */
+        CUstream last;   /* in which it was launched, or NULL */
+        uint64_t number; /* of what was submitted there */
 };
 
 CUgraph graph_new(void)
@@ -139,6 +141,23 @@ CUresult sim_cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, void
         return params ? sim_cuGraphInstantiateWithFlags(exec, graph, 0) : CUDA_ERROR_INVALID_VALUE;
 }
 
+static void forget_launch(CUgraphExec exec)
+{
+        if (exec->last)
+                (void)stream_unref(exec->last);
+        exec->last = NULL;
+}
+
+static void note_launch(CUgraphExec exec, CUstream stream)
+{
+        if (stream->capture) /* it is part of another graph */
+                return;
+        (void)stream_ref(stream);
+        forget_launch(exec);
+        exec->last = stream;
+        exec->number = stream->issued;
+}
+
 CUresult sim_cuGraphExecDestroy(CUgraphExec exec)
 {
         PROCESS_LOCKED();
@@ -146,6 +165,7 @@ CUresult sim_cuGraphExecDestroy(CUgraphExec exec)
         if (!object_find(exec, OBJECT_GRAPH_EXEC))
                 return CUDA_ERROR_INVALID_VALUE;
         object_remove(&exec->object);
+        forget_launch(exec);
         (void)graph_free(exec->graph);
         free(exec);
         return CUDA_SUCCESS;
@@ -161,6 +181,22 @@ CUresult sim_cuGraphUpload(CUgraphExec exec, CUstream handle)
         return stream_find(&stream, handle);
 }
 
+static CUresult submit_copy(CUgraphExec exec, const struct work *work, CUstream stream)
+{
+        struct work *copy = work_copy(work);
+        bool is_first = work == exec->graph->first;
+
+        if (!copy)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        if (is_first && exec->last && !stream->capture &&
+            work_depend(copy, exec->last, exec->number) < 0) {
+                (void)work_free(copy);
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        return stream_submit_locked(stream, copy);
+}
+
+/* Behind what is in the stream, and behind the launch before, in whatever stream that was. */
 CUresult sim_cuGraphLaunch(CUgraphExec exec, CUstream handle)
 {
         CUstream stream;
@@ -171,10 +207,9 @@ CUresult sim_cuGraphLaunch(CUgraphExec exec, CUstream handle)
                 return CUDA_ERROR_INVALID_VALUE;
         result = stream_find(&stream, handle);
         for (struct work *work = exec->graph->first; work && result == CUDA_SUCCESS;
-             work = work->next) {
-                struct work *copy = work_copy(work);
-
-                result = copy ? stream_submit_locked(stream, copy) : CUDA_ERROR_OUT_OF_MEMORY;
-        }
+             work = work->next)
+                result = submit_copy(exec, work, stream);
+        if (result == CUDA_SUCCESS)
+                note_launch(exec, stream);
         return result;
 }

@@ -239,6 +239,45 @@ static void test_streams_wait_for_whom_they_must(void **state)
         guest_run(order_streams);
 }
 
+static void launch_in_two_streams(int socket)
+{
+        CUstream first, second;
+        CUdeviceptr pointer;
+        struct gate gate;
+        CUgraphExec exec;
+        CUgraph graph;
+
+        (void)socket;
+        (void)guest_init(0);
+        must(cuMemAlloc_v2(&pointer, 4));
+        must(cuMemsetD32_v2(pointer, 0, 1));
+        must(cuStreamCreate(&first, CU_STREAM_NON_BLOCKING));
+        must(cuStreamCreate(&second, CU_STREAM_NON_BLOCKING));
+        must(cuStreamBeginCapture_v2(first, CU_STREAM_CAPTURE_MODE_RELAXED));
+        launch_array("add", first, pointer, 1, 1);
+        must(cuStreamEndCapture(first, &graph));
+        must(cuGraphInstantiateWithFlags(&exec, graph, 0));
+        gate_put(&gate, first);
+        must(cuGraphLaunch(exec, first));
+        must(cuGraphLaunch(exec, second));
+        (void)usleep(20000);
+        must_equal(cuStreamQuery(second), CUDA_ERROR_NOT_READY);
+        gate_open(&gate);
+        must(cuStreamSynchronize(second));
+        must_equal(read_word(pointer), 2);
+        must(cuGraphLaunch(exec, first));
+        must(cuGraphExecDestroy(exec)); /* its work goes on */
+        must(cuStreamSynchronize(first));
+        must_equal(read_word(pointer), 3);
+        must(cuGraphDestroy(graph));
+}
+
+static void test_launches_of_a_graph_are_one_after_the_other(void **state)
+{
+        (void)state;
+        guest_run(launch_in_two_streams);
+}
+
 CUDA_API CUresult cuLaunchHostFunc_ptsz(CUstream stream, CUhostFn function, void *data);
 CUDA_API CUresult cuStreamQuery_ptsz(CUstream stream);
 CUDA_API CUresult cuStreamSynchronize_ptsz(CUstream stream);
@@ -435,6 +474,7 @@ int main(void)
                 cmocka_unit_test(test_a_kernel_out_of_bounds_breaks_its_context),
                 cmocka_unit_test(test_a_stream_that_is_destroyed_ends_its_work),
                 cmocka_unit_test(test_streams_wait_for_whom_they_must),
+                cmocka_unit_test(test_launches_of_a_graph_are_one_after_the_other),
                 cmocka_unit_test(test_ptsz_names_use_the_threads_own_stream),
                 cmocka_unit_test(test_copies_keep_the_order_of_their_stream),
                 cmocka_unit_test(test_a_time_of_32_bits_is_no_longer_than_it_says),
