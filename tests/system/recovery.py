@@ -217,7 +217,10 @@ def change_stamps(manager, owner, change):
     """The generation in all stamps of that vGPU, in the slabs that the manager has open."""
     n_changed = 0
     for path in pathlib.Path(f"/proc/{manager}/fd").iterdir():
-        if "memfd:openvgpu-slab" not in os.readlink(path):
+        try:
+            if "memfd:openvgpu-slab" not in os.readlink(path):
+                continue
+        except FileNotFoundError:  # another one, closed meanwhile
             continue
         with open(path, "r+b") as file, mmap.mmap(file.fileno(), 0) as slab:
             start = len(slab) - TAIL
