@@ -182,11 +182,6 @@ bool fair_is_waiting(const struct fair_entry *entry)
         return !list_is_empty(&entry->link);
 }
 
-void fair_charge(struct fair_entry *entry, uint64_t ms)
-{
-        entry->user->at += ms;
-}
-
 bool fair_queue_run(struct fair_queue *queue)
 {
         struct fair_user *user = find_next(queue);

@@ -57,9 +57,6 @@ void fair_wait(struct fair_entry *entry);
 
 bool fair_is_waiting(const struct fair_entry *entry);
 
-/* fair_charge() - count @ms more for the user of @entry. */
-void fair_charge(struct fair_entry *entry, uint64_t ms);
-
 /* fair_queue_run() - serve the next entry. False: nobody waits. */
 bool fair_queue_run(struct fair_queue *queue);
 
