@@ -32,6 +32,7 @@
 
 #include "base/packet.h"
 #include "daemon/control-call.h"
+#include "fuzz/input.h"
 #include "fuzz/target.h"
 #include "fuzz/world.h"
 
@@ -219,19 +220,6 @@ static void call(struct client *client, const struct call *what, uint8_t how)
 }
 
 /* The input. */
-
-struct input {
-        const uint8_t *data;
-        size_t size;
-};
-
-static uint8_t take_byte(struct input *input)
-{
-        if (input->size == 0)
-                return 0;
-        input->size--;
-        return *input->data++;
-}
 
 static void raw(struct client *client, struct input *input)
 {

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/packet.h"
+#include "fuzz/input.h"
 #include "fuzz/target.h"
 #include "fuzz/world.h"
 #include "manager/device.h"
@@ -38,11 +39,6 @@
 
 static const char *const names[WORLD_DEVICES] = { "a", "b" };
 
-struct input {
-        const uint8_t *data;
-        size_t size;
-};
-
 static struct {
         struct meter_sampler *sampler; /* the manager's own has nothing to sample */
         bool has_answer;
@@ -52,14 +48,6 @@ static struct {
 } fuzz;
 
 /* The input. */
-
-static uint8_t take_byte(struct input *input)
-{
-        if (input->size == 0)
-                return 0;
-        input->size--;
-        return *input->data++;
-}
 
 static size_t take(struct input *input, void *bytes, size_t max)
 {

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/packet.h"
+#include "fuzz/input.h"
 #include "fuzz/target.h"
 #include "fuzz/world.h"
 #include "manager/guest.h"
@@ -152,19 +153,6 @@ static void forget_guests(void)
 }
 
 /* The input. */
-
-struct input {
-        const uint8_t *data;
-        size_t size;
-};
-
-static uint8_t take_byte(struct input *input)
-{
-        if (input->size == 0)
-                return 0;
-        input->size--;
-        return *input->data++;
-}
 
 static const uint8_t *take_bytes(struct input *input, size_t *n)
 {
