@@ -3,9 +3,8 @@
 import contextlib
 import os
 import sqlite3
-import time
 
-from wait import PATIENCE, GaveUp, until
+from wait import GaveUp, until
 
 
 def describe(guest):
@@ -62,20 +61,18 @@ def end_programs(world, vgpu):
 def settle(world):
     """All vGPUs run again and end, as far as there is room for them one after another."""
     left = world.all_vgpus()
-    end = time.monotonic() + PATIENCE
-    while left and time.monotonic() < end:
-        still = []
-        for vgpu in left:
+
+    def any_ended():  # one has to end before the next has room
+        for vgpu in list(left):
             if bring_back(world, vgpu):
                 end_programs(world, vgpu)
                 remove(world, vgpu.name)
-            else:
-                still.append(vgpu)
-        if len(still) == len(left):
-            time.sleep(0.2)
-        else:  # one vGPU has to end before the next has room
-            end = time.monotonic() + PATIENCE
-        left = still
+                left.remove(vgpu)
+                return True
+        return False
+    with contextlib.suppress(GaveUp):
+        while left:
+            until(any_ended, "a vGPU to come back")
     for vgpu in left:
         world.complain(f"{vgpu.name} is stuck: {world.host.get(vgpu.name)['state']}, "
                        f"{getattr(vgpu, 'last_refusal', '')}")
