@@ -2,7 +2,6 @@
 #include "manager/burial.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 
 #include "manager/guest.h"
@@ -54,20 +53,13 @@ void burial_add(struct burial *burial, struct guest *guest)
         bury_one(burial, guest);
 }
 
-static bool has_ended(const struct guest *guest)
-{
-        struct pollfd end = { .fd = guest->pidfd, .events = POLLIN };
-
-        return poll(&end, 1, 0) > 0;
-}
-
 /* Those too whose end the loop has not come to: who asks may have seen it. */
 void burial_finish(struct burial *burial, struct instance *instance)
 {
         struct guest *guest, *after;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && list_is_empty(&guest->burial) && has_ended(guest))
+                if (!guest->is_dead && list_is_empty(&guest->burial) && guest_has_ended(guest))
                         list_append(&burial->waiting, &guest->burial);
 
         list_for_each_safe(guest, after, &burial->waiting, burial)

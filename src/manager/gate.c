@@ -249,16 +249,6 @@ static int check_join(struct gate_link *link, const struct gate_join *join, size
         return 0;
 }
 
-static bool is_elsewhere(struct manager *manager, const struct instance *here, pid_t pid)
-{
-        struct instance *instance;
-
-        list_for_each(instance, &manager->instances, link)
-                if (instance != here && guest_find(instance, pid))
-                        return true;
-        return false;
-}
-
 /* An operation looks at it still: what is dropped then must not be what its successor has by then. */
 static bool is_buried_later(const struct instance *instance, pid_t pid)
 {
@@ -310,7 +300,7 @@ static int receive_join(struct gate_link *link, const struct gate_join *join, si
         guest = guest_find(instance, link->peer.pid);
         if (guest && guest->start_time == start_time)
                 return rejoin(link, guest, join->state);
-        if (guest || is_elsewhere(link->gate->manager, instance, link->peer.pid))
+        if (guest || guest_is_elsewhere(instance, link->peer.pid))
                 return refuse(link, EBUSY, "process %d is in another vGPU already",
                               (int)link->peer.pid);
         return join_new(link, instance, start_time, join->state);

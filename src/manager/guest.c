@@ -2,6 +2,7 @@
 #include "manager/guest.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -155,6 +156,26 @@ struct guest *guest_find(struct instance *instance, pid_t pid)
                 if (guest->pid == pid && !guest->is_dead)
                         return guest;
         return NULL;
+}
+
+bool guest_has_ended(const struct guest *guest)
+{
+        struct pollfd end = { .fd = guest->pidfd, .events = POLLIN };
+
+        return poll(&end, 1, 0) > 0;
+}
+
+bool guest_is_elsewhere(const struct instance *here, pid_t pid)
+{
+        struct instance *instance;
+        const struct guest *guest;
+
+        list_for_each(instance, &here->manager->instances, link) {
+                guest = instance == here ? NULL : guest_find(instance, pid);
+                if (guest && !guest_has_ended(guest))
+                        return true;
+        }
+        return false;
 }
 
 int guest_admit(struct guest *guest)

@@ -199,6 +199,15 @@ struct guest *guest_unload(struct guest *guest);
 /* guest_find() - by process; NULL for none. */
 struct guest *guest_find(struct instance *instance, pid_t pid);
 
+/* guest_has_ended() - has its process, whether the loop has seen it yet or not? */
+bool guest_has_ended(const struct guest *guest);
+
+/*
+ * guest_is_elsewhere() - is the process in another vGPU than @here? One that has ended and waits to be
+ * buried is not: its number may be another's by now.
+ */
+bool guest_is_elsewhere(const struct instance *here, pid_t pid);
+
 /* guest_admit() - give it a slot and remember it; then it may be welcomed. Errors: -ENOSPC. */
 int guest_admit(struct guest *guest);
 
