@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Draws the plots of the documents from the measured figures.
+
+usage: bench/plot.py [--check]
+
+Reads bench/figures/*.csv and writes docs/figures/*.svg. The CSV files repeat figures of the documents, and
+the column "source" names the document. With --check the script writes nothing, and fails if a plot differs
+from its figures or if a figure is not in its document.
+"""
+import csv
+import pathlib
+import re
+import sys
+from xml.sax.saxutils import escape
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1]
+WIDTH = 760
+LEFT = 24           # of all text and bars
+COLUMNS_THAT_ARE_MEASURED = re.compile(r"openvgpu_s|peer_s|ratio|received_\w+|work")
+
+# The card behind a plot follows the reader's colours, so its text can be read on any page.
+STYLE = """
+  text { font: 14px system-ui, "Segoe UI", "Noto Sans", Helvetica, Arial, sans-serif; fill: #1f2328 }
+  .title { font-size: 16px; font-weight: 600 }
+  .name { font-weight: 600 }
+  .ratio { font-size: 22px; font-weight: 700; fill: #0b6e4f }
+  .note { font-size: 12px; fill: #59636e }
+  .inside { font-size: 13px; font-weight: 600; fill: #ffffff }
+  .card { fill: #ffffff; stroke: #d1d9e0 }
+  .grid { stroke: #d1d9e0 }
+  .ours { fill: #12805c }
+  .peer { fill: #8c959f }
+  .host { fill: #ffffff; stroke: #1f2328; stroke-width: 1.5 }
+  .entitled { stroke: #1f2328; stroke-width: 2 }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #f0f6fc }
+    .ratio { fill: #4ac99b }
+    .note { fill: #9198a1 }
+    .card { fill: #0d1117; stroke: #3d444d }
+    .grid { stroke: #3d444d }
+    .ours { fill: #1f9d72 }
+    .peer { fill: #656c76 }
+    .host { fill: #0d1117; stroke: #f0f6fc }
+    .entitled { stroke: #f0f6fc }
+  }
+"""
+
+
+class Drawing:
+    def __init__(self, height, description):
+        self.height = height
+        self.description = description
+        self.shapes = []
+
+    def text(self, x, y, words, kind=None, anchor="start"):
+        kind = f' class="{kind}"' if kind else ""
+        place = f'x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+        self.shapes.append(f"<text {place}{kind}>{escape(words)}</text>")
+
+    def bar(self, x, y, width, height, kind):
+        place = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height}"'
+        self.shapes.append(f'<rect {place} class="{kind}"/>')
+
+    def line(self, x1, y1, x2, y2, kind):
+        self.shapes.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>')
+
+    def dot(self, x, y):
+        self.shapes.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" class="host"/>')
+
+    def svg(self):
+        shapes = "\n".join(f"  {shape}" for shape in self.shapes)
+        return (f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{self.height}" '
+                f'viewBox="0 0 {WIDTH} {self.height}" role="img">\n'
+                f"  <!-- drawn by bench/plot.py: do not edit -->\n"
+                f"  <title>{escape(self.description)}</title>\n"
+                f"  <style>{STYLE}  </style>\n"
+                f'  <rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{self.height - 1}" rx="8" '
+                f'class="card"/>\n'
+                f"{shapes}\n</svg>\n")
+
+
+def span(values):
+    """The least and the greatest, as they are written in the figures."""
+    least, greatest = min(values, key=float), max(values, key=float)
+    return least if least == greatest else f"{least} to {greatest}"
+
+
+def draw_operation(drawing, y, operation, rows, scale):
+    """One operation: the driver's bar, with a circle for each other host, ours, and the ratio."""
+    first, others = rows[0], rows[1:]
+    drawing.text(LEFT, y, operation[0].upper() + operation[1:], "name")
+    for bar_y, column, kind, who in ((y + 10, "peer_s", "peer", "driver"),
+                                     (y + 38, "openvgpu_s", "ours", "OpenVGPU")):
+        drawing.bar(LEFT, bar_y, float(first[column]) * scale, 22, kind)
+        end = LEFT + float(first[column]) * scale
+        if kind == "peer":
+            for row in others:
+                drawing.dot(LEFT + float(row[column]) * scale, bar_y + 11)
+            end = max(end, *(LEFT + float(row[column]) * scale for row in others))
+        drawing.text(end + 12, bar_y + 16, f"{who}: {first[column]} s")
+    drawing.text(WIDTH - LEFT, y + 42, f"{first['ratio']} times", "ratio", "end")
+    drawing.text(WIDTH - LEFT, y + 60, f"all hosts: {span([row['ratio'] for row in rows])}", "note", "end")
+
+
+def draw_operations(rows):
+    """How long suspend, resume and migrate take, ours and the driver's."""
+    operations = {}
+    for row in rows:
+        operations.setdefault(row["operation"], []).append(row)
+    scale = 420 / max(float(row["peer_s"]) for row in rows)
+    drawing = Drawing(122 + 92 * len(operations),
+                      "Suspend, resume and migrate with 32 GiB: OpenVGPU against the driver's own checkpoint")
+    drawing.text(LEFT, 34, "Time to move 32 GiB off a GPU, back, and to another GPU", "title")
+    drawing.text(LEFT, 54, "Shorter is better. Driver: the driver's own checkpoint of the same program. "
+                 "Bars: medians on the first host.", "note")
+    drawing.text(LEFT, 70, "Circles: the driver's medians on the other hosts. "
+                 f"OpenVGPU takes {span([row['openvgpu_s'] for row in rows])} s on all hosts.", "note")
+    for i, (operation, its_rows) in enumerate(operations.items()):
+        draw_operation(drawing, 100 + 92 * i, operation, its_rows, scale)
+    drawing.text(LEFT, drawing.height - 18, "2 H200, driver 580.159.04, 2026-11-21 and 22; CUDA context "
+                 "included; bench/run --gib 32 --rounds 3", "note")
+    return drawing.svg()
+
+
+def draw_share(drawing, y, row):
+    """One pair of guests: what each received, and a line where the first one's entitlement ends."""
+    left, width = 300, WIDTH - LEFT - 56 - 300
+    first = float(row["received_first"]) / 100 * width
+    drawing.text(LEFT, y + 16, row["case"])
+    drawing.bar(left, y, first, 24, "ours")
+    drawing.bar(left + first, y, width - first, 24, "peer")
+    drawing.text(left + 8, y + 17, f"{row['received_first']} %", "inside")
+    drawing.text(WIDTH - LEFT, y + 17, f"{row['received_second']} %", None, "end")
+    entitled = left + float(row["entitled"]) / 100 * width
+    drawing.line(entitled, y - 5, entitled, y + 29, "entitled")
+
+
+def draw_shares(rows):
+    """What two guests received of a GPU's time, against their entitlement."""
+    drawing = Drawing(106 + 42 * len(rows),
+                      "GPU time that two busy guests received, against their entitlement")
+    drawing.text(LEFT, 34, "GPU time that two busy guests received, in percent", "title")
+    drawing.text(LEFT, 54, "The line marks the entitlement of the first guest. "
+                 "Green: what the first guest received.", "note")
+    for i, row in enumerate(rows):
+        draw_share(drawing, 78 + 42 * i, row)
+    drawing.text(LEFT, drawing.height - 16, "H200, driver 580.159.04; bench/scheduler/run --scale 0.45",
+                 "note")
+    return drawing.svg()
+
+
+PLOTS = {"operations": draw_operations, "shares": draw_shares}
+
+
+def read_figures(name):
+    with open(SOURCE / "bench" / "figures" / f"{name}.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def missing_figures(name):
+    """The figures that the document does not have."""
+    for row in read_figures(name):
+        known = set(re.findall(r"\d+(?:\.\d+)?", (SOURCE / row["source"]).read_text(encoding="utf-8")))
+        for column, value in row.items():
+            if value and COLUMNS_THAT_ARE_MEASURED.fullmatch(column) and value not in known:
+                yield f"bench/figures/{name}.csv: {row['source']} has no {value} ({column})"
+
+
+def main(arguments):
+    if arguments not in ([], ["--check"]):
+        sys.exit(__doc__)
+    complaints = []
+    for name, draw in PLOTS.items():
+        plot = SOURCE / "docs" / "figures" / f"{name}.svg"
+        drawn = draw(read_figures(name))
+        complaints += missing_figures(name)
+        if not arguments:
+            plot.write_text(drawn, encoding="utf-8")
+        elif not plot.exists() or plot.read_text(encoding="utf-8") != drawn:
+            complaints.append(f"docs/figures/{name}.svg differs from its figures: run bench/plot.py")
+    sys.exit("\n".join(complaints) or 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
