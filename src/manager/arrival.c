@@ -12,7 +12,6 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
-#include "manager/publisher.h"
 #include "manager/schedule.h"
 
 int arrival_check_promise(const struct operation *operation, struct failure *failure)
@@ -32,7 +31,7 @@ int arrival_check_promise(const struct operation *operation, struct failure *fai
 int arrival_check_kind(const struct operation *operation, struct failure *failure)
 {
         const struct device *from = operation->instance->device, *to = operation->target;
-        const struct board *board = publisher_get_board(from->manager->publisher);
+        const struct board *board = from->manager->board;
         struct board_kind from_kind, to_kind;
         struct board_device record;
 

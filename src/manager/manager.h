@@ -62,6 +62,7 @@ struct manager {
         struct pool *pool;
         struct held *held; /* what clients have kept of it */
         struct publisher *publisher;
+        struct board *board;         /* the publisher's; NULL: there is none yet */
         struct scenario *scenario;   /* that is played, or NULL */
         struct virtual_stage *stage; /* where; NULL without a scenario */
         struct meter *meter;

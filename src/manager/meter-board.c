@@ -5,16 +5,15 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
-#include "manager/publisher.h"
 #include "meter/account-ring.h"
 
 /* False: the vGPU is not on the board (yet); what is missed is written when it is. */
 static bool get_ring(struct account_ring *ring, struct instance *instance)
 {
-        struct publisher *publisher = instance->manager->publisher;
+        struct board *board = instance->manager->board;
 
         *ring = (struct account_ring){
-                .board = publisher ? publisher_get_board(publisher) : NULL,
+                .board = board,
                 .slot = instance->board_slot,
                 .instance = instance->id,
                 .accounting = &instance->meter.accounting,
@@ -107,11 +106,11 @@ static void sample_instance(struct board *board, struct instance *instance, uint
 
 void meter_board_sample(struct instance *instance, uint64_t at_us)
 {
-        struct publisher *publisher = instance->manager->publisher;
+        struct board *board = instance->manager->board;
 
-        if (!publisher)
+        if (!board)
                 return;
         if (instance->board_slot != UINT32_MAX)
-                sample_instance(publisher_get_board(publisher), instance, at_us);
+                sample_instance(board, instance, at_us);
         meter_board_update(instance);
 }

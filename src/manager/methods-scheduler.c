@@ -9,7 +9,6 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
-#include "manager/publisher.h"
 #include "manager/schedule.h"
 #include "scheduler/scheduler.h"
 
@@ -114,7 +113,7 @@ static json_t *describe_turn(const struct manager *manager, uint64_t number,
 int methods_get_scheduler_log(struct control_pending *pending, struct failure *failure)
 {
         struct manager *manager = pending->manager;
-        const struct board *board = publisher_get_board(manager->publisher);
+        const struct board *board = manager->board;
         struct device *device = find_device(pending, failure);
         uint64_t number, count;
         json_t *turns;

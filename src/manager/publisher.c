@@ -459,11 +459,6 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata)
         return arm(publisher);
 }
 
-struct board *publisher_get_board(struct publisher *publisher)
-{
-        return publisher->board;
-}
-
 static void reserve(uint64_t *rounds, size_t n)
 {
         for (size_t i = 0; i < n; i++)
@@ -554,6 +549,7 @@ int publisher_new(struct publisher **ret_publisher, struct manager *manager)
                 publisher_free(publisher);
                 return r;
         }
+        manager->board = publisher->board;
         *ret_publisher = publisher;
         return 0;
 }
@@ -562,6 +558,7 @@ struct publisher *publisher_free(struct publisher *publisher)
 {
         if (!publisher)
                 return NULL;
+        publisher->manager->board = NULL;
         sd_event_source_disable_unref(publisher->timer);
         board_close(publisher->board);
         free(publisher);

@@ -9,17 +9,14 @@
  * the movers' part of the pool.
  */
 
-struct board;
 struct manager;
 struct publisher;
 
+/* publisher_new() - the board is @manager's from then on: settings and turns are kept there. */
 int publisher_new(struct publisher **ret_publisher, struct manager *manager);
 
 /* publisher_free() - the board stays, marked closed. Returns NULL. */
 struct publisher *publisher_free(struct publisher *publisher);
-
-/* publisher_get_board() - for settings and scenarios, which are kept there. Borrowed. */
-struct board *publisher_get_board(struct publisher *publisher);
 
 /* publisher_touch() - something has changed; NULL is fine. */
 void publisher_touch(struct publisher *publisher);

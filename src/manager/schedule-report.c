@@ -9,7 +9,6 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
-#include "manager/publisher.h"
 #include "manager/schedule-internal.h"
 
 void schedule_give_to_meter(struct schedule *schedule, struct schedule_vgpu *vgpu, uint64_t now)
@@ -104,7 +103,7 @@ static uint64_t realtime_offset(void)
 
 static void publish_log(struct schedule *schedule)
 {
-        struct board *board = publisher_get_board(schedule->device->manager->publisher);
+        struct board *board = schedule->device->manager->board;
         uint32_t slot = board_slot_of_scheduler(board_site_of_device(schedule->device->index),
                                                 BOARD_ENGINE_GRAPHICS);
         uint64_t offset = realtime_offset();

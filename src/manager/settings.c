@@ -17,7 +17,7 @@
 
 struct board *settings_get_board(const struct manager *manager)
 {
-        return publisher_get_board(manager->publisher);
+        return manager->board;
 }
 
 /* Sites. */

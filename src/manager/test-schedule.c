@@ -4,17 +4,7 @@
 #include "base/test.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
-#include "manager/publisher.h"
 #include "manager/schedule-internal.h"
-
-struct board *__wrap_publisher_get_board(struct publisher *publisher);
-
-/* For the log of turns, of which there are none. */
-struct board *__wrap_publisher_get_board(struct publisher *publisher)
-{
-        (void)publisher;
-        return NULL;
-}
 
 struct fixture {
         struct options options;
