@@ -21,6 +21,7 @@
 #include "fuzz/input.h"
 #include "fuzz/target.h"
 #include "fuzz/world.h"
+#include "manager/device.h"
 #include "manager/guest.h"
 #include "wire/gate.h"
 

@@ -7,6 +7,7 @@
 #include "manager/admission.h"
 #include "manager/copies.h"
 #include "manager/departure.h"
+#include "manager/device.h"
 #include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/size.h"
+#include "manager/device.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
 

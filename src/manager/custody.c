@@ -10,6 +10,7 @@
 
 #include "daemon/log.h"
 #include "manager/backlog.h"
+#include "manager/device.h"
 #include "manager/footprint.h"
 #include "manager/guest.h"
 #include "manager/instance.h"

@@ -3,6 +3,7 @@
 
 #include "base/cleanup.h"
 #include "daemon/process.h"
+#include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/launch.h"

@@ -11,6 +11,7 @@
 
 #include "catalog/board.h"
 #include "catalog/catalog.h"
+#include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"

@@ -3,6 +3,7 @@
 
 #include "base/size.h"
 #include "daemon/log.h"
+#include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"

@@ -13,6 +13,7 @@
 #include "manager/backlog.h"
 #include "manager/burial.h"
 #include "manager/custody.h"
+#include "manager/device.h"
 #include "manager/gate.h"
 #include "manager/instance.h"
 #include "manager/launch.h"

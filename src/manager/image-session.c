@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "daemon/process.h"
 #include "manager/custody.h"
+#include "manager/device.h"
 #include "manager/gate.h"
 #include "manager/image.h"
 #include "manager/manager.h"

@@ -12,6 +12,7 @@
 #include "manager/control.h"
 #include "manager/copies.h"
 #include "manager/describe.h"
+#include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/held.h"
 #include "manager/image-session.h"

@@ -16,6 +16,7 @@
 #include "manager/backlog.h"
 #include "manager/burial.h"
 #include "manager/custody.h"
+#include "manager/device.h"
 #include "manager/gate.h"
 #include "manager/guest.h"
 #include "manager/image.h"

@@ -25,6 +25,7 @@
 #include "manager/burial.h"
 #include "manager/control.h"
 #include "manager/custody.h"
+#include "manager/device.h"
 #include "manager/fair-queue.h"
 #include "manager/gate.h"
 #include "manager/guest.h"
@@ -371,9 +372,12 @@ int manager_new(struct manager **ret_manager, const struct options *options,
 
         if (!manager)
                 return -ENOMEM;
-        manager->options = options;
         manager->lock = -1;
         list_init(&manager->instances);
+        manager->device = calloc(BOARD_DEVICES_MAX, sizeof(*manager->device));
+        if (!manager->device)
+                return -ENOMEM;
+        manager->options = options;
 
         r = set_up_surroundings(manager, failure);
         if (r == 0)
@@ -462,6 +466,7 @@ struct manager *manager_free(struct manager *manager)
         sd_event_unref(manager->event);
         simulation_end(manager);
         fd_close(manager->lock);
+        free(manager->device);
         free(manager);
         return NULL;
 }

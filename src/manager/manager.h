@@ -20,7 +20,6 @@
 #include "daemon/failure.h"
 #include "daemon/options.h"
 #include "helper/keeper.h"
-#include "manager/device.h"
 #include "pool/pool.h"
 #include "store/store.h"
 
@@ -28,6 +27,7 @@ struct accounts;
 struct backlog;
 struct burial;
 struct control;
+struct device;
 struct fair_queue;
 struct gate;
 struct meter;
@@ -48,7 +48,7 @@ struct manager {
         char simulation[PATHS_MAX]; /* the simulated host's directory, or "" */
         bool is_unused;             /* at its end: there is no vGPU */
 
-        struct device device[BOARD_DEVICES_MAX];
+        struct device *device; /* BOARD_DEVICES_MAX, of which there are */
         size_t n_devices;
         struct list instances;
         struct accounts *accounts;     /* what each user has of vgpud */

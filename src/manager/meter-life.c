@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/log.h"
+#include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"

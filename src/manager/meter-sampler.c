@@ -8,6 +8,7 @@
 
 #include "daemon/child.h"
 #include "daemon/log.h"
+#include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"

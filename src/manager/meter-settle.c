@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "daemon/log.h"
+#include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"

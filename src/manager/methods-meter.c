@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ledger/ledger-thread.h"
+#include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"

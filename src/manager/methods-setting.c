@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "manager/device.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/settings.h"

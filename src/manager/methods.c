@@ -9,6 +9,7 @@
 #include "daemon/uuid.h"
 #include "manager/control.h"
 #include "manager/describe.h"
+#include "manager/device.h"
 #include "manager/instance.h"
 #include "manager/launch.h"
 #include "manager/manager.h"

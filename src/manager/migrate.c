@@ -10,6 +10,7 @@
 #include "manager/contexts.h"
 #include "manager/copies.h"
 #include "manager/departure.h"
+#include "manager/device.h"
 #include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"

@@ -8,6 +8,7 @@
 #include "daemon/log.h"
 #include "manager/copies.h"
 #include "manager/custody.h"
+#include "manager/device.h"
 #include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "catalog/catalog.h"
+#include "manager/device.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/publisher.h"

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "daemon/driver-path.h"
 #include "daemon/log.h"
+#include "manager/device.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/operation.h"

@@ -7,6 +7,7 @@
 #include "base/size.h"
 #include "base/test.h"
 #include "manager/backlog.h"
+#include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
@@ -16,6 +17,7 @@
 struct fixture {
         char path[64];
         struct manager manager;
+        struct device device;
         struct instance instance;
 };
 
@@ -29,6 +31,7 @@ static int set_up(void **state)
         snprintf(fixture->path, sizeof(fixture->path), "/tmp/test-backlog-XXXXXX");
         fd_close(mkstemp(fixture->path));
         list_init(&manager->instances);
+        manager->device = &fixture->device;
         snprintf(manager->device[0].uuid, sizeof(manager->device[0].uuid), "GPU-0");
         assert_true(sd_event_default(&manager->event) >= 0);
         assert_int_equal(backlog_new(&manager->backlog, manager), 0);

@@ -4,6 +4,7 @@
 #include "base/test.h"
 #include "helper/mover.h"
 #include "manager/ceiling.h"
+#include "manager/device.h"
 #include "manager/manager.h"
 
 static struct {
@@ -41,7 +42,7 @@ static void test_an_answer_goes_with_the_mark_from_before_it_was_asked_for(void 
 {
         struct room_promise promise = { 0 };
         struct manager manager = { 0 };
-        struct device *device = &manager.device[0];
+        struct device storage = { 0 }, *device = &storage;
         (void)state;
 
         assert_true(sd_event_new(&manager.event) >= 0);

@@ -16,6 +16,7 @@ static struct manager *make_manager(void)
 {
         struct manager *manager = calloc(1, sizeof(*manager));
 
+        manager->device = calloc(3, sizeof(*manager->device));
         list_init(&manager->instances);
         for (uint32_t i = 0; i < 3; i++) {
                 struct device *device = &manager->device[manager->n_devices++];
@@ -27,6 +28,12 @@ static struct manager *make_manager(void)
                          i == 2 ? "abcd0000" : "abcdef00", i);
         }
         return manager;
+}
+
+static void free_manager(struct manager *manager)
+{
+        free(manager->device);
+        free(manager);
 }
 
 /* Neither root nor whoever runs the test. */
@@ -113,7 +120,7 @@ static void test_a_device_is_found_by_index_uuid_and_unique_beginning(void **sta
                         assert_ptr_equal(device, &manager->device[cases[i].index]);
                 }
         }
-        free(manager);
+        free_manager(manager);
 }
 
 static void test_promises_are_of_those_on_the_device(void **state)
@@ -134,7 +141,7 @@ static void test_promises_are_of_those_on_the_device(void **state)
         assert_non_null(strstr(failure.message, "1 GiB left"));
         two.state = BOARD_SUSPENDED;
         assert_int_equal(device_get_promised(device, NULL), 4 * GIB);
-        free(manager);
+        free_manager(manager);
 }
 
 static void test_a_move_promises_at_its_target_as_well(void **state)
@@ -149,7 +156,7 @@ static void test_a_move_promises_at_its_target_as_well(void **state)
         one.operation = &operation;
         assert_int_equal(device_get_promised(&manager->device[0], NULL), 4 * GIB);
         assert_int_equal(device_get_promised(&manager->device[1], NULL), 4 * GIB);
-        free(manager);
+        free_manager(manager);
 }
 
 static void test_the_owner_root_and_ourselves_may_change_it(void **state)
@@ -164,7 +171,7 @@ static void test_the_owner_root_and_ourselves_may_change_it(void **state)
         assert_int_equal(instance_check_owner(&one, geteuid(), &failure), 0);
         assert_int_equal(instance_check_owner(&one, stranger_uid(), &failure), -EPERM);
         assert_string_equal(failure.name, "PermissionDenied");
-        free(manager);
+        free_manager(manager);
 }
 
 static void test_a_share_on_its_way_is_promised_at_both_ends(void **state)
@@ -184,7 +191,7 @@ static void test_a_share_on_its_way_is_promised_at_both_ends(void **state)
         assert_int_equal(schedule_check_share(&manager->device[1], &other, 40, &failure), 0);
         assert_int_equal(schedule_check_share(&manager->device[1], &other, 41, &failure), -EINVAL);
         assert_int_equal(schedule_check_share(&manager->device[0], NULL, 41, &failure), -EINVAL);
-        free(manager);
+        free_manager(manager);
 }
 
 /* They may, on a host that has lost a device: its vGPUs are on another one then. */
@@ -204,7 +211,7 @@ static void test_where_shares_are_too_many_each_can_stay_or_become_less(void **s
         assert_int_equal(schedule_check_move(&two, device, &failure), 0);
         assert_int_equal(schedule_check_share(device, &two, 71, &failure), -EINVAL);
         assert_non_null(strstr(failure.message, "30 % are left"));
-        free(manager);
+        free_manager(manager);
 }
 
 static void test_suspended_vgpus_count_for_their_user(void **state)
@@ -224,7 +231,7 @@ static void test_suspended_vgpus_count_for_their_user(void **state)
         assert_int_equal(policy_check_limits(manager, owner_uid(), UINT64_MAX, &more), -EDQUOT);
         assert_int_equal(policy_check_limits(manager, stranger_uid(), 4 * GIB, &failure), 0);
         assert_int_equal(policy_check_limits(manager, 0, 40 * GIB, &failure), 0);
-        free(manager);
+        free_manager(manager);
 }
 
 static void test_uuids_are_made_and_read(void **state)

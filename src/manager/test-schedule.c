@@ -2,6 +2,7 @@
 /* A vGPU that was moved is in the schedules of two devices until its processes are let on where they were. */
 #include "base/cleanup.h"
 #include "base/test.h"
+#include "manager/device.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/schedule-internal.h"
@@ -9,6 +10,7 @@
 struct fixture {
         struct options options;
         struct manager manager;
+        struct device device[2];
         struct instance_page page;
         struct instance instance;
 };
@@ -20,6 +22,7 @@ static int set_up(void **state)
 
         fixture->options.has_gate_turns = true;
         manager->options = &fixture->options;
+        manager->device = fixture->device;
         manager->n_devices = 2;
         list_init(&manager->instances);
         for (uint32_t i = 0; i < 2; i++) {

@@ -10,6 +10,7 @@
 #include "catalog/board.h"
 #include "catalog/catalog.h"
 #include "catalog/mig.h"
+#include "manager/device.h"
 #include "manager/manager.h"
 #include "manager/settings.h"
 #include "scenario/scenario.h"

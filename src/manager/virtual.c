@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "manager/device.h"
 #include "manager/manager.h"
 #include "manager/virtual-device.h"
 #include "manager/virtual-internal.h"
