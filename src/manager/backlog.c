@@ -8,7 +8,7 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
-#include "manager/operation.h"
+#include "manager/observer.h"
 
 /* A full disk has room again when somebody has seen to it. */
 #define FIRST_US 500000
@@ -77,7 +77,8 @@ static bool try_instance(struct instance *instance)
         if (instance->state != BOARD_FAILED)
                 return store_instance(instance) == 0;
         instance->is_unsettled = false;
-        operation_try_again(instance); /* says it anew when that fails */
+        observer_tell_instance(&instance->manager->observers, instance,
+                               INSTANCE_RETRY); /* says it anew when that fails */
         return true;
 }
 

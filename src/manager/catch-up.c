@@ -12,7 +12,6 @@
 #include "manager/copies.h"
 #include "manager/custody.h"
 #include "manager/gate.h"
-#include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"

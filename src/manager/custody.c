@@ -15,6 +15,7 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/observer.h"
 #include "wire/keeper.h"
 
 #define PAGE_PREFIX   "page/"
@@ -565,7 +566,7 @@ static int load_guest(struct instance *instance, const struct store_process *pro
         guest->context_target = device_find_uuid(instance->manager, process->context_target);
         note_stored(guest);
         footprint_load(guest);
-        meter_load_guest(guest);
+        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LOADED);
         return load_claims(guest);
 }
 

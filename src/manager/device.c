@@ -13,6 +13,7 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/observer.h"
 #include "manager/operation.h"
 #include "manager/schedule.h"
 #include "manager/settings.h"
@@ -209,7 +210,7 @@ static void on_mover_lost(struct mover *mover, void *userdata)
         device->wanted = 0;
         (void)sd_event_now(device->manager->event, CLOCK_MONOTONIC, &device->rest_until_us);
         device->rest_until_us += REST_US;
-        operation_wake_all(device->manager);
+        observer_tell_mover_lost(&device->manager->observers, device);
 }
 
 static int start_mover(struct device *device)

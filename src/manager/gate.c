@@ -18,11 +18,10 @@
 #include "manager/account.h"
 #include "manager/fair-queue.h"
 #include "manager/guest.h"
-#include "manager/image.h"
 #include "manager/instance.h"
 #include "manager/listener.h"
 #include "manager/manager.h"
-#include "manager/operation.h"
+#include "manager/observer.h"
 #include "manager/unread.h"
 
 #ifndef SO_PEERPIDFD
@@ -178,7 +177,8 @@ static struct gate_link *find_waiting(const struct instance *instance)
         return NULL;
 }
 
-void gate_admit_waiting(struct instance *instance)
+/* Those in that joined while @instance was not usable. */
+static void admit_waiting(struct instance *instance)
 {
         struct gate_link *link;
 
@@ -194,7 +194,7 @@ static int rejoin(struct gate_link *link, struct guest *guest, enum gate_state s
         attach(link, guest, state);
         if (guest->is_waiting)
                 return admit_now(link);
-        operation_guest_returned(guest);
+        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_RETURNED);
         return 0;
 }
 
@@ -293,7 +293,7 @@ static int receive_join(struct gate_link *link, const struct gate_join *join, si
         if (user != link->peer.uid || is_peer_dead(link->fd)) /* its number is somebody else's */
                 return -EPROTO;
 
-        if ((join->state != GATE_STATE_OPEN && image_keeps_away(instance)) ||
+        if ((join->state != GATE_STATE_OPEN && instance->keeps_gates_away) ||
             is_buried_later(instance, link->peer.pid))
                 return -ENOTCONN; /* it tries again */
 
@@ -414,6 +414,38 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
         return r;
 }
 
+static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
+{
+        (void)userdata;
+        if (event == INSTANCE_SETTLED)
+                admit_waiting(instance);
+}
+
+static void leave(struct guest *guest)
+{
+        if (guest->gate)
+                gate_link_hang_up(guest->gate);
+        guest_end_request(guest, -ESRCH);
+}
+
+static void unload(struct guest *guest)
+{
+        guest->gate = gate_link_free(guest->gate);
+        guest->request.timer = sd_event_source_disable_unref(guest->request.timer);
+}
+
+static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
+{
+        (void)userdata;
+        if (event == GUEST_LEFT)
+                leave(guest);
+        else if (event == GUEST_UNLOADED)
+                unload(guest);
+}
+
+/* To the manager's end: guests are unloaded when the socket is closed. */
+static const struct observer observer = { .of_instance = on_instance, .of_guest = on_guest };
+
 int gate_new(struct gate **ret_gate, struct manager *manager)
 {
         struct gate *gate = calloc(1, sizeof(*gate));
@@ -429,6 +461,7 @@ int gate_new(struct gate **ret_gate, struct manager *manager)
                 free(gate);
                 return r;
         }
+        observer_add(&manager->observers, &observer, NULL);
         *ret_gate = gate;
         return 0;
 }

@@ -17,7 +17,6 @@
 
 struct gate;
 struct gate_link;
-struct instance;
 struct manager;
 
 int gate_new(struct gate **ret_gate, struct manager *manager);
@@ -33,8 +32,5 @@ void gate_link_hang_up(struct gate_link *link);
 
 /* gate_link_free() - hang up; the guest is not told. Returns NULL. */
 struct gate_link *gate_link_free(struct gate_link *link);
-
-/* gate_admit_waiting() - let those in that joined while @instance was not usable. */
-void gate_admit_waiting(struct instance *instance);
 
 #endif

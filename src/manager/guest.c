@@ -18,8 +18,8 @@
 #include "manager/instance.h"
 #include "manager/launch.h"
 #include "manager/manager.h"
+#include "manager/observer.h"
 #include "manager/operation.h"
-#include "manager/schedule.h"
 #include "manager/session.h"
 
 /* Birth and death. */
@@ -27,12 +27,8 @@
 void guest_leave(struct guest *guest)
 {
         sd_event_source_set_enabled(guest->pid_source, SD_EVENT_OFF);
-        schedule_forget(guest);
-        if (guest->gate)
-                gate_link_hang_up(guest->gate);
         guest->is_dead = true;
-        meter_end(guest);
-        guest_end_request(guest, -ESRCH);
+        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LEFT);
 }
 
 static int on_death(sd_event_source *source, int fd, uint32_t events, void *userdata)
@@ -56,7 +52,7 @@ void guest_bury(struct guest *guest)
         if (instance->operation && !guest->is_waiting)
                 return; /* the operation buries it at its end */
         guest_free(guest);
-        operation_try_again(instance);
+        observer_tell_instance(&instance->manager->observers, instance, INSTANCE_RETRY);
         instance_settle(instance);
 }
 
@@ -111,15 +107,13 @@ struct guest *guest_unload(struct guest *guest)
 {
         if (!guest)
                 return NULL;
-        schedule_forget(guest);
+        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_UNLOADED);
         list_remove(&guest->link);
         list_remove(&guest->burial);
         sd_event_source_disable_unref(guest->room_timer);
         room_forget(&guest->coming);
         room_forget(&guest->arriving);
         room_forget(&guest->returning);
-        gate_link_free(guest->gate);
-        sd_event_source_disable_unref(guest->request.timer);
         sd_event_source_disable_unref(guest->pid_source);
         guest_forget_memory(guest);
         session_drop(guest);
@@ -135,9 +129,10 @@ struct guest *guest_free(struct guest *guest)
         struct instance *instance = guest->instance;
         struct manager *manager = instance->manager;
 
+        if (!guest->is_dead)
+                guest_leave(guest);
         custody_drop_memory(guest);
         if (guest->slot != UINT32_MAX) {
-                meter_end(guest);
                 page_give_slot(&instance->page, guest->slot);
                 if (store_remove_process(manager->store, instance->id, guest->pid) < 0)
                         backlog_add_process(guest);
@@ -196,7 +191,7 @@ int guest_admit(struct guest *guest)
                 guest->slot = UINT32_MAX;
                 return r;
         }
-        meter_begin(guest);
+        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_JOINED);
         return 0;
 }
 

@@ -15,9 +15,8 @@
 #include "manager/custody.h"
 #include "manager/device.h"
 #include "manager/gate.h"
-#include "manager/image.h"
 #include "manager/manager.h"
-#include "manager/publisher.h"
+#include "manager/observer.h"
 
 /* All real granularities are multiples of it. */
 #define GRANULARITY 4096
@@ -26,6 +25,7 @@ struct image_session *image_session_free(struct image_session *session)
 {
         if (!session)
                 return NULL;
+        session->instance->keeps_gates_away = false;
         for (size_t i = 0; i < session->n_members; i++) {
                 struct image_member *member = &session->members[i];
 
@@ -87,7 +87,7 @@ void image_session_send_away(struct image_session *session)
 {
         struct guest *guest;
 
-        session->is_away = true;
+        session->instance->keeps_gates_away = true;
         list_for_each(guest, &session->instance->guests, link)
                 if (guest->gate && !guest->is_waiting)
                         guest->gate = gate_link_free(guest->gate);
@@ -393,6 +393,6 @@ int image_session_exchange(struct image_session *session, struct failure *failur
                         pool_release(manager->pool, member->reservation); /* what it had before */
         }
         custody_sync_slabs(manager);
-        publisher_touch(manager->publisher);
+        observer_tell_changed(&manager->observers);
         return 0;
 }

@@ -35,7 +35,7 @@ struct image_member {
 struct image_session {
         struct instance *instance;
         const struct control_client *client; /* that began it; only to be compared */
-        bool is_loading, is_away;
+        bool is_loading;
         struct image_member *members;
         size_t n_members;
         uint32_t *slabs;         /* that the client was told of */
@@ -45,6 +45,9 @@ struct image_session {
         size_t n_preparing;
         int error;
 };
+
+/* image_session_free() - nothing was changed. NULL is fine. Returns NULL. */
+struct image_session *image_session_free(struct image_session *session);
 
 /* image_session_add_guests() - all of the instance, with their memory as they have it. */
 int image_session_add_guests(struct image_session *session);

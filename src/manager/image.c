@@ -17,6 +17,7 @@
 #include "manager/held.h"
 #include "manager/image-session.h"
 #include "manager/manager.h"
+#include "manager/observer.h"
 #include "manager/policy.h"
 
 /* An answer is at most 1 MiB, and an entry of a list takes about 28 bytes of it. */
@@ -266,6 +267,7 @@ int image_replace(struct control_pending *pending, struct instance *instance,
                             : image_session_add_guests(session);
         if (r == 0) {
                 session->is_loading = true;
+                instance->keeps_gates_away = processes && session->n_members > 0;
                 r = check_mappings(session, failure);
         }
         for (size_t i = 0; r == 0 && i < session->n_members; i++)
@@ -393,14 +395,6 @@ int image_close(struct control_pending *pending, struct instance *instance, stru
         return 0;
 }
 
-bool image_keeps_away(const struct instance *instance)
-{
-        const struct image_session *session = instance->image;
-
-        return session && (session->is_away || (session->is_loading && session->n_members > 0 &&
-                                                session->members[0].is_new));
-}
-
 void image_client_gone(struct manager *manager, const struct control_client *client)
 {
         struct instance *instance, *after;
@@ -418,4 +412,18 @@ void image_client_gone(struct manager *manager, const struct control_client *cli
                 }
                 end(instance);
         }
+}
+
+static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
+{
+        (void)userdata;
+        if (event == INSTANCE_UNLOADED)
+                instance->image = image_session_free(instance->image);
+}
+
+static const struct observer observer = { .of_instance = on_instance };
+
+void image_subscribe(struct manager *manager)
+{
+        observer_add(&manager->observers, &observer, NULL);
 }

@@ -17,13 +17,10 @@
  * cannot dump a process in the middle of a connection.
  */
 
-#include <stdbool.h>
-
 #include "daemon/failure.h"
 
 struct control_client;
 struct control_pending;
-struct image_session;
 struct instance;
 struct manager;
 
@@ -38,13 +35,10 @@ int image_commit(struct control_pending *pending, struct instance *instance,
 int image_close(struct control_pending *pending, struct instance *instance,
                 struct failure *failure);
 
-/* image_keeps_away() - may gates of @instance that have released their memory not connect now? */
-bool image_keeps_away(const struct instance *instance);
-
 /* image_client_gone() - end what @client has begun. */
 void image_client_gone(struct manager *manager, const struct control_client *client);
 
-/* image_session_free() - nothing was changed. NULL is fine. Returns NULL. */
-struct image_session *image_session_free(struct image_session *session);
+/* image_subscribe() - once: a session ends with its vGPU. */
+void image_subscribe(struct manager *manager);
 
 #endif

@@ -17,14 +17,11 @@
 #include "manager/burial.h"
 #include "manager/custody.h"
 #include "manager/device.h"
-#include "manager/gate.h"
 #include "manager/guest.h"
-#include "manager/image.h"
 #include "manager/launch.h"
 #include "manager/manager.h"
-#include "manager/operation.h"
+#include "manager/observer.h"
 #include "manager/policy.h"
-#include "manager/publisher.h"
 #include "manager/schedule.h"
 #include "manager/settings.h"
 #include "manager/virtual.h"
@@ -190,9 +187,7 @@ struct instance *instance_free(struct instance *instance)
 
         if (!instance)
                 return NULL;
-        schedule_forget_instance(instance);
-        instance->operation = operation_free(instance->operation);
-        instance->image = image_session_free(instance->image);
+        observer_tell_instance(&instance->manager->observers, instance, INSTANCE_UNLOADED);
         list_for_each_safe(guest, after, &instance->guests, link)
                 guest_unload(guest);
         launch_drop_all(instance);
@@ -398,7 +393,7 @@ static int add_instance(struct manager *manager, struct store_instance *stored, 
                 return r;
         }
         list_append(&manager->instances, &instance->link);
-        meter_add_instance(instance);
+        observer_tell_instance(&instance->manager->observers, instance, INSTANCE_ADDED);
         *ret_instance = TAKE(instance);
         return 0;
 }
@@ -422,7 +417,7 @@ int instance_create(struct manager *manager, const struct instance_request *requ
                      "vgpu=%s uuid=%s device=%u frame_buffer=%" PRIu64 " uid=%u transient=%d",
                      instance->name, instance->uuid, device->index, instance->frame_buffer,
                      instance->owner, instance->is_transient);
-        publisher_touch(manager->publisher);
+        observer_tell_changed(&manager->observers);
         *ret_instance = instance;
         return 0;
 }
@@ -448,7 +443,7 @@ int instance_restore(struct manager *manager, const struct store_instance *store
         if (r < 0)
                 return r;
         list_append(&manager->instances, &instance->link);
-        meter_load_instance(instance);
+        observer_tell_instance(&instance->manager->observers, instance, INSTANCE_LOADED);
         instance = NULL;
         return 0;
 }
@@ -461,7 +456,7 @@ void instance_set_state(struct instance *instance, enum board_instance_state sta
         if (store_set_instance(instance->manager->store, instance->id, state,
                                instance->device->uuid) < 0)
                 backlog_add_instance(instance);
-        publisher_touch(instance->manager->publisher);
+        observer_tell_changed(&instance->manager->observers);
 }
 
 static int remove_from_store(struct instance *instance)
@@ -487,9 +482,9 @@ static int forget(struct instance *instance)
                 return r;
         log_event_of(instance->owner, LOG_LEVEL_INFO, "removed", "vgpu=%s", instance->name);
         custody_drop_page(instance);
-        meter_remove_instance(instance);
+        observer_tell_instance(&instance->manager->observers, instance, INSTANCE_REMOVED);
         instance_free(instance);
-        publisher_touch(manager->publisher);
+        observer_tell_changed(&manager->observers);
         return 0;
 }
 
@@ -556,8 +551,9 @@ void instance_settle(struct instance *instance)
                         backlog_add_instance(instance);
         }
         if (instance_is_usable(instance))
-                gate_admit_waiting(instance);
-        publisher_touch(instance->manager->publisher); /* which settles the devices, once for all */
+                observer_tell_instance(&instance->manager->observers, instance, INSTANCE_SETTLED);
+        observer_tell_changed(
+                &instance->manager->observers); /* which settles the devices, once for all */
 }
 
 size_t instance_count_guests(const struct instance *instance)

@@ -51,6 +51,7 @@ struct instance {
         uint64_t catch_up_pause_us;
         bool is_unsettled;           /* the store says something else of it, see backlog.h */
         struct image_session *image; /* a client's, or NULL */
+        bool keeps_gates_away;       /* that have released their memory: they may not connect now */
         struct meter_instance meter;
         uint32_t share;            /* percent of its device; 0: none */
         uint32_t encoder_capacity; /* percent */

@@ -30,6 +30,7 @@
 #include "manager/gate.h"
 #include "manager/guest.h"
 #include "manager/held.h"
+#include "manager/image.h"
 #include "manager/instance.h"
 #include "manager/listener.h"
 #include "manager/meter.h"
@@ -268,6 +269,9 @@ static int load(struct manager *manager, struct failure *failure)
                 r = open_keeper(manager, failure);
         if (r == 0)
                 r = open_pool(manager);
+        schedule_subscribe(manager);
+        operation_subscribe(manager);
+        image_subscribe(manager);
         for (size_t i = 0; r == 0 && i < manager->n_devices; i++)
                 r = schedule_new(&manager->device[i].schedule, &manager->device[i]);
         if (r == 0)
@@ -347,8 +351,10 @@ static int recover(struct manager *manager)
         return 0;
 }
 
-void manager_check_ready(struct manager *manager)
+/* Clients are served once nothing is left to recover. */
+static void check_ready(void *userdata)
 {
+        struct manager *manager = userdata;
         const struct instance *instance;
 
         if (manager->is_ready)
@@ -363,6 +369,8 @@ void manager_check_ready(struct manager *manager)
                   OPENVGPU_VERSION, manager->n_devices, manager->simulation[0] != '\0',
                   manager->options->run_directory);
 }
+
+static const struct observer observer = { .changed = check_ready };
 
 int manager_new(struct manager **ret_manager, const struct options *options,
                 struct failure *failure)
@@ -394,7 +402,8 @@ int manager_new(struct manager **ret_manager, const struct options *options,
                 return failure_from_errno(failure, r, "starting");
         meter_start(manager->meter);
         gate_start(manager->gate);
-        manager_check_ready(manager);
+        observer_add(&manager->observers, &observer, manager);
+        check_ready(manager);
         *ret_manager = TAKE(manager);
         return 0;
 }

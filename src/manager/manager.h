@@ -20,6 +20,7 @@
 #include "daemon/failure.h"
 #include "daemon/options.h"
 #include "helper/keeper.h"
+#include "manager/observer.h"
 #include "pool/pool.h"
 #include "store/store.h"
 
@@ -51,6 +52,7 @@ struct manager {
         struct device *device; /* BOARD_DEVICES_MAX, of which there are */
         size_t n_devices;
         struct list instances;
+        struct observers observers;
         struct accounts *accounts;     /* what each user has of vgpud */
         struct fair_queue *fair_queue; /* whose request is next */
         struct unread *unread;         /* what was sent and not received */
@@ -76,9 +78,6 @@ int manager_new(struct manager **ret_manager, const struct options *options,
                 struct failure *failure);
 struct manager *manager_free(struct manager *manager);
 DEFINE_CLEANUP(struct manager *, manager_free);
-
-/* manager_check_ready() - serve clients once nothing is left to recover. */
-void manager_check_ready(struct manager *manager);
 
 /* manager_run() - until SIGTERM or SIGINT. */
 int manager_run(struct manager *manager);

@@ -15,6 +15,7 @@
 #include "meter/wall.h"
 
 struct meter_source;
+struct observer;
 
 struct meter {
         struct manager *manager;
@@ -55,6 +56,9 @@ uint64_t meter_get_former_ns(const struct meter *meter);
 
 /* meter_wake() - sample soon, and not what was before. */
 void meter_wake(struct meter *meter);
+
+/* The life of vGPUs and of processes in them; userdata is the meter. */
+extern const struct observer meter_observer;
 
 /* The source: adds what it sees to new_ns (or weight_ns, of GPU time on a device that has turns). */
 int meter_source_new(struct meter_source **ret_source, struct manager *manager);

@@ -10,11 +10,12 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
+#include "manager/observer.h"
 #include "manager/schedule.h"
 
 #define NS_PER_MS 1000000u
 
-static void add_instance(struct instance *instance, uint64_t since_ns)
+static void enter(struct instance *instance, uint64_t since_ns)
 {
         instance->meter.since_ns = since_ns;
         instance->meter.device = instance->device->index;
@@ -26,13 +27,10 @@ static void add_instance(struct instance *instance, uint64_t since_ns)
  * It is in the ledger with all that others have used up to now: who reads it there is to bill it from no
  * earlier time than that.
  */
-void meter_add_instance(struct instance *instance)
+static void add_instance(struct meter *meter, struct instance *instance)
 {
-        struct meter *meter = instance->manager->meter;
 
-        if (!meter)
-                return;
-        add_instance(instance, meter_settle_all(meter));
+        enter(instance, meter_settle_all(meter));
         meter_books_write(meter);
         if (instance->link.next == instance->link.previous) /* it is the only one */
                 meter_wake(meter);
@@ -60,24 +58,20 @@ static uint64_t get_billed(struct meter *meter, const struct instance *instance,
 }
 
 /* The time since then was used as well: the vGPU was there. */
-void meter_load_instance(struct instance *instance)
+static void load_instance(struct meter *meter, struct instance *instance)
 {
-        struct meter *meter = instance->manager->meter;
         uint64_t now_ns = meter_now();
 
-        if (!meter)
-                return;
         meter_books_load(meter, instance);
-        add_instance(instance, get_billed(meter, instance, now_ns));
+        enter(instance, get_billed(meter, instance, now_ns));
         instance->meter.must_republish = true;
 }
 
-void meter_remove_instance(struct instance *instance)
+static void remove_instance(struct meter *meter, struct instance *instance)
 {
-        struct meter *meter = instance->manager->meter;
         uint64_t now_ns = meter_now();
 
-        if (meter && instance->meter.since_ns) {
+        if (instance->meter.since_ns) {
                 meter_read_wall(meter, now_ns);
                 meter_settle(meter, instance, now_ns);
                 meter_books_remove_vgpu(meter, instance);
@@ -117,7 +111,7 @@ static bool is_first_guest(const struct guest *newcomer)
         return true;
 }
 
-static void begin(struct meter *meter, struct guest *guest)
+static void start(struct meter *meter, struct guest *guest)
 {
         struct accounting_record *record = &guest->meter.record;
 
@@ -135,29 +129,22 @@ static void begin(struct meter *meter, struct guest *guest)
         meter_books_add_process(meter, guest, 0);
 }
 
-void meter_begin(struct guest *guest)
+static void begin(struct meter *meter, struct guest *guest)
 {
-        struct meter *meter = guest->instance->manager->meter;
-
-        if (!meter)
-                return;
         if (meter->source)
                 meter_source_begin(meter->source, guest);
-        begin(meter, guest);
+        start(meter, guest);
 }
 
-void meter_load_guest(struct guest *guest)
+static void load_guest(struct meter *meter, struct guest *guest)
 {
-        struct meter *meter = guest->instance->manager->meter;
         struct ledger_process former;
 
-        if (!meter)
-                return;
         if (!meter_books_take(meter, guest, &former)) {
                 /* One that joined just before the former manager died: nothing of it is billed yet. */
                 if (!meter->loading && meter->source)
                         meter_source_begin(meter->source, guest);
-                begin(meter, guest);
+                start(meter, guest);
                 return;
         }
         guest->meter.record = (struct accounting_record){
@@ -185,13 +172,13 @@ void meter_load_guest(struct guest *guest)
         start_record(guest);
 }
 
-void meter_end(struct guest *guest)
+/* Its slot of the page is still its own. */
+static void end(struct meter *meter, struct guest *guest)
 {
         struct instance *instance = guest->instance;
-        struct meter *meter = instance->manager->meter;
         uint64_t now_ns;
 
-        if (!meter || !meter_has(guest))
+        if (!meter_has(guest))
                 return;
         if (instance->device->meter.has_turns)
                 schedule_tell_meter(instance->device);
@@ -202,6 +189,28 @@ void meter_end(struct guest *guest)
         meter_books_add_process(meter, guest, meter->wall.wall_ms);
         guest->meter.record.serial = 0;
 }
+
+static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
+{
+        if (event == INSTANCE_ADDED)
+                add_instance(userdata, instance);
+        else if (event == INSTANCE_LOADED)
+                load_instance(userdata, instance);
+        else if (event == INSTANCE_REMOVED)
+                remove_instance(userdata, instance);
+}
+
+static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
+{
+        if (event == GUEST_JOINED)
+                begin(userdata, guest);
+        else if (event == GUEST_LOADED)
+                load_guest(userdata, guest);
+        else if (event == GUEST_LEFT)
+                end(userdata, guest);
+}
+
+const struct observer meter_observer = { .of_instance = on_instance, .of_guest = on_guest };
 
 size_t meter_clear_accounting(struct instance *instance)
 {

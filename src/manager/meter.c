@@ -10,6 +10,7 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
+#include "manager/observer.h"
 #include "manager/schedule.h"
 
 /* With very many processes once in two seconds. */
@@ -224,6 +225,7 @@ int meter_new(struct meter **ret_meter, struct manager *manager)
                 (void)meter_free(meter);
                 return r;
         }
+        observer_add(&manager->observers, &meter_observer, meter);
         *ret_meter = meter;
         return 0;
 }
@@ -246,6 +248,7 @@ struct meter *meter_free(struct meter *meter)
 
         if (!meter)
                 return NULL;
+        observer_remove(&meter->manager->observers, &meter_observer);
         sd_event_source_disable_unref(meter->timer);
         if (meter->ledger) {
                 (void)meter_settle_all(meter);

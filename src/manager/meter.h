@@ -17,6 +17,8 @@
  * Four times a second while processes are in vGPUs it takes a sample of everything; else once a
  * second; never while there is no vGPU.
  *
+ * It learns of vGPUs and processes as an observer.
+ *
  * Times are nanoseconds of CLOCK_MONOTONIC. All calls are made by the manager's thread.
  */
 
@@ -83,18 +85,6 @@ void meter_start(struct meter *meter);
 
 /* meter_free() - all that is metered so far is written. Returns NULL. */
 struct meter *meter_free(struct meter *meter);
-
-/* The life of a vGPU. meter_load_instance() has its accounting from the ledger. */
-void meter_add_instance(struct instance *instance);
-void meter_load_instance(struct instance *instance);
-void meter_remove_instance(struct instance *instance);
-
-/* And of a process in it; meter_load_guest() has its account from the ledger. */
-void meter_begin(struct guest *guest);
-void meter_load_guest(struct guest *guest);
-
-/* meter_end() - it has died, its slot of the page is still its own. Twice is once. */
-void meter_end(struct guest *guest);
 
 /*
  * meter_set_turns() - from now on the GPU time on @device is what the scheduler adds (true), or

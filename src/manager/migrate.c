@@ -14,7 +14,6 @@
 #include "manager/gates.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
-#include "manager/manager.h"
 #include "manager/operation.h"
 
 static int check(struct operation *operation, struct failure *failure)

@@ -116,7 +116,8 @@ void operation_open_returned(struct instance *instance)
                         open_gate(guest);
 }
 
-void operation_try_again(struct instance *instance)
+/* To undo what could not be undone: perhaps a process has ended that stood in the way of the others. */
+static void try_again(struct instance *instance)
 {
         struct store_operation stored;
 
@@ -127,7 +128,8 @@ void operation_try_again(struct instance *instance)
                 (void)operation_recover(instance, &stored);
 }
 
-void operation_guest_returned(struct guest *guest)
+/* Does it fit the state of its vGPU? */
+static void deal_with_returned(struct guest *guest)
 {
         struct instance *instance = guest->instance;
 
@@ -136,7 +138,7 @@ void operation_guest_returned(struct guest *guest)
         if (instance->operation || guest->request.done)
                 return;
         if (instance->state == BOARD_FAILED) {
-                operation_try_again(instance);
+                try_again(instance);
         } else if (operation_start_catching_up(instance)) {
                 if (!instance->operation) /* it pauses for another process: this one need not wait */
                         operation_open_returned(instance);
@@ -147,4 +149,35 @@ void operation_guest_returned(struct guest *guest)
                           "vgpu=%s pid=%d", instance->name, (int)guest->pid);
                 instance_set_state(instance, BOARD_FAILED);
         }
+}
+
+static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
+{
+        (void)userdata;
+        if (event == INSTANCE_RETRY)
+                try_again(instance);
+        else if (event == INSTANCE_UNLOADED)
+                instance->operation = operation_free(instance->operation);
+}
+
+static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
+{
+        (void)userdata;
+        if (event == GUEST_RETURNED)
+                deal_with_returned(guest);
+}
+
+static void on_mover_lost(struct device *device, void *userdata)
+{
+        (void)userdata;
+        operation_wake_all(device->manager);
+}
+
+static const struct observer observer = { .of_instance = on_instance,
+                                          .of_guest = on_guest,
+                                          .mover_lost = on_mover_lost };
+
+void operation_subscribe(struct manager *manager)
+{
+        observer_add(&manager->observers, &observer, NULL);
 }

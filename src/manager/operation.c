@@ -17,8 +17,8 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/observer.h"
 #include "manager/operation-internal.h"
-#include "manager/publisher.h"
 #include "manager/schedule.h"
 
 bool operation_needs(const struct operation *operation, const struct device *device)
@@ -178,8 +178,7 @@ static void finish(struct operation *operation, bool has_succeeded)
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_settle(&manager->device[i]);
         instance_settle(instance);
-        publisher_touch(manager->publisher);
-        manager_check_ready(manager);
+        observer_tell_changed(&manager->observers);
 }
 
 /* One step after another. */
@@ -393,7 +392,7 @@ static bool is_losing_mover(const struct device *device)
 
 /*
  * A mover that is dying has not let go of the memory yet: nobody tries again before it is gone. And
- * a guest that has just come back may still be answering operation_guest_returned().
+ * a guest that has just come back may still be answering what it was asked then.
  */
 static bool must_wait(const struct operation *operation)
 {
@@ -595,7 +594,7 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
         }
         operation->pending = request->pending;
         operation_begin(operation);
-        publisher_touch(instance->manager->publisher);
+        observer_tell_changed(&instance->manager->observers);
         log_event_of(instance->owner, LOG_LEVEL_INFO, kind->name,
                      "vgpu=%s processes=%zu from=%u to=%u timeout_ms=%u", instance->name,
                      operation->n_processes, operation->source->index, operation->target->index,

@@ -140,14 +140,8 @@ bool operation_call_after(struct instance *instance, struct control_pending *pen
 /* operation_recover() - undo what a former manager left of @stored. */
 int operation_recover(struct instance *instance, const struct store_operation *stored);
 
-/*
- * operation_try_again() - to undo what could not be undone, if @instance has failed: a process has
- * ended, perhaps the one that stood in the way of the others
- */
-void operation_try_again(struct instance *instance);
-
-/* operation_guest_returned() - its gate has connected again: does it fit the instance's state? */
-void operation_guest_returned(struct guest *guest);
+/* operation_subscribe() - once: to what those of @manager wait for, or must go on after. */
+void operation_subscribe(struct manager *manager);
 
 /*
  * operation_open_returned() - those whose gate connected again during an operation that is over, and that

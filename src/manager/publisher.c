@@ -16,6 +16,7 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/observer.h"
 #include "manager/pace.h"
 #include "manager/schedule.h"
 #include "manager/session.h"
@@ -466,11 +467,12 @@ static void reserve(uint64_t *rounds, size_t n)
                 rounds[i] = RESERVED;
 }
 
-void publisher_touch(struct publisher *publisher)
+static void on_changed(void *userdata)
 {
+        struct publisher *publisher = userdata;
         uint64_t due_us;
 
-        if (!publisher || publisher->is_touched)
+        if (publisher->is_touched)
                 return;
         publisher->is_touched = true;
         due_us = now_us() + pace_get_interval(&publisher->touch_pace);
@@ -478,6 +480,8 @@ void publisher_touch(struct publisher *publisher)
                 publisher->due_us = due_us;
         (void)arm(publisher);
 }
+
+static const struct observer observer = { .changed = on_changed };
 
 static void fill_board(struct publisher *publisher)
 {
@@ -551,6 +555,7 @@ int publisher_new(struct publisher **ret_publisher, struct manager *manager)
                 return r;
         }
         manager->board = publisher->board;
+        observer_add(&manager->observers, &observer, publisher);
         *ret_publisher = publisher;
         return 0;
 }
@@ -560,6 +565,7 @@ struct publisher *publisher_free(struct publisher *publisher)
         if (!publisher)
                 return NULL;
         publisher->manager->board = NULL;
+        observer_remove(&publisher->manager->observers, &observer);
         sd_event_source_disable_unref(publisher->timer);
         board_close(publisher->board);
         free(publisher);

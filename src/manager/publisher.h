@@ -18,7 +18,4 @@ int publisher_new(struct publisher **ret_publisher, struct manager *manager);
 /* publisher_free() - the board stays, marked closed. Returns NULL. */
 struct publisher *publisher_free(struct publisher *publisher);
 
-/* publisher_touch() - something has changed; NULL is fine. */
-void publisher_touch(struct publisher *publisher);
-
 #endif

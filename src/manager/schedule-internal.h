@@ -9,7 +9,6 @@
 #include "base/list.h"
 #include "board/instance-page.h"
 #include "channels/channels.h"
-#include "manager/schedule.h"
 #include "scheduler/scheduler.h"
 
 struct schedule_guest {

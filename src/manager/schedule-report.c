@@ -10,6 +10,7 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/schedule-internal.h"
+#include "manager/schedule.h"
 
 void schedule_give_to_meter(struct schedule *schedule, struct schedule_vgpu *vgpu, uint64_t now)
 {

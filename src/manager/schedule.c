@@ -15,8 +15,8 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/observer.h"
 #include "manager/operation.h"
-#include "manager/publisher.h"
 #include "manager/schedule-internal.h"
 
 /* What is about to be forgotten is tried to be let on so often. */
@@ -250,7 +250,7 @@ void schedule_hold(struct instance *instance)
                 hold_vgpu(schedule, vgpu);
 }
 
-void schedule_forget(struct guest *guest)
+static void forget(struct guest *guest)
 {
         struct schedule_guest *found, *after;
 
@@ -258,12 +258,33 @@ void schedule_forget(struct guest *guest)
                 forget_guest(found->vgpu->schedule, found->vgpu, found);
 }
 
-void schedule_forget_instance(struct instance *instance)
+static void forget_instance(struct instance *instance)
 {
         struct schedule_vgpu *vgpu, *after;
 
         list_for_each_safe(vgpu, after, &instance->turns, of_instance)
                 leave(vgpu);
+}
+
+static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
+{
+        (void)userdata;
+        if (event == INSTANCE_UNLOADED)
+                forget_instance(instance);
+}
+
+static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
+{
+        (void)userdata;
+        if (event == GUEST_LEFT || event == GUEST_UNLOADED)
+                forget(guest);
+}
+
+static const struct observer observer = { .of_instance = on_instance, .of_guest = on_guest };
+
+void schedule_subscribe(struct manager *manager)
+{
+        observer_add(&manager->observers, &observer, NULL);
 }
 
 struct schedule *schedule_free(struct schedule *schedule)
@@ -474,7 +495,7 @@ void schedule_configure(struct device *device, const struct board_scheduler *set
         scheduler_configure(&schedule->scheduler, &asked);
         schedule_wake(schedule);
         pthread_mutex_unlock(&schedule->lock);
-        publisher_touch(device->manager->publisher);
+        observer_tell_changed(&device->manager->observers);
 }
 
 /* A share goes with its vGPU: where one is on its way to, it is promised already. */

@@ -22,8 +22,8 @@
 
 struct board_scheduler;
 struct device;
-struct guest;
 struct instance;
+struct manager;
 struct schedule;
 
 int schedule_new(struct schedule **ret_schedule, struct device *device);
@@ -43,11 +43,8 @@ void schedule_settle(struct device *device);
 /* schedule_hold() - let the vGPU on the device and out of the turns: it is about to be moved. */
 void schedule_hold(struct instance *instance);
 
-/* schedule_forget() - the process is gone, or about to be forgotten. */
-void schedule_forget(struct guest *guest);
-
-/* schedule_forget_instance() - likewise. */
-void schedule_forget_instance(struct instance *instance);
+/* schedule_subscribe() - once: whoever leaves its manager leaves the schedules. */
+void schedule_subscribe(struct manager *manager);
 
 /* What is shown. */
 

@@ -7,7 +7,7 @@
 #include "manager/device.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
-#include "manager/publisher.h"
+#include "manager/observer.h"
 #include "manager/settings-internal.h"
 #include "manager/settings.h"
 
@@ -63,7 +63,7 @@ int settings_set_mixing(struct manager *manager, const struct settings_site *sit
         r = settings_remember(manager, name, 0, mixes ? "1" : "0", failure);
         if (r == 0) {
                 settings_put_mixing(manager, site, mixes);
-                publisher_touch(manager->publisher);
+                observer_tell_changed(&manager->observers);
         }
         return r;
 }

@@ -11,8 +11,8 @@
 #include "manager/device.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/observer.h"
 #include "manager/operation.h"
-#include "manager/publisher.h"
 #include "manager/schedule.h"
 #include "manager/settings-internal.h"
 
@@ -196,7 +196,7 @@ static void put_range(struct manager *manager, uint32_t min, uint32_t max,
         host.current_max = max;
         host.changed_ns = clock_now(CLOCK_REALTIME);
         board_write_host(settings_get_board(manager), 0, &host);
-        publisher_touch(manager->publisher); /* each vGPU shows the version as well */
+        observer_tell_changed(&manager->observers); /* each vGPU shows the version as well */
         *ret_host = host;
 }
 
@@ -297,7 +297,7 @@ int settings_set_share(struct instance *instance, uint32_t share, struct failure
         if (r < 0)
                 return r;
         instance->share = share;
-        publisher_touch(instance->manager->publisher);
+        observer_tell_changed(&instance->manager->observers);
         return 0;
 }
 
@@ -311,7 +311,7 @@ int settings_set_encoder_capacity(struct instance *instance, uint32_t percent,
         if (r < 0)
                 return r;
         instance->encoder_capacity = percent;
-        publisher_touch(instance->manager->publisher);
+        observer_tell_changed(&instance->manager->observers);
         return 0;
 }
 

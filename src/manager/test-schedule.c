@@ -6,6 +6,7 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/schedule-internal.h"
+#include "manager/schedule.h"
 
 struct fixture {
         struct options options;
@@ -85,7 +86,8 @@ static void test_who_is_removed_is_in_no_schedule(void **state)
         struct fixture *fixture = *state;
 
         be_in_both(fixture);
-        schedule_forget_instance(&fixture->instance);
+        schedule_subscribe(&fixture->manager);
+        observer_tell_instance(&fixture->manager.observers, &fixture->instance, INSTANCE_UNLOADED);
         assert_true(list_is_empty(&fixture->instance.turns));
         list_remove(&fixture->instance.link);
         for (size_t i = 0; i < 2; i++)

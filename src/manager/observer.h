@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_OBSERVER_H
+#define MANAGER_OBSERVER_H
+
+/*
+ * Events: what happens to vGPUs, to their processes and to devices, told to those who have subscribed.
+ *
+ * Devices, vGPUs and guests know none of the subscribers: they include this header only. Subscribers
+ * are called at once, in the order in which they subscribed. One that frees what the event is about
+ * is the last one to be interested in it.
+ */
+
+struct device;
+struct guest;
+struct instance;
+
+enum instance_event {
+        INSTANCE_ADDED,    /* it was created */
+        INSTANCE_LOADED,   /* a former manager had it; its processes follow */
+        INSTANCE_SETTLED,  /* nothing goes on with it, and processes may join */
+        INSTANCE_RETRY,    /* what kept a failed one from being undone may have ended */
+        INSTANCE_REMOVED,  /* it is not in the store any more; INSTANCE_UNLOADED follows */
+        INSTANCE_UNLOADED, /* it is about to be freed: it was removed, or the manager ends */
+};
+
+enum guest_event {
+        GUEST_JOINED,   /* it has a slot of the page */
+        GUEST_LOADED,   /* a former manager had it */
+        GUEST_RETURNED, /* its gate has connected again */
+        GUEST_LEFT,     /* it counts as dead from now on */
+        GUEST_UNLOADED, /* it is about to be freed */
+};
+
+/* A function that is NULL is not called. */
+struct observer {
+        void (*changed)(void *userdata); /* anything that is shown */
+        void (*of_instance)(struct instance *instance, enum instance_event event, void *userdata);
+        void (*of_guest)(struct guest *guest, enum guest_event event, void *userdata);
+        void (*mover_lost)(struct device *device, void *userdata);
+};
+
+/* Those of a manager; all zero: there are none. */
+#define OBSERVERS_MAX 8
+
+struct observers {
+        struct {
+                const struct observer *observer;
+                void *userdata;
+        } list[OBSERVERS_MAX];
+        unsigned int n;
+};
+
+/* observer_add() - @observer must stay where it is. */
+void observer_add(struct observers *observers, const struct observer *observer, void *userdata);
+
+/* observer_remove() - fine if it was never added. Not while an event is told. */
+void observer_remove(struct observers *observers, const struct observer *observer);
+
+void observer_tell_changed(const struct observers *observers);
+void observer_tell_instance(const struct observers *observers, struct instance *instance,
+                            enum instance_event event);
+void observer_tell_guest(const struct observers *observers, struct guest *guest,
+                         enum guest_event event);
+void observer_tell_mover_lost(const struct observers *observers, struct device *device);
+
+#endif
