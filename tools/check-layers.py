@@ -41,7 +41,7 @@ USES = {
 }
 
 # Modules in the largest cycle of src/manager/.
-KNOT_MAX = 45
+KNOT_MAX = 44
 
 
 def read_includes(source):
