@@ -79,11 +79,9 @@ class ControlSocket(case.Case):
 
     def test_a_message_without_an_end_is_cut_off_at_one_mebibyte(self):
         with self.host.connect() as control:
-            with self.assertRaises((BrokenPipeError, ConnectionError)):
-                for _ in range(64):
-                    control.send_bytes(b"x" * (1 << 16))
-                self.assertIsNone(control.receive())
-                raise ConnectionError
+            for _ in range(64):
+                control.send_bytes(b"x" * (1 << 16))
+            self.assertIsNone(control.receive())
         self.host.info()
 
     def test_answers_come_in_the_order_of_the_calls(self):

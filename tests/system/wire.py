@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Our protocols as a stranger would speak them: docs/control-protocol.md, src/wire/*.h."""
 import array
+import contextlib
 import json
 import os
 import socket
@@ -44,7 +45,9 @@ class Control:
         self.close()
 
     def send_bytes(self, data):
-        self.socket.sendall(data)
+        """A manager that hung up has said why before: the next answer tells."""
+        with contextlib.suppress(BrokenPipeError):
+            self.socket.sendall(data)
 
     def send(self, method, more=False, **parameters):
         call = {"method": self.PREFIX + method, "parameters": parameters}
