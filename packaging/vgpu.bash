@@ -24,8 +24,10 @@ _vgpu_options() {
         scheduler) _vgpu_scheduler_options "$2" ;;
         run) echo --vgpu --fb --name --device --no-wait ;;
         ls) echo --long --names ;;
-        suspend) echo --keep-context --timeout ;;
-        resume | migrate) echo --device --timeout ;;
+        suspend) echo --all --keep-context --timeout ;;
+        resume) echo --all --device --timeout ;;
+        migrate) echo --device --timeout ;;
+        rm) echo --force --yes ;;
         top) echo --once --delay --sort ;;
         accounting) echo --clear ;;
         usage) echo --since --until --by --csv ;;

@@ -118,17 +118,23 @@ static int take_option(struct parser *parser, const char *word, const char *next
         return 1;
 }
 
-/* A number behind a name is a device: 'vgpu migrate train 1'. */
+/* A number behind a name is a device: 'vgpu migrate train 1'. No vGPU is called so. */
+static bool is_device(const struct command *command, const char *word)
+{
+        for (size_t i = 0; i < count_options(command); i++)
+                if (strcmp(command->options[i].name, "device") == 0)
+                        return strspn(word, "0123456789") == strlen(word);
+        return false;
+}
+
 static void complain_too_many(struct parser *parser, const char *word)
 {
         const struct command *command = parser->arguments->command;
         char hint[64] = "";
 
-        for (size_t i = 0; i < count_options(command); i++)
-                if (strcmp(command->options[i].name, "device") == 0 &&
-                    strspn(word, "0123456789") == strlen(word))
-                        snprintf(hint, sizeof(hint), "did you mean '--device %.20s'?", word);
-        if (!hint[0] && command->n_words_max > 0)
+        if (is_device(command, word))
+                snprintf(hint, sizeof(hint), "did you mean '--device %.20s'?", word);
+        else if (command->n_words_max > 0)
                 snprintf(hint, sizeof(hint), "one at a time, please");
         complain(parser, hint, "unexpected '%s'", word);
 }
@@ -140,7 +146,9 @@ static void take_word(struct parser *parser, char *word)
 
         if (command->takes_program)
                 parser->is_over = true;
-        else if (arguments->n_words == command->n_words_max)
+        else if (arguments->n_words == command->n_words_max ||
+                 (command->n_words_max == COMMAND_WORDS_ANY && arguments->n_words > 0 &&
+                  is_device(command, word)))
                 complain_too_many(parser, word);
         arguments->words[arguments->n_words++] = word;
 }

@@ -100,9 +100,11 @@ static json_t *describe(const struct command *command)
 
         for (size_t i = 0; command->options[i].name; i++) {
                 const struct option *option = &command->options[i];
+                const char letter[] = { option->letter, '\0' };
 
                 json_array_append_new(options,
-                                      json_pack("{ss ss* ss}", "name", option->name, "argument",
+                                      json_pack("{ss ss* ss* ss}", "name", option->name, "letter",
+                                                option->letter ? letter : NULL, "argument",
                                                 option->argument, "help", option->help));
         }
         return json_pack("{ss ss ss ss so so}", "name", command->name, "usage", command->usage,

@@ -11,6 +11,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <openvgpu/client.h>
 
@@ -27,6 +28,7 @@ struct option {
 
 #define COMMAND_OPTIONS_MAX 16
 #define COMMAND_REPEATS_MAX 32
+#define COMMAND_WORDS_ANY   SIZE_MAX
 
 struct command {
         const char *name;
@@ -36,9 +38,9 @@ struct command {
         const char *examples;    /* one to three lines that work as typed, one after the other */
         const struct option *options; /* at most COMMAND_OPTIONS_MAX */
         size_t n_words_min;           /* what is no option: names */
-        size_t n_words_max;
-        const char *word;   /* what the first of them is, for messages */
-        bool takes_program; /* the first word and all that follows are a program */
+        size_t n_words_max;           /* COMMAND_WORDS_ANY: no limit */
+        const char *word;             /* what the first of them is, for messages */
+        bool takes_program;           /* the first word and all that follows are a program */
         int (*run)(const struct arguments *arguments, struct vgpu_client *client);
 };
 

@@ -16,7 +16,7 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
         if (!device)
                 return say_usage(arguments, "'vgpu devices' lists the GPUs",
                                  "--device DEVICE is missing");
-        r = operation_begin(arguments, &options);
+        r = operation_begin(arguments, arguments->words[0], &options);
         if (r != 0)
                 return r;
         r = vgpu_operation_migrate(client, arguments->words[0], device, &options, &report);

@@ -85,10 +85,24 @@ static bool can_draw(const struct arguments *arguments)
                strcmp(terminal, "dumb") != 0;
 }
 
-int operation_begin(const struct arguments *arguments, struct vgpu_operation_options *options)
+static void make_texts(const struct arguments *arguments, const char *name)
+{
+        const char *verb = arguments->command->name;
+
+        snprintf(operation.title, sizeof(operation.title), "%s %s", verb, name);
+        snprintf(operation.interrupted, sizeof(operation.interrupted),
+                 arguments->n_words == 1 ? "\nvgpu: %s: interrupted, but vgpud goes on with it\n"
+                                           "hint: look with 'vgpu ls'\n"
+                                         : "\nvgpu: %s: interrupted, but vgpud goes on with %.64s; "
+                                           "no other is begun\nhint: look with 'vgpu ls'\n",
+                 verb, name);
+        operation.interrupted_size = strlen(operation.interrupted);
+}
+
+int operation_begin(const struct arguments *arguments, const char *name,
+                    struct vgpu_operation_options *options)
 {
         struct sigaction action = { .sa_handler = on_interrupt, .sa_flags = SA_RESETHAND };
-        const char *verb = arguments->command->name;
         int r;
 
         r = arguments_get_seconds(arguments, "timeout", &options->timeout_seconds);
@@ -96,12 +110,7 @@ int operation_begin(const struct arguments *arguments, struct vgpu_operation_opt
                 return r;
         options->keep_context = arguments_get(arguments, "keep-context") != NULL;
 
-        snprintf(operation.title, sizeof(operation.title), "%s %s", verb, arguments->words[0]);
-        snprintf(operation.interrupted, sizeof(operation.interrupted),
-                 "\nvgpu: %s: interrupted, but vgpud goes on with it\n"
-                 "hint: look with 'vgpu ls'\n",
-                 verb);
-        operation.interrupted_size = strlen(operation.interrupted);
+        make_texts(arguments, name);
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
 
@@ -116,6 +125,7 @@ void operation_end(void)
         signal(SIGTERM, SIG_DFL);
         if (operation.drawn[0])
                 fputs("\r\033[K", stderr);
+        operation.drawn[0] = '\0';
 }
 
 char *operation_describe_time(char *text, double seconds)

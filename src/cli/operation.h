@@ -18,8 +18,12 @@ DEFINE_CLEANUP(struct vgpu_operation_report *, vgpu_operation_report_free);
                 .help = "give up, and leave it as it is, when its programs are not at rest by then" \
         }
 
-/* operation_begin() - @options from the command line, with a progress bar. Returns an exit code. */
-int operation_begin(const struct arguments *arguments, struct vgpu_operation_options *options);
+/*
+ * operation_begin() - @options from the command line, with a progress bar, for the vGPU @name.
+ * Returns an exit code.
+ */
+int operation_begin(const struct arguments *arguments, const char *name,
+                    struct vgpu_operation_options *options);
 
 /* operation_end() - the bar is wiped away; must follow whatever the operation's outcome. */
 void operation_end(void);

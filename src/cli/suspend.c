@@ -4,6 +4,7 @@
 #include "cli/document.h"
 #include "cli/operation.h"
 #include "cli/say.h"
+#include "cli/several.h"
 
 static void print(const struct vgpu_operation_report *report)
 {
@@ -19,28 +20,44 @@ static void print(const struct vgpu_operation_report *report)
                        operation_describe_whole(whole, report), report->from_device);
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int act(const struct arguments *arguments, struct vgpu_client *client, const char *name,
+               json_t **ret_document)
 {
         struct vgpu_operation_options options = VGPU_OPERATION_OPTIONS_INIT;
         CLEANUP(vgpu_operation_report_freep) struct vgpu_operation_report *report = NULL;
         int r;
 
-        r = operation_begin(arguments, &options);
+        r = operation_begin(arguments, name, &options);
         if (r != 0)
                 return r;
-        r = vgpu_operation_suspend(client, arguments->words[0], &options, &report);
+        r = vgpu_operation_suspend(client, name, &options, &report);
         operation_end();
         if (r < 0)
                 return say_error(arguments, client);
         operation_tell_lost(report);
         if (arguments->is_json)
-                return document_print(arguments, document_from_report(report));
-
-        print(report);
+                *ret_document = document_from_report(report);
+        else
+                print(report);
         return 0;
 }
 
+static bool is_on_a_device(const struct vgpu_instance *instance)
+{
+        return instance->state == VGPU_INSTANCE_RUNNING;
+}
+
+static int run(const struct arguments *arguments, struct vgpu_client *client)
+{
+        static const struct several several = { .act = act,
+                                                .is_meant = is_on_a_device,
+                                                .none = "no vGPU of yours has a program on a GPU" };
+
+        return several_run(arguments, client, &several);
+}
+
 static const struct option options[] = {
+        SEVERAL_OPTION_ALL("all of yours (root: all) that have a program on a GPU"),
         { .name = "keep-context",
           .help = "move only the memory out: quicker both ways; 0.5 GiB a program stays" },
         OPERATION_OPTION_TIMEOUT,
@@ -49,19 +66,22 @@ static const struct option options[] = {
 
 const struct command command_suspend = {
         .name = "suspend",
-        .usage = "NAME [--keep-context] [--timeout SECONDS]",
+        .usage = "NAME...|--all [--keep-context] [--timeout SECONDS]",
         .summary = "take a vGPU off its GPU; its programs wait",
         .description =
                 "Moves the GPU memory of a vGPU to host memory, and its programs off the GPU.\n"
                 "They wait in their next GPU call until 'vgpu resume'. If anything fails, they run\n"
                 "on as if nothing had been asked.\n"
                 "\n"
+                "Several vGPUs go one after another. When one fails, the others still go; the exit\n"
+                "status is that of the first failure.\n"
+                "\n"
                 "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
         .examples = "vgpu suspend train\n"
-                    "vgpu resume train\n",
+                    "vgpu resume train\n"
+                    "vgpu suspend --all\n",
         .options = options,
-        .n_words_min = 1,
-        .n_words_max = 1,
+        .n_words_max = COMMAND_WORDS_ANY,
         .word = "name of the vGPU",
         .run = run,
 };

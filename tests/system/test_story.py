@@ -73,6 +73,34 @@ class Story(case.Case):
         guest.wait_steps()
         guest.finish()
 
+    def test_several_go_in_one_command_and_a_failure_stops_none(self):
+        guests = [self.host.train(self.host.create(name), "--size", "4M") for name in ("one", "two")]
+        self.host.create("idle")
+        done = self.host.vgpu("suspend", "one", "nobody", "two", code=3)
+        self.assertIn("there is no vGPU 'nobody'", done.errors)
+        self.assertEqual([self.host.get(name)["state"] for name in ("one", "two")], ["suspended"] * 2)
+        self.host.vgpu("resume", "--all")
+        for guest in guests:
+            guest.wait_steps()
+        done = self.host.vgpu("suspend", "--all", "--json").json["results"]
+        self.assertEqual([report["vgpu"]["name"] for report in done], ["one", "two"])
+        self.assertIn("no vGPU", self.host.vgpu("suspend", "--all").output)
+        self.host.vgpu("rm", "one", "idle", "two", code=7)
+        self.assertEqual(self.host.names(), ["one", "two"])
+
+    def test_rm_with_force_ends_the_programs(self):
+        """One that leaves at SIGTERM, one that stays, and one that waits in a suspended vGPU."""
+        polite = self.host.train(self.host.create("polite"), "--size", "4M")
+        waiting = self.host.train(self.host.create("waiting"), "--size", "4M")
+        self.host.vgpu("suspend", "waiting")
+        done = self.host.vgpu("rm", "polite", "waiting", "--force", code=2)
+        self.assertIn("--yes", done.errors)
+        self.assertTrue(polite.is_alive())
+        self.host.vgpu("rm", "polite", "waiting", "--force", "--yes")
+        self.assertEqual(self.host.names(), [])
+        polite.join()
+        waiting.join()
+
     def test_a_vgpu_made_for_a_program_goes_with_it(self):
         guest = self.host.run(None, "guest-none", options=["--fb", "64M"])
         self.assertEqual(guest.join(), 0, guest.context())
