@@ -25,6 +25,7 @@ struct departed {
 struct backlog {
         struct manager *manager;
         struct list departed;
+        struct list lacks;
         sd_event_source *timer; /* NULL: nothing to do */
         uint64_t interval_us;
 };
@@ -147,6 +148,60 @@ int backlog_settle(struct instance *instance)
         return instance->is_unsettled ? store_instance(instance) : 0;
 }
 
+/* Room. */
+
+static int on_room_time(sd_event_source *source, uint64_t time_us, void *userdata)
+{
+        struct instance *instance = userdata;
+
+        (void)time_us;
+        (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        if (instance->state == BOARD_FAILED)
+                observer_tell_instance(&instance->manager->observers, instance,
+                                       INSTANCE_RETRY); /* says it anew when that fails */
+        else if (!instance->operation)
+                backlog_end_lack(instance);
+        return 0;
+}
+
+void backlog_add_lack(struct instance *instance)
+{
+        struct backlog *backlog = instance->manager->backlog;
+        struct backlog_lack *lack = &instance->lack;
+
+        if (!lack->timer) {
+                if (sd_event_add_time_relative(backlog->manager->event, &lack->timer,
+                                               CLOCK_MONOTONIC, FIRST_US, 0, on_room_time,
+                                               instance) < 0)
+                        return;
+                list_append(&backlog->lacks, &lack->link);
+                lack->pause_us = FIRST_US;
+                return;
+        }
+        if (lack->pause_us < LAST_US)
+                lack->pause_us *= 2;
+        (void)sd_event_source_set_time_relative(lack->timer, lack->pause_us);
+        (void)sd_event_source_set_enabled(lack->timer, SD_EVENT_ONESHOT);
+}
+
+void backlog_end_lack(struct instance *instance)
+{
+        struct backlog_lack *lack = &instance->lack;
+
+        if (!lack->timer)
+                return;
+        lack->timer = sd_event_source_disable_unref(lack->timer);
+        list_remove(&lack->link);
+}
+
+void backlog_room_came(struct backlog *backlog)
+{
+        struct backlog_lack *lack;
+
+        list_for_each(lack, &backlog->lacks, link)
+                (void)sd_event_source_set_time_relative(lack->timer, 0);
+}
+
 int backlog_new(struct backlog **ret_backlog, struct manager *manager)
 {
         struct backlog *backlog = calloc(1, sizeof(*backlog));
@@ -156,6 +211,7 @@ int backlog_new(struct backlog **ret_backlog, struct manager *manager)
         backlog->manager = manager;
         backlog->interval_us = FIRST_US;
         list_init(&backlog->departed);
+        list_init(&backlog->lacks);
         *ret_backlog = backlog;
         return 0;
 }

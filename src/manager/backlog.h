@@ -3,14 +3,23 @@
 #define MANAGER_BACKLOG_H
 
 /*
- * What the store should have been told and did not accept, e.g. because the disk is full.
+ * What could not be done for want of room, and is tried again.
+ *
+ * First, what the store should have been told and did not accept, e.g. because the disk is full.
  *
  * Whatever the store still lists is kept: slabs stay with their owner, descriptors in the keeper. So
  * the next manager finds what it reads about. The backlog tries again, by a timer and before the next
  * operation, and only then lets go.
+ *
+ * Second, undoing that failed because neither the device nor the pool had room for what a process had
+ * there. It is tried again when we see that somebody made room, and by a timer for what we do not see.
  */
 
+#include <stdint.h>
 #include <sys/types.h>
+#include <systemd/sd-event.h>
+
+#include "base/list.h"
 
 struct backlog;
 struct guest;
@@ -22,6 +31,22 @@ struct backlog *backlog_free(struct backlog *backlog);
 
 /* backlog_add_instance() - what the store says of @instance is not what is, or kept it from recovering. */
 void backlog_add_instance(struct instance *instance);
+
+/* Of an instance; all zero: it lacks no room. */
+struct backlog_lack {
+        struct list link;
+        sd_event_source *timer;
+        uint64_t pause_us;
+};
+
+/* backlog_add_lack() - there was no room to undo what is left of @instance. */
+void backlog_add_lack(struct instance *instance);
+
+/* backlog_end_lack() - there was, or nothing is left. */
+void backlog_end_lack(struct instance *instance);
+
+/* backlog_room_came() - perhaps: who lacks some tries again as soon as others had their turn. */
+void backlog_room_came(struct backlog *backlog);
 
 /*
  * backlog_add_process() - the store still lists @guest, which is about to be freed: its reservation

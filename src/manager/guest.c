@@ -53,6 +53,7 @@ void guest_bury(struct guest *guest)
                 return; /* the operation buries it at its end */
         guest_free(guest);
         observer_tell_instance(&instance->manager->observers, instance, INSTANCE_RETRY);
+        backlog_room_came(instance->manager->backlog);
         instance_settle(instance);
 }
 

@@ -21,6 +21,7 @@
 #include "board/page.h"
 #include "daemon/failure.h"
 #include "manager/account.h"
+#include "manager/backlog.h"
 #include "manager/meter.h"
 #include "store/store.h"
 
@@ -49,7 +50,8 @@ struct instance {
         struct operation *operation; /* under way, or NULL */
         sd_event_source *catch_up_timer; /* the last catch-up has failed: not again before */
         uint64_t catch_up_pause_us;
-        bool is_unsettled;           /* the store says something else of it, see backlog.h */
+        bool is_unsettled; /* the store says something else of it, see backlog.h */
+        struct backlog_lack lack;
         struct image_session *image; /* a client's, or NULL */
         bool keeps_gates_away;       /* that have released their memory: they may not connect now */
         struct meter_instance meter;

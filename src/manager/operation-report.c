@@ -23,6 +23,8 @@ static void note_failure(struct operation *operation, int error)
 {
         if (operation->error == 0)
                 operation->error = error;
+        if (operation->is_undoing && error == -ENOSPC)
+                operation->has_lacked_room = true;
 }
 
 void operation_fail(struct operation *operation, int error, const char *name, const char *hint,

@@ -125,7 +125,7 @@ static void start_next(struct instance *instance, const struct operation_next *n
         control_fail(next->request.pending, &failure);
 }
 
-/* One that has failed is tried again when a gate comes back, or a disk that was full has room. */
+/* One that has failed is tried again when a gate comes back, or what was full has room. */
 static void record_undone(struct operation *operation, enum board_instance_state state)
 {
         struct instance *instance = operation->instance;
@@ -133,9 +133,24 @@ static void record_undone(struct operation *operation, enum board_instance_state
         instance->state = state;
         if (state == BOARD_FAILED)
                 instance_set_state(instance, state);
+        if (state != BOARD_FAILED)
+                backlog_end_lack(instance);
+        else if (operation->has_lacked_room)
+                backlog_add_lack(instance);
         if (state == BOARD_FAILED ? operation->has_failed_store
                                   : custody_store_instance(instance) < 0)
                 backlog_add_instance(instance);
+}
+
+static const char *hint_undone(const struct operation *operation)
+{
+        if (operation->has_failed_store)
+                return "free room on the disk of vgpud's state directory: then the rest is undone by "
+                       "itself";
+        if (operation->has_lacked_room)
+                return "make room there (end, suspend or move others): then the rest is undone by "
+                       "itself; or end that process";
+        return "it could not be undone for that process: end it, and the others go on";
 }
 
 /* Nothing of it is left to do; @has_succeeded: it was done, else it was undone as far as possible. */
@@ -150,13 +165,8 @@ static void finish(struct operation *operation, bool has_succeeded)
         operation->next = (struct operation_next){ 0 };
         if (operation->has_failed_undo) {
                 state = BOARD_FAILED;
-                snprintf(
-                        operation->failure.hint, sizeof(operation->failure.hint), "%s",
-                        operation->has_failed_store
-                                ? "free room on the disk of vgpud's state directory: then the rest "
-                                  "is undone by itself"
-                                : "it could not be undone for that process: end it, and the others "
-                                  "go on");
+                snprintf(operation->failure.hint, sizeof(operation->failure.hint), "%s",
+                         hint_undone(operation));
         }
         if (!has_succeeded) {
                 record_undone(operation, state);
@@ -175,6 +185,8 @@ static void finish(struct operation *operation, bool has_succeeded)
         (void)operation_start_catching_up(instance);
         operation_wake_all(manager);
         admission_look_again(manager);
+        if (instance->state != BOARD_FAILED)
+                backlog_room_came(manager->backlog);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_settle(&manager->device[i]);
         instance_settle(instance);

@@ -100,7 +100,8 @@ struct operation {
         int error;              /* of the step */
         bool has_lost_peer;     /* a mover or a connection: trying again may help */
         bool has_failed_undo;
-        bool has_failed_store; /* with room for the database an undoing that failed may succeed */
+        /* With room for the database, or on the device or in the pool, an undoing that failed may succeed. */
+        bool has_failed_store, has_lacked_room;
 
         uint64_t started_ns, drained_ns, progress_ns; /* CLOCK_MONOTONIC */
         uint64_t copy_ns, context_ns;                 /* the slowest process */

@@ -11,6 +11,7 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/observer.h"
 
 #define PID 4711
 
@@ -82,12 +83,60 @@ static void test_a_process_that_was_not_forgotten_takes_no_later_one_with_it(voi
         assert_int_equal(start_time, 2);
 }
 
+static size_t n_tries;
+
+static void count_tries(struct instance *instance, enum instance_event event, void *userdata)
+{
+        (void)userdata;
+        assert_int_equal(event, INSTANCE_RETRY);
+        assert_int_equal(instance->state, BOARD_FAILED);
+        n_tries++;
+}
+
+static const struct observer tries = { .of_instance = count_tries };
+
+/* Everything that is due at once. */
+static void run(struct fixture *fixture)
+{
+        while (sd_event_run(fixture->manager.event, 0) > 0)
+                ;
+}
+
+static void test_who_lacks_room_tries_again_when_others_make_some(void **state)
+{
+        struct fixture *fixture = *state;
+        struct backlog *backlog = fixture->manager.backlog;
+
+        observer_add(&fixture->manager.observers, &tries, NULL);
+        n_tries = 0;
+        fixture->instance.state = BOARD_FAILED;
+        for (int i = 0; i < 5; i++) /* by now it is seconds before it does so by itself */
+                backlog_add_lack(&fixture->instance);
+        run(fixture);
+        assert_int_equal(n_tries, 0);
+
+        backlog_room_came(backlog);
+        run(fixture);
+        assert_int_equal(n_tries, 1);
+        backlog_room_came(backlog); /* it is at it */
+        run(fixture);
+        assert_int_equal(n_tries, 1);
+
+        backlog_add_lack(&fixture->instance);
+        backlog_end_lack(&fixture->instance);
+        backlog_room_came(backlog);
+        run(fixture);
+        assert_int_equal(n_tries, 1);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup_teardown(
                         test_a_process_that_was_not_forgotten_takes_no_later_one_with_it, set_up,
                         tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_who_lacks_room_tries_again_when_others_make_some, set_up, tear_down),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -201,6 +201,14 @@ class Host:
         return self.run(name, "guest-train", "--log", log, *arguments, log=log, options=options,
                         **environment).wait_ready()
 
+    def crowd(self, left):
+        """A stranger, outside of all vGPUs, who takes all but @left of each device."""
+        environment = self.environment(OPENVGPU_SIM=os.path.join(self.run_directory, "sim"),
+                                       LD_LIBRARY_PATH=stage.DRIVER.parent)
+        guest = Guest([stage.GUESTS / "guest-leave", left], environment)
+        self.guests.append(guest)
+        return guest.wait_ready()
+
     # Fault points (src/base/fault.h).
 
     def arm(self, point, action):

@@ -178,6 +178,37 @@ class Undo(case.Case):
             self.host.wait_state("train", "idle")
             self.host.vgpu("rm", "train")
 
+    def park_without_room(self, left):
+        """What train had on its device is a stranger's, and in the pool alone; returns the stranger."""
+        control, start = self.begin(SUSPEND)
+        self.host.arm("suspend.parked", "pause")
+        self.host.remove_pause(start)
+        self.host.wait_paused("suspend.parked")
+        stranger = self.host.crowd(left)
+        self.host.remove_pause("suspend.parked")
+        self.assertTrue(self.is_refused(control))
+        self.host.wait_for("train", lambda v: v["state"] == "failed", "to have failed")
+        return stranger
+
+    def test_parked_memory_comes_back_as_soon_as_there_is_room(self):
+        """By others of ours who leave; and by somebody whom we do not know, which shows when it is tried."""
+        self.host.create("other", "48M", device=1)
+        other = self.host.train("other", "--on-demand", "--size", "48M")
+        self.start(ONE)
+        stranger = self.park_without_room("90M")
+        self.host.call("SuspendVgpu", name="other")
+        self.host.wait_state("train", "running")
+        stranger.end_input()
+        self.host.call("ResumeVgpu", name="other")
+        self.check()
+
+        stranger = self.park_without_room("16M")
+        stranger.end_input()
+        self.check()
+        other.step()
+        other.finish()
+        self.finish()
+
     def test_the_children_of_a_guest_hold_no_memory(self):
         """They are forked all the time, also in the middle of an export; what one held had no room twice."""
         self.start((*MANY, "--forks", "8"))
