@@ -64,31 +64,39 @@ static void renew_locked(struct holds *holds, int pid, uint32_t request)
 }
 
 /* Of @wanted bytes, what is not held yet; what is held is @request's. */
+static uint64_t find_lack_locked(struct holds *holds, int pid, uint64_t wanted, uint32_t request)
+{
+        uint64_t held = sum_locked(holds, pid);
+
+        renew_locked(holds, pid, request);
+        return held < wanted ? wanted - held : 0;
+}
+
 static uint64_t find_lack(struct holds *holds, int pid, uint64_t wanted, uint32_t request)
 {
-        uint64_t held;
+        uint64_t lack;
 
         pthread_mutex_lock(&holds->lock);
-        renew_locked(holds, pid, request);
-        held = sum_locked(holds, pid);
+        lack = find_lack_locked(holds, pid, wanted, request);
         pthread_mutex_unlock(&holds->lock);
-        return held < wanted ? wanted - held : 0;
+        return lack;
 }
 
 int hold_take(struct holds *holds, struct device *device, int pid, uint64_t bytes, uint32_t request,
               struct mover_done *done)
 {
-        uint64_t lack;
+        uint64_t wanted, lack;
         int r;
 
         if (bytes > UINT64_MAX - HOLD_UNIT)
                 return -EINVAL;
-        lack = find_lack(holds, pid, (bytes + HOLD_UNIT - 1) / HOLD_UNIT * HOLD_UNIT, request);
-        if (lack == 0)
+        wanted = (bytes + HOLD_UNIT - 1) / HOLD_UNIT * HOLD_UNIT;
+        if (find_lack(holds, pid, wanted, request) == 0) /* which waits for no restore */
                 return 0;
         device_begin_taking(device);
         pthread_mutex_lock(&holds->lock);
-        r = add_locked(holds, device, pid, lack, request, done);
+        lack = find_lack_locked(holds, pid, wanted, request); /* another may have taken it since */
+        r = lack > 0 ? add_locked(holds, device, pid, lack, request, done) : 0;
         pthread_mutex_unlock(&holds->lock);
         device_end_taking(device);
         return r;

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is held for a process is held once, whoever asks for it and how often. */
+#include <pthread.h>
+
+#include "base/size.h"
+#include "base/test.h"
+#include "mover/hold.h"
+#include "mover/mapping.h"
+
+#define PID 4711
+
+static struct fixture {
+        struct holds holds;
+        struct device device;
+        pthread_barrier_t
+                takers; /* who has seen that something is lacking waits here for the others */
+        uint64_t taken;
+        size_t n_takings;
+} fixture;
+
+void __real_device_begin_taking(struct device *device);
+void __wrap_device_begin_taking(struct device *device);
+void __wrap_device_begin_taking(struct device *device)
+{
+        (void)pthread_barrier_wait(&fixture.takers);
+        __real_device_begin_taking(device);
+}
+
+int __wrap_mapping_create(struct mapping *mapping, CUdevice device, uint64_t size,
+                          struct mover_done *done);
+int __wrap_mapping_create(struct mapping *mapping, CUdevice device, uint64_t size,
+                          struct mover_done *done)
+{
+        (void)device, (void)done;
+        mapping->size = size;
+        fixture.taken += size;
+        fixture.n_takings++;
+        return 0;
+}
+
+int __wrap_mapping_release(struct mapping *mapping, struct mover_done *done);
+int __wrap_mapping_release(struct mapping *mapping, struct mover_done *done)
+{
+        (void)done;
+        fixture.taken -= mapping->size;
+        mapping->size = 0;
+        return 0;
+}
+
+static void set_up(unsigned int n_takers)
+{
+        fixture = (struct fixture){
+                .holds = { .lock = PTHREAD_MUTEX_INITIALIZER },
+                .device = { .restores = PTHREAD_RWLOCK_INITIALIZER },
+        };
+        assert_int_equal(pthread_barrier_init(&fixture.takers, NULL, n_takers), 0);
+}
+
+static int take(uint64_t bytes, uint32_t request)
+{
+        struct mover_done done = { 0 };
+
+        return hold_take(&fixture.holds, &fixture.device, PID, bytes, request, &done);
+}
+
+static void drop(uint32_t request)
+{
+        struct mover_done done = { 0 };
+
+        assert_int_equal(hold_drop(&fixture.holds, PID, request, &done), 0);
+}
+
+static void tear_down(uint32_t request)
+{
+        drop(request);
+        assert_true(holds_are_empty(&fixture.holds));
+        assert_int_equal(fixture.taken, 0);
+        (void)pthread_barrier_destroy(&fixture.takers);
+}
+
+static void test_only_what_is_lacking_is_taken(void **state)
+{
+        (void)state;
+        set_up(1);
+        assert_int_equal(take(4 * MIB, 1), 0);
+        assert_int_equal(take(10 * MIB, 2), 0);
+        assert_int_equal(fixture.taken, 10 * MIB);
+        assert_int_equal(take(6 * MIB, 3), 0);
+        assert_int_equal(fixture.n_takings, 2);
+        drop(2); /* all is the third's */
+        assert_int_equal(fixture.taken, 10 * MIB);
+        tear_down(3);
+}
+
+static void *run(void *userdata)
+{
+        assert_int_equal(take(10 * MIB, *(const uint32_t *)userdata), 0);
+        return NULL;
+}
+
+/* As when a restore is under way: both find all of it lacking, and wait. */
+static void test_two_who_ask_at_once_take_it_once(void **state)
+{
+        uint32_t requests[] = { 1, 2 };
+        pthread_t threads[2];
+        (void)state;
+
+        set_up(2);
+        for (size_t i = 0; i < 2; i++)
+                assert_int_equal(pthread_create(&threads[i], NULL, run, &requests[i]), 0);
+        for (size_t i = 0; i < 2; i++)
+                assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_int_equal(fixture.taken, 10 * MIB);
+        drop(1); /* it is the second's */
+        assert_int_equal(fixture.taken, 10 * MIB);
+        tear_down(2);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_only_what_is_lacking_is_taken),
+                cmocka_unit_test(test_two_who_ask_at_once_take_it_once),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}
