@@ -15,7 +15,7 @@
 #include "daemon/log-limit.h"
 
 static struct {
-        enum log_level level;
+        _Atomic enum log_level level; /* changes when the configuration is read again */
         int is_journal;
 } options = { .level = LOG_LEVEL_INFO };
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One table says what an option is called, what it wants and what it is for; getopt's own table
- * and the help text are made from it, so they cannot disagree.
+ * and the help text are made from it, so they cannot disagree. The keys of a configuration file are the
+ * names of the options in it.
+ *
+ * The command line is read twice: first alone, as it may say where the configuration is; then over what
+ * the configuration says.
  */
 #include "daemon/options.h"
 
@@ -14,7 +18,9 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "base/text.h"
 #include "board/board.h"
+#include "daemon/configuration.h"
 
 /* A year, and the time to argue about its bill. */
 #define KEEP_USAGE_DAYS 400
@@ -38,6 +44,8 @@ enum {
         OPTION_USER_VGPUS,
         OPTION_USER_FRAME_BUFFER,
         OPTION_LOG_LEVEL,
+        OPTION_CONFIG, /* this one and what follows stand on the command line alone */
+        OPTION_CHECK_CONFIG,
         OPTION_HELP,
         OPTION_VERSION
 };
@@ -72,6 +80,11 @@ static const struct {
           OPTION_USER_FRAME_BUFFER },
         { "log-level", "LEVEL", "error, warning, notice, info (default) or debug",
           OPTION_LOG_LEVEL },
+        { "config", "FILE",
+          "read FILE and FILE.d/*.conf first (default for root: /etc/openvgpu/vgpud.conf)",
+          OPTION_CONFIG },
+        { "check-config", NULL, "say whether the configuration is right, and exit",
+          OPTION_CHECK_CONFIG },
         { "help", NULL, "show this and exit", OPTION_HELP },
         { "version", NULL, "show the version and exit", OPTION_VERSION },
 };
@@ -92,10 +105,10 @@ static void print_help(void)
         printf("\nSizes: 512M, 1.5G, 40GiB. Talk to it with `vgpu`.\n");
 }
 
-static enum options_verdict bad(const char *option, const char *value, const char *wanted)
+static bool bad(const struct configuration_place *place, const char *value, const char *wanted)
 {
-        fprintf(stderr, "vgpud: --%s: '%s' is not %s\n", option, value, wanted);
-        return OPTIONS_BAD;
+        configuration_complain(place, "'%s' is not %s", value, wanted);
+        return false;
 }
 
 static int make_absolute(char *path, const char *given)
@@ -109,114 +122,129 @@ static int make_absolute(char *path, const char *given)
         return paths_join(path, here, given);
 }
 
-static enum options_verdict set_path(char *path, const char *option, const char *value)
+static bool set_path(char *path, const struct configuration_place *place, const char *value)
 {
-        if (*value == '\0' || make_absolute(path, value) < 0)
-                return bad(option, value, "a usable path");
-        return OPTIONS_RUN;
+        /* A path in a file does not mean wherever vgpud happens to be started. */
+        if (*value == '\0' || (place->file && *value != '/') || make_absolute(path, value) < 0)
+                return bad(place, value, place->file ? "an absolute path" : "a usable path");
+        return true;
 }
 
-static enum options_verdict set_size(uint64_t *size, const char *option, const char *value)
+static bool set_size(uint64_t *size, const struct configuration_place *place, const char *value)
 {
         if (size_parse(size, value) < 0 || *size == 0)
-                return bad(option, value, "a size such as 32G");
-        return OPTIONS_RUN;
+                return bad(place, value, "a size such as 32G");
+        return true;
 }
 
-static enum options_verdict set_slab_size(struct options *options, const char *value)
+static bool set_slab_size(struct options *options, const struct configuration_place *place,
+                          const char *value)
 {
         if (size_parse(&options->slab_size, value) < 0 || options->slab_size == 0 ||
             options->slab_size % (2 * MIB) != 0)
-                return bad("slab-size", value, "a multiple of 2M");
-        return OPTIONS_RUN;
+                return bad(place, value, "a multiple of 2M");
+        return true;
 }
 
-static enum options_verdict set_number(uint32_t *number, const char *option, const char *value,
-                                       unsigned long max, const char *wanted)
+static bool set_number(uint32_t *number, const struct configuration_place *place, const char *value,
+                       unsigned long max, const char *wanted)
 {
         char *end;
         unsigned long given = strtoul(value, &end, 10);
 
         if (*value < '0' || *value > '9' || *end || given > max)
-                return bad(option, value, wanted);
+                return bad(place, value, wanted);
         *number = (uint32_t)given;
-        return OPTIONS_RUN;
+        return true;
 }
 
-static enum options_verdict set_group(struct options *options, const char *value)
+static bool set_group(struct options *options, const struct configuration_place *place,
+                      const char *value)
 {
         const struct group *group = getgrnam(value);
 
         if (!group)
-                return bad("group", value, "a group of this machine");
+                return bad(place, value, "a group of this machine");
         options->has_group = true;
         options->group = group->gr_gid;
-        return OPTIONS_RUN;
+        return true;
 }
 
-static enum options_verdict set_turns(struct options *options, const char *value)
+static bool set_turns(struct options *options, const struct configuration_place *place,
+                      const char *value)
 {
         options->has_gate_turns = strcmp(value, "gate") == 0;
         if (!options->has_gate_turns && strcmp(value, "hardware") != 0)
-                return bad("turns", value, "hardware or gate");
-        return OPTIONS_RUN;
+                return bad(place, value, "hardware or gate");
+        return true;
 }
 
-static enum options_verdict set_log_level(struct options *options, const char *value)
+static bool set_log_level(struct options *options, const struct configuration_place *place,
+                          const char *value)
 {
         if (log_level_parse(&options->log_level, value) < 0)
-                return bad("log-level", value, "error, warning, notice, info or debug");
-        return OPTIONS_RUN;
+                return bad(place, value, "error, warning, notice, info or debug");
+        return true;
 }
 
-static enum options_verdict set_option(struct options *options, int value, const char *argument)
+static bool set_simulate(struct options *options, const struct configuration_place *place,
+                         const char *value)
+{
+        if (snprintf(options->simulate_text, sizeof(options->simulate_text), "%s", value) >=
+            (int)sizeof(options->simulate_text))
+                return bad(place, value, "such as 2xH200 or 2xH200:1G");
+        options->simulate = options->simulate_text;
+        return true;
+}
+
+static bool set_option(struct options *options, const struct configuration_place *place, int value,
+                       const char *argument)
 {
         switch (value) {
         case OPTION_SIMULATE:
-                options->simulate = argument;
-                return OPTIONS_RUN;
+                return set_simulate(options, place, argument);
         case OPTION_SCENARIO:
-                return set_path(options->scenario_path, "scenario", argument);
+                return set_path(options->scenario_path, place, argument);
         case OPTION_RUN_DIR:
-                return set_path(options->run_directory, "run-dir", argument);
+                return set_path(options->run_directory, place, argument);
         case OPTION_STATE_DIR:
-                return set_path(options->state_directory, "state-dir", argument);
+                return set_path(options->state_directory, place, argument);
         case OPTION_DRIVER:
-                return set_path(options->driver_path, "driver", argument);
+                return set_path(options->driver_path, place, argument);
         case OPTION_POOL_LIMIT:
-                return set_size(&options->pool_limit, "pool-limit", argument);
+                return set_size(&options->pool_limit, place, argument);
         case OPTION_SLAB_SIZE:
-                return set_slab_size(options, argument);
+                return set_slab_size(options, place, argument);
         case OPTION_KEEP_USAGE:
-                return set_number(&options->keep_usage_days, "keep-usage", argument, DAYS_MAX,
+                return set_number(&options->keep_usage_days, place, argument, DAYS_MAX,
                                   "a number of days, 0 to 36500");
         case OPTION_TURNS:
-                return set_turns(options, argument);
+                return set_turns(options, place, argument);
         case OPTION_GROUP:
-                return set_group(options, argument);
+                return set_group(options, place, argument);
         case OPTION_USER_VGPUS:
-                return set_number(&options->user_vgpus, "user-vgpus", argument, BOARD_INSTANCES_MAX,
+                return set_number(&options->user_vgpus, place, argument, BOARD_INSTANCES_MAX,
                                   "a number of vGPUs, 0 to 4096");
         case OPTION_USER_FRAME_BUFFER:
-                return set_size(&options->user_frame_buffer, "user-frame-buffer", argument);
+                return set_size(&options->user_frame_buffer, place, argument);
         case OPTION_LOG_LEVEL:
-                return set_log_level(options, argument);
-        case OPTION_HELP:
-                print_help();
-                return OPTIONS_DONE;
-        case OPTION_VERSION:
-                printf("vgpud %s\n", OPENVGPU_VERSION);
-                return OPTIONS_DONE;
+                return set_log_level(options, place, argument);
+        case OPTION_CONFIG:
+                return set_path(options->config_path, place, argument);
+        case OPTION_CHECK_CONFIG:
+                options->is_check = true;
+                return true;
         }
-        fprintf(stderr, "Try 'vgpud --help'.\n"); /* getopt has named the bad option */
-        return OPTIONS_BAD;
+        return false;
 }
 
 static enum options_verdict set_defaults(struct options *options)
 {
         char run[PATHS_MAX], state[PATHS_MAX], private[PATHS_MAX];
 
-        *options = (struct options){ .log_level = LOG_LEVEL_INFO,
+        *options = (struct options){ .argc = options->argc,
+                                     .argv = options->argv,
+                                     .log_level = LOG_LEVEL_INFO,
                                      .keep_usage_days = KEEP_USAGE_DAYS,
                                      .user_vgpus = USER_VGPUS };
         if (paths_run(run) < 0 || make_absolute(options->run_directory, run) < 0 ||
@@ -232,10 +260,40 @@ static enum options_verdict set_defaults(struct options *options)
         return OPTIONS_RUN;
 }
 
-enum options_verdict options_parse(struct options *options, int argc, char **argv)
+/* The command line. */
+
+static size_t find_option(int value)
+{
+        size_t i = 0;
+
+        while (table[i].value != value)
+                i++;
+        return i;
+}
+
+static enum options_verdict take_word(struct options *options, int value, const char *argument)
+{
+        struct configuration_place place = { .file = NULL };
+
+        switch (value) {
+        case OPTION_HELP:
+                print_help();
+                return OPTIONS_DONE;
+        case OPTION_VERSION:
+                printf("vgpud %s\n", OPENVGPU_VERSION);
+                return OPTIONS_DONE;
+        case '?':
+                fprintf(stderr, "Try 'vgpud --help'.\n"); /* getopt has named the bad option */
+                return OPTIONS_BAD;
+        }
+        place.key = table[find_option(value)].name;
+        return set_option(options, &place, value, argument) ? OPTIONS_RUN : OPTIONS_BAD;
+}
+
+static enum options_verdict take_words(struct options *options)
 {
         struct option longs[N_OPTIONS + 1] = { 0 };
-        enum options_verdict verdict = set_defaults(options);
+        enum options_verdict verdict = OPTIONS_RUN;
 
         for (size_t i = 0; i < N_OPTIONS; i++)
                 longs[i] = (struct option){ table[i].name,
@@ -243,25 +301,141 @@ enum options_verdict options_parse(struct options *options, int argc, char **arg
                                             NULL, table[i].value };
         optind = 0;
         while (verdict == OPTIONS_RUN) {
-                int value = getopt_long(argc, argv, "", longs, NULL);
+                int value = getopt_long(options->argc, options->argv, "", longs, NULL);
 
                 if (value < 0)
                         break;
-                verdict = set_option(options, value, optarg);
+                verdict = take_word(options, value, optarg);
         }
-        if (verdict == OPTIONS_RUN && optind < argc) {
-                fprintf(stderr, "vgpud: unexpected '%s'\nTry 'vgpud --help'.\n", argv[optind]);
+        if (verdict == OPTIONS_RUN && optind < options->argc) {
+                fprintf(stderr, "vgpud: unexpected '%s'\nTry 'vgpud --help'.\n",
+                        options->argv[optind]);
                 return OPTIONS_BAD;
         }
-        if (verdict == OPTIONS_RUN && options->simulate && options->driver_path[0]) {
-                fprintf(stderr, "vgpud: --simulate and --driver exclude each other\n");
-                return OPTIONS_BAD;
+        return verdict;
+}
+
+/* What GPUs there are is said once. */
+static bool check_source(const struct options *options)
+{
+        const char *first = options->scenario_path[0] ? "scenario" : "simulate";
+        const char *second = options->driver_path[0] ? "driver" : "simulate";
+
+        if (!!options->simulate + !!options->driver_path[0] + !!options->scenario_path[0] < 2)
+                return true;
+        fprintf(stderr, "vgpud: --%s and --%s exclude each other\n", first, second);
+        return false;
+}
+
+static bool has_source(const struct options *options)
+{
+        return options->simulate || options->driver_path[0] || options->scenario_path[0];
+}
+
+/* Files. */
+
+struct reading {
+        struct options *options;
+        const char *file; /* which @lines are of */
+        unsigned int lines[N_OPTIONS];
+};
+
+static bool complain_unknown(const struct configuration_place *place)
+{
+        const struct configuration_place line = { .file = place->file, .line = place->line };
+        const char *similar = NULL;
+        size_t least = 3;
+
+        for (size_t i = 0; i < N_OPTIONS; i++) {
+                size_t distance = text_distance(place->key, table[i].name);
+
+                if (distance < least && table[i].value < OPTION_CONFIG) {
+                        least = distance;
+                        similar = table[i].name;
+                }
         }
-        if (verdict == OPTIONS_RUN && options->scenario_path[0] &&
-            (options->simulate || options->driver_path[0])) {
-                fprintf(stderr, "vgpud: --scenario and --%s exclude each other\n",
-                        options->simulate ? "simulate" : "driver");
-                return OPTIONS_BAD;
+        configuration_complain(&line,
+                               similar ? "unknown key '%s'; did you mean '%s'?"
+                                       : "unknown key '%s'; see vgpud.conf(5)",
+                               place->key, similar);
+        return false;
+}
+
+static bool take_setting(const struct configuration_place *place, const char *value, void *userdata)
+{
+        struct reading *reading = userdata;
+        size_t i = 0;
+
+        if (reading->file != place->file)
+                *reading = (struct reading){ .options = reading->options, .file = place->file };
+        while (i < N_OPTIONS &&
+               (strcmp(table[i].name, place->key) != 0 || table[i].value >= OPTION_CONFIG))
+                i++;
+        if (i == N_OPTIONS)
+                return complain_unknown(place);
+        if (reading->lines[i]) {
+                configuration_complain(place, "given twice, first in line %u", reading->lines[i]);
+                return false;
         }
+        reading->lines[i] = place->line;
+        return set_option(reading->options, place, table[i].value, value);
+}
+
+/*
+ * What root starts for real GPUs, where clients look, is the manager of the machine, and has its
+ * configuration. Any other is somebody's trial and has none, unless it is named.
+ */
+static bool is_of_machine(const struct options *options)
+{
+        return geteuid() == 0 && !options->simulate && !options->scenario_path[0] &&
+               strcmp(options->run_directory, "/run/openvgpu") == 0;
+}
+
+static enum options_verdict configure(struct options *options)
+{
+        bool is_named = options->config_path[0], is_check = options->is_check;
+        char path[PATHS_MAX];
+        struct reading reading = { .options = options };
+        size_t n = 0;
+
+        if (!is_named && !is_check && !is_of_machine(options))
+                return OPTIONS_RUN;
+        snprintf(path, sizeof(path), "%s", is_named ? options->config_path : OPTIONS_CONFIG);
+        if (set_defaults(options) != OPTIONS_RUN ||
+            !configuration_read(path, !is_named, take_setting, &reading, &n) ||
+            !check_source(options))
+                return OPTIONS_BAD;
+        snprintf(options->config_path, sizeof(options->config_path), "%s", path);
+        if (is_check)
+                printf("vgpud: %s: %zu file%s, and all is right\n", path, n, n == 1 ? "" : "s");
+        return is_check ? OPTIONS_DONE : OPTIONS_RUN;
+}
+
+/* Over what the configuration says. Whoever names GPUs here does not mean the others as well. */
+static enum options_verdict take_words_again(struct options *options, bool names_source)
+{
+        if (names_source) {
+                options->simulate = NULL;
+                options->driver_path[0] = options->scenario_path[0] = '\0';
+        }
+        return take_words(options);
+}
+
+enum options_verdict options_parse(struct options *options, int argc, char **argv)
+{
+        enum options_verdict verdict = set_defaults(options);
+        bool names_source;
+
+        options->argc = argc;
+        options->argv = argv;
+        if (verdict == OPTIONS_RUN)
+                verdict = take_words(options);
+        if (verdict == OPTIONS_RUN && !check_source(options))
+                verdict = OPTIONS_BAD;
+        names_source = has_source(options);
+        if (verdict == OPTIONS_RUN)
+                verdict = configure(options);
+        if (verdict == OPTIONS_RUN && options->config_path[0])
+                verdict = take_words_again(options, names_source);
         return verdict;
 }

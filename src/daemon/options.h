@@ -2,7 +2,10 @@
 #ifndef DAEMON_OPTIONS_H
 #define DAEMON_OPTIONS_H
 
-/* The command line of vgpud, with the defaults filled in. */
+/*
+ * What vgpud is told: the defaults, over them the configuration files (daemon/configuration.h), over
+ * them the command line.
+ */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,8 +14,16 @@
 #include "base/paths.h"
 #include "daemon/log.h"
 
+/* Of the machine's own manager, the one that root starts for real GPUs. */
+#define OPTIONS_CONFIG "/etc/openvgpu/vgpud.conf"
+
 struct options {
+        int argc; /* the command line, to be read again; borrowed */
+        char **argv;
+        char config_path[PATHS_MAX];       /* absolute; "": no configuration is read */
+        bool is_check;                     /* only to say whether it is right */
         const char *simulate;              /* "2xH200:1G", or NULL: the real driver */
+        char simulate_text[64];            /* what @simulate points to */
         char scenario_path[PATHS_MAX];     /* absolute, or "" */
         char driver_path[PATHS_MAX];       /* "" until somebody finds it */
         char run_directory[PATHS_MAX];     /* absolute */
@@ -31,11 +42,11 @@ struct options {
 
 enum options_verdict {
         OPTIONS_RUN,  /* go on */
-        OPTIONS_DONE, /* --help or --version was printed */
+        OPTIONS_DONE, /* --help, --version or --check-config was answered */
         OPTIONS_BAD,  /* said why on stderr: exit with 2 */
 };
 
-/* options_parse() - @options borrows texts of @argv. */
+/* options_parse() - @options borrows @argv, and points into itself: it is not to be copied. */
 enum options_verdict options_parse(struct options *options, int argc, char **argv);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/privilege.h"
 #include "daemon/log.h"
+#include "daemon/reload.h"
 #include "manager/manager.h"
 
 static void give_up_privilege(void)
@@ -17,11 +18,13 @@ static void give_up_privilege(void)
                           "error=\"%s\"", strerror(-r));
 }
 
-static int run(const struct options *options, struct failure *failure)
+static int run(struct options *options, struct failure *failure)
 {
         CLEANUP(manager_freep) struct manager *manager = NULL;
         int r = manager_new(&manager, options, failure);
 
+        if (r >= 0)
+                r = reload_watch(manager->event, options);
         return r < 0 ? failure_from_errno(failure, r, "starting") : manager_run(manager);
 }
 
@@ -39,6 +42,7 @@ int main(int argc, char **argv)
                 break;
         }
         log_init(options.log_level);
+        reload_block(&options);
         give_up_privilege();
         if (run(&options, &failure) >= 0)
                 return 0;

@@ -42,7 +42,7 @@ grep -qx "e5c1b1a0-0000-4000-8000-000000000001 on GPU 0: NVIDIA H200-35C, 6144.0
 
 # An installed tree can be moved: no search path is set here.
 [ "$("$stage$prefix/bin/vgpu" --version)" = "vgpu $version" ]
-for file in share/man/man1/vgpu.1 share/man/man7/openvgpu.7 share/man/man8/vgpud.8 \
+for file in share/man/man1/vgpu.1 share/man/man7/openvgpu.7 share/man/man8/vgpud.8 share/man/man5/vgpud.conf.5 share/openvgpu/vgpud.conf \
         share/bash-completion/completions/vgpu; do
         [ -s "$stage$prefix/$file" ] || { echo "$file is not installed"; exit 1; }
 done

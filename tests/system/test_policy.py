@@ -5,12 +5,14 @@ import errno
 import grp
 import json
 import os
+import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 from harness import MIB, Host, expect_error
-from wait import PATIENCE
+from wait import PATIENCE, until
 
 NOBODY = 65534
 
@@ -50,6 +52,40 @@ class Policy(unittest.TestCase):
 
     def names(self):
         return sorted(vgpu["name"] for vgpu in self.host.call("ListVgpus")["vgpus"])
+
+    def reload(self, said):
+        """SIGHUP, and what the log then says."""
+        log = self.host.root / "log"
+        before = log.read_text(errors="replace").count(said)
+        self.host.manager.send_signal(signal.SIGHUP)
+        until(lambda: log.read_text(errors="replace").count(said) > before, said)
+
+    def test_limits_change_with_the_configuration_while_it_runs(self):
+        create = ["CreateVgpu", {"frame_buffer": 64 * MIB}]
+        with tempfile.NamedTemporaryFile("w", suffix=".conf") as file:
+            def write(text):
+                file.seek(0)
+                file.truncate()
+                file.write(text)
+                file.flush()
+
+            write("# of this test\nuser-vgpus = 1\n")
+            self.start("--config", file.name)
+            self.assertEqual([answer.get("error") for answer in self.ask(create, create)], [None, "NoRoom"])
+            write("user-vgpus = 2\nkeep-usage = 7\n")
+            self.reload("the configuration was read again")
+            self.assertIn("a changed setting waits for the next start key=keep-usage",
+                          (self.host.root / "log").read_text())
+            self.assertEqual([answer.get("error") for answer in self.ask(create, create)], [None, "NoRoom"])
+            write("user-vgpus = many\n")
+            self.reload("the configuration is wrong: nothing is changed")
+            self.assertIn(f"vgpud: {file.name}:1: user-vgpus: 'many' is not",
+                          (self.host.root / "log").read_text())
+            self.assertEqual(len(self.names()), 2)
+            self.assertEqual(self.ask(create)[0].get("error"), "NoRoom")
+            self.host.stop_manager()
+            self.host.start_only(options=("--config", file.name))
+            self.assertEqual(self.host.manager.wait(PATIENCE), 2)
 
     def test_time_is_for_root_to_promise(self):
         self.start()
