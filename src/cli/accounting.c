@@ -61,21 +61,21 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 }
 
 static const struct option options[] = {
-        { .name = "clear", .help = "forget those that ended; for root. What is billed stays" },
+        { .name = "clear", .help = "forget ended programs; for root. Bills do not change" },
         { .name = NULL },
 };
 
 const struct command command_accounting = {
         .name = "accounting",
         .usage = "NAME [--clear]",
-        .summary = "what each program in a vGPU has used, also those that ended",
+        .summary = "show what each program in a vGPU has used, also ended ones",
         .description =
-                "Lists the programs that run and ran in a vGPU of yours, for root in any: those that ended\n"
-                "in the order of their ends, at most 4000, then those that run.\n"
+                "Lists the running and ended programs of a vGPU. You must own the vGPU or be root.\n"
+                "Ended programs come first, in the order of their ends, at most 4000.\n"
                 "\n"
-                "  TIME          since it began, or from begin to end\n"
-                "  GPU TIME      in which its kernels ran\n"
-                "  GPU, MEM      percent of TIME that the GPU, and its memory, was busy with it\n"
+                "  TIME          time since the program began, or from its begin to its end\n"
+                "  GPU TIME      time in which its kernels ran\n"
+                "  GPU, MEM      percent of TIME in which it kept the GPU, or the GPU's memory, busy\n"
                 "  PEAK MEMORY   the most that it held of the vGPU's frame buffer\n",
         .examples = "vgpu accounting train\n",
         .options = options,

@@ -148,14 +148,13 @@ static const struct option options[] = {
 const struct command command_capabilities = {
         .name = "capabilities",
         .usage = "[set NAME on|off] [--device DEVICE]",
-        .summary = "show what driver and GPUs can do with vGPUs",
+        .summary = "show what the driver and the GPUs can do with vGPUs",
         .description =
-                "Shows what the driver and the GPUs can do with vGPUs. With set, switches one\n"
-                "of mini-quarter, media-engines and mig-timeslicing on a GPU, which needs\n"
-                "root.\n"
+                "Shows what the driver and the GPUs can do with vGPUs. 'set' switches\n"
+                "mini-quarter, media-engines or mig-timeslicing on a GPU, and needs root.\n"
                 "\n"
-                "In brackets: why a value is not known. With --json it is null, and the\n"
-                "driver's capabilities have the device null.\n",
+                "A value in brackets says why the value is not known. With --json such a value\n"
+                "is null, and 'device' is null for the driver's capabilities.\n",
         .examples = "vgpu capabilities --device 0\n",
         .options = options,
         .n_words_max = 3,

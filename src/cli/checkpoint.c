@@ -206,20 +206,21 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 static const struct option options[] = {
         { .name = "timeout",
           .argument = "SECONDS",
-          .help = "how long lock and wait wait (default: 10, and for ever)" },
+          .help = "how long to wait (default: lock 10, wait for ever)" },
         { .name = "gpu",
           .argument = "OLD=NEW",
           .may_repeat = true,
-          .help = "restore on another GPU: index, UUID or beginning of one" },
+          .help = "restore on another GPU: index, UUID or beginning of a UUID" },
         { .name = "storage",
           .argument = "WHERE",
-          .help = "device memory goes to: auto (the default), driver, memory or DIRECTORY" },
-        { .name = "tree", .help = "all CUDA processes below each PID as well: all or none" },
+          .help = "destination of memory: auto (the default), driver, memory or DIRECTORY" },
+        { .name = "tree", .help = "include all CUDA processes below each PID: all or none" },
         { .name = "careful", .help = "stop the threads outside of the driver before the lock" },
-        { .name = "force", .help = "also guests of a vGPU, and what is known to be dangerous" },
+        { .name = "force",
+          .help = "allow guests of a vGPU, and actions that are known to be dangerous" },
         { .name = "for",
           .argument = "STATE",
-          .help = "wait for running (the default), locked or checkpointed" },
+          .help = "the state to wait for: running (the default), locked or checkpointed" },
         { .name = NULL },
 };
 
@@ -229,30 +230,31 @@ const struct command command_checkpoint = {
                  "[--storage WHERE] [--for STATE] [--force] ",
         .summary = "take any CUDA process off its GPU and put it back",
         .description =
-                "Controls the CUDA state of processes that need not be in a vGPU; no vgpud is\n"
-                "needed, but NVIDIA's driver 570 or newer.\n"
+                "Controls the CUDA state of processes, in a vGPU or not. This needs no vgpud, but\n"
+                "NVIDIA's driver 570 or newer.\n"
                 "\n"
                 "Actions:\n"
-                "  suspend     lock, then checkpoint: the process leaves the GPU and waits\n"
-                "  resume      restore, then unlock: it goes on\n"
-                "  toggle      suspend it if it is running, resume it if it is checkpointed\n"
-                "  state       print: running, locked, checkpointed, failed; or busy\n"
-                "  wait        wait until it is in the state of --for\n"
-                "  tid         print the id of the driver's restore thread in it\n"
+                "  suspend     lock and checkpoint: the process leaves the GPU and waits\n"
+                "  resume      restore and unlock: the process continues\n"
+                "  toggle      suspend a running process, resume a checkpointed process\n"
+                "  state       print the state: running, locked, checkpointed, failed or busy\n"
+                "  wait        wait until the process is in the state of --for\n"
+                "  tid         print the id of the driver's restore thread in the process\n"
                 "  lock, checkpoint, restore, unlock\n"
-                "              a single step\n"
+                "              take a single step\n"
                 "  dump, load, check\n"
-                "              to disk and back: 'vgpu help checkpoint dump', ... load, ... check\n"
+                "              write to disk and read back: see 'vgpu help checkpoint dump', and\n"
+                "              the same for load and check\n"
                 "\n"
-                "Several processes are handled together: all or none. What fails is undone, and so\n"
-                "is what is interrupted (Ctrl-C).\n"
+                "Several processes are handled together: all or none. An action that fails or is\n"
+                "interrupted (Ctrl-C) is undone.\n"
                 "\n"
-                "With a driver of CUDA 13.4, device memory is copied to memory of the host or below\n"
-                "a directory (--storage); else the driver puts it into the process, where 'criu\n"
-                "dump' needs it: --storage driver. No real driver of 13.4 has run this yet.\n"
+                "With a driver of CUDA 13.4, device memory is copied to host memory or to a\n"
+                "directory (--storage). Otherwise the driver copies it into the process. 'criu dump'\n"
+                "needs it there: use --storage driver. No real driver of 13.4 has run this yet.\n"
                 "\n"
-                "Exit status: 0 done, 1 failed and undone, 2 wrong command line, 3 no CUDA there,\n"
-                "4 timed out, 5 failed and a process is lost or left in another state.\n",
+                "Exit status: 0 done, 1 failed and undone, 2 wrong command line, 3 the process has\n"
+                "no CUDA, 4 timed out, 5 failed, and a process is lost or left in another state.\n",
         .examples = "python3 other.py &\n"
                     "vgpu checkpoint suspend $!\n"
                     "vgpu checkpoint resume $! --gpu 0=1\n",

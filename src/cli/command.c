@@ -180,11 +180,11 @@ void command_print_all(void)
                "  1  refused or failed; what was begun is undone\n"
                "  2  the command line or a value in it is wrong\n"
                "  3  no such vGPU or device\n"
-               "  4  a program did not come to rest in time; it runs on\n"
+               "  4  a program did not come to rest in time; it continues\n"
                "  5  no vgpud answers\n"
                "  6  no permission\n"
                "  7  the vGPU is in the wrong state, or busy\n"
-               "'vgpu run' ends with the status of the program; 127 and 126: it was not found, or\n"
-               "could not be executed.\n",
+               "'vgpu run' ends with the status of the program; 127 if the program was not\n"
+               "found, 126 if it could not be executed.\n",
                "help", "explain a command: vgpu help COMMAND");
 }

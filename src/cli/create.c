@@ -38,24 +38,23 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 static const struct option options[] = {
         { .name = "fb",
           .argument = "SIZE",
-          .help = "frame buffer, its quota of GPU memory: 40G, 512M" },
+          .help = "the frame buffer, which is the quota of GPU memory: 40G, 512M" },
         { .name = "device",
           .argument = "DEVICE",
-          .help = "index, UUID or beginning of a UUID; else where most is left" },
+          .help = "index, UUID or beginning of a UUID (default: most room)" },
         { .name = "share",
           .argument = "PERCENT",
-          .help = "of the GPU's time, when others want it too: 1 to 100; for root" },
+          .help = "share of the GPU's time when others want it too, 1 to 100; for root" },
         { .name = NULL },
 };
 
 const struct command command_create = {
         .name = "create",
         .usage = "[NAME] --fb SIZE [--device DEVICE] [--share PERCENT]",
-        .summary = "make a vGPU: a slice of a GPU with a quota of its memory",
+        .summary = "create a vGPU: a slice of a GPU with a quota of its memory",
         .description =
-                "Makes a vGPU, which stays until 'vgpu rm'. It belongs to the user who makes "
-                "it.\n"
-                "Without a name, one is made up and printed.\n",
+                "Creates a vGPU, which stays until 'vgpu rm'. The vGPU belongs to you. Without NAME,\n"
+                "the command makes up a name and prints it.\n",
         .examples = "vgpu create serve --fb 20G --device 1\n",
         .options = options,
         .n_words_max = 1,

@@ -55,19 +55,19 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 }
 
 static const struct option options[] = {
-        { .name = "names", .help = "only the indices, one a line: for scripts" },
+        { .name = "names", .help = "print only the indices, one per line, for scripts" },
         { .name = NULL },
 };
 
 const struct command command_devices = {
         .name = "devices",
         .usage = "[--names]",
-        .summary = "list the GPUs and what is left of them",
-        .description = "Lists the GPUs that vgpud shares out.\n"
+        .summary = "list the GPUs and their free memory",
+        .description = "Lists the GPUs that vgpud manages.\n"
                        "\n"
-                       "  MEMORY    what the GPU has\n"
-                       "  PROMISED  the sum of the quotas of the vGPUs on it\n"
-                       "  USED      what their programs hold\n",
+                       "  MEMORY    the memory of the GPU\n"
+                       "  PROMISED  the sum of the quotas of its vGPUs\n"
+                       "  USED      the memory that the programs in its vGPUs hold\n",
         .examples = "vgpu devices\n",
         .options = options,
         .run = run,

@@ -43,14 +43,14 @@ static const struct option options[] = { { .name = NULL } };
 const struct command command_env = {
         .name = "env",
         .usage = "",
-        .summary = "print settings that make nvidia-smi and others show vGPUs",
+        .summary = "print settings that make nvidia-smi and other tools show vGPUs",
         .description =
                 "Prints shell commands. After\n"
                 "\n"
                 "  eval \"$(vgpu env)\"\n"
                 "\n"
-                "nvidia-smi, nvtop and all else that this shell starts use the NVML library\n"
-                "of OpenVGPU, which shows vGPUs: nvidia-smi vgpu.\n",
+                "nvidia-smi, nvtop and all other programs that this shell starts use the NVML\n"
+                "library of OpenVGPU, which shows vGPUs: try 'nvidia-smi vgpu'.\n",
         .examples = "eval \"$(vgpu env)\"\n",
         .options = options,
         .run = run,

@@ -74,9 +74,9 @@ const struct command command_heterogeneous = {
         .usage = "[on|off] [--device DEVICE [--gpu-instance ID]]",
         .summary = "show or switch whether vGPU sizes mix on a GPU",
         .description =
-                "Shows whether vGPUs of several sizes may share a GPU, or switches that, for\n"
-                "one GPU or for all, or for one GPU instance (MIG). Switching needs root, and no vGPU on the GPU; it lasts\n"
-                "until the driver is loaded anew.\n",
+                "Shows whether vGPUs of different sizes may share a GPU. on and off switch this\n"
+                "for one GPU, for all GPUs, or for one GPU instance (MIG). Switching needs root,\n"
+                "and no vGPU may be on the GPU. The setting lasts until the driver is loaded again.\n",
         .examples = "vgpu heterogeneous\n"
                     "sudo vgpu heterogeneous on --device 1\n",
         .options = options,

@@ -17,13 +17,13 @@ DEFINE_CLEANUP(struct vgpu_host *, vgpu_host_free);
 #define HOST_OPTION_DEVICE                                                               \
         {                                                                                \
                 .name = "device", .argument = "DEVICE",                                  \
-                .help = "only this one: index, UUID, beginning of a UUID or PCI address" \
+                .help = "only this GPU: index, UUID, beginning of a UUID or PCI address" \
         }
 
-#define HOST_OPTION_GPU_INSTANCE                                         \
-        {                                                                \
-                .name = "gpu-instance", .argument = "ID",                \
-                .help = "of this GPU instance (MIG) of --device instead" \
+#define HOST_OPTION_GPU_INSTANCE                                                           \
+        {                                                                                  \
+                .name = "gpu-instance", .argument = "ID",                                  \
+                .help = "use this GPU instance (MIG) of --device instead of the whole GPU" \
         }
 
 /* host_get_gpu_instance() - --gpu-instance, or VGPU_WHOLE_DEVICE. Returns an exit code. */

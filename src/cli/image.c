@@ -164,8 +164,8 @@ static int run_check(const struct arguments *arguments, struct vgpu_client *clie
 }
 
 static const struct option dump_options[] = {
-        { .name = "leave-running", .help = "the process goes on after its dump" },
-        { .name = "cut-pipes", .help = "nobody need read its pipes after the load" },
+        { .name = "leave-running", .help = "continue the process after its dump" },
+        { .name = "cut-pipes", .help = "accept pipes that nobody will read after the load" },
         { .name = "compress",
           .argument = "HOW",
           .help = "pack the GPU memory: zstd, or zstd:LEVEL (1 to 19)" },
@@ -181,9 +181,9 @@ const struct command command_checkpoint_dump = {
         .summary = "write a checkpoint to disk",
         .description =
                 "PID: writes a process, with all processes below it and its GPU memory, to a new\n"
-                "directory; it is gone afterwards, and 'vgpu checkpoint load' lets it go on. Needs\n"
-                "CRIU 4.1 or newer, and root. NAME: writes the GPU memory of a suspended vGPU,\n"
-                "whose programs stay. What fails is undone: the process goes on as before.\n",
+                "directory, and ends it. 'vgpu checkpoint load' continues it. This needs CRIU 4.1 or\n"
+                "newer, and root. NAME: writes the GPU memory of a suspended vGPU; its programs stay.\n"
+                "A dump that fails is undone: the process continues as before.\n",
         .examples = "vgpu suspend train\n"
                     "vgpu checkpoint dump train ./train-1\n",
         .options = dump_options,
@@ -196,7 +196,7 @@ const struct command command_checkpoint_dump = {
 static const struct option load_options[] = {
         { .name = "vgpu",
           .argument = "NAME",
-          .help = "only the GPU memory, into this suspended vGPU with the same processes" },
+          .help = "load only GPU memory, into this suspended vGPU with the same processes" },
         { .name = "criu", .argument = "PROGRAM", .help = "the CRIU to use" },
         { .name = NULL },
 };
@@ -204,12 +204,12 @@ static const struct option load_options[] = {
 const struct command command_checkpoint_load = {
         .name = "checkpoint load",
         .usage = "DIRECTORY [--vgpu NAME] [--criu PROGRAM]",
-        .summary = "let a checkpoint on disk go on",
+        .summary = "continue a checkpoint on disk",
         .description =
                 "Makes the processes of an image again, with their numbers and their GPU memory,\n"
-                "and lets them go on; or, with --vgpu, puts GPU memory back into a suspended vGPU.\n"
-                "An image that was cut off or altered is refused; whatever fails, the image stays\n"
-                "as it is.\n",
+                "and continues them. With --vgpu, puts GPU memory back into a suspended vGPU. The\n"
+                "command refuses an image that is incomplete or changed. Whatever fails, the image\n"
+                "stays as it is.\n",
         .examples = "vgpu suspend train\n"
                     "vgpu checkpoint dump train ./train-1\n"
                     "vgpu checkpoint load ./train-1 --vgpu train\n",
@@ -225,8 +225,8 @@ static const struct option check_options[] = { { .name = NULL } };
 const struct command command_checkpoint_check = {
         .name = "checkpoint check",
         .usage = "DIRECTORY",
-        .summary = "read all of a checkpoint on disk and compare its checksums",
-        .description = "Says what is in an image and whether it is whole.\n",
+        .summary = "read a whole checkpoint on disk and compare its checksums",
+        .description = "Says what an image contains and whether it is complete.\n",
         .examples = "vgpu suspend train\n"
                     "vgpu checkpoint dump train ./train-1\n"
                     "vgpu checkpoint check ./train-1\n",

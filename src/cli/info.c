@@ -74,9 +74,9 @@ const struct command command_info = {
         .name = "info",
         .usage = "",
         .summary = "show the manager, the driver and the pool",
-        .description = "Shows what vgpud says of itself, of the driver, and of the pool: the host\n"
-                       "memory that suspended vGPUs are moved to. Warns when few descriptors are\n"
-                       "left for vGPUs and processes.\n",
+        .description =
+                "Shows facts about vgpud, the driver and the pool, which is the host memory for\n"
+                "suspended vGPUs. Warns when few descriptors are left for vGPUs and processes.\n",
         .examples = "vgpu info\n",
         .options = options,
         .run = run,

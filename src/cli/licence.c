@@ -60,10 +60,10 @@ const struct command command_licence = {
         .name = "licence",
         .usage = "[NAME] [--device DEVICE]",
         .summary = "show the licences of the active vGPUs",
-        .description = "Lists the active vGPUs, or one, with their licences.\n"
+        .description = "Lists the licences of all active vGPUs, or of one vGPU.\n"
                        "\n"
-                       "  STATE    licensed, or which kind of unlicensed; or why it is not known\n"
-                       "  EXPIRES  the date, or permanent, or why there is none\n",
+                       "  STATE    licensed, or the kind of unlicensed; or why it is not known\n"
+                       "  EXPIRES  the date, or permanent; or why there is no date\n",
         .examples = "vgpu licence\n",
         .options = options,
         .n_words_max = 1,

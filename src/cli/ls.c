@@ -151,23 +151,24 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 }
 
 static const struct option options[] = {
-        { .name = "long", .letter = 'l', .help = "more of each vGPU, and its programs" },
-        { .name = "names", .help = "only the names, one a line: for scripts" },
+        { .name = "long", .letter = 'l', .help = "show more about each vGPU, and its programs" },
+        { .name = "names", .help = "print only the names, one per line, for scripts" },
         { .name = NULL },
 };
 
 const struct command command_ls = {
         .name = "ls",
         .usage = "[NAME] [-l] [--names]",
-        .summary = "list vGPUs: where they are, what they do and hold",
-        .description = "Lists all vGPUs, or one.\n"
-                       "\n"
-                       "  STATE         idle (no program in it), running, suspending, suspended,\n"
-                       "                evicted (memory off the GPU, context still on it),\n"
-                       "                resuming, migrating, failed\n"
-                       "  FRAME BUFFER  what its programs hold / its quota\n"
-                       "  MOVABLE       what suspend moves at the speed of the bus; the rest is\n"
-                       "                moved by the driver, slower\n",
+        .summary = "list vGPUs: their GPUs, states and memory",
+        .description =
+                "Lists all vGPUs, or one vGPU.\n"
+                "\n"
+                "  STATE         idle (has no program), running, suspending, suspended,\n"
+                "                evicted (memory off the GPU, context still on it),\n"
+                "                resuming, migrating, failed\n"
+                "  FRAME BUFFER  the memory that its programs hold / its quota\n"
+                "  MOVABLE       the memory that suspend moves at the speed of the bus; the\n"
+                "                driver moves the rest, which is slower\n",
         .examples = "vgpu ls -l\n"
                     "vgpu ls train --json\n",
         .options = options,

@@ -222,24 +222,29 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 }
 
 static const struct option options[] = {
-        { .name = "device", .argument = "DEVICE", .help = "export: of a GPU instead of a vGPU" },
-        { .name = "output", .letter = 'o', .argument = "FILE", .help = "export: write there" },
+        { .name = "device",
+          .argument = "DEVICE",
+          .help = "export the metadata of a GPU instead of a vGPU" },
+        { .name = "output",
+          .letter = 'o',
+          .argument = "FILE",
+          .help = "write the metadata to this file" },
         { .name = NULL },
 };
 
 const struct command command_metadata = {
         .name = "metadata",
         .usage = "export NAME|--device DEVICE [-o FILE] | check VGPU-FILE DEVICE-FILE",
-        .summary = "tell whether a vGPU could move to a GPU of any host",
+        .summary = "say whether a vGPU could move to a GPU of any host",
         .description =
-                "export writes what a vGPU, or a GPU that it may move to, says of itself. The\n"
-                "file can be carried to any host. check tells from two such files whether the\n"
-                "vGPU can move to the GPU: while it runs (live), asleep, hibernated or\n"
-                "switched off (cold). How full the GPU is does not matter to it. Limited by\n"
-                "other: a program in it holds managed memory, memory of another process, or memory\n"
-                "that is registered for RDMA (a dma-buf).\n"
+                "export writes the metadata of a vGPU, or of a GPU to which the vGPU may move. You\n"
+                "can carry the file to any host. check compares two such files and says in which\n"
+                "states the vGPU can move to the GPU: running (live), asleep, hibernated or switched\n"
+                "off (cold). The free memory of the GPU does not matter. \"Limited by other\" means\n"
+                "that a program in the vGPU holds managed memory, memory of another process, or\n"
+                "memory that is registered for RDMA (a dma-buf).\n"
                 "\n"
-                "Exit status of check: 0, it can move live; 7, it cannot.\n",
+                "Exit status of check: 0, the vGPU can move live; 7, it cannot.\n",
         .examples = "vgpu metadata export train -o train.vgpu\n"
                     "vgpu metadata export --device 1 -o there.device\n"
                     "vgpu metadata check train.vgpu there.device\n",

@@ -44,11 +44,11 @@ const struct command command_migrate = {
         .name = "migrate",
         .usage = "NAME --device DEVICE [--timeout SECONDS]",
         .summary = "move a running vGPU to another GPU",
-        .description = "Moves a vGPU and its programs to another GPU of this machine, from GPU to "
-                       "GPU.\n"
-                       "A suspended one is resumed there.\n"
-                       "\n"
-                       "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
+        .description =
+                "Moves a vGPU and its programs to another GPU of this machine, from GPU to GPU. A\n"
+                "suspended vGPU is resumed on that GPU.\n"
+                "\n"
+                "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
         .examples = "vgpu migrate train --device 1\n",
         .options = options,
         .n_words_min = 1,

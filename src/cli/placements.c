@@ -134,16 +134,16 @@ static const struct option options[] = {
 const struct command command_placements = {
         .name = "placements",
         .usage = "[--device DEVICE [--gpu-instance ID]]",
-        .summary = "show where in a GPU vGPUs may begin",
+        .summary = "show where in a GPU's memory vGPUs may begin",
         .description =
-                "Lists the slots of the frame buffer where a vGPU of each type may begin, in\n"
-                "the mode that the GPU is in (see 'vgpu heterogeneous').\n"
+                "Lists the slots of the frame buffer where a vGPU of each type may begin, in the\n"
+                "current mode of the GPU (see 'vgpu heterogeneous').\n"
                 "\n"
-                "  SLOTS     how many a vGPU covers\n"
-                "  POSSIBLE  where it may ever begin\n"
-                "  FREE NOW  where one could start now\n"
+                "  SLOTS     how many slots a vGPU covers\n"
+                "  POSSIBLE  the slots where a vGPU may begin\n"
+                "  FREE NOW  the slots where a vGPU could begin now\n"
                 "\n"
-                "Of a GPU instance (MIG), only what is free now is known.\n",
+                "For a GPU instance (MIG), only the free slots are known.\n",
         .examples = "vgpu placements --device 0\n",
         .options = options,
         .run = run,

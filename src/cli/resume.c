@@ -52,7 +52,7 @@ static const struct option options[] = {
         SEVERAL_OPTION_ALL("all of yours (root: all) that are suspended"),
         { .name = "device",
           .argument = "DEVICE",
-          .help = "index, UUID or beginning of a UUID; else the one that it was on" },
+          .help = "index, UUID or beginning of a UUID (default: the GPU that it left)" },
         OPERATION_OPTION_TIMEOUT,
         { .name = NULL },
 };
@@ -60,11 +60,12 @@ static const struct option options[] = {
 const struct command command_resume = {
         .name = "resume",
         .usage = "NAME...|--all [--device DEVICE] [--timeout SECONDS]",
-        .summary = "put a vGPU back, on any GPU; its programs go on",
-        .description = "Puts a suspended vGPU on a GPU. Its programs go on where they were.\n"
-                       "Several go one after another; when one fails, the others still go.\n"
-                       "\n"
-                       "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
+        .summary = "put a vGPU back on any GPU; its programs continue",
+        .description =
+                "Puts a suspended vGPU on a GPU. Its programs continue where they were. Several\n"
+                "vGPUs are resumed one after another; if one fails, the others are still resumed.\n"
+                "\n"
+                "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
         .examples = "vgpu suspend train --keep-context\n"
                     "vgpu resume train --timeout 60\n",
         .options = options,

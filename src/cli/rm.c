@@ -83,8 +83,8 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 }
 
 static const struct option options[] = {
-        { .name = "force", .letter = 'f', .help = "end its programs first, after asking" },
-        { .name = "yes", .letter = 'y', .help = "do not ask" },
+        { .name = "force", .letter = 'f', .help = "end its programs first, after a question" },
+        { .name = "yes", .letter = 'y', .help = "do not ask the question" },
         { .name = NULL },
 };
 
@@ -93,11 +93,11 @@ const struct command command_rm = {
         .usage = "NAME... [--force [--yes]]",
         .summary = "remove a vGPU",
         .description =
-                "Removes vGPUs that no program runs in.\n"
+                "Removes vGPUs that have no programs.\n"
                 "\n"
-                "With --force, ends their programs first: with SIGTERM, and after 10 seconds (in a\n"
-                "suspended vGPU: one) with SIGKILL. When one vGPU cannot be removed, the others still\n"
-                "are.\n",
+                "With --force, ends the programs first: with SIGTERM, and after 10 seconds (in a\n"
+                "suspended vGPU after one second) with SIGKILL. If one vGPU cannot be removed, the\n"
+                "others are still removed.\n",
         .examples = "vgpu create scratch --fb 1G\n"
                     "vgpu rm scratch\n",
         .options = options,

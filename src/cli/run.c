@@ -88,10 +88,12 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 }
 
 static const struct option options[] = {
-        { .name = "vgpu", .argument = "NAME", .help = "run it in this vGPU" },
-        { .name = "fb", .argument = "SIZE", .help = "or in one that lives as long as the program" },
-        { .name = "name", .argument = "NAME", .help = "with --fb: the name of that one" },
-        { .name = "device", .argument = "DEVICE", .help = "with --fb: the GPU to take it from" },
+        { .name = "vgpu", .argument = "NAME", .help = "run the program in this vGPU" },
+        { .name = "fb",
+          .argument = "SIZE",
+          .help = "run it in a new vGPU that lives as long as the program" },
+        { .name = "name", .argument = "NAME", .help = "the name of the new vGPU" },
+        { .name = "device", .argument = "DEVICE", .help = "the GPU of the new vGPU" },
         { .name = "no-wait", .help = "refuse if the vGPU is suspended" },
         { .name = NULL },
 };
@@ -103,13 +105,14 @@ const struct command command_run = {
                 "[ARGUMENT]...",
         .summary = "run a program in a vGPU",
         .description =
-                "Runs a program, and all that it starts, in a vGPU. It sees one GPU with as much\n"
-                "memory as the quota. Any number of programs can run in one vGPU.\n"
+                "Runs a program, and all programs that it starts, in a vGPU. The program sees one\n"
+                "GPU with as much memory as the quota. Any number of programs can share a vGPU.\n"
                 "\n"
-                "In a suspended vGPU it waits in its first CUDA call until the vGPU is resumed.\n"
+                "In a suspended vGPU, the program waits in its first CUDA call until the vGPU is\n"
+                "resumed.\n"
                 "\n"
-                "The exit status is that of the program; 127 if it was not found, 126 if it could\n"
-                "not be executed. A program that is set-user-id or linked statically runs\n"
+                "The exit status is that of the program; 127 if the program was not found, 126 if it\n"
+                "could not be executed. A program that is set-user-id or linked statically runs\n"
                 "outside of the vGPU.\n",
         .examples = "vgpu run --vgpu train -- python3 infer.py\n"
                     "vgpu run --fb 20G -- python3 infer.py\n",

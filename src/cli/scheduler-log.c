@@ -82,7 +82,9 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 
 static const struct option options[] = {
         TURNS_DEVICE_OPTION,
-        { .name = "follow", .letter = 'f', .help = "go on as turns end, until interrupted" },
+        { .name = "follow",
+          .letter = 'f',
+          .help = "print further turns as they end, until interrupted" },
         { .name = NULL },
 };
 
@@ -91,9 +93,9 @@ const struct command command_scheduler_log = {
         .usage = "[--follow] [--device DEVICE]",
         .summary = "show the last turns of a GPU",
         .description =
-                "Shows the last 200 turns: when each ended, whose it was, how long it ran and was\n"
-                "meant to run, what that vGPU has run in all, how much of it too long, and what\n"
-                "percentage of the time it was entitled to then.\n",
+                "Shows the last 200 turns of a GPU. For each turn: when it ended, the vGPU, how long\n"
+                "it ran and was meant to run, how long this vGPU has run in all and how much of this\n"
+                "was too long, and the percentage of time to which the vGPU was entitled then.\n",
         .examples = "vgpu scheduler log\n"
                     "vgpu scheduler log --device 0 --json\n",
         .options = options,

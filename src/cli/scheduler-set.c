@@ -99,12 +99,15 @@ static const struct option options[] = {
         { .name = "policy",
           .argument = "POLICY",
           .help = "best-effort, equal-share or fixed-share" },
-        { .name = "timeslice", .argument = "TIME", .help = "of a turn: 1ms to 30ms" },
-        { .name = "frequency", .argument = "HZ", .help = "the same as turns a second: 63 to 960" },
+        { .name = "timeslice", .argument = "TIME", .help = "length of a turn: 1ms to 30ms" },
+        { .name = "frequency",
+          .argument = "HZ",
+          .help = "length of a turn as turns per second: 63 to 960" },
         { .name = "averaging-factor",
           .argument = "TURNS",
-          .help = "what ran over is taken off so many turns: 1 to 60" },
-        { .name = "no-arr", .help = "no adaptive round robin: who has had least is next" },
+          .help = "spread an overrun over this many turns: 1 to 60" },
+        { .name = "no-arr",
+          .help = "no adaptive round robin: the vGPU that has had least is next" },
         { .name = NULL },
 };
 
@@ -113,14 +116,14 @@ const struct command command_scheduler_set = {
         .usage = "--policy POLICY [--device DEVICE] [--timeslice TIME]",
         .summary = "set how the time of a GPU is divided",
         .description =
-                "Sets the policy of a GPU, while nothing runs in its vGPUs. It lasts until the\n"
-                "driver is loaded anew, as with NVIDIA's driver.\n"
+                "Sets the policy of a GPU while no program runs in its vGPUs. The policy lasts until\n"
+                "the driver is loaded again, as with NVIDIA's driver.\n"
                 "\n"
-                "  best-effort  the driver divides the time; where vGPUs have shares, those with\n"
-                "               work get time as their shares say, and none is left unused\n"
-                "  equal-share  as much for each vGPU that has work\n"
-                "  fixed-share  each its share and no more: what --share says, or by its part of\n"
-                "               the memory\n",
+                "  best-effort  the driver divides the time; if vGPUs have shares, the vGPUs with\n"
+                "               work get time in proportion to their shares, and no time is unused\n"
+                "  equal-share  all vGPUs with work get the same time\n"
+                "  fixed-share  each vGPU gets its share and no more: the share of --share, or its\n"
+                "               part of the memory\n",
         .examples = "sudo vgpu scheduler set --policy equal-share --device 1\n",
         .options = options,
         .run = run,

@@ -120,7 +120,7 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 static const struct option options[] = {
         { .name = "device",
           .argument = "DEVICE",
-          .help = "index, UUID or beginning of a UUID; else all of them" },
+          .help = "index, UUID or beginning of a UUID (default: all GPUs)" },
         { .name = NULL },
 };
 
@@ -128,7 +128,7 @@ const struct command command_scheduler = {
         .name = "scheduler",
         .usage = "[show | set | log] [--device DEVICE]",
         .summary = "show or set how the time of a GPU is divided",
-        .description = "'vgpu scheduler' alone is 'vgpu scheduler show'. See also\n"
+        .description = "'vgpu scheduler' alone means 'vgpu scheduler show'. See also\n"
                        "\n"
                        "  vgpu help scheduler show\n"
                        "  vgpu help scheduler set\n"
@@ -144,12 +144,12 @@ const struct command command_scheduler_show = {
         .usage = "[--device DEVICE]",
         .summary = "show how the time of a GPU is divided",
         .description =
-                "Shows the policy of each GPU, how turns are enforced and why so, and of each vGPU:\n"
+                "Shows the policy of each GPU, how turns are enforced and why, and for each vGPU:\n"
                 "\n"
-                "  SHARE     what it was given with --share or 'vgpu share'\n"
-                "  ENTITLED  what it gets when all vGPUs have work\n"
-                "  RECEIVED  GPU time, by its turns, or by the meter while none are taken\n"
-                "  NOW       runs, waits for its turn, is idle, or away: suspended or moving\n",
+                "  SHARE     the share from --share or 'vgpu share'\n"
+                "  ENTITLED  the percentage of time that it gets when all vGPUs have work\n"
+                "  RECEIVED  GPU time by its turns, or by the meter while no turns are taken\n"
+                "  NOW       it runs, waits for its turn, is idle, or is away: suspended or moving\n",
         .examples = "vgpu scheduler show --device 0\n",
         .options = options,
         .run = run,

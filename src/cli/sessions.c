@@ -90,12 +90,12 @@ static const struct option options[] = {
 const struct command command_sessions = {
         .name = "sessions",
         .usage = "[NAME] [--device DEVICE]",
-        .summary = "list who encodes video or captures the frame buffer",
+        .summary = "list sessions that encode video or capture the frame buffer",
         .description =
-                "Lists the encoder and frame-buffer-capture sessions of the active vGPUs, or\n"
-                "of one.\n"
+                "Lists the encoder and frame-buffer-capture sessions of all active vGPUs, or of one\n"
+                "vGPU.\n"
                 "\n"
-                "  KIND      of an encoder the codec, of a capture where it goes\n"
+                "  KIND      the codec of an encoder session, the destination of a capture\n"
                 "  FRAMES/S  and LATENCY: averages over the last second\n",
         .examples = "vgpu sessions\n",
         .options = options,

@@ -240,11 +240,12 @@ const struct command command_show = {
         .usage = "NAME|UUID|ID",
         .summary = "show everything about one vGPU",
         .description =
-                "Shows all that vgpud and NVML know of a vGPU: whose it is, where it is, what\n"
-                "it holds, its licence, its use of the encoder. On a host with NVIDIA's vGPU\n"
-                "manager and without vgpud, a vGPU is named by its UUID or NVML's id.\n"
+                "Shows everything that vgpud and NVML know about a vGPU: its owner, GPU, memory,\n"
+                "licence and use of the encoder. On a host with NVIDIA's vGPU manager and without\n"
+                "vgpud, name a vGPU by its UUID or NVML's id.\n"
                 "\n"
-                "In brackets: why a value is not known. With --json it is null.\n",
+                "A value in brackets says why the value is not known. With --json such a value is\n"
+                "null.\n",
         .examples = "vgpu show train\n",
         .options = options,
         .n_words_min = 1,

@@ -167,25 +167,26 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 }
 
 static const struct option options[] = {
-        { .name = "list", .help = "list the scenarios that are installed" },
+        { .name = "list", .help = "list the installed scenarios" },
         { .name = NULL },
 };
 
 const struct command command_simulate = {
         .name = "simulate",
         .usage = "(--list | SCENARIO [--] COMMAND [ARGUMENT]...)",
-        .summary = "run an NVML tool against a host that is not there",
+        .summary = "run an NVML tool against a host that does not exist",
         .description =
-                "Starts a manager of its own that plays a scenario: a host with GPUs and vGPUs in\n"
-                "some state, as a JSON file describes it. Runs the command with the NVML library\n"
-                "that shows them, and removes all of it afterwards. Needs no GPU and no root.\n"
+                "Starts a manager of its own that plays a scenario, runs the command with the NVML\n"
+                "library that shows the scenario, and removes everything afterwards. A scenario is a\n"
+                "JSON file that describes a host with GPUs and vGPUs in some state. This needs\n"
+                "neither a GPU nor root.\n"
                 "\n"
                 "SCENARIO is a file, or the name of an example:\n"
                 "\n"
                 "  vgpu simulate licences -- nvidia-smi vgpu -q\n"
                 "\n"
-                "The exit status is that of the command; 127 if it was not found, 126 if it could\n"
-                "not be executed, 128 and the signal's number if one has ended it.\n",
+                "The exit status is that of the command; 127 if the command was not found, 126 if it\n"
+                "could not be executed, 128 plus the signal's number if a signal has ended it.\n",
         .examples = "vgpu simulate --list\n"
                     "vgpu simulate mig -- vgpu types\n",
         .options = options,

@@ -59,7 +59,7 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 static const struct option options[] = {
         SEVERAL_OPTION_ALL("all of yours (root: all) that have a program on a GPU"),
         { .name = "keep-context",
-          .help = "move only the memory out: quicker both ways; 0.5 GiB a program stays" },
+          .help = "move only memory: quicker both ways; 0.5 GiB per program stays" },
         OPERATION_OPTION_TIMEOUT,
         { .name = NULL },
 };
@@ -69,12 +69,12 @@ const struct command command_suspend = {
         .usage = "NAME...|--all [--keep-context] [--timeout SECONDS]",
         .summary = "take a vGPU off its GPU; its programs wait",
         .description =
-                "Moves the GPU memory of a vGPU to host memory, and its programs off the GPU.\n"
-                "They wait in their next GPU call until 'vgpu resume'. If anything fails, they run\n"
-                "on as if nothing had been asked.\n"
+                "Moves the GPU memory of a vGPU to host memory, and its programs off the GPU. The\n"
+                "programs wait in their next GPU call until 'vgpu resume'. If anything fails, they\n"
+                "continue as if nobody had asked.\n"
                 "\n"
-                "Several vGPUs go one after another. When one fails, the others still go; the exit\n"
-                "status is that of the first failure.\n"
+                "Several vGPUs are suspended one after another. If one fails, the others are still\n"
+                "suspended; the exit status is that of the first failure.\n"
                 "\n"
                 "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
         .examples = "vgpu suspend train\n"

@@ -363,8 +363,10 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 }
 
 static const struct option options[] = {
-        { .name = "once", .help = "print it once, as text; so it is too when not on a terminal" },
-        { .name = "delay", .argument = "SECONDS", .help = "between two looks (default: 1)" },
+        { .name = "once", .help = "print one table as text; the default without a terminal" },
+        { .name = "delay",
+          .argument = "SECONDS",
+          .help = "the time between two updates (default: 1)" },
         { .name = "sort",
           .argument = "KEY",
           .help = "gpu (the default), memory, encoder, time, name" },
@@ -376,16 +378,16 @@ const struct command command_top = {
         .usage = "[--once] [--delay SECONDS] [--sort KEY]",
         .summary = "watch what vGPUs and their programs do",
         .description =
-                "Shows live what each vGPU may use of its GPU and what it and its programs\n"
-                "use. Keys suspend, resume and change shares; h shows them.\n"
+                "Shows live what each vGPU may use of its GPU, and what the vGPU and its programs\n"
+                "use. Keys suspend, resume and change shares; h shows the keys.\n"
                 "\n"
                 "  SHARE     percent of the GPU's time that the vGPU can count on now\n"
-                "  USE       percent that it got\n"
+                "  USE       percent of the GPU's time that it received\n"
                 "  MEM, ENC, DEC, JPEG, OFA\n"
-                "            percent of the time that the GPU's memory, and its engines for\n"
-                "            video, pictures and optical flow, were busy with it\n"
+                "            percent of the time in which it kept the GPU's memory, or the GPU's\n"
+                "            engines for video, pictures and optical flow, busy\n"
                 "  MEMORY    frame buffer that its programs hold / its quota\n"
-                "  GPU TIME  that its programs have had since they began\n"
+                "  GPU TIME  time that its programs have received since they began\n"
                 "\n"
                 "A narrow terminal shows fewer columns; a name that ends with + is longer.\n"
                 "--once, and a pipe, show everything.\n",

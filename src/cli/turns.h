@@ -20,10 +20,10 @@ static inline const char *turns_device(const struct arguments *arguments)
         return device ? device : "0";
 }
 
-#define TURNS_DEVICE_OPTION                                                             \
-        {                                                                               \
-                .name = "device", .argument = "DEVICE",                                 \
-                .help = "index, UUID or beginning of a UUID; else the first one, GPU 0" \
+#define TURNS_DEVICE_OPTION                                                   \
+        {                                                                     \
+                .name = "device", .argument = "DEVICE",                       \
+                .help = "index, UUID or beginning of a UUID (default: GPU 0)" \
         }
 
 #endif

@@ -190,7 +190,7 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 
 static const struct option options[] = {
         HOST_OPTION_DEVICE,
-        { .name = "creatable", .help = "only those of which one could start now" },
+        { .name = "creatable", .help = "list only the types of which a vGPU could start now" },
         { .name = NULL },
 };
 
@@ -198,15 +198,15 @@ const struct command command_types = {
         .name = "types",
         .usage = "[--device DEVICE] [--creatable]",
         .summary = "list the vGPU types of the GPUs",
-        .description = "Lists the types that GPUs can be cut in, as NVML knows them.\n"
+        .description = "Lists the types into which GPUs can be cut, as NVML knows them.\n"
                        "\n"
-                       "  FRAME BUFFER  of each vGPU\n"
-                       "  MAX           how many fit on the GPU\n"
-                       "  PER VM        how many one virtual machine may own\n"
-                       "  PROFILE       of the GPU instances (MIG) that back the type\n"
-                       "  CREATABLE     could one start now?\n"
+                       "  FRAME BUFFER  the frame buffer of each vGPU\n"
+                       "  MAX           how many vGPUs fit on the GPU\n"
+                       "  PER VM        how many vGPUs one virtual machine may own\n"
+                       "  PROFILE       the profile of the GPU instances (MIG) that back the type\n"
+                       "  CREATABLE     whether a vGPU could start now\n"
                        "\n"
-                       "With --json, all that is known of them.\n",
+                       "--json prints everything that is known about the types.\n",
         .examples = "vgpu types --device 0\n"
                     "vgpu types --device 0 --creatable\n",
         .options = options,

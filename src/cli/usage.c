@@ -256,26 +256,26 @@ static const struct option options[] = {
         { .name = "since",
           .argument = "TIME",
           .help = "2026-11-01, '2026-11-01 09:30', today, 7d" },
-        { .name = "until", .argument = "TIME", .help = "not included; else until now" },
+        { .name = "until", .argument = "TIME", .help = "the end, not included (default: now)" },
         { .name = "by", .argument = "WHAT", .help = "tenant, vgpu (the default), process, device" },
-        { .name = "csv", .help = "print comma-separated values, with a line of names" },
+        { .name = "csv", .help = "print comma-separated values, with a line of titles" },
         { .name = NULL },
 };
 
 const struct command command_usage = {
         .name = "usage",
         .usage = "--since TIME [--until TIME] [--by WHAT] [--csv]",
-        .summary = "what was used and by whom: what to bill",
+        .summary = "show what was used and by whom: what to bill",
         .description =
-                "Sums up the ledger, in which vgpud enters usage by the minute. Root sees that of\n"
-                "all users, others their own.\n"
+                "Sums up the ledger, in which vgpud records use by the minute. Root sees the use of\n"
+                "all users; other users see their own.\n"
                 "\n"
-                "  GPU SECONDS   in which kernels ran\n"
+                "  GPU SECONDS   seconds in which kernels ran\n"
                 "  ENCODER       seconds in which the video encoder ran\n"
                 "  QUOTA GiB h   frame buffer that was set aside, times the hours\n"
                 "  USED GiB h    frame buffer that programs held, times the hours\n"
                 "\n"
-                "Times are local; whole minutes count. 7d, 12h and 30m are that long ago.\n",
+                "Times are local, and whole minutes count. 7d, 12h and 30m mean that long ago.\n",
         .examples = "vgpu usage --since 7d --by tenant\n"
                     "vgpu usage --since today --csv > usage.csv\n",
         .options = options,

@@ -94,18 +94,18 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
 
 static const struct option options[] = {
         HOST_OPTION_DEVICE,
-        { .name = "processes", .help = "of each process instead of each vGPU" },
+        { .name = "processes", .help = "show each process instead of each vGPU" },
         { .name = NULL },
 };
 
 const struct command command_utilization = {
         .name = "utilization",
         .usage = "[--processes] [--device DEVICE]",
-        .summary = "show what vGPUs take of their GPUs, once",
+        .summary = "show once how busy vGPUs keep their GPUs",
         .description =
-                "Shows, once, what each active vGPU takes of its GPU's engines and memory\n"
-                "bandwidth, in percent of the whole GPU. With --processes, what each process\n"
-                "takes; those that do nothing are left out.\n",
+                "Shows once how busy each active vGPU keeps its GPU's engines and memory bandwidth,\n"
+                "in percent of the whole GPU. With --processes, shows this for each process, and\n"
+                "leaves out processes that do nothing.\n",
         .examples = "vgpu utilization --processes\n",
         .options = options,
         .run = run,

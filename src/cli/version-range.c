@@ -123,10 +123,10 @@ const struct command command_version_range = {
         .usage = "[set MIN MAX]",
         .summary = "show or narrow the vGPU versions for guests",
         .description =
-                "Shows which vGPU versions this host supports, and which it offers to guests.\n"
-                "With set, it offers only those from MIN to MAX: so that vGPUs can move to\n"
-                "older hosts. That needs root, no running vGPU, and lasts until the driver is\n"
-                "loaded anew. A version is written as 24.1 or 0x180001.\n",
+                "Shows which vGPU versions this host supports, and which versions it offers to\n"
+                "guests. 'set' makes the host offer only the versions from MIN to MAX, so that vGPUs\n"
+                "can move to older hosts. This needs root and no running vGPU, and lasts until the\n"
+                "driver is loaded again. A version is written as 24.1 or 0x180001.\n",
         .examples = "vgpu version-range\n",
         .options = options,
         .n_words_max = 3,
