@@ -9,7 +9,6 @@
 
 #include "base/list.h"
 #include "daemon/log.h"
-#include "manager/policy.h"
 
 /* Of vgpud itself, its movers and slabs, and for root: one in so many, and so many at least. */
 #define RESERVE_PART     8
@@ -46,6 +45,11 @@ static const struct {
         [ACCOUNT_REQUESTS] = { "requests under way", "wait for some of them, and try again" },
         [ACCOUNT_POOL] = { "bytes of the pool", "resume or end a suspended vGPU" },
 };
+
+bool account_is_operator(uid_t uid)
+{
+        return uid == 0 || uid == geteuid();
+}
 
 uint64_t account_room(uint64_t capacity, uint64_t all, uint64_t own, uint64_t n)
 {
@@ -120,7 +124,7 @@ static struct account_user *find_or_add(struct accounts *accounts, uid_t uid)
                 return NULL;
         user->accounts = accounts;
         user->uid = uid;
-        user->is_operator = policy_is_operator(uid);
+        user->is_operator = account_is_operator(uid);
         list_append(&accounts->users, &user->link);
         return user;
 }
@@ -168,7 +172,7 @@ uint64_t account_get_room(const struct accounts *accounts, uid_t uid, enum accou
         uint64_t capacity = accounts->capacity.of[kind], all = accounts->all.of[kind];
         uint64_t own = account_get(accounts, uid, kind);
 
-        if (policy_is_operator(uid))
+        if (account_is_operator(uid))
                 return capacity > all ? capacity - all : 0;
         return account_room(capacity, all, own, accounts->n_users.of[kind] + (own == 0));
 }

@@ -13,6 +13,7 @@
  * Root and the user of vgpud are charged and never refused; a reserve that is in no capacity is theirs.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -39,6 +40,9 @@ struct account_charge {
         struct account_user *user;
         struct account_cost cost;
 };
+
+/* account_is_operator() - root and the user of vgpud: they may do everything. */
+bool account_is_operator(uid_t uid);
 
 /* account_room() - how much a user who has @own may take of what @n users have taken @all of @capacity. */
 uint64_t account_room(uint64_t capacity, uint64_t all, uint64_t own, uint64_t n);

@@ -9,6 +9,7 @@
 #include "base/packet.h"
 #include "base/size.h"
 #include "daemon/log.h"
+#include "manager/account.h"
 #include "manager/control.h"
 #include "manager/copies.h"
 #include "manager/describe.h"
@@ -326,7 +327,7 @@ static int check_held(const struct control_pending *pending, struct failure *fai
         struct pool_info info;
 
         pool_get_info(manager->pool, &info);
-        if (policy_is_operator(pending->uid) || held <= info.limit / HELD_USER_PART)
+        if (account_is_operator(pending->uid) || held <= info.limit / HELD_USER_PART)
                 return 0;
         return failure_set(
                 failure, -EDQUOT, "NoRoom", "end them, or have them unmap it",

@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "daemon/log.h"
 #include "daemon/uuid.h"
+#include "manager/account.h"
 #include "manager/backlog.h"
 #include "manager/burial.h"
 #include "manager/custody.h"
@@ -130,7 +131,7 @@ int instance_check_name(const char *name, struct failure *failure)
 
 int instance_check_owner(const struct instance *instance, uid_t uid, struct failure *failure)
 {
-        if (uid == instance->owner || policy_is_operator(uid))
+        if (uid == instance->owner || account_is_operator(uid))
                 return 0;
         return failure_set(failure, -EPERM, "PermissionDenied", "ask its owner, or do it as root",
                            "vGPU %s belongs to user %u, you are user %u", instance->name,

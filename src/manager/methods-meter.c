@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ledger/ledger-thread.h"
+#include "manager/account.h"
 #include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
@@ -293,7 +294,7 @@ static int get_usage(struct control_pending *pending, struct failure *failure)
         struct ledger_thread *ledger = meter_get_ledger(pending->manager->meter);
         double since = control_call_seconds(&pending->call, "since", 0);
         double until = control_call_seconds(&pending->call, "until", CONTROL_TIME_MAX);
-        bool is_operator = policy_is_operator(pending->uid);
+        bool is_operator = account_is_operator(pending->uid);
         struct ledger_query query = {
                 .since = to_minute(since, false),
                 .until = to_minute(until, true),

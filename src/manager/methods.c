@@ -7,6 +7,7 @@
 
 #include "daemon/log.h"
 #include "daemon/uuid.h"
+#include "manager/account.h"
 #include "manager/control.h"
 #include "manager/describe.h"
 #include "manager/device.h"
@@ -84,7 +85,7 @@ static int check_uuid(const struct control_pending *pending, const char *uuid,
 
         if (!uuid)
                 return 0;
-        if (!policy_is_operator(pending->uid))
+        if (!account_is_operator(pending->uid))
                 return failure_set(failure, -EPERM, "PermissionDenied", "do it as root",
                                    "only root chooses the UUID of a vGPU");
         if (strlen(uuid) != UUID_TEXT_MAX - 1 || uuid_parse(bytes, uuid) < 0)
@@ -325,7 +326,7 @@ static const struct control_method *find(const struct control_method *table, siz
 
 static int check_root(const struct control_pending *pending, struct failure *failure)
 {
-        if (policy_is_operator(pending->uid))
+        if (account_is_operator(pending->uid))
                 return 0;
         return failure_set(failure, -EACCES, "PermissionDenied", "try it as root, with sudo",
                            "only root may do this; you are user %u", pending->uid);

@@ -10,14 +10,9 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 
-bool policy_is_operator(uid_t uid)
-{
-        return uid == 0 || uid == geteuid();
-}
-
 int policy_check_share(uid_t uid, struct failure *failure)
 {
-        if (policy_is_operator(uid))
+        if (account_is_operator(uid))
                 return 0;
         return failure_set(
                 failure, -EPERM, "PermissionDenied",
@@ -59,7 +54,7 @@ int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame
         if (n_all >= BOARD_INSTANCES_MAX)
                 return failure_set(failure, -EMFILE, "NoRoom", "remove one that is not needed",
                                    "there are %d vGPUs already", BOARD_INSTANCES_MAX);
-        if (policy_is_operator(uid))
+        if (account_is_operator(uid))
                 return 0;
         if (options->user_vgpus && n >= options->user_vgpus)
                 return failure_set(
@@ -165,7 +160,7 @@ int policy_check_pool(const struct instance *instance, uint64_t bytes, struct fa
                                    "%s is needed, the pool has room for %s",
                                    size_format(wanted_text, bytes),
                                    size_format(room_text, available));
-        if (policy_is_operator(instance->owner))
+        if (account_is_operator(instance->owner))
                 return 0;
         r = get_pool_room(instance, &room);
         if (r < 0 || get_demand(instance, bytes) <= room)

@@ -4,7 +4,6 @@
 
 /* What a user may ask of the manager. Whose a vGPU is: instance_check_owner(). */
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -12,9 +11,6 @@
 
 struct instance;
 struct manager;
-
-/* policy_is_operator() - root and the user of vgpud: they may do everything. */
-bool policy_is_operator(uid_t uid);
 
 /* policy_check_share() - may @uid promise a share of a device's time? PermissionDenied. */
 int policy_check_share(uid_t uid, struct failure *failure);
