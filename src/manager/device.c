@@ -210,7 +210,7 @@ static void on_mover_lost(struct mover *mover, void *userdata)
         device->wanted = 0;
         (void)sd_event_now(device->manager->event, CLOCK_MONOTONIC, &device->rest_until_us);
         device->rest_until_us += REST_US;
-        observer_tell_mover_lost(&device->manager->observers, device);
+        observer_tell_device(&device->manager->observers, device, DEVICE_MOVER_LOST);
 }
 
 static int start_mover(struct device *device)

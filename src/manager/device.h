@@ -21,7 +21,7 @@
 #include "daemon/failure.h"
 #include "helper/mover.h"
 #include "manager/ceiling.h"
-#include "manager/meter.h"
+#include "manager/meter-record.h"
 #include "manager/room.h"
 #include "pool/pool.h"
 

@@ -27,7 +27,7 @@
 #include "base/list.h"
 #include "daemon/process.h"
 #include "manager/account.h"
-#include "manager/meter.h"
+#include "manager/meter-record.h"
 #include "manager/room.h"
 #include "wire/gate.h"
 #include "wire/mover.h"

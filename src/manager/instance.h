@@ -22,7 +22,7 @@
 #include "daemon/failure.h"
 #include "manager/account.h"
 #include "manager/backlog.h"
-#include "manager/meter.h"
+#include "manager/meter-record.h"
 #include "store/store.h"
 
 struct device;

@@ -10,7 +10,7 @@
 #include <systemd/sd-event.h>
 
 #include "ledger/ledger-thread.h"
-#include "manager/meter.h"
+#include "manager/meter-record.h"
 #include "manager/pace.h"
 #include "meter/wall.h"
 

@@ -10,6 +10,7 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
+#include "manager/meter.h"
 #include "manager/observer.h"
 #include "manager/schedule.h"
 
@@ -210,7 +211,16 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
                 end(userdata, guest);
 }
 
-const struct observer meter_observer = { .of_instance = on_instance, .of_guest = on_guest };
+static void on_device(struct device *device, enum device_event event, void *userdata)
+{
+        (void)device;
+        if (event == DEVICE_SWITCHES_SOURCE)
+                (void)meter_settle_all(userdata);
+}
+
+const struct observer meter_observer = { .of_instance = on_instance,
+                                         .of_guest = on_guest,
+                                         .of_device = on_device };
 
 size_t meter_clear_accounting(struct instance *instance)
 {

@@ -12,6 +12,7 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
+#include "manager/meter.h"
 
 #define NS_PER_MS 1000000u
 
@@ -29,23 +30,6 @@ uint64_t meter_wall_now(void)
 
         (void)clock_gettime(CLOCK_REALTIME, &now);
         return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-/* What the scheduler adds. */
-
-void meter_set_turns(struct device *device, bool has_turns)
-{
-        if (device->meter.has_turns == has_turns)
-                return;
-        if (device->manager->meter)
-                (void)meter_settle_all(
-                        device->manager->meter); /* what was before comes from the old source */
-        device->meter.has_turns = has_turns;
-}
-
-void meter_add_turn(struct instance *instance, uint64_t ns)
-{
-        instance->meter.turn_ns += ns;
 }
 
 /* Settling. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When the meter samples, and what is asked of it. */
 
+#include "manager/meter.h"
+
 #include <errno.h>
 #include <string.h>
 

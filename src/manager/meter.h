@@ -8,7 +8,7 @@
  *
  * Where they come from is said once for each device (docs/metering.md):
  *
- *     turns      the scheduler gives exclusive turns and measures them: meter_add_turn(). Exact.
+ *     turns      the scheduler gives exclusive turns and measures them (turn_ns of a vGPU). Exact.
  *     engine     nothing is enforced, the device is simulated: its engine's own count. Exact.
  *     samples    nothing is enforced, the device is real: NVIDIA's samples. Estimated.
  *
@@ -26,8 +26,7 @@
 #include <stdint.h>
 
 #include "daemon/failure.h"
-#include "meter/accounting.h"
-#include "meter/rate.h"
+#include "manager/meter-record.h"
 
 struct device;
 struct guest;
@@ -35,47 +34,6 @@ struct instance;
 struct ledger_thread;
 struct manager;
 struct meter;
-
-enum meter_source_kind { METER_SOURCE_NONE, METER_SOURCE_ENGINE, METER_SOURCE_SAMPLES };
-
-/* What the manager keeps of each device, */
-struct meter_device {
-        bool has_turns;                  /* its GPU time is what the scheduler measures */
-        bool has_samples;                /* NVIDIA's library tells who uses it */
-        bool is_lost;                    /* it says that the device fell off the bus */
-        uint32_t percent[METER_ENGINES]; /* of the last period */
-};
-
-/* of each vGPU, */
-struct meter_instance {
-        uint64_t turn_ns;                /* of its turns, not yet divided among its guests */
-        uint64_t since_ns;               /* until then it is settled; 0: it is not metered */
-        bool is_held;                    /* its quota was set aside at that time, */
-        uint32_t device;                 /* on this one */
-        struct rate_area quota;          /* what is too small for the ledger yet */
-        uint32_t percent[METER_ENGINES]; /* of the last period */
-        struct accounting accounting;
-        bool must_republish; /* its accounts on the board */
-};
-
-/* and of each guest. */
-struct meter_guest {
-        struct accounting_record record;    /* serial 0: it is not metered */
-        uint64_t joined_ns;                 /* its life began then */
-        uint64_t since_ns;                  /* until then it is settled */
-        uint64_t new_ns[METER_ENGINES];     /* that came since */
-        uint64_t weight_ns;                 /* busy since then as seen from below: divides turns */
-        uint64_t seen_ns[METER_ENGINES];    /* of the source's own counts */
-        uint64_t sampled_ns[METER_ENGINES]; /* settled since the last sample */
-        uint32_t percent[METER_ENGINES];    /* of the last period */
-        uint32_t told_percent[METER_ENGINES]; /* by a source that tells percents, */
-        uint64_t told_until_ns;               /* which hold until then */
-        uint64_t context_bytes;               /* of the device, beside what is charged */
-        struct rate_area used;
-        uint64_t written_ns; /* to the ledger */
-        bool is_changed;     /* since then */
-        bool was_idle;       /* in the last sample, and the board says so */
-};
 
 /* meter_new() - with the ledger in the state directory; one that cannot be opened is only logged. */
 int meter_new(struct meter **ret_meter, struct manager *manager);
@@ -85,18 +43,6 @@ void meter_start(struct meter *meter);
 
 /* meter_free() - all that is metered so far is written. Returns NULL. */
 struct meter *meter_free(struct meter *meter);
-
-/*
- * meter_set_turns() - from now on the GPU time on @device is what the scheduler adds (true), or
- * what can be seen from below (false, as it is without this call)
- */
-void meter_set_turns(struct device *device, bool has_turns);
-
-/*
- * meter_add_turn() - some guests of @instance, nobody else, had the device for @ns.
- * They share it as they were busy meanwhile, or evenly where that is not known.
- */
-void meter_add_turn(struct instance *instance, uint64_t ns);
 
 /* meter_sync() - settle everything up to now, so that what is shown is not a quarter second old. */
 void meter_sync(struct meter *meter);

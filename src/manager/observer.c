@@ -45,10 +45,11 @@ void observer_tell_guest(const struct observers *observers, struct guest *guest,
                                                               observers->list[i].userdata);
 }
 
-void observer_tell_mover_lost(const struct observers *observers, struct device *device)
+void observer_tell_device(const struct observers *observers, struct device *device,
+                          enum device_event event)
 {
         for (unsigned int i = 0; i < observers->n; i++)
-                if (observers->list[i].observer->mover_lost)
-                        observers->list[i].observer->mover_lost(device,
-                                                                observers->list[i].userdata);
+                if (observers->list[i].observer->of_device)
+                        observers->list[i].observer->of_device(device, event,
+                                                               observers->list[i].userdata);
 }

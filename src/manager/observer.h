@@ -31,12 +31,17 @@ enum guest_event {
         GUEST_UNLOADED, /* it is about to be freed */
 };
 
+enum device_event {
+        DEVICE_MOVER_LOST,      /* its mover has ended */
+        DEVICE_SWITCHES_SOURCE, /* from now on its GPU time is measured otherwise: turns, or not */
+};
+
 /* A function that is NULL is not called. */
 struct observer {
         void (*changed)(void *userdata); /* anything that is shown */
         void (*of_instance)(struct instance *instance, enum instance_event event, void *userdata);
         void (*of_guest)(struct guest *guest, enum guest_event event, void *userdata);
-        void (*mover_lost)(struct device *device, void *userdata);
+        void (*of_device)(struct device *device, enum device_event event, void *userdata);
 };
 
 /* Those of a manager; all zero: there are none. */
@@ -61,6 +66,7 @@ void observer_tell_instance(const struct observers *observers, struct instance *
                             enum instance_event event);
 void observer_tell_guest(const struct observers *observers, struct guest *guest,
                          enum guest_event event);
-void observer_tell_mover_lost(const struct observers *observers, struct device *device);
+void observer_tell_device(const struct observers *observers, struct device *device,
+                          enum device_event event);
 
 #endif

@@ -167,15 +167,16 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
                 deal_with_returned(guest);
 }
 
-static void on_mover_lost(struct device *device, void *userdata)
+static void on_device(struct device *device, enum device_event event, void *userdata)
 {
         (void)userdata;
-        operation_wake_all(device->manager);
+        if (event == DEVICE_MOVER_LOST)
+                operation_wake_all(device->manager);
 }
 
 static const struct observer observer = { .of_instance = on_instance,
                                           .of_guest = on_guest,
-                                          .mover_lost = on_mover_lost };
+                                          .of_device = on_device };
 
 void operation_subscribe(struct manager *manager)
 {

@@ -9,6 +9,7 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/observer.h"
 #include "manager/schedule-internal.h"
 #include "manager/schedule.h"
 
@@ -18,7 +19,7 @@ void schedule_give_to_meter(struct schedule *schedule, struct schedule_vgpu *vgp
 
         if (received <= vgpu->given)
                 return;
-        meter_add_turn(vgpu->instance, received - vgpu->given);
+        vgpu->instance->meter.turn_ns += received - vgpu->given;
         vgpu->given = received;
 }
 
@@ -129,10 +130,19 @@ static void publish_log(struct schedule *schedule)
         }
 }
 
+/* What was before comes from the old source. */
+static void set_turns(struct device *device, bool has_turns)
+{
+        if (device->meter.has_turns == has_turns)
+                return;
+        observer_tell_device(&device->manager->observers, device, DEVICE_SWITCHES_SOURCE);
+        device->meter.has_turns = has_turns;
+}
+
 void schedule_report(struct schedule *schedule)
 {
         give_all_to_meter(schedule);
-        meter_set_turns(schedule->device, scheduler_is_enforcing(&schedule->scheduler));
+        set_turns(schedule->device, scheduler_is_enforcing(&schedule->scheduler));
         publish_log(schedule);
         tell_gates(schedule);
         tell_failures(schedule);

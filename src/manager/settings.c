@@ -11,6 +11,7 @@
 #include "manager/device.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/meter.h"
 #include "manager/observer.h"
 #include "manager/operation.h"
 #include "manager/schedule.h"
