@@ -13,10 +13,8 @@
 #include "daemon/foreign.h"
 #include "daemon/log.h"
 #include "manager/fair-queue.h"
-#include "manager/image.h"
 #include "manager/listener.h"
 #include "manager/manager.h"
-#include "manager/methods.h"
 #include "manager/unread.h"
 #include "manager/writer.h"
 
@@ -33,6 +31,7 @@ static const struct account_cost call_cost = { { [ACCOUNT_REQUESTS] = 1 } };
 
 struct control {
         struct manager *manager;
+        const struct control_service *service;
         struct listener listener;
         struct list clients;
         uint64_t turned_away_ns; /* when that was logged */
@@ -59,7 +58,7 @@ struct control_client {
 
 static struct control_client *client_free(struct control_client *client)
 {
-        image_client_gone(client->control->manager, client);
+        client->control->service->client_gone(client->control->manager, client);
         if (client->pending)
                 client->pending->client = NULL;
         list_remove(&client->link);
@@ -278,7 +277,9 @@ void control_fail(struct control_pending *pending, const struct failure *failure
 static int on_call_again(sd_event_source *source, void *userdata)
 {
         (void)source;
-        methods_call(userdata);
+        struct control_pending *pending = userdata;
+
+        pending->service->call(pending);
         return 0;
 }
 
@@ -326,6 +327,7 @@ static int start_call(struct control_client *client, const char *text, size_t si
                 return r;
         }
         pending->manager = client->control->manager;
+        pending->service = client->control->service;
         pending->client = client;
         pending->uid = client->peer.uid;
         pending->pid = client->peer.pid;
@@ -336,7 +338,7 @@ static int start_call(struct control_client *client, const char *text, size_t si
         if (r < 0)
                 control_fail(pending, &failure);
         else
-                methods_call(pending);
+                client->control->service->call(pending);
         return 0;
 }
 
@@ -471,7 +473,8 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
         return r;
 }
 
-int control_new(struct control **ret_control, struct manager *manager)
+int control_new(struct control **ret_control, struct manager *manager,
+                const struct control_service *service)
 {
         struct control *control = calloc(1, sizeof(*control));
         int r;
@@ -479,6 +482,7 @@ int control_new(struct control **ret_control, struct manager *manager)
         if (!control)
                 return -ENOMEM;
         control->manager = manager;
+        control->service = service;
         list_init(&control->clients);
         r = listener_init(&control->listener, manager, PATHS_CONTROL_SOCKET, SOCK_STREAM,
                           on_connection, control);

@@ -17,12 +17,15 @@
 #include "manager/account.h"
 
 struct control;
+struct control_client;
+struct control_service;
 struct manager;
 struct writer;
 
 /* A call under way. Whoever handles it ends it with control_reply() or control_fail(), once. */
 struct control_pending {
         struct manager *manager;
+        const struct control_service *service;
         struct control_call call;
         struct control_client *client; /* NULL: hung up */
         uid_t uid;
@@ -38,7 +41,16 @@ struct control_method {
         const struct control_parameter *parameters;
 };
 
-int control_new(struct control **ret_control, struct manager *manager);
+/* Who deals with calls. */
+struct control_service {
+        /* @pending is answered now or later */
+        void (*call)(struct control_pending *pending);
+        /* it has hung up: end what it has begun; @client is only to be compared */
+        void (*client_gone)(struct manager *manager, const struct control_client *client);
+};
+
+int control_new(struct control **ret_control, struct manager *manager,
+                const struct control_service *service);
 struct control *control_free(struct control *control);
 
 /* control_start() - begin to answer. */

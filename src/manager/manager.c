@@ -34,6 +34,7 @@
 #include "manager/instance.h"
 #include "manager/listener.h"
 #include "manager/meter.h"
+#include "manager/methods.h"
 #include "manager/operation.h"
 #include "manager/publisher.h"
 #include "manager/schedule.h"
@@ -305,6 +306,9 @@ static int set_up_event(struct manager *manager)
         return r < 0 ? r : 0;
 }
 
+static const struct control_service service = { .call = methods_call,
+                                                .client_gone = image_client_gone };
+
 static int open_sockets(struct manager *manager, struct failure *failure)
 {
         int r = publisher_new(&manager->publisher, manager);
@@ -312,7 +316,7 @@ static int open_sockets(struct manager *manager, struct failure *failure)
         if (r == 0)
                 r = manager->scenario ? 0 : settings_restore(manager); /* it says what is */
         if (r == 0)
-                r = control_new(&manager->control, manager);
+                r = control_new(&manager->control, manager, &service);
         if (r == 0)
                 r = gate_new(&manager->gate, manager);
         if (r == -EPERM && manager->options->has_group)
