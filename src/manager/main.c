@@ -8,6 +8,7 @@
 #include "daemon/log.h"
 #include "daemon/reload.h"
 #include "manager/manager.h"
+#include "manager/startup.h"
 
 static void give_up_privilege(void)
 {

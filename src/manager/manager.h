@@ -73,13 +73,4 @@ struct manager {
         bool is_ready; /* what a former manager left is in order; clients are served */
 };
 
-/* manager_new() - start up: devices, what the former manager left, sockets. */
-int manager_new(struct manager **ret_manager, const struct options *options,
-                struct failure *failure);
-struct manager *manager_free(struct manager *manager);
-DEFINE_CLEANUP(struct manager *, manager_free);
-
-/* manager_run() - until SIGTERM or SIGINT. */
-int manager_run(struct manager *manager);
-
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "manager/manager.h"
+#include "manager/startup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,6 +33,7 @@
 #include "manager/image.h"
 #include "manager/instance.h"
 #include "manager/listener.h"
+#include "manager/manager.h"
 #include "manager/meter.h"
 #include "manager/methods.h"
 #include "manager/operation.h"
