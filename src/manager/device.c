@@ -14,7 +14,6 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/observer.h"
-#include "manager/operation.h"
 #include "manager/schedule.h"
 #include "manager/settings.h"
 
@@ -140,7 +139,7 @@ uint64_t device_get_promised(const struct device *device, const struct instance 
                         continue;
                 if (instance->device == device && !instance_is_off(instance))
                         sum += instance->frame_buffer;
-                else if (operation_needs(instance->operation, device))
+                else if (instance_is_bound_for(instance, device))
                         sum += instance->frame_buffer;
         }
         return sum;
@@ -301,7 +300,7 @@ static bool is_wanted(const struct device *device, uint64_t *ret_bytes)
 
         *ret_bytes = 0;
         list_for_each(instance, &device->manager->instances, link) {
-                if (operation_needs(instance->operation, device))
+                if (instance_is_bound_for(instance, device))
                         wanted = true;
                 if (instance->device != device || list_is_empty(&instance->guests))
                         continue;

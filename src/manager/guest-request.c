@@ -12,7 +12,6 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
-#include "manager/operation.h"
 
 /* What a gate may need beyond the time that it was given for draining; if it is stopped, in vain. */
 #define CLOSE_SLACK_MS   3000
@@ -99,13 +98,13 @@ static void set_timer(struct guest *guest, uint32_t ms)
 
 static void start_timer(struct guest *guest, uint32_t timeout_ms)
 {
-        const struct operation *operation = guest->instance->operation;
+        uint32_t course_ms = guest->instance->course.timeout_ms;
         uint32_t all =
                 guest->request.message == GATE_CLOSE ? timeout_ms + CLOSE_SLACK_MS : timeout_ms;
         uint32_t first = all;
 
-        if (operation && operation->timeout_ms + STOPPED_SLACK_MS < all)
-                first = operation->timeout_ms + STOPPED_SLACK_MS;
+        if (guest->instance->operation && course_ms + STOPPED_SLACK_MS < all)
+                first = course_ms + STOPPED_SLACK_MS;
         guest->request.rest_ms = all - first;
         set_timer(guest, first);
 }

@@ -19,7 +19,6 @@
 #include "manager/launch.h"
 #include "manager/manager.h"
 #include "manager/observer.h"
-#include "manager/operation.h"
 #include "manager/session.h"
 
 /* Birth and death. */
@@ -246,9 +245,8 @@ int guest_charge_source(struct guest *guest, struct failure *failure)
 int guest_charge_target(struct guest *guest, struct failure *failure)
 {
         const struct account_cost cost = { { [ACCOUNT_DESCRIPTORS] = TARGET_COST } };
-        const struct operation *operation = guest->instance->operation;
 
-        if (!operation || !operation->is_undoing)
+        if (!guest->instance->course.is_undoing)
                 return charge_memory(guest, TARGET_COST, failure);
         return account_force(guest->instance->manager->accounts, &guest->memory_charge, guest->uid,
                              &cost);

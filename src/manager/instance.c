@@ -50,6 +50,11 @@ bool instance_is_off(const struct instance *instance)
         return instance->state == BOARD_SUSPENDED || instance->state == BOARD_EVICTED;
 }
 
+bool instance_is_bound_for(const struct instance *instance, const struct device *device)
+{
+        return instance->course.target == device && instance->device != device;
+}
+
 bool instance_is_usable(const struct instance *instance)
 {
         return instance->state == BOARD_IDLE || instance->state == BOARD_RUNNING;

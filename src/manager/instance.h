@@ -48,6 +48,11 @@ struct instance {
         struct list turns;           /* schedule_vgpu: of its device, and of one that it leaves */
         struct list launches;        /* programs that are no guests yet, see launch.h */
         struct operation *operation; /* under way, or NULL */
+        struct {                     /* of the operation under way; all 0: there is none */
+                const struct device *target; /* where it is to be */
+                uint32_t timeout_ms;
+                bool is_undoing;
+        } course;
         sd_event_source *catch_up_timer; /* the last catch-up has failed: not again before */
         uint64_t catch_up_pause_us;
         bool is_unsettled; /* the store says something else of it, see backlog.h */
@@ -116,6 +121,9 @@ int instance_check_owner(const struct instance *instance, uid_t uid, struct fail
 
 /* instance_is_off() - is its memory off the device, so that it needs no promise? */
 bool instance_is_off(const struct instance *instance);
+
+/* instance_is_bound_for() - is it on its way to @device from another? */
+bool instance_is_bound_for(const struct instance *instance, const struct device *device);
 
 /* instance_is_usable() - may processes join and run? */
 bool instance_is_usable(const struct instance *instance);

@@ -21,11 +21,6 @@
 #include "manager/operation-internal.h"
 #include "manager/schedule.h"
 
-bool operation_needs(const struct operation *operation, const struct device *device)
-{
-        return operation && operation->target == device && operation->instance->device != device;
-}
-
 struct guest *operation_next_guest(const struct operation *operation, struct guest *after)
 {
         struct list *head = &operation->instance->guests;
@@ -174,6 +169,7 @@ static void finish(struct operation *operation, bool has_succeeded)
         }
         admission_end(operation);
         instance->operation = NULL;
+        memset(&instance->course, 0, sizeof(instance->course));
         bury_dead(instance);
         custody_sync_slabs(manager);
         pool_unpause(manager->pool);
@@ -298,7 +294,7 @@ static void call_back(struct operation *operation)
 void operation_start_undoing(struct operation *operation)
 {
         operation->was_retried = false;
-        operation->is_undoing = true;
+        operation->is_undoing = operation->instance->course.is_undoing = true;
         call_back(operation);
         gates_gather(operation);
 }
@@ -541,6 +537,8 @@ void operation_begin(struct operation *operation)
 
         schedule_hold(instance);
         instance->operation = operation;
+        instance->course.target = operation->target;
+        instance->course.timeout_ms = operation->timeout_ms;
         instance->state = operation->kind->busy_state;
         pool_pause(instance->manager->pool);
         operation_wake(operation);

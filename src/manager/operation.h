@@ -153,9 +153,6 @@ void operation_open_returned(struct instance *instance);
 /* operation_wake_all() - what one of them may have waited for has happened: a mover is gone entirely. */
 void operation_wake_all(struct manager *manager);
 
-/* operation_needs() - does @operation (or NULL) move an instance to @device from another? */
-bool operation_needs(const struct operation *operation, const struct device *device);
-
 /* operation_free() - in memory only. Returns NULL. */
 struct operation *operation_free(struct operation *operation);
 

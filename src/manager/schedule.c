@@ -16,7 +16,6 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/observer.h"
-#include "manager/operation.h"
 #include "manager/schedule-internal.h"
 
 /* What is about to be forgotten is tried to be let on so often. */
@@ -506,7 +505,7 @@ static uint32_t sum_shares(const struct device *device, const struct instance *e
 
         list_for_each(instance, &device->manager->instances, link)
                 if (instance != except &&
-                    (instance->device == device || operation_needs(instance->operation, device)))
+                    (instance->device == device || instance_is_bound_for(instance, device)))
                         sum += instance->share;
         return sum;
 }

@@ -13,7 +13,6 @@
 #include "manager/manager.h"
 #include "manager/meter.h"
 #include "manager/observer.h"
-#include "manager/operation.h"
 #include "manager/schedule.h"
 #include "manager/settings-internal.h"
 
@@ -292,7 +291,7 @@ int settings_set_share(struct instance *instance, uint32_t share, struct failure
         int r = schedule_check_share(instance->device, instance, share, failure);
 
         if (r == 0 && instance->operation) /* which may take it elsewhere */
-                r = schedule_check_share(instance->operation->target, instance, share, failure);
+                r = schedule_check_share(instance->course.target, instance, share, failure);
         if (r == 0)
                 r = remember_number(instance, "share", share, failure);
         if (r < 0)

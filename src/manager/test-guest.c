@@ -10,7 +10,6 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
-#include "manager/operation.h"
 
 #define USER 4711
 
@@ -19,8 +18,7 @@ static void test_an_undo_is_refused_no_descriptor(void **state)
 {
         const struct account_cost none = { 0 };
         struct manager manager = { 0 };
-        struct operation operation = { 0 };
-        struct instance instance = { .manager = &manager, .operation = &operation };
+        struct instance instance = { .manager = &manager };
         struct guest guest = { .instance = &instance, .uid = USER };
         struct guest_memory memory = { .source = -1 };
         struct failure failure = { 0 };
@@ -28,7 +26,7 @@ static void test_an_undo_is_refused_no_descriptor(void **state)
 
         assert_int_equal(accounts_new(&manager.accounts, &none), 0);
         assert_int_equal(guest_charge_target(&guest, &failure), -EDQUOT);
-        operation.is_undoing = true;
+        instance.course.is_undoing = true;
         assert_int_equal(guest_charge_source(&guest, &failure), -EDQUOT);
         assert_int_equal(guest_charge_target(&guest, &failure), 0);
         assert_int_equal(account_get(manager.accounts, USER, ACCOUNT_DESCRIPTORS), 1);

@@ -8,7 +8,6 @@
 #include "manager/device.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
-#include "manager/operation.h"
 #include "manager/policy.h"
 #include "manager/schedule.h"
 
@@ -148,12 +147,11 @@ static void test_a_move_promises_at_its_target_as_well(void **state)
 {
         struct manager *manager = make_manager();
         struct instance one = add(manager, 0, 4 * GIB);
-        struct operation operation = { .instance = &one, .target = &manager->device[1] };
         (void)state;
 
         link_in(manager, &one);
         one.state = BOARD_MIGRATING;
-        one.operation = &operation;
+        one.course.target = &manager->device[1];
         assert_int_equal(device_get_promised(&manager->device[0], NULL), 4 * GIB);
         assert_int_equal(device_get_promised(&manager->device[1], NULL), 4 * GIB);
         free_manager(manager);
@@ -178,7 +176,6 @@ static void test_a_share_on_its_way_is_promised_at_both_ends(void **state)
 {
         struct manager *manager = make_manager();
         struct instance moving = add(manager, 0, GIB), other = add(manager, 1, GIB);
-        struct operation operation = { .instance = &moving, .target = &manager->device[1] };
         struct failure failure = { 0 };
         (void)state;
 
@@ -187,7 +184,7 @@ static void test_a_share_on_its_way_is_promised_at_both_ends(void **state)
         link_in(manager, &moving);
         link_in(manager, &other);
         assert_int_equal(schedule_check_move(&moving, &manager->device[1], &failure), 0);
-        moving.operation = &operation;
+        moving.course.target = &manager->device[1];
         assert_int_equal(schedule_check_share(&manager->device[1], &other, 40, &failure), 0);
         assert_int_equal(schedule_check_share(&manager->device[1], &other, 41, &failure), -EINVAL);
         assert_int_equal(schedule_check_share(&manager->device[0], NULL, 41, &failure), -EINVAL);
