@@ -14,6 +14,7 @@
 #include "manager/manager.h"
 #include "manager/operation.h"
 #include "manager/schedule.h"
+#include "manager/settings.h"
 
 int arrival_check_promise(const struct operation *operation, struct failure *failure)
 {
@@ -25,6 +26,9 @@ int arrival_check_promise(const struct operation *operation, struct failure *fai
                                    "device %u is smaller than vGPU %s", operation->target->index,
                                    instance->name);
         r = device_check_room(operation->target, instance->frame_buffer, instance, failure);
+        if (r == 0)
+                r = settings_check_size(operation->target, instance->frame_buffer, instance,
+                                        failure);
         return r < 0 ? r : schedule_check_move(instance, operation->target, failure);
 }
 

@@ -48,7 +48,7 @@ static void lift(struct device *device)
 {
         struct instance *instance;
 
-        ceiling_deinit(&device->ceiling);
+        ceiling_deinit(device);
         list_for_each(instance, &device->manager->instances, link)
                 if (is_resident(instance, device))
                         write_ceiling(instance, 0);
@@ -105,7 +105,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 
 static void set_timer(struct device *device)
 {
-        ceiling_deinit(&device->ceiling);
+        ceiling_deinit(device);
         (void)sd_event_add_time_relative(device->manager->event, &device->ceiling.timer,
                                          CLOCK_MONOTONIC, LOOK_US, 0, on_time, device);
 }
@@ -161,7 +161,7 @@ bool ceiling_is_on(const struct device *device)
         return device->ceiling.timer != NULL;
 }
 
-void ceiling_deinit(struct ceiling *ceiling)
+void ceiling_deinit(struct device *device)
 {
-        ceiling->timer = sd_event_source_disable_unref(ceiling->timer);
+        device->ceiling.timer = sd_event_source_disable_unref(device->ceiling.timer);
 }

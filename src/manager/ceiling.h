@@ -15,15 +15,8 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <systemd/sd-event.h>
 
 struct device;
-
-struct ceiling {
-        sd_event_source *timer; /* NULL: nobody is limited */
-        bool is_looking;        /* the driver is being asked */
-        uint64_t mark, pending; /* from before that */
-};
 
 /* ceiling_freeze() - before the driver is asked. Returns what the driver is being asked for just now. */
 uint64_t ceiling_freeze(struct device *device);
@@ -41,6 +34,6 @@ void ceiling_look(struct device *device);
 bool ceiling_is_on(const struct device *device);
 
 /* ceiling_deinit() - what the pages say ends by itself. */
-void ceiling_deinit(struct ceiling *ceiling);
+void ceiling_deinit(struct device *device);
 
 #endif

@@ -9,6 +9,7 @@
 #include "daemon/process.h"
 #include "manager/admission.h"
 #include "manager/custody.h"
+#include "manager/device-mover.h"
 #include "manager/device.h"
 #include "manager/footprint.h"
 #include "manager/guest.h"

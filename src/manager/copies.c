@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "daemon/log.h"
+#include "manager/device-mover.h"
 #include "manager/device.h"
 #include "manager/guest.h"
 #include "manager/instance.h"

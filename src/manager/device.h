@@ -2,28 +2,19 @@
 #ifndef MANAGER_DEVICE_H
 #define MANAGER_DEVICE_H
 
-/*
- * A device and its mover.
- *
- * The mover is started when a guest joins the device or an operation needs it and
- * is let go when no vGPU with processes is left there: starting one takes half a
- * second that no suspend should wait for, and its context takes half a GiB that an
- * unused device should not lose. Where a vGPU could move to, a mover stands by: it
- * has loaded the driver (9 MB of RAM) but has no context (nothing of the device).
- */
+/* A device, and what its vGPUs were promised of it. Its mover: device-mover.h. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <systemd/sd-event.h>
 
 #include "base/list.h"
 #include "board/board.h"
 #include "daemon/failure.h"
 #include "helper/mover.h"
-#include "manager/ceiling.h"
 #include "manager/meter-record.h"
 #include "manager/room.h"
-#include "pool/pool.h"
 
 struct manager;
 struct schedule;
@@ -41,25 +32,24 @@ struct device {
         uint32_t n_virtual;
         struct board_sample virtual_load; /* percent */
         uint32_t driver_version;
-        struct mover *mover;    /* NULL: not running */
-        bool is_mover_stored;   /* else the next manager does not wait for its end */
-        uint32_t generation;    /* which of its movers that is, from 1 */
-        bool is_standby;        /* the mover has not been asked for anything yet */
-        bool has_context;       /* it has one, so free memory is known at once */
-        struct list errands;    /* what the pool waits for */
-        struct room room;       /* who was promised its memory */
-        struct ceiling ceiling; /* for those who run there */
-        struct list admissions; /* operations that wait for a promise, the first first */
+        struct mover *mover;  /* NULL: not running */
+        bool is_mover_stored; /* else the next manager does not wait for its end */
+        uint32_t generation;  /* which of its movers that is, from 1 */
+        bool is_standby;      /* the mover has not been asked for anything yet */
+        bool has_context;     /* it has one, so free memory is known at once */
+        struct list errands;  /* what the pool waits for */
+        struct room room;     /* who was promised its memory */
+        struct {
+                sd_event_source *timer; /* NULL: nobody is limited */
+                bool is_looking;        /* the driver is being asked */
+                uint64_t mark, pending; /* from before that */
+        } ceiling;                      /* for those who run there: ceiling.h */
+        struct list admissions;         /* operations that wait for a promise, the first first */
         uint64_t rest_until_us; /* CLOCK_MONOTONIC: after a loss no mover is started ahead */
         uint64_t wanted;        /* bytes of the pool that were asked to be ready here */
         struct meter_device meter;
         struct schedule *schedule;
 };
-
-/* device_probe_all() - fill @manager's devices, by asking a mover. */
-int device_probe_all(struct manager *manager, struct failure *failure);
-
-void device_deinit(struct device *device);
 
 /*
  * device_find() - by index, UUID, or the unique beginning of a UUID (with or without "GPU-").
@@ -69,12 +59,6 @@ struct device *device_find(struct manager *manager, const char *text, struct fai
 
 /* device_find_uuid() - exactly; NULL for none. */
 struct device *device_find_uuid(struct manager *manager, const char *uuid);
-
-/* device_get_mover() - started if need be. */
-int device_get_mover(struct device *device, struct mover **ret_mover);
-
-/* device_settle() - start or end the mover and size its part of the pool, as the guests ask for. */
-void device_settle(struct device *device);
 
 /* device_get_promised() - the sum of the quotas of the vGPUs that are on it, without @except's. */
 struct instance;
@@ -86,8 +70,5 @@ uint64_t device_get_used(const struct device *device);
 /* device_check_room() - can it promise @bytes more, without what @except has? NoRoom. */
 int device_check_room(const struct device *device, uint64_t bytes, const struct instance *except,
                       struct failure *failure);
-
-/* device_work() - the pool's worker (pool_worker_fn); @userdata is the manager. */
-int device_work(const struct pool_work *work, void *userdata);
 
 #endif

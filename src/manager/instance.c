@@ -334,6 +334,8 @@ static int check_request(struct manager *manager, const struct instance_request 
         if (r == 0)
                 r = device_check_room(device, request->frame_buffer, NULL, failure);
         if (r == 0)
+                r = settings_check_size(device, request->frame_buffer, NULL, failure);
+        if (r == 0)
                 r = schedule_check_share(device, NULL, request->share, failure);
         return r;
 }

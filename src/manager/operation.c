@@ -12,6 +12,7 @@
 #include "manager/control.h"
 #include "manager/copies.h"
 #include "manager/custody.h"
+#include "manager/device-mover.h"
 #include "manager/device.h"
 #include "manager/gates.h"
 #include "manager/guest.h"

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "catalog/catalog.h"
 #include "daemon/log.h"
+#include "manager/device-mover.h"
 #include "manager/device.h"
 #include "manager/facts.h"
 #include "manager/guest.h"

@@ -25,6 +25,7 @@
 #include "manager/burial.h"
 #include "manager/control.h"
 #include "manager/custody.h"
+#include "manager/device-mover.h"
 #include "manager/device.h"
 #include "manager/fair-queue.h"
 #include "manager/gate.h"
@@ -464,6 +465,8 @@ struct manager *manager_free(struct manager *manager)
         manager->stage = virtual_free(manager->stage);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_deinit(&manager->device[i]);
+        for (size_t i = 0; i < manager->n_devices; i++)
+                manager->device[i].schedule = schedule_free(manager->device[i].schedule);
         manager->is_unused = list_is_empty(&manager->instances);
         list_for_each_safe(instance, after, &manager->instances, link)
                 instance_free(instance);

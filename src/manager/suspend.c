@@ -11,6 +11,7 @@
 #include "manager/copies.h"
 #include "manager/custody.h"
 #include "manager/departure.h"
+#include "manager/device-mover.h"
 #include "manager/device.h"
 #include "manager/gates.h"
 #include "manager/guest.h"
