@@ -5,6 +5,7 @@
 
 #include "base/size.h"
 #include "daemon/log.h"
+#include "manager/ceiling.h"
 #include "manager/device-mover.h"
 #include "manager/device.h"
 #include "manager/footprint.h"

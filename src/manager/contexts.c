@@ -8,6 +8,7 @@
 #include "daemon/log.h"
 #include "daemon/process.h"
 #include "manager/admission.h"
+#include "manager/ceiling.h"
 #include "manager/custody.h"
 #include "manager/device-mover.h"
 #include "manager/device.h"

@@ -12,7 +12,6 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/meter-internal.h"
-#include "manager/meter.h"
 
 #define NS_PER_MS 1000000u
 

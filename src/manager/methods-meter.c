@@ -13,7 +13,6 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/meter.h"
-#include "manager/policy.h"
 #include "manager/writer.h"
 
 /* So many entries are in one answer; a client that wants more asks for what comes after. */

@@ -21,6 +21,7 @@
 #include "manager/pace.h"
 #include "manager/schedule.h"
 #include "manager/session.h"
+#include "manager/virtual-internal.h"
 #include "manager/virtual.h"
 #include "scenario/scenario.h"
 
@@ -505,7 +506,7 @@ static void fill_board(struct publisher *publisher)
 static int open_stage(struct publisher *publisher)
 {
         struct manager *manager = publisher->manager;
-        struct virtual_count count;
+        const struct virtual_count *count;
         int r;
 
         if (!manager->scenario)
@@ -514,10 +515,10 @@ static int open_stage(struct publisher *publisher)
         if (r < 0)
                 return r;
         count = virtual_get_count(manager->stage);
-        reserve(publisher->instance_round, count.vgpus);
-        reserve(publisher->process_round, count.processes);
-        reserve(publisher->encoder_round, count.encoder_sessions);
-        reserve(publisher->capture_round, count.capture_sessions);
+        reserve(publisher->instance_round, count->vgpus);
+        reserve(publisher->process_round, count->processes);
+        reserve(publisher->encoder_round, count->encoder_sessions);
+        reserve(publisher->capture_round, count->capture_sessions);
         return 0;
 }
 

@@ -4,7 +4,16 @@
 
 /* What the kinds of settings have in common. For settings*.c only. */
 
-#include "manager/settings.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/failure.h"
+
+struct board;
+struct board_instance;
+struct board_scheduler;
+struct manager;
+struct settings_site;
 
 #define SETTING_NAME_MAX  128
 #define SETTING_VALUE_MAX 128

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "board/board.h"
 #include "catalog/catalog.h"
 #include "manager/device.h"
 #include "manager/instance.h"

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "board/board.h"
 #include "manager/device.h"
 #include "manager/instance.h"
 #include "manager/manager.h"

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "board/board.h"
 #include "daemon/driver-path.h"
 #include "daemon/log.h"
 #include "manager/device.h"

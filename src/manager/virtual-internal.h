@@ -2,10 +2,15 @@
 #ifndef MANAGER_VIRTUAL_INTERNAL_H
 #define MANAGER_VIRTUAL_INTERNAL_H
 
-/* A scenario that is being played. For virtual*.c only. */
+/* A scenario that is being played. For virtual*.c, and for who reserves its slots. */
 
-#include "base/cleanup.h"
-#include "manager/virtual.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "board/board.h"
+
+struct manager;
+struct scenario;
 
 struct virtual_process {
         bool is_running, has_account;
@@ -31,6 +36,11 @@ struct virtual_device {
         uint32_t n_instances;
 };
 
+/* Of the scenario, in each table of the board. */
+struct virtual_count {
+        uint32_t vgpus, processes, encoder_sessions, capture_sessions;
+};
+
 struct virtual_stage {
         struct manager *manager;
         struct board *board;
@@ -45,7 +55,5 @@ struct virtual_stage {
         struct virtual_device devices[BOARD_DEVICES_MAX];
         double *next_event[BOARD_DEVICES_MAX]; /* seconds, of each of a device's; INFINITY: none */
 };
-
-DEFINE_CLEANUP(struct virtual_stage *, virtual_free);
 
 #endif

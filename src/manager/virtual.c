@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "manager/device.h"
 #include "manager/manager.h"
@@ -13,6 +14,8 @@
 #include "manager/virtual-internal.h"
 #include "manager/virtual-process.h"
 #include "scenario/scenario.h"
+
+DEFINE_CLEANUP(struct virtual_stage *, virtual_free);
 
 /* Sessions. */
 
@@ -224,9 +227,9 @@ static int make_vgpus(struct virtual_stage *stage)
                        : 0;
 }
 
-struct virtual_count virtual_get_count(const struct virtual_stage *stage)
+const struct virtual_count *virtual_get_count(const struct virtual_stage *stage)
 {
-        return stage->count;
+        return &stage->count;
 }
 
 int virtual_start(struct virtual_stage **ret_stage, struct manager *manager, struct board *board)

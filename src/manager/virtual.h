@@ -25,11 +25,8 @@ int virtual_start(struct virtual_stage **ret_stage, struct manager *manager, str
 struct virtual_stage *virtual_free(struct virtual_stage *stage);
 
 /* virtual_get_count() - how many of the first slots of each table are the scenario's. */
-struct virtual_count {
-        uint32_t vgpus, processes, encoder_sessions, capture_sessions;
-};
-
-struct virtual_count virtual_get_count(const struct virtual_stage *stage);
+struct virtual_count;
+const struct virtual_count *virtual_get_count(const struct virtual_stage *stage);
 
 /* virtual_play() - how it looks now. */
 void virtual_play(struct virtual_stage *stage);
