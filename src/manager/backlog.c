@@ -167,39 +167,36 @@ static int on_room_time(sd_event_source *source, uint64_t time_us, void *userdat
 void backlog_add_lack(struct instance *instance)
 {
         struct backlog *backlog = instance->manager->backlog;
-        struct backlog_lack *lack = &instance->lack;
 
-        if (!lack->timer) {
-                if (sd_event_add_time_relative(backlog->manager->event, &lack->timer,
+        if (!instance->lack.timer) {
+                if (sd_event_add_time_relative(backlog->manager->event, &instance->lack.timer,
                                                CLOCK_MONOTONIC, FIRST_US, 0, on_room_time,
                                                instance) < 0)
                         return;
-                list_append(&backlog->lacks, &lack->link);
-                lack->pause_us = FIRST_US;
+                list_append(&backlog->lacks, &instance->lack.link);
+                instance->lack.pause_us = FIRST_US;
                 return;
         }
-        if (lack->pause_us < LAST_US)
-                lack->pause_us *= 2;
-        (void)sd_event_source_set_time_relative(lack->timer, lack->pause_us);
-        (void)sd_event_source_set_enabled(lack->timer, SD_EVENT_ONESHOT);
+        if (instance->lack.pause_us < LAST_US)
+                instance->lack.pause_us *= 2;
+        (void)sd_event_source_set_time_relative(instance->lack.timer, instance->lack.pause_us);
+        (void)sd_event_source_set_enabled(instance->lack.timer, SD_EVENT_ONESHOT);
 }
 
 void backlog_end_lack(struct instance *instance)
 {
-        struct backlog_lack *lack = &instance->lack;
-
-        if (!lack->timer)
+        if (!instance->lack.timer)
                 return;
-        lack->timer = sd_event_source_disable_unref(lack->timer);
-        list_remove(&lack->link);
+        instance->lack.timer = sd_event_source_disable_unref(instance->lack.timer);
+        list_remove(&instance->lack.link);
 }
 
 void backlog_room_came(struct backlog *backlog)
 {
-        struct backlog_lack *lack;
+        struct instance *instance;
 
-        list_for_each(lack, &backlog->lacks, link)
-                (void)sd_event_source_set_time_relative(lack->timer, 0);
+        list_for_each(instance, &backlog->lacks, lack.link)
+                (void)sd_event_source_set_time_relative(instance->lack.timer, 0);
 }
 
 int backlog_new(struct backlog **ret_backlog, struct manager *manager)

@@ -15,11 +15,7 @@
  * there. It is tried again when we see that somebody made room, and by a timer for what we do not see.
  */
 
-#include <stdint.h>
 #include <sys/types.h>
-#include <systemd/sd-event.h>
-
-#include "base/list.h"
 
 struct backlog;
 struct guest;
@@ -31,13 +27,6 @@ struct backlog *backlog_free(struct backlog *backlog);
 
 /* backlog_add_instance() - what the store says of @instance is not what is, or kept it from recovering. */
 void backlog_add_instance(struct instance *instance);
-
-/* Of an instance; all zero: it lacks no room. */
-struct backlog_lack {
-        struct list link;
-        sd_event_source *timer;
-        uint64_t pause_us;
-};
 
 /* backlog_add_lack() - there was no room to undo what is left of @instance. */
 void backlog_add_lack(struct instance *instance);

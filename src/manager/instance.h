@@ -21,7 +21,6 @@
 #include "board/page.h"
 #include "daemon/failure.h"
 #include "manager/account.h"
-#include "manager/backlog.h"
 #include "manager/meter-record.h"
 #include "store/store.h"
 
@@ -56,7 +55,11 @@ struct instance {
         sd_event_source *catch_up_timer; /* the last catch-up has failed: not again before */
         uint64_t catch_up_pause_us;
         bool is_unsettled; /* the store says something else of it, see backlog.h */
-        struct backlog_lack lack;
+        struct {
+                struct list link;
+                sd_event_source *timer; /* NULL: it lacks none */
+                uint64_t pause_us;
+        } lack;                      /* of room, see backlog.h */
         struct image_session *image; /* a client's, or NULL */
         bool keeps_gates_away;       /* that have released their memory: they may not connect now */
         struct meter_instance meter;
