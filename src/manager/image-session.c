@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/fault.h"
 #include "daemon/process.h"
 #include "manager/custody.h"
@@ -17,14 +18,25 @@
 #include "manager/gate.h"
 #include "manager/manager.h"
 #include "manager/observer.h"
+#include "manager/pinning.h"
 
 /* All real granularities are multiples of it. */
 #define GRANULARITY 4096
+
+void image_session_stop_pinning(struct image_session *session)
+{
+        if (session->is_pinning)
+                pinning_end(session->instance->manager->pinning, session->user,
+                            clock_now(CLOCK_MONOTONIC));
+        session->is_pinning = false;
+}
 
 struct image_session *image_session_free(struct image_session *session)
 {
         if (!session)
                 return NULL;
+        sd_event_source_disable_unref(session->timer);
+        image_session_stop_pinning(session);
         session->instance->keeps_gates_away = false;
         for (size_t i = 0; i < session->n_members; i++) {
                 struct image_member *member = &session->members[i];

@@ -42,6 +42,9 @@ struct image_session {
         size_t n_slabs, n_given; /* and that it was given */
 
         struct control_pending *pending; /* waits for what follows */
+        uid_t user;                      /* that has asked */
+        sd_event_source *timer;          /* until movers may pin for him again */
+        bool is_pinning;
         size_t n_preparing;
         int error;
 };
@@ -61,6 +64,9 @@ int image_session_add_processes(struct image_session *session, const json_t *pro
 
 /* image_session_send_away() - hang up on all gates of the instance, until the session ends. */
 void image_session_send_away(struct image_session *session);
+
+/* image_session_stop_pinning() - movers do no more for it, if they did. */
+void image_session_stop_pinning(struct image_session *session);
 
 /* image_session_exchange() - the guests have the new memory now; all or none. */
 int image_session_exchange(struct image_session *session, struct failure *failure);

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/packet.h"
 #include "base/size.h"
 #include "daemon/log.h"
@@ -19,6 +21,7 @@
 #include "manager/image-session.h"
 #include "manager/manager.h"
 #include "manager/observer.h"
+#include "manager/pinning.h"
 #include "manager/policy.h"
 
 /* An answer is at most 1 MiB, and an entry of a list takes about 28 bytes of it. */
@@ -26,6 +29,8 @@
 
 /* Of what the pool may take. */
 #define HELD_USER_PART 4
+
+#define NS_PER_US 1000u
 
 /* Slabs. */
 
@@ -209,6 +214,7 @@ static void end_preparation(struct image_session *session)
 {
         if (session->n_preparing > 0 || !session->pending)
                 return;
+        image_session_stop_pinning(session);
         if (session->error)
                 fail(session, session->error);
         else
@@ -248,6 +254,70 @@ static int reserve(struct image_session *session, struct image_member *member,
         return r;
 }
 
+static int reserve_all(struct image_session *session, struct failure *failure)
+{
+        struct pinning *pinning = session->instance->manager->pinning;
+        int r = pinning_begin(pinning, session->user, clock_now(CLOCK_MONOTONIC));
+
+        session->is_pinning = r == 0;
+        for (size_t i = 0; r == 0 && i < session->n_members; i++)
+                r = reserve(session, &session->members[i], failure);
+        return r;
+}
+
+/* Those who run the machine wait for nobody. */
+static uint64_t get_wait_us(const struct image_session *session)
+{
+        if (account_is_operator(session->user))
+                return 0;
+        return (pinning_get_wait(session->instance->manager->pinning, session->user,
+                                 clock_now(CLOCK_MONOTONIC)) +
+                NS_PER_US - 1) /
+               NS_PER_US;
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct image_session *session = userdata;
+        struct control_pending *pending = session->pending;
+        struct instance *instance = session->instance;
+        uint64_t wait_us = get_wait_us(session);
+        struct failure failure = { 0 };
+        int r;
+
+        (void)usec;
+        if (wait_us > 0) {
+                (void)sd_event_source_set_time_relative(source, wait_us);
+                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        }
+        session->timer = sd_event_source_disable_unref(session->timer);
+        session->pending = NULL; /* nothing that is ready at once answers before all is asked for */
+        r = reserve_all(session, &failure);
+        session->pending = pending;
+        if (r == 0) {
+                end_preparation(session);
+                return 0;
+        }
+        (void)failure_from_errno(&failure, r, "preparing memory of the pool");
+        control_fail(TAKE(session->pending), &failure);
+        end(instance);
+        return 0;
+}
+
+/* Now, or when its user has let others have the movers. */
+static int begin_reserving(struct image_session *session, struct failure *failure)
+{
+        uint64_t wait_us = get_wait_us(session);
+
+        if (wait_us == 0)
+                return reserve_all(session, failure);
+        log_event_of(session->user, LOG_LEVEL_INFO, "an image waits: its user has had the movers",
+                     "vgpu=%s uid=%u ms=%" PRIu64, session->instance->name, session->user,
+                     wait_us / 1000);
+        return sd_event_add_time_relative(session->instance->manager->event, &session->timer,
+                                          CLOCK_MONOTONIC, wait_us, 0, on_time, session);
+}
+
 int image_replace(struct control_pending *pending, struct instance *instance,
                   struct failure *failure)
 {
@@ -268,11 +338,12 @@ int image_replace(struct control_pending *pending, struct instance *instance,
                             : image_session_add_guests(session);
         if (r == 0) {
                 session->is_loading = true;
+                session->user = pending->uid;
                 instance->keeps_gates_away = processes && session->n_members > 0;
                 r = check_mappings(session, failure);
         }
-        for (size_t i = 0; r == 0 && i < session->n_members; i++)
-                r = reserve(session, &session->members[i], failure);
+        if (r == 0)
+                r = begin_reserving(session, failure);
         if (r < 0) {
                 abandon(instance, session);
                 return r;
@@ -280,7 +351,8 @@ int image_replace(struct control_pending *pending, struct instance *instance,
         session->pending = pending;
         log_event_of(pending->uid, LOG_LEVEL_INFO, "an image is loaded", "vgpu=%s uid=%u",
                      instance->name, pending->uid);
-        end_preparation(session);
+        if (!session->timer)
+                end_preparation(session);
         return 0;
 }
 

@@ -30,6 +30,7 @@ struct burial;
 struct control;
 struct device;
 struct fair_queue;
+struct pinning;
 struct gate;
 struct meter;
 struct publisher;
@@ -55,6 +56,7 @@ struct manager {
         struct observers observers;
         struct accounts *accounts;     /* what each user has of vgpud */
         struct fair_queue *fair_queue; /* whose request is next */
+        struct pinning *pinning;       /* what movers pin for each user */
         struct unread *unread;         /* what was sent and not received */
 
         struct store *store;

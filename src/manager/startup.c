@@ -38,6 +38,7 @@
 #include "manager/meter.h"
 #include "manager/methods.h"
 #include "manager/operation.h"
+#include "manager/pinning.h"
 #include "manager/publisher.h"
 #include "manager/schedule.h"
 #include "manager/settings.h"
@@ -255,6 +256,8 @@ static int open_accounts(struct manager *manager)
                 r = foreign_begin(manager->event, on_foreign, manager->accounts);
         if (r == 0)
                 r = unread_new(&manager->unread, manager->event, manager->accounts);
+        if (r == 0)
+                r = pinning_new(&manager->pinning);
         return r == 0 ? fair_queue_new(&manager->fair_queue, manager->event) : r;
 }
 
@@ -477,6 +480,7 @@ struct manager *manager_free(struct manager *manager)
         manager->keeper = keeper_free(manager->keeper);
         manager->store = store_close(manager->store);
         manager->fair_queue = fair_queue_free(manager->fair_queue);
+        manager->pinning = pinning_free(manager->pinning);
         manager->unread = unread_free(manager->unread);
         foreign_end();
         manager->accounts = accounts_free(manager->accounts);

@@ -109,6 +109,19 @@ def load_process(path, user, program, pipe):
         pipe.recv()
 
 
+def load_again_and_again(path, user, pipe):
+    """Has new room in the pool pinned each time when it is told so, and lets go of it."""
+    be(user)
+    process = {"pid": os.getpid(), "allocations": [[0x7f0000000000, 2 * MIB]]}
+    with Control(path) as control:
+        control.call("CreateVgpu", name="mine", frame_buffer=4 * MIB)
+        while pipe.recv() == "load":
+            control.call("ReplaceMemory", name="mine", processes=[process])
+            control.call("GetSlabs", name="mine")  # what was given away is not pinned again, but made anew
+            control.call("CloseMemory", name="mine")
+            pipe.send("loaded")
+
+
 def load_mortal(path, user, pipe):
     """Asks for a process to be loaded that ends, when told so, while vgpud looks at it."""
     be(user)
@@ -274,6 +287,22 @@ class Accounts(unittest.TestCase):
     def expect(self, pipe, word):
         self.assertTrue(pipe.poll(PATIENCE), f"no '{word}'")
         self.assertEqual(pipe.recv(), word)
+
+    def test_who_keeps_the_movers_pinning_lets_others_have_them(self):
+        pipe = self.run_as(load_again_and_again, self.host.run / "control.sock", GREEDY)
+        pause = self.host.driver / "pause-SLAB_ADD"
+        for seconds in (2, 4, 8, 16):  # of which he has a second on credit
+            pause.touch()
+            pipe.send("load")
+            self.assertFalse(pipe.poll(seconds))
+            pause.unlink()
+            self.expect(pipe, "loaded")
+            pipe.send("load")  # on a machine that is so slow that he has paid by now: again
+            self.expect(pipe, "loaded")
+            if b"its user has had the movers" in (self.host.root / "log").read_bytes():
+                break
+        else:
+            self.fail("a user has the movers all the time")
 
     def test_pieces_of_memory_leave_others_their_descriptors(self):
         self.create("other", OTHER)
