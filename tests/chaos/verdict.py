@@ -20,14 +20,9 @@ def describe(guest):
 
 
 def bring_back(world, vgpu):
-    """True when its programs run, or never will; False when there is no room yet."""
+    """True when its programs run; False when there is no room yet, also for one that has failed for want of it."""
     state = world.host.get(vgpu.name)["state"]
     if state in ("running", "idle"):
-        return True
-    if state == "failed":
-        world.complain(f"{vgpu.name} has failed")
-        for program in vgpu.programs:
-            world.kill_program(program)
         return True
     if state not in ("suspended", "evicted"):
         return False
