@@ -111,12 +111,12 @@ static int hold(struct job *job, int i)
 
         if (r == 0)
                 return 0;
-        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_FAILED, "", CUDA_SUCCESS,
-                        r == -EPERM ? "it is traced already (a debugger, strace?), or you may not "
-                                      "trace it"
-                                    : "",
-                        "the threads of process %d cannot be stopped: %s", pid,
-                        strerrordesc_np(-r));
+        return job_fail(
+                job, i, VGPU_CHECKPOINT_ERROR_FAILED, "", CUDA_SUCCESS,
+                r == -EPERM
+                        ? "another program traces it (a debugger, strace?), or you may not trace it"
+                        : "",
+                "the threads of process %d cannot be stopped: %s", pid, strerrordesc_np(-r));
 }
 
 /* A locked process, before its checkpoint. */
@@ -133,12 +133,11 @@ static int prepare(struct job *job, int i)
                 return hold(job, i);
         if (job->request->flags & CHECKPOINT_FORCED || !hold_look(process->pid))
                 return 0;
-        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_DANGEROUS, "", CUDA_SUCCESS,
-                        "--careful stops its threads; in a vGPU, 'vgpu suspend' does; --force "
-                        "tries it as it is",
-                        "a thread of process %d runs on in the driver although it is locked, as "
-                        "cuCtxSynchronize does: the checkpoint would kill it",
-                        process->pid);
+        return job_fail(
+                job, i, VGPU_CHECKPOINT_ERROR_DANGEROUS, "", CUDA_SUCCESS,
+                "use --careful, which stops the threads, or a vGPU and 'vgpu suspend'; --force tries the checkpoint as it is",
+                "a thread of process %d keeps running in the driver although the process is locked, as cuCtxSynchronize does: the checkpoint would kill the process",
+                process->pid);
 }
 
 static int suspend(struct job *job)
@@ -231,7 +230,7 @@ static int toggle(struct job *job)
                 return resume(job);
         default:
                 return job_fail(job, 0, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
-                                "say what it shall be: suspend or resume",
+                                "use suspend or resume",
                                 "process %d is neither running nor checkpointed", first->pid);
         }
 }
@@ -335,7 +334,7 @@ static void call_left(struct job *job, int i)
 
         answer->is_undone = false;
         snprintf(answer->hint, sizeof(answer->hint),
-                 "process %d is left %s: 'vgpu checkpoint resume %d' lets it go on", process->pid,
+                 "process %d is left %s: 'vgpu checkpoint resume %d' continues it", process->pid,
                  checkpoint_state_name(process->state), process->pid);
 }
 

@@ -15,7 +15,7 @@
 
 #define ANY_CALL ""
 
-#define HINT_KILL "nothing but to kill it is left"
+#define HINT_KILL "the process can only be killed"
 
 static const struct {
         const char *call;
@@ -27,13 +27,12 @@ static const struct {
           { VGPU_CHECKPOINT_ERROR_NO_CUDA, "has no CUDA", "it has not called cuInit() (yet)" } },
         { ANY_CALL,
           CUDA_ERROR_ILLEGAL_STATE,
-          { VGPU_CHECKPOINT_ERROR_WRONG_STATE, "is in the wrong state for that",
-            "ask for its state; suspend and resume go on from any state" } },
+          { VGPU_CHECKPOINT_ERROR_WRONG_STATE, "is in the wrong state for this action",
+            "ask for its state; suspend and resume work from any state" } },
         { "cuCheckpointProcessLock",
           CUDA_ERROR_NOT_READY,
-          { VGPU_CHECKPOINT_ERROR_TIMED_OUT, "did not end its work in time and runs on",
-            "give it more time; a kernel that never ends, or that waits for another locked "
-            "process, never will" } },
+          { VGPU_CHECKPOINT_ERROR_TIMED_OUT, "did not end its work in time and continues",
+            "give it more time; a kernel that never ends, or that waits for another locked process, will never end in time" } },
         { "cuCheckpointProcessCheckpoint",
           CUDA_ERROR_NOT_SUPPORTED,
           { VGPU_CHECKPOINT_ERROR_NOT_SUPPORTED, "holds what the driver cannot save",
@@ -41,11 +40,11 @@ static const struct {
         { "cuCheckpointProcessCheckpoint",
           CUDA_ERROR_OUT_OF_MEMORY,
           { VGPU_CHECKPOINT_ERROR_DRIVER_FAILED, "cannot be saved",
-            "the driver also says so on a MIG device; else the host lacks memory" } },
+            "the driver answers this on a MIG device too; otherwise the host lacks memory" } },
         { "cuCheckpointProcessRestore",
           CUDA_ERROR_OUT_OF_MEMORY,
-          { VGPU_CHECKPOINT_ERROR_LOST, "did not fit on its device, and the restore is spoilt",
-            "after this, the driver restores it never again: " HINT_KILL } },
+          { VGPU_CHECKPOINT_ERROR_LOST, "did not fit on its device, and can never be restored",
+            "after this, the driver never restores the process: " HINT_KILL } },
         { "cuCheckpointProcessRestore",
           CUDA_ERROR_NOT_SUPPORTED,
           { VGPU_CHECKPOINT_ERROR_LOST, "held what the driver cannot restore",

@@ -108,10 +108,10 @@ static int check_device(struct job *job, unsigned int d, uint64_t needed)
                 return 0;
         snprintf(hint, sizeof(hint), "free %s there, or restore on another device",
                  size_format(lacks, needed - left));
-        return job_fail(job, -1, VGPU_CHECKPOINT_ERROR_NO_ROOM, "", CUDA_SUCCESS, hint,
-                        "device %u (%s) has %s left and the restore needs %s: it was not tried, "
-                        "because the driver does not survive it",
-                        d, uuid, size_format(has, left), size_format(wants, needed));
+        return job_fail(
+                job, -1, VGPU_CHECKPOINT_ERROR_NO_ROOM, "", CUDA_SUCCESS, hint,
+                "device %u (%s) has %s left and the restore needs %s: the restore was not tried, because the driver does not survive its failure",
+                d, uuid, size_format(has, left), size_format(wants, needed));
 }
 
 int memory_check(struct job *job)

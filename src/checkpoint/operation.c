@@ -176,7 +176,7 @@ static int rescue(struct operation *operation)
         }
         operation->is_rescued = true;
         (void)job_fail(job, operation->i, VGPU_CHECKPOINT_ERROR_FAILED, "", CUDA_SUCCESS,
-                       "look after the directory, or store it elsewhere",
+                       "check the directory, or choose another --storage",
                        "the device memory of process %d could not be stored: %s", pid, problem);
         return 0;
 }
@@ -249,7 +249,7 @@ static CUresult lose(struct operation *operation, const char *what, CUresult cod
         store_lose(store_of(operation), pid);
         (void)job_fail(job, i, VGPU_CHECKPOINT_ERROR_LOST,
                        code == CUDA_SUCCESS ? "" : "cuCheckpointOperationComplete", code,
-                       "nothing but to kill it is left: the driver cannot undo what it had begun",
+                       "the process can only be killed: the driver cannot undo what it has begun",
                        "the device memory of process %d could not be %s: %s", pid, what,
                        code == CUDA_SUCCESS ? operation->problem : driver_error_name(code));
         return code == CUDA_SUCCESS ? CUDA_ERROR_UNKNOWN : code;

@@ -155,7 +155,7 @@ static int check_stopped(struct job *job, int i)
         if (process_stat_read(&stat, pid) < 0 || stat.state != 'T' || !whereabouts_has_driver(pid))
                 return 0;
         return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
-                        "let it run first: kill -CONT",
+                        "continue it first: kill -CONT",
                         "process %d is stopped by a signal: the driver could not reach it", pid);
 }
 
@@ -167,11 +167,11 @@ static int fail_state(struct job *job, int i)
                 return -1;
         if (process->state == CU_PROCESS_STATE_FAILED)
                 return job_fail(job, i, VGPU_CHECKPOINT_ERROR_LOST, "", CUDA_SUCCESS,
-                                "nothing but to kill it is left",
+                                "the process can only be killed",
                                 "process %d has failed: the driver calls it beyond repair",
                                 process->pid);
         return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
-                        "somebody else checkpoints or restores it: try again when that has ended",
+                        "somebody else checkpoints or restores it: try again when this has ended",
                         "process %d is busy: the driver says state %d", process->pid,
                         process->state);
 }
@@ -186,7 +186,7 @@ int step_check(struct job *job, int i, enum step step)
         if (process->state < 0 || process->state > CU_PROCESS_STATE_CHECKPOINTED)
                 return fail_state(job, i);
         return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, steps[step].call,
-                        CUDA_ERROR_ILLEGAL_STATE, "suspend and resume go on from any state",
+                        CUDA_ERROR_ILLEGAL_STATE, "suspend and resume work from any state",
                         "process %d is %s; only a %s one can be %s", process->pid,
                         checkpoint_state_name(process->state),
                         checkpoint_state_name((int)steps[step].from), steps[step].name);

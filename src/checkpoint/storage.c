@@ -96,12 +96,11 @@ int storage_check_kept(struct job *job, int i)
         store_find(&store, process->pid);
         if (is_where_it_shall_be(job->request, &store))
                 return 0;
-        return job_fail(job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS,
-                        "resume it first",
-                        "process %d is checkpointed already, and its device memory is not where it "
-                        "shall be, but %s%.300s",
-                        process->pid, store.state == STORE_SAVED ? "in " : "with the driver",
-                        store.state == STORE_SAVED ? store.path : "");
+        return job_fail(
+                job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS, "resume it first",
+                "process %d is checkpointed already, and its device memory is not in the place asked for, but %s%.300s",
+                process->pid, store.state == STORE_SAVED ? "in " : "with the driver",
+                store.state == STORE_SAVED ? store.path : "");
 }
 
 int storage_check_lost(struct job *job, int i)
@@ -113,8 +112,8 @@ int storage_check_lost(struct job *job, int i)
         if (store.state != STORE_LOST)
                 return 0;
         return job_fail(job, i, VGPU_CHECKPOINT_ERROR_LOST, "", CUDA_SUCCESS,
-                        "nothing but to kill it is left",
-                        "process %d has lost its device memory in a former action", pid);
+                        "the process can only be killed",
+                        "process %d has lost its device memory in an earlier action", pid);
 }
 
 /* Room. */
@@ -346,7 +345,7 @@ int storage_prepare_restore(struct job *job, int i)
         if (store->state == STORE_NONE && !(job->request->flags & CHECKPOINT_FORCED) &&
             store_is_unknown(process->pid, problem))
                 return job_fail(job, i, VGPU_CHECKPOINT_ERROR_STORAGE, "", CUDA_SUCCESS,
-                                "be the user who did that, with the same OPENVGPU_RUN or "
+                                "be the user who stored it, with the same OPENVGPU_RUN or "
                                 "XDG_RUNTIME_DIR; --force leaves it to the driver",
                                 "the device memory of process %d was stored in %.200s by somebody "
                                 "with another run directory",
@@ -363,10 +362,11 @@ int storage_prepare_restore(struct job *job, int i)
         if (r == -EBUSY)
                 return fail_busy(job, i);
         if (r < 0)
-                return job_fail(job, i, VGPU_CHECKPOINT_ERROR_STORAGE, "", CUDA_SUCCESS,
-                                "the process waits for it: put it back; else it can only be killed",
-                                "the device memory of process %d is not there: %.400s",
-                                process->pid, problem);
+                return job_fail(
+                        job, i, VGPU_CHECKPOINT_ERROR_STORAGE, "", CUDA_SUCCESS,
+                        "put the memory back, for which the process waits; otherwise the process can only be killed",
+                        "the device memory of process %d is not there: %.400s", process->pid,
+                        problem);
         code = retain_targets(job, store);
         if (code == CUDA_SUCCESS)
                 return 0;

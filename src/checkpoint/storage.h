@@ -36,7 +36,7 @@ int storage_prepare(struct job *job, int i);
  */
 int storage_prepare_restore(struct job *job, int i);
 
-/* storage_check_lost() - -1 when process @i has lost its device memory in a former action. */
+/* storage_check_lost() - -1 when process @i has lost its device memory in an earlier action. */
 int storage_check_lost(struct job *job, int i);
 
 /*

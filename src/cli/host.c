@@ -81,7 +81,7 @@ int host_each_device(const struct arguments *arguments, struct vgpu_host *host,
 static int say_suspended(const struct arguments *arguments, const struct vgpu_instance *record)
 {
         return say_failure(arguments, EXIT_CODE_STATE, "WrongState", "resume it: vgpu resume",
-                           "vGPU %s is suspended: NVML knows nothing of it", record->name);
+                           "vGPU %s is suspended: NVML does not know it", record->name);
 }
 
 int host_find_instance(const struct arguments *arguments, struct vgpu_client *client,

@@ -42,8 +42,9 @@ static void print_descriptors(const struct vgpu_manager *manager)
         print_line("descriptors", "%llu of %llu used by vGPUs, processes and connections",
                    (unsigned long long)used, (unsigned long long)limit);
         if (used > limit / 4 * 3)
-                print_line("", "the limit is near: end some, or run vgpud with a higher one "
-                               "(ulimit -Hn, LimitNOFILE=)");
+                print_line(
+                        "",
+                        "the limit is near: end some of them, or run vgpud with a higher limit (ulimit -Hn, LimitNOFILE=)");
 }
 
 static int run(const struct arguments *arguments, struct vgpu_client *client)

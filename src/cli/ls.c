@@ -108,7 +108,7 @@ static int print_tables(const struct found *found, bool is_long)
                 r = table_print(&processes);
         }
         if (r == 0 && found->n == 0 && isatty(STDOUT_FILENO))
-                fprintf(stderr, "no vGPU yet; make one: vgpu create NAME --fb 40G\n");
+                fprintf(stderr, "no vGPU yet; create one: vgpu create NAME --fb 40G\n");
         return r;
 }
 

@@ -136,7 +136,7 @@ static int read_file(const struct arguments *arguments, struct vgpu_host *host, 
         fclose(file);
         if (size < header || memcmp(bytes, headers[kind], header) != 0)
                 return say_usage(arguments, "make it with 'vgpu metadata export'",
-                                 "%s is no metadata of a %s", path,
+                                 "%s is not the metadata of a %s", path,
                                  kind == VGPU_METADATA_INSTANCE ? "vGPU" : "device");
         if (vgpu_metadata_new(host, kind, bytes + header, size - header, ret_metadata) < 0)
                 return say_usage(arguments, "make it with 'vgpu metadata export'", "%s: %s", path,

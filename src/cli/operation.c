@@ -90,12 +90,13 @@ static void make_texts(const struct arguments *arguments, const char *name)
         const char *verb = arguments->command->name;
 
         snprintf(operation.title, sizeof(operation.title), "%s %s", verb, name);
-        snprintf(operation.interrupted, sizeof(operation.interrupted),
-                 arguments->n_words == 1 ? "\nvgpu: %s: interrupted, but vgpud goes on with it\n"
-                                           "hint: look with 'vgpu ls'\n"
-                                         : "\nvgpu: %s: interrupted, but vgpud goes on with %.64s; "
-                                           "no other is begun\nhint: look with 'vgpu ls'\n",
-                 verb, name);
+        snprintf(
+                operation.interrupted, sizeof(operation.interrupted),
+                arguments->n_words == 1
+                        ? "\nvgpu: %s: interrupted, but vgpud continues the operation\n"
+                          "hint: see 'vgpu ls'\n"
+                        : "\nvgpu: %s: interrupted, but vgpud continues with %.64s; no other operation begins\nhint: see 'vgpu ls'\n",
+                verb, name);
         operation.interrupted_size = strlen(operation.interrupted);
 }
 
@@ -162,7 +163,7 @@ char *operation_describe_copy(char *text, const struct vgpu_operation_report *re
 void operation_tell_lost(const struct vgpu_operation_report *report)
 {
         if (report->lost && *report->lost)
-                fprintf(stderr, "vgpu: %s: the driver could not restore it; the others go on\n",
+                fprintf(stderr, "vgpu: %s: the driver could not restore it; the others continue\n",
                         report->lost);
 }
 

@@ -225,7 +225,7 @@ static void read_problem(const struct private_manager *manager, char *problem)
         FILE *file = fopen(manager->log_path, "re");
         char line[PRIVATE_MANAGER_PROBLEM_MAX];
 
-        snprintf(problem, PRIVATE_MANAGER_PROBLEM_MAX, "vgpud has ended without a word");
+        snprintf(problem, PRIVATE_MANAGER_PROBLEM_MAX, "vgpud has ended without a message");
         if (!file)
                 return;
         while (fgets(line, sizeof(line), file))

@@ -24,13 +24,13 @@ static int check(const struct arguments *arguments)
         for (size_t i = 0; has_name && i < sizeof(making) / sizeof(making[0]); i++)
                 if (arguments_get(arguments, making[i]))
                         return say_usage(arguments,
-                                         "--vgpu is for one that exists, --fb makes a new one",
+                                         "--vgpu names an existing vGPU, --fb creates a new one",
                                          "--vgpu and --%s exclude each other", making[i]);
         if (!has_name && !arguments_get(arguments, "fb"))
-                return say_usage(arguments,
-                                 "--vgpu NAME runs it in a vGPU of 'vgpu ls', --fb 20G in one of "
-                                 "its own",
-                                 "in which vGPU?");
+                return say_usage(
+                        arguments,
+                        "--vgpu NAME runs the program in an existing vGPU, --fb 20G in a new one",
+                        "in which vGPU?");
         return 0;
 }
 

@@ -45,7 +45,7 @@ static int set_slice(const struct arguments *arguments, struct vgpu_turns_settin
         if (r != 0 || slice == 0)
                 return r;
         if (settings->frequency_hz)
-                return say_usage(arguments, "the one is a second divided by the other",
+                return say_usage(arguments, "the time slice is one second divided by the frequency",
                                  "--timeslice and --frequency say the same");
         if (settings->policy == VGPU_SCHEDULER_BEST_EFFORT || arguments_get(arguments, "no-arr") ||
             1e9 / slice < frequency_range.min || 1e9 / slice > frequency_range.max) {

@@ -43,8 +43,7 @@ static void warn_if_alone(const struct vgpu_instance *instance, struct vgpu_clie
                 instance->device);
         if (n_elsewhere > 0)
                 fprintf(stderr,
-                        "hint: vGPUs that shall share a GPU are made on the same one: vgpu "
-                        "create NAME --fb SIZE --device %u\n",
+                        "hint: to share a GPU, create vGPUs on the same GPU: vgpu create NAME --fb SIZE --device %u\n",
                         instance->device);
 }
 

@@ -32,7 +32,8 @@ static void add_suspended(struct facts *facts, const struct vgpu_instance *recor
         add_record(facts, record);
         facts_add(facts, "id", "id", json_integer(record->id), "%u", record->id);
         facts_add(facts, "uuid", "UUID", json_string(record->uuid), "%s", record->uuid);
-        facts_add(facts, "device", "device", json_null(), "none: the rest is known on a device");
+        facts_add(facts, "device", "device", json_null(),
+                  "none: the other facts exist only on a device");
 }
 
 static void add_vm(struct facts *facts, struct vgpu_host *host, uint32_t instance)

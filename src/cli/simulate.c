@@ -151,11 +151,11 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
         if (arguments_get(arguments, "list"))
                 return list(arguments);
         if (arguments->n_words == 0)
-                return say_usage(arguments, "'vgpu simulate --list' shows those that there are",
+                return say_usage(arguments, "'vgpu simulate --list' lists the scenarios",
                                  "the scenario is missing");
         if (example_find(path, words[0]) < 0)
                 return say_failure(arguments, EXIT_CODE_NO_SUCH, "NoSuchScenario",
-                                   "'vgpu simulate --list' shows those that there are",
+                                   "'vgpu simulate --list' lists the scenarios",
                                    "there is no scenario '%.200s', and no such file", words[0]);
         words++;
         if (*words && strcmp(*words, "--") == 0)

@@ -142,13 +142,12 @@ static void test_a_wrong_command_line_exits_with_2_and_names_the_word(void **sta
                   "vgpu: migrate: --device DEVICE is missing\n"
                   "hint: 'vgpu devices' lists the GPUs\n" },
                 { { "run", "true" },
-                  "vgpu: run: in which vGPU?\nhint: --vgpu NAME runs it in a vGPU of 'vgpu ls', "
-                  "--fb 20G in one of its own\n" },
+                  "vgpu: run: in which vGPU?\nhint: --vgpu NAME runs the program in an existing vGPU, --fb 20G in a new one\n" },
                 { { "run", "--vgpu", "a" },
                   "vgpu: run: the program is missing\nhint: see 'vgpu help run'\n" },
                 { { "run", "--vgpu", "a", "--fb", "1G", "true" },
                   "vgpu: run: --vgpu and --fb exclude each other\n"
-                  "hint: --vgpu is for one that exists, --fb makes a new one\n" },
+                  "hint: --vgpu names an existing vGPU, --fb creates a new one\n" },
                 { { "ls", "-x" },
                   "vgpu: ls: unknown option '-x'\nhint: names cannot begin with '-'\n" },
                 { { "rm", "\377a" }, "vgpu: rm: the name '?a' is not UTF-8\n" },
@@ -263,8 +262,9 @@ static void test_an_interrupt_says_that_the_operation_goes_on(void **state)
         atomic_store(&to_interrupt, pid);
         assert_int_equal(command_wait(pid), 128 + SIGINT);
         command_read(text, sizeof(text), err);
-        assert_string_equal(text, "\nvgpu: suspend: interrupted, but vgpud goes on with it\n"
-                                  "hint: look with 'vgpu ls'\n");
+        assert_string_equal(text,
+                            "\nvgpu: suspend: interrupted, but vgpud continues the operation\n"
+                            "hint: see 'vgpu ls'\n");
 }
 
 int main(void)

@@ -74,10 +74,10 @@ static void test_a_suspended_vgpu_is_on_no_device(void **state)
                        "  owner                 user 1000\n"
                        "  id                    11\n"
                        "  UUID                  e5c1b1a0-0000-4000-8000-000000000000\n"
-                       "  device                none: the rest is known on a device\n",
+                       "  device                none: the other facts exist only on a device\n",
                        "");
         command_expect(vgpu(&step, 1, WORDS("sessions", "train")), 7, "",
-                       "vgpu: sessions: vGPU train is suspended: NVML knows nothing of it\n"
+                       "vgpu: sessions: vGPU train is suspended: NVML does not know it\n"
                        "hint: resume it: vgpu resume\n");
 }
 
@@ -120,7 +120,7 @@ static void test_metadata_goes_through_files(void **state)
                        "");
         outcome = vgpu(NULL, 0, WORDS("metadata", "check", of_device, of_train));
         assert_int_equal(outcome->code, 2);
-        assert_non_null(strstr(outcome->err, "/device is no metadata of a vGPU\n"));
+        assert_non_null(strstr(outcome->err, "/device is not the metadata of a vGPU\n"));
 
         /* Cut off. */
         assert_int_equal(truncate(of_train, 300), 0);

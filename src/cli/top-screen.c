@@ -22,7 +22,7 @@ static const char *const keys[] = {
 };
 
 static const char *const help[] = {
-        "up, down, page up, page down   choose a vGPU or program",
+        "up, down, page up, page down   choose a vGPU or a program",
         "s   suspend the chosen vGPU: off its GPU, its programs wait",
         "r   resume it",
         "+ - give it 5 % more or less of the GPU's time; for root",

@@ -60,7 +60,7 @@ static int say_refused(const struct arguments *arguments, struct vgpu_host *host
             vgpu_host_lookup_versions(host, &versions) < 0)
                 return host_say_error(arguments, host);
         return say_usage(arguments, "give two versions within it, the lower one first",
-                         "%s to %s is no part of what this host supports: %s to %s",
+                         "%s to %s is not within what this host supports: %s to %s",
                          arguments->words[1], arguments->words[2],
                          format(minimum, versions->supported_minimum),
                          format(maximum, versions->supported_maximum));

@@ -199,7 +199,7 @@ int control_call_check(const struct control_call *call, const struct control_par
 
                 if (!parameter)
                         return failure_parameter(failure, name,
-                                                 "is vgpud older than the program that asks it?",
+                                                 "vgpud may be older than the program that asks",
                                                  "%s has no parameter '%.32s'", call->method, name);
                 r = json_is_null(value) ? 0 : check_type(parameter, value, failure);
                 if (r < 0)

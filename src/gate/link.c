@@ -89,10 +89,10 @@ static int connect_to_manager(char *ret_text)
                 return r;
         }
         if (!trust_peer(socket_fd)) {
-                snprintf(ret_text, GATE_TEXT_MAX,
-                         "who answers at %.160s is neither root nor you; 'vgpu run' says where to "
-                         "look",
-                         path);
+                snprintf(
+                        ret_text, GATE_TEXT_MAX,
+                        "the process that answers at %.160s belongs neither to root nor to you; 'vgpu run' says where to look",
+                        path);
                 return -EPERM;
         }
         return TAKE_FD(socket_fd);
@@ -141,8 +141,8 @@ static int receive_answer(int socket, union answer *answer, size_t *ret_size, in
         struct pollfd poll_fd = { .fd = socket, .events = POLLIN };
 
         if (poll(&poll_fd, 1, HINT_AFTER_MS) == 0)
-                log_write("waiting for the vGPU; if it is suspended, vgpu resume lets this process "
-                          "go on; else vgpud is stopped");
+                log_write(
+                        "waiting for the vGPU; if it is suspended, 'vgpu resume' continues this process; otherwise vgpud is stopped");
         return packet_receive(socket, answer, ret_size, fds, ret_n_fds);
 }
 
@@ -228,7 +228,7 @@ static int ask_surely(enum gate_state state, union answer *answer, size_t *ret_s
         bool has_been_there = may_come_back(socket);
 
         if (has_been_there)
-                log_write("%s; waiting for another one", ret_text);
+                log_write("%s; waiting for another manager", ret_text);
         while (socket < 0 && has_been_there && clock_now(CLOCK_MONOTONIC) < end_ns) {
                 nanosleep(&interval, NULL);
                 if (interval.tv_nsec < RESTART_LAST_NS)

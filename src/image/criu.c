@@ -216,14 +216,14 @@ static const char *hint_for(const char *reason)
                 { "No space left on device",
                   "make room on that file system, or choose another one" },
                 { "Can't dump ghost file",
-                  "it has deleted a large file that it still uses: write 'ghost-limit 1G' to "
+                  "the process has deleted a large file that it still uses: write 'ghost-limit 1G' to "
                   "/etc/criu/default.conf" },
                 { "Connected TCP socket",
                   "write 'tcp-established' to /etc/criu/default.conf, if the other side will wait" },
                 { "External socket is used",
                   "a socket to a program outside of the tree: end that connection first" },
                 { "Can't fork for",
-                  "a process has its number: end that one, or load it elsewhere" },
+                  "another process has its number: end that process, or load the image elsewhere" },
         };
 
         for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)

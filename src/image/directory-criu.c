@@ -156,8 +156,7 @@ static int check_owner(int folder, const char *name, const char *path, struct im
         if (!trust_user(status.st_uid))
                 return image_fail(
                         error, -EPERM,
-                        "an image is a program: load it as its owner, or have whoever you "
-                        "trust copy it for you",
+                        "an image is a program: load it as its owner, or have somebody whom you trust copy it for you",
                         "%s/%s belongs to user %u, who is neither root nor you", path, name,
                         status.st_uid);
         if (status.st_mode & (S_IWGRP | S_IWOTH) || S_ISLNK(status.st_mode))

@@ -264,7 +264,7 @@ int image_directory_open(struct image_directory *ret_directory, const char *path
         snprintf(where, sizeof(where), "%s/" IMAGE_MANIFEST_FILE, ret_directory->path);
         r = read_manifest(ret_directory, &text, &size);
         if (r == -ENOENT)
-                r = image_fail(error, r, "name the directory of an image that is whole",
+                r = image_fail(error, r, "name the directory of a complete image",
                                "%s has no manifest: it is no image, or one that was never finished",
                                ret_directory->path);
         else if (r == -EBADMSG)

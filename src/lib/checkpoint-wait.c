@@ -100,7 +100,7 @@ int vgpu_checkpoint_wait(struct vgpu_checkpoint *checkpoint, enum vgpu_checkpoin
                 if (r == 0 && is == VGPU_CHECKPOINT_STATE_FAILED)
                         return checkpoint_error_set(
                                 &checkpoint->error, VGPU_CHECKPOINT_ERROR_LOST,
-                                "nothing but to kill it is left",
+                                "the process can only be killed",
                                 "process %d has failed: it will not be %s any more",
                                 checkpoint->pid[0], vgpu_checkpoint_state_get_name(state));
                 if (now() >= deadline)

@@ -146,12 +146,12 @@ static int start_helper(struct vgpu_checkpoint *checkpoint)
 
         if (r == 0)
                 return 0;
-        return checkpoint_error_set(&checkpoint->error, VGPU_CHECKPOINT_ERROR_FAILED,
-                                    r == -ENOENT ? "install OpenVGPU whole, or set OPENVGPU_LIB to "
-                                                   "its folder lib/openvgpu"
-                                                 : "",
-                                    "the helper vgpu-checkpointer cannot be started: %s",
-                                    strerrordesc_np(-r));
+        return checkpoint_error_set(
+                &checkpoint->error, VGPU_CHECKPOINT_ERROR_FAILED,
+                r == -ENOENT ? "install all of OpenVGPU, or set OPENVGPU_LIB to "
+                               "its folder lib/openvgpu"
+                             : "",
+                "the helper vgpu-checkpointer cannot be started: %s", strerrordesc_np(-r));
 }
 
 /* Of the process that the helper told of, and of no other that has its number by now. */
@@ -215,7 +215,7 @@ static int fail_with_helper(struct vgpu_checkpoint *checkpoint,
                             const struct checkpoint_helper_notes *notes)
 {
         static const char *const ends[] = {
-                [OUTCOME_UNDONE] = ", and all is as it was",
+                [OUTCOME_UNDONE] = ", and everything is as it was",
                 [OUTCOME_CHANGED] = "",
                 [OUTCOME_LOST] = ", and a process could not be brought back",
         };

@@ -170,7 +170,7 @@ static int set_connect_error(struct vgpu_client *client, int error)
                                  "no vgpud answers at %s", client->socket_path);
         case -ETIMEDOUT:
                 return error_set(&client->error, VGPU_ERROR_NO_ANSWER,
-                                 "it may be stopped or overloaded: its log has more",
+                                 "vgpud may be stopped or overloaded: its log has more",
                                  "vgpud accepts no connection at %s", client->socket_path);
         default:
                 return error_set(&client->error, VGPU_ERROR_NO_MANAGER, "is vgpud running?",
@@ -181,11 +181,11 @@ static int set_connect_error(struct vgpu_client *client, int error)
 
 static int set_untrusted(struct vgpu_client *client)
 {
-        return error_set(&client->error, VGPU_ERROR_PERMISSION_DENIED,
-                         "if you trust that user as yourself, set OPENVGPU_RUN to that folder",
-                         "who answers at %s is neither root nor you: it could have your programs "
-                         "do anything",
-                         client->socket_path);
+        return error_set(
+                &client->error, VGPU_ERROR_PERMISSION_DENIED,
+                "if you trust that user as yourself, set OPENVGPU_RUN to that folder",
+                "the process that answers at %s belongs neither to root nor to you: it could make your programs do anything",
+                client->socket_path);
 }
 
 bool client_is_trusted(const struct vgpu_client *client)
@@ -201,7 +201,7 @@ static int set_lost(struct vgpu_client *client, const struct call *call)
 {
         if (call->kind == CALL_READS)
                 return error_set(&client->error, VGPU_ERROR_CONNECTION_LOST,
-                                 "try again; its log says why it went",
+                                 "try again; the log of vgpud says why",
                                  "vgpud went away before it answered");
         return error_set(&client->error, VGPU_ERROR_CONNECTION_LOST,
                          "when vgpud runs again, look with 'vgpu ls'",
@@ -212,8 +212,8 @@ static int set_silent(struct vgpu_client *client, const struct call *call)
 {
         return error_set(&client->error, VGPU_ERROR_NO_ANSWER,
                          call->kind == CALL_READS
-                                 ? "it may be stopped or overloaded: its log has more"
-                                 : "it may still do it: look with 'vgpu ls'",
+                                 ? "vgpud may be stopped or overloaded: its log has more"
+                                 : "vgpud may still do it: see 'vgpu ls'",
                          "vgpud did not answer within %g s", client->timeout_ms / 1000.0);
 }
 
@@ -231,7 +231,7 @@ static int set_transfer_error(struct vgpu_client *client, const struct call *cal
                 return error_set_no_memory(&client->error);
         case -EMSGSIZE:
                 return error_set(&client->error, VGPU_ERROR_BAD_ANSWER,
-                                 "is it vgpud that listens there?",
+                                 "check that vgpud listens there",
                                  "the answer is longer than a message may be");
         default:
                 return error_set(&client->error, VGPU_ERROR_CONNECTION_LOST, "try again",
@@ -242,7 +242,7 @@ static int set_transfer_error(struct vgpu_client *client, const struct call *cal
 static int set_nonsense(struct vgpu_client *client, const char *why)
 {
         connection_close(&client->connection);
-        return error_set(&client->error, VGPU_ERROR_BAD_ANSWER, "is it vgpud that listens there?",
+        return error_set(&client->error, VGPU_ERROR_BAD_ANSWER, "check that vgpud listens there",
                          "cannot understand the answer: %s", why);
 }
 

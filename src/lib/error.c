@@ -24,7 +24,7 @@ static const struct kind {
         { VGPU_ERROR_NO_ROOM, -ENOSPC, "NoRoom", "the device has too little memory left" },
         { VGPU_ERROR_POOL_TOO_SMALL, -EDQUOT, "PoolTooSmall",
           "the pool of host memory is too small" },
-        { VGPU_ERROR_WRONG_STATE, -ESTALE, "WrongState", "the vGPU is not in a state for that" },
+        { VGPU_ERROR_WRONG_STATE, -ESTALE, "WrongState", "the vGPU is in the wrong state" },
         { VGPU_ERROR_BUSY, -EBUSY, "Busy", "the vGPU is in use" },
         { VGPU_ERROR_BUSY, -EBUSY, "InUse", "vGPUs are active" }, /* of a setting */
         { VGPU_ERROR_TIMED_OUT, -ETIME, "TimedOut", "the guest did not come to rest in time" },
@@ -37,7 +37,8 @@ static const struct kind {
         { VGPU_ERROR_NO_MANAGER, -ECONNREFUSED, "NoManager", "no manager answers" },
         { VGPU_ERROR_NO_ANSWER, -ETIMEDOUT, "NoAnswer", "the manager does not answer" },
         { VGPU_ERROR_CONNECTION_LOST, -ECONNRESET, "ConnectionLost", "the manager went away" },
-        { VGPU_ERROR_BAD_ANSWER, -EPROTO, "BadAnswer", "the manager's answer makes no sense" },
+        { VGPU_ERROR_BAD_ANSWER, -EPROTO, "BadAnswer",
+          "the manager's answer cannot be understood" },
         { VGPU_ERROR_OUT_OF_MEMORY, -ENOMEM, "OutOfMemory", "out of memory" },
         { VGPU_ERROR_NO_LIBRARY, -ELIBACC, "NoLibrary", "there is no NVML library" },
         { VGPU_ERROR_NOT_IN_DRIVER, -ENOSYS, "NotInDriver", "it is not in this driver" },

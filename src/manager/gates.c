@@ -26,7 +26,7 @@ static bool is_silent(const struct guest_answer *answer)
 static void fail_stopped(struct operation *operation, const struct guest *guest)
 {
         operation_fail(operation, -ETIMEDOUT, "TimedOut",
-                       "let it go on (kill -CONT), or end it, and try again",
+                       "continue it (kill -CONT), or end it, and try again",
                        "process %d (%.40s) is stopped", (int)guest->pid, guest->name);
 }
 

@@ -230,7 +230,7 @@ static int add_process(struct image_session *session, const json_t *process, uid
         int r;
 
         if (pid <= 0 || pid > INT32_MAX || !json_is_array(list))
-                return refuse_list(failure, "one has no pid or no allocations");
+                return refuse_list(failure, "a process has no pid or no allocations");
         for (size_t i = 0; i < session->n_members; i++)
                 if (session->members[i].pid == (pid_t)pid)
                         return refuse_list(failure, "one is there twice");

@@ -401,11 +401,10 @@ static int check_held(const struct control_pending *pending, struct failure *fai
         pool_get_info(manager->pool, &info);
         if (account_is_operator(pending->uid) || held <= info.limit / HELD_USER_PART)
                 return 0;
-        return failure_set(
-                failure, -EDQUOT, "NoRoom", "end them, or have them unmap it",
-                "programs of yours keep %s that the pool has given them before, and that "
-                "was released since",
-                size_format(text, held));
+        return failure_set(failure, -EDQUOT, "NoRoom",
+                           "end these programs, or make them unmap the slabs",
+                           "your programs still hold %s of slabs whose memory was released",
+                           size_format(text, held));
 }
 
 int image_get_slabs(struct control_pending *pending, struct instance *instance,

@@ -66,7 +66,7 @@ bool instance_is_usable(const struct instance *instance)
 static struct instance *refuse_name(const struct manager *manager, const char *name,
                                     struct failure *failure)
 {
-        char hint[STORE_NAME_MAX + 32] = "vgpu ls shows those that there are";
+        char hint[STORE_NAME_MAX + 32] = "vgpu ls lists the vGPUs";
         const struct instance *instance;
         size_t least = 3;
 

@@ -94,10 +94,10 @@ static void note_memory(struct guest *guest, uint64_t bytes)
 static void take_error(struct device *device, int32_t error)
 {
         device->meter.has_samples = false;
-        log_event(LOG_LEVEL_WARNING,
-                  "NVIDIA's library tells no use of a device by processes: GPU time there is "
-                  "known only where turns are enforced",
-                  "device=%u nvml_error=%d", device->index, error);
+        log_event(
+                LOG_LEVEL_WARNING,
+                "NVIDIA's library does not report the use of a device by process: GPU time there is known only where turns are enforced",
+                "device=%u nvml_error=%d", device->index, error);
 }
 
 /* Errors: -EPIPE, it talks nonsense. */

@@ -308,7 +308,7 @@ static int get_usage(struct control_pending *pending, struct failure *failure)
                 return r;
         if (until <= since)
                 return failure_parameter(failure, "until", "give a later time",
-                                         "usage from a time until an earlier one is nothing");
+                                         "the end of the time range is not after its beginning");
         if (!ledger)
                 return failure_set(failure, -EIO, "Failed", "the log of vgpud says why",
                                    "usage is not metered");

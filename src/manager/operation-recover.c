@@ -64,7 +64,8 @@ int operation_recover(struct instance *instance, const struct store_operation *s
         struct device *target = device_find_uuid(instance->manager, stored->target);
 
         if (!kind) {
-                log_event(LOG_LEVEL_ERROR, "nobody here knows how to undo that: end the processes",
+                log_event(LOG_LEVEL_ERROR,
+                          "this vgpud does not know how to undo it: end the processes",
                           "vgpu=%s operation=%s step=%s", instance->name, stored->kind,
                           stored->step);
                 instance->state = BOARD_FAILED;
@@ -72,8 +73,8 @@ int operation_recover(struct instance *instance, const struct store_operation *s
         }
         if (!operation)
                 return -ENOMEM;
-        log_event(LOG_LEVEL_NOTICE, "undoing what is half done", "vgpu=%s operation=%s step=%s",
-                  instance->name, stored->kind, stored->step);
+        log_event(LOG_LEVEL_NOTICE, "undoing an incomplete operation",
+                  "vgpu=%s operation=%s step=%s", instance->name, stored->kind, stored->step);
         operation->source = source ? source : instance->device;
         operation->target = target ? target : instance->device;
         operation->keep_context = stored->keep_context;
@@ -94,7 +95,7 @@ static void on_opened(struct guest *guest, const struct guest_answer *answer_, v
         if (guest->instance->operation)
                 operation_wake(guest->instance->operation);
         if (answer_->error && answer_->error != -ESRCH)
-                log_event(LOG_LEVEL_ERROR, "a process that returned could not go on",
+                log_event(LOG_LEVEL_ERROR, "a process that returned could not continue",
                           "vgpu=%s pid=%d error=\"%s\"", guest->instance->name, (int)guest->pid,
                           strerror(-answer_->error));
 }

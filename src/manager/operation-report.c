@@ -59,7 +59,7 @@ void operation_fail_driver(struct operation *operation, struct guest *guest, con
         bool is_first = !operation->failure.name;
 
         operation_fail(operation, error, "DriverFailed",
-                       operation->is_undoing ? "" : "vGPU and process go on as before",
+                       operation->is_undoing ? "" : "the vGPU and the process continue as before",
                        "process %d (%.40s): %.63s failed with %d", (int)guest->pid, guest->name,
                        *call ? call : "the driver", code ? code : error);
         if (!is_first)
@@ -140,7 +140,7 @@ static void log_end(const struct operation *operation, bool has_succeeded)
                              (double)operation->pool_ns / 1e9, operation->n_processes,
                              operation->source->index, operation->target->index);
         else if (operation->is_recovery && !operation->has_failed_undo)
-                log_event(LOG_LEVEL_NOTICE, "undid what was half done",
+                log_event(LOG_LEVEL_NOTICE, "undid an incomplete operation",
                           "vgpu=%s operation=%s state=%s", instance->name, operation->kind->name,
                           instance_state_name(instance->state));
         else

@@ -141,12 +141,10 @@ static void record_undone(struct operation *operation, enum board_instance_state
 static const char *hint_undone(const struct operation *operation)
 {
         if (operation->has_failed_store)
-                return "free room on the disk of vgpud's state directory: then the rest is undone by "
-                       "itself";
+                return "free room on the disk of vgpud's state directory: the rest is then undone automatically";
         if (operation->has_lacked_room)
-                return "make room there (end, suspend or move others): then the rest is undone by "
-                       "itself; or end that process";
-        return "it could not be undone for that process: end it, and the others go on";
+                return "make room there (end, suspend or move others): the rest is then undone automatically; or end that process";
+        return "the operation could not be undone for that process: end the process, and the others continue";
 }
 
 /* Nothing of it is left to do; @has_succeeded: it was done, else it was undone as far as possible. */
@@ -525,7 +523,7 @@ static int check_present(const struct instance *instance, struct failure *failur
                 if (!guest->is_dead && instance_is_usable(instance) &&
                     guest->presence != GUEST_PRESENT)
                         return failure_set(failure, -EBUSY, "GuestLost",
-                                           "let it go on (kill -CONT), or end it, and try again",
+                                           "continue it (kill -CONT), or end it, and try again",
                                            "process %d (%.40s) hung when vGPU %s was resumed, and "
                                            "is not back",
                                            (int)guest->pid, guest->name, instance->name);

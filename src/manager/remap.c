@@ -116,7 +116,7 @@ static void park(struct guest *guest, size_t first)
         int r = reserve(guest);
 
         if (r == 0) {
-                log_event(LOG_LEVEL_INFO, "memory goes back by way of the pool",
+                log_event(LOG_LEVEL_INFO, "memory goes back through the pool",
                           "vgpu=%s pid=%d bytes=%" PRIu64, operation->instance->name,
                           (int)guest->pid, guest->memory[first].size);
                 copies_park(guest, first, 1, on_parked);

@@ -73,7 +73,7 @@ static int refuse_size(const struct device *device, struct failure *failure)
 {
         return failure_set(failure, -EOPNOTSUPP, "Unsupported",
                            "ask for the same size, or turn its heterogeneous mode on",
-                           "device %u hosts vGPUs of one size only, and others are there",
+                           "device %u hosts vGPUs of one size only, and has vGPUs of another size",
                            device->index);
 }
 

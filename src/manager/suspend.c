@@ -110,11 +110,11 @@ static void on_context(struct mover *mover, const struct mover_done *done, void 
         if (done->error == -ECONNRESET)
                 operation_lost_mover(operation);
         else if (done->error == -ENOMEM)
-                operation_fail(operation, -ENOSPC, "NoRoom",
-                               "end a program there, or let it give back memory",
-                               "device %u has no room for the context of its mover, which is to "
-                               "copy what is there",
-                               index);
+                operation_fail(
+                        operation, -ENOSPC, "NoRoom",
+                        "end a program there, or let it give back memory",
+                        "device %u has no room for the context of its mover, which copies the memory there",
+                        index);
         else if (done->error)
                 operation_fail(operation, done->error, "DriverFailed", "look at it with nvidia-smi",
                                "device %u cannot be used: %.63s failed with %d", index, done->call,

@@ -22,7 +22,7 @@ ANSWERS = [
     ("suspend", "Checkpoint@1=304,cuCheckpointProcessUnlock@1=304,cuCheckpointProcessUnlock@2=304",
      LOST, "304"),
     ("resume", "Restore@1=1", USAGE, "cannot be restored onto these devices"),
-    ("resume", "Restore@1=2", LOST, "nothing but to kill it is left"),
+    ("resume", "Restore@1=2", LOST, "the process can only be killed"),
     ("resume", "Restore@1=304", FAILED, "failed in the driver"),
     ("resume", "Restore@1=800", FAILED, "persistence mode"),
     ("resume", "Restore@1=801", LOST, "imported from another process"),
@@ -61,7 +61,7 @@ class Situations(commands.Case):
     def test_work_that_does_not_end_in_time(self):
         pid = self.guest("busy").pid
         for action in ("lock", "suspend", "toggle"):
-            self.refuse(TIMED_OUT, action, pid, "--timeout", "0.05", says="runs on")
+            self.refuse(TIMED_OUT, action, pid, "--timeout", "0.05", says="continues")
         code, _, err = self.tool("--action", "lock", "--pid", pid, "--timeout", 50)
         self.assertEqual(code, 1)
         self.assertTrue(err.startswith(f'Could not lock on process ID {pid}: "device not ready"'))

@@ -184,7 +184,7 @@ class Storage(unittest.TestCase):
         code, _, err = self.command.vgpu("suspend", pid, OPENVGPU_FAULT="checkpointer.write=fail")
         self.assertEqual(code, 5, err)
         self.assertIn(f"the device memory of process {pid} could not be stored", err)
-        self.assertIn("hint: nothing but to kill it is left", err)
+        self.assertIn("hint: the process can only be killed", err)
         code, _, err = self.command.vgpu("resume", pid)
         self.assertEqual(code, 5, err)
         self.assertIn("has lost its device memory", err)

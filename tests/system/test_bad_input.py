@@ -124,7 +124,7 @@ class BadInput(case.Case):
     def test_a_name_that_is_nearly_right_is_answered_with_the_right_one(self):
         self.host.create("train")
         self.assertIn("did you mean 'train'?", self.host.vgpu("rm", "trian", code=3).errors)
-        self.assertIn("vgpu ls shows", self.host.vgpu("rm", "quite-another", code=3).errors)
+        self.assertIn("vgpu ls lists", self.host.vgpu("rm", "quite-another", code=3).errors)
 
     @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
     def test_what_is_for_root_is_refused_in_words(self):

@@ -114,7 +114,7 @@ class Processes(case.Case):
             end()
             guest = self.host.spawn_guest(["guest-train", "--size", "4M", "--steps", "3"],
                                           {**environment, "OPENVGPU_GATE_LOG": log})
-            self.wait_logged(log, "waiting for another one", 1)
+            self.wait_logged(log, "waiting for another manager", 1)
             self.host.start()
             guest.wait_line("done 3 ok")
             self.assertEqual(guest.join(), 0, guest.context())

@@ -125,7 +125,7 @@ class Samples(Case):
 
     def test_a_device_without_samples_is_said_to_have_none(self):
         self.guest()
-        until(lambda: "tells no use of a device by processes" in
+        until(lambda: "does not report the use of a device by process" in
                   (self.host.root / "log").read_text(),
               "a word about it")
         self.assertEqual(self.device()["source"], "none")

@@ -140,7 +140,7 @@ class Top(case.Case):
         self.assertEqual(text[4].split()[:2], [name[:len(text[4].split()[0]) - 1] + "+", "running"])
         self.assertEqual(text[-1], "q quit  h help  s suspend  r resume")
         terminal.press("h")
-        terminal.wait_text("vGPU or program")
+        terminal.wait_text("vGPU or a program")
         words = " ".join(" ".join(terminal.read().text()[4:-1]).split())
         self.assertIn("s suspend the chosen vGPU: off its GPU, its programs wait", words)
         self.assertNotIn("+", words.replace("+ - give", ""))
