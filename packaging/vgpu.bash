@@ -4,7 +4,7 @@
 # shellcheck shell=bash
 
 _vgpu_commands() {
-        echo devices create run ls suspend resume migrate rm checkpoint top accounting usage info \
+        echo devices create apply run ls suspend resume migrate rm checkpoint top accounting usage info \
                 env simulate show types utilization sessions licence metadata placements heterogeneous capabilities version-range \
                 share scheduler
 }
@@ -20,7 +20,7 @@ _vgpu_scheduler_options() {
 _vgpu_options() {
         case $1 in
         devices) echo --names ;;
-        create) echo --fb --device --share ;;
+        create) echo --fb --device --share --owner ;;
         scheduler) _vgpu_scheduler_options "$2" ;;
         run) echo --vgpu --fb --name --device --no-wait ;;
         ls) echo --long --names ;;
@@ -115,6 +115,7 @@ _vgpu() {
         --compress) choices="zstd none" ;;
         --device) choices=$(_vgpu_ask devices) ;;
         --vgpu) choices=$(_vgpu_ask ls) ;;
+        --owner) mapfile -t COMPREPLY < <(compgen -u -- "$word") && return ;;
         --by) choices="tenant vgpu process device" ;;
         --sort) choices="gpu memory encoder time name" ;;
         --since | --until) choices="today 7d" ;;
@@ -128,6 +129,7 @@ _vgpu() {
                 -*) choices=$(_vgpu_options "$command" "${COMP_WORDS[2]}") ;;
                 *)
                         case $command in
+                        apply) compopt -o default && return ;;
                         help) choices=$(_vgpu_commands) ;;
                         ls | suspend | resume | migrate | rm | accounting | show | licence | sessions)
                                 choices=$(_vgpu_ask ls)

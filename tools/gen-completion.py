@@ -28,7 +28,7 @@ WORDS = {
     "run": "program", "simulate": "scenarios", "help": "commands",
     "checkpoint": ["state", "tid", "wait", "lock", "checkpoint", "restore", "unlock", "suspend", "resume",
                    "toggle", "dump", "load", "check"],
-    "checkpoint dump": "files", "checkpoint load": "files", "checkpoint check": "files",
+    "apply": "files", "checkpoint dump": "files", "checkpoint load": "files", "checkpoint check": "files",
     "scheduler": ["show", "set", "log"], "heterogeneous": ["on", "off"],
     "capabilities": ["set"], "version-range": ["set"], "metadata": ["export", "check"],
 }

@@ -104,10 +104,12 @@ struct vgpu_instance_options {
         uint64_t frame_buffer; /* bytes, the quota, 2 MiB or more; must be set */
         bool is_transient;     /* remove it when the calling process and all its guests are gone */
         uint32_t share;        /* percent of the device's time; 0: none (turns.h); for root */
+        bool has_owner;        /* it belongs to the user @owner; for root */
+        uint32_t owner;        /* user id; without @has_owner, that of the calling user */
 };
 
 /* clang-format off */
-#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false, 0 }
+#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false, 0, false, 0 }
 /* clang-format on */
 
 /**
@@ -115,7 +117,8 @@ struct vgpu_instance_options {
  * @ret_instance:  the caller owns it (the answer, not the vGPU); vgpu_instance_free()
  *
  * Errors: VGPU_ERROR_VGPU_EXISTS. VGPU_ERROR_NO_SUCH_DEVICE. VGPU_ERROR_NO_ROOM.
- * VGPU_ERROR_INVALID_PARAMETER. VGPU_ERROR_PERMISSION_DENIED: a share is for root to give.
+ * VGPU_ERROR_INVALID_PARAMETER. VGPU_ERROR_PERMISSION_DENIED: a share and an owner are for
+ * root to give.
  */
 int vgpu_instance_create(struct vgpu_client *client, const struct vgpu_instance_options *options,
                          struct vgpu_instance **ret_instance);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/size.h"
+#include "cli/declared.h"
 #include "cli/document.h"
 #include "cli/instance.h"
 #include "cli/say.h"
@@ -25,6 +26,13 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
         if (r != 0)
                 return r;
 
+        if (arguments_get(arguments, "owner")) {
+                options.has_owner = true;
+                if (declared_parse_user(&options.owner, arguments_get(arguments, "owner")) < 0)
+                        return say_usage(arguments, "a name, or the number of a user",
+                                         "--owner: there is no user '%s'",
+                                         arguments_get(arguments, "owner"));
+        }
         if (vgpu_instance_create(client, &options, &instance) < 0)
                 return say_error(arguments, client);
         if (arguments->is_json)
@@ -45,12 +53,15 @@ static const struct option options[] = {
         { .name = "share",
           .argument = "PERCENT",
           .help = "share of the GPU's time when others want it too, 1 to 100; for root" },
+        { .name = "owner",
+          .argument = "USER",
+          .help = "the user to whom the vGPU belongs (default: you); for root" },
         { .name = NULL },
 };
 
 const struct command command_create = {
         .name = "create",
-        .usage = "[NAME] --fb SIZE [--device DEVICE] [--share PERCENT]",
+        .usage = "[NAME] --fb SIZE [--device DEVICE] [--share PERCENT] [--owner USER]",
         .summary = "create a vGPU: a slice of a GPU with a quota of its memory",
         .description =
                 "Creates a vGPU, which stays until 'vgpu rm'. The vGPU belongs to you. Without NAME,\n"

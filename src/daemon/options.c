@@ -17,10 +17,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/configuration.h"
 #include "base/size.h"
 #include "base/text.h"
 #include "board/board.h"
-#include "daemon/configuration.h"
 
 /* A year, and the time to argue about its bill. */
 #define KEEP_USAGE_DAYS 400
@@ -107,6 +107,14 @@ static void print_help(void)
                 printf("  %-26s %s\n", left, table[i].help);
         }
         printf("\nSizes: 512M, 1.5G, 40GiB. Talk to it with `vgpu`.\n");
+}
+
+static void complain(const struct configuration_place *place, const char *message, void *userdata)
+{
+        char where[CONFIGURATION_WHERE_MAX];
+        (void)userdata;
+
+        fprintf(stderr, "vgpud: %s: %s\n", configuration_where(where, place), message);
 }
 
 static bool bad(const struct configuration_place *place, const char *value, const char *wanted)
@@ -277,7 +285,8 @@ static size_t find_option(int value)
 
 static enum options_verdict take_word(struct options *options, int value, const char *argument)
 {
-        struct configuration_place place = { .file = NULL };
+        static const struct configuration_kind words = { .complain = complain };
+        struct configuration_place place = { .kind = &words };
 
         switch (value) {
         case OPTION_HELP:
@@ -346,10 +355,11 @@ struct reading {
 
 static bool complain_unknown(const struct configuration_place *place)
 {
-        const struct configuration_place line = { .file = place->file, .line = place->line };
+        struct configuration_place line = *place;
         const char *similar = NULL;
         size_t least = 3;
 
+        line.key = NULL;
         for (size_t i = 0; i < N_OPTIONS; i++) {
                 size_t distance = text_distance(place->key, table[i].name);
 
@@ -397,6 +407,8 @@ static bool is_of_machine(const struct options *options)
 
 static enum options_verdict configure(struct options *options)
 {
+        static const struct configuration_kind files = { .set = take_setting,
+                                                         .complain = complain };
         bool is_named = options->config_path[0], is_check = options->is_check;
         char path[PATHS_MAX];
         struct reading reading = { .options = options };
@@ -406,11 +418,12 @@ static enum options_verdict configure(struct options *options)
                 return OPTIONS_RUN;
         snprintf(path, sizeof(path), "%s", is_named ? options->config_path : OPTIONS_CONFIG);
         if (set_defaults(options) != OPTIONS_RUN ||
-            !configuration_read(path, !is_named, take_setting, &reading, &n) ||
-            !check_source(options))
+            !configuration_read(path, !is_named, &files, &reading, &n) || !check_source(options))
                 return OPTIONS_BAD;
         snprintf(options->config_path, sizeof(options->config_path), "%s", path);
-        if (is_check)
+        if (is_check && n == 0)
+                printf("vgpud: there is no %s: all is as by default\n", path);
+        else if (is_check)
                 printf("vgpud: %s: %zu file%s, and all is right\n", path, n, n == 1 ? "" : "s");
         return is_check ? OPTIONS_DONE : OPTIONS_RUN;
 }

@@ -3,7 +3,7 @@
 #define DAEMON_OPTIONS_H
 
 /*
- * What vgpud is told: the defaults, over them the configuration files (daemon/configuration.h), over
+ * What vgpud is told: the defaults, over them the configuration files (base/configuration.h), over
  * them the command line.
  */
 

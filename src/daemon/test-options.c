@@ -11,7 +11,6 @@
 
 #include "base/cleanup.h"
 #include "base/test.h"
-#include "daemon/configuration.h"
 #include "daemon/options.h"
 #include "daemon/reload.h"
 
@@ -121,12 +120,13 @@ static void test_what_is_wrong_is_said_with_file_and_line(void **state)
         expect_complaint("\nslab-size = 3M\n", "2: slab-size: '3M' is not a multiple of 2M");
         expect_complaint("user-vgpus 3\n", "1: 'user-vgpus 3' is not 'key = value'");
         expect_complaint("user-vgpus =\n", "1: user-vgpus: the value is missing");
-        expect_complaint(" = 3\n", "1: there is no key before the '='");
+        expect_complaint(" = 3\n", "1: there is no key before the '=', or a long one");
         expect_complaint("user-vgpu = 3\n",
                          "1: unknown key 'user-vgpu'; did you mean 'user-vgpus'?");
         expect_complaint("colour = red\n", "1: unknown key 'colour'; see vgpud.conf(5)");
         expect_complaint("version = 1\n", "1: unknown key 'version'; see vgpud.conf(5)");
         expect_complaint("config = /etc\n", "1: unknown key 'config'; see vgpud.conf(5)");
+        expect_complaint("[limits]\n", "1: there are no sections here");
         expect_complaint("keep-usage = 1\n\nkeep-usage = 1\n",
                          "3: keep-usage: given twice, first in line 1");
         expect_complaint("run-dir = here\n", "1: run-dir: 'here' is not an absolute path");

@@ -236,6 +236,8 @@ static int add_options(struct vgpu_client *client, json_t *parameters,
                 r = client_add(client, parameters, "transient", json_true());
         if (r == 0 && options->share)
                 r = client_add(client, parameters, "share", json_integer(options->share));
+        if (r == 0 && options->has_owner)
+                r = client_add(client, parameters, "owner", json_integer(options->owner));
         return r;
 }
 

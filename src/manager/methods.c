@@ -104,13 +104,16 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
                 .uuid = control_call_text(&pending->call, "uuid"),
                 .frame_buffer = control_call_size(&pending->call, "frame_buffer"),
                 .is_transient = control_call_bool(&pending->call, "transient"),
-                .owner = pending->uid,
+                .owner = control_call_number(&pending->call, "owner", pending->uid),
                 .creator = pending->pid,
                 .share = control_call_number(&pending->call, "share", 0),
         };
         struct instance *instance;
         int r = check_uuid(pending, request.uuid, failure);
 
+        if (r == 0 && request.owner != pending->uid && !account_is_operator(pending->uid))
+                r = failure_set(failure, -EPERM, "PermissionDenied", "do it as root",
+                                "only root makes vGPUs for other users");
         if (r == 0 && request.share)
                 r = policy_check_share(pending->uid, failure);
         if (r < 0)
@@ -258,13 +261,10 @@ static const struct control_parameter run_parameters[] = {
         { 0 },
 };
 static const struct control_parameter create_parameters[] = {
-        { "name", CONTROL_TEXT, false },
-        { "uuid", CONTROL_TEXT, false },
-        { "frame_buffer", CONTROL_SIZE, true },
-        { "device", CONTROL_TEXT, false },
-        { "transient", CONTROL_BOOL, false },
-        { "share", CONTROL_NUMBER, false },
-        { 0 },
+        { "name", CONTROL_TEXT, false },        { "uuid", CONTROL_TEXT, false },
+        { "frame_buffer", CONTROL_SIZE, true }, { "device", CONTROL_TEXT, false },
+        { "transient", CONTROL_BOOL, false },   { "share", CONTROL_NUMBER, false },
+        { "owner", CONTROL_NUMBER, false },     { 0 },
 };
 static const struct control_parameter scheduler_parameters[] = { { "device", CONTROL_TEXT, true },
                                                                  { 0 } };

@@ -2,8 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a user does: create, run, list, suspend, resume elsewhere, move, remove."""
 import json
+import os
+import pwd
+import unittest
 
 import case
+import stage
 from wait import until
 
 MIB = 1 << 20
@@ -100,6 +104,45 @@ class Story(case.Case):
         self.assertEqual(self.host.names(), [])
         polite.join()
         waiting.join()
+
+    def apply(self, text, code=0):
+        path = os.path.join(self.host.directory, "declared.conf")
+        with open(path, "w") as file:
+            file.write(text)
+        return path, self.host.vgpu("apply", path, code=code)
+
+    def test_declared_vgpus_are_made_and_compared_and_never_removed(self):
+        both = "# two\n[one]\nfb = 64M\ndevice = 1\n\n[two]\nfb=32M\nshare = 30\n"
+        _, done = self.apply(both)
+        self.assertEqual(done.output, "created one: 64 MiB on GPU 1\ncreated two: 32 MiB on GPU 0\n")
+        self.assertEqual(self.host.get("two")["share"], 30)
+        _, done = self.apply(both)
+        self.assertEqual(done.output, "one is there\ntwo is there\n")
+        path, done = self.apply("[one]\nfb = 65M\n\n[two]\nfb=32M\nshare = none\n", code=7)
+        self.assertIn(f"vGPU one has 64 MiB and not the 65 MiB, which {path}:1 says", done.errors)
+        self.assertEqual(done.output, "changed two: its share is 0 and was 30\n")
+        _, done = self.apply("[two]\nfb = 32M\n[three]\nfb = 9G\n[four]\nfb = 16M\n", code=1)
+        self.assertIn("not 9 GiB", done.errors)
+        self.assertEqual(sorted(self.host.names()), ["four", "one", "two"])
+
+    def test_what_is_wrong_in_a_declaration_is_said_and_nothing_is_made(self):
+        for text, said in (("fb = 1G\n", ":1: fb: of which vGPU?"),
+                           ("[a]\nfb = 1G\n[a]\nfb = 1G\n", "declared twice, first in"),
+                           ("[a]\nfb = 64M\n[b]\n", ":3: vGPU b has no fb"),
+                           ("[a]\nfb = much\n", ":2: fb: 'much' is not a size"),
+                           ("[a]\nfb = 64M\nowner = nobody-here\n", ":3: owner: 'nobody-here' is not a user"),
+                           ("[a]\nfb = 64M\ncolour = red\n", ":3: colour: unknown key")):
+            path, done = self.apply(text, code=2)
+            self.assertIn(said, done.errors)
+            self.assertIn(f"vgpu: apply: {path}:", done.errors)
+        self.assertEqual(self.host.names(), [])
+
+    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+    def test_a_declared_vgpu_belongs_to_its_owner(self):
+        self.apply("[theirs]\nfb = 64M\nowner = nobody\n")
+        self.assertEqual(self.host.get("theirs")["owner"], pwd.getpwnam("nobody").pw_uid)
+        self.host.vgpu("create", "mine", "--fb", "64M", "--owner", "root", user="nobody", code=6)
+        self.host.vgpu("rm", "theirs", user="nobody")
 
     def test_a_vgpu_made_for_a_program_goes_with_it(self):
         guest = self.host.run(None, "guest-none", options=["--fb", "64M"])
