@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 
 #include "ledger/ledger-internal.h"
 
@@ -116,6 +117,8 @@ static void decode_row(struct ledger_row *row, sqlite3_stmt *statement, enum led
                 row->pid = (pid_t)database_get_integer(statement, column + 4);
                 database_get_text(statement, column + 5, row->process_name,
                                   sizeof(row->process_name));
+                if (row->process == LEDGER_OTHERS)
+                        snprintf(row->process_name, sizeof(row->process_name), LEDGER_OTHERS_NAME);
                 row->started_ms = database_get_integer(statement, column + 6);
                 row->ended_ms = database_get_integer(statement, column + 7);
         }

@@ -19,6 +19,17 @@
 #define WHERE_USAGE    " WHERE minute >= ? AND minute < ? AND (? < 0 OR vgpu.owner = ?) "
 #define ORDER(key)     " GROUP BY " key " ORDER BY " key " LIMIT ? OFFSET ?"
 
+/* What is in the row already stays in it. */
+#define ADD_UP                                                                      \
+        " ON CONFLICT (minute, vgpu, process, device) DO UPDATE SET"                \
+        " sm_ns = sm_ns + excluded.sm_ns,"                                          \
+        " memory_ns = memory_ns + excluded.memory_ns,"                              \
+        " encoder_ns = encoder_ns + excluded.encoder_ns,"                           \
+        " decoder_ns = decoder_ns + excluded.decoder_ns,"                           \
+        " jpeg_ns = jpeg_ns + excluded.jpeg_ns, ofa_ns = ofa_ns + excluded.ofa_ns," \
+        " quota_mib_ms = quota_mib_ms + excluded.quota_mib_ms,"                     \
+        " used_mib_ms = used_mib_ms + excluded.used_mib_ms"
+
 static const char *const texts[STATEMENTS] = {
         [BEGIN] = "BEGIN IMMEDIATE",
         [COMMIT] = "COMMIT",
@@ -29,14 +40,12 @@ static const char *const texts[STATEMENTS] = {
         [HAS_VGPU] = "SELECT 1 FROM vgpu WHERE serial = ?",
         [PUT_PROCESS] = "INSERT OR REPLACE INTO process (" PROCESS_COLUMNS
                         ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-        [ADD_USAGE] = "INSERT INTO usage VALUES (?,?,?,?,?,?,?,?,?,?,?,?)"
-                      " ON CONFLICT (minute, vgpu, process, device) DO UPDATE SET"
-                      " sm_ns = sm_ns + excluded.sm_ns, memory_ns = memory_ns + excluded.memory_ns,"
-                      " encoder_ns = encoder_ns + excluded.encoder_ns,"
-                      " decoder_ns = decoder_ns + excluded.decoder_ns,"
-                      " jpeg_ns = jpeg_ns + excluded.jpeg_ns, ofa_ns = ofa_ns + excluded.ofa_ns,"
-                      " quota_mib_ms = quota_mib_ms + excluded.quota_mib_ms,"
-                      " used_mib_ms = used_mib_ms + excluded.used_mib_ms",
+        [DROP_PROCESS] = "DELETE FROM process WHERE serial = ?",
+        [ADD_USAGE] = "INSERT INTO usage VALUES (?,?,?,?,?,?,?,?,?,?,?,?)" ADD_UP,
+        [FOLD_USAGE] = "INSERT INTO usage SELECT minute, vgpu, ?, device, sm_ns, memory_ns,"
+                       " encoder_ns, decoder_ns, jpeg_ns, ofa_ns, quota_mib_ms, used_mib_ms"
+                       " FROM usage WHERE minute = ? AND vgpu = ? AND process = ?" ADD_UP,
+        [DROP_USAGE] = "DELETE FROM usage WHERE minute = ? AND vgpu = ? AND process = ?",
         [CLEAR_LIST] = "UPDATE process SET listed = 0 WHERE vgpu = ? AND ended_ms > 0"
                        " AND ended_ms <= ?",
         [PUT_WALL] = "INSERT OR REPLACE INTO wall (id, boot, steady_ms, wall_ms) VALUES (1,?,?,?)",
@@ -62,7 +71,7 @@ static const char *const texts[STATEMENTS] = {
                 "vgpu.owner, vgpu.serial, vgpu.uuid, vgpu.name, usage.process, process.pid,"
                 " process.name, process.started_ms, process.ended_ms" FROM_USAGE
                 "LEFT JOIN process ON process.serial = usage.process" WHERE_USAGE
-                "AND usage.process > 0" ORDER("usage.process"),
+                "AND usage.process > 0" ORDER("usage.process, usage.vgpu"),
         [SUM + LEDGER_BY_DEVICE] =
                 "SELECT " SUMS "0, device.uuid, device.name" FROM_USAGE
                 "JOIN device ON device.id = usage.device" WHERE_USAGE ORDER("device.uuid"),

@@ -15,6 +15,8 @@
 
 #define LEDGER_APPLICATION_ID 0x56475542 /* "VGUB", in the header of the file */
 
+#define MS_PER_MINUTE 60000u
+
 static const char first[] =
         "CREATE TABLE device (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE,"
         "  name TEXT NOT NULL);"
@@ -195,6 +197,46 @@ static int add_usage(struct ledger *ledger, const struct minutes_row *row)
         return database_step(statement);
 }
 
+static int run_for_minute(struct ledger *ledger, enum statement which, uint64_t minute,
+                          const struct ledger_process *process)
+{
+        const uint64_t values[] = { LEDGER_OTHERS, minute, process->vgpu, process->serial };
+        int skipped = which == FOLD_USAGE ? 0 : 1;
+        sqlite3_stmt *statement;
+        int r = ledger_prepare(ledger, which, &statement);
+
+        if (r < 0)
+                return r;
+        database_bind_integers(statement, 1, values + skipped, 4 - skipped);
+        return database_step(statement);
+}
+
+static int drop_process(struct ledger *ledger, const struct ledger_process *process)
+{
+        sqlite3_stmt *statement;
+        int r = ledger_prepare(ledger, DROP_PROCESS, &statement);
+
+        if (r < 0)
+                return r;
+        database_bind_integers(statement, 1, &process->serial, 1);
+        return database_step(statement);
+}
+
+/* What was entered in other minutes, for the clock was set meanwhile, stays where it is. */
+static int fold(struct ledger *ledger, const struct ledger_process *process)
+{
+        uint64_t last = process->ended_ms / MS_PER_MINUTE + 1;
+        int r = drop_process(ledger, process);
+
+        for (uint64_t minute = process->started_ms / MS_PER_MINUTE; r == 0 && minute <= last;
+             minute++) {
+                r = run_for_minute(ledger, FOLD_USAGE, minute, process);
+                if (r == 0 && sqlite3_changes(ledger->database.handle) > 0)
+                        r = run_for_minute(ledger, DROP_USAGE, minute, process);
+        }
+        return r;
+}
+
 static int clear_list(struct ledger *ledger, const struct ledger_clearing *clearing)
 {
         sqlite3_stmt *statement;
@@ -227,11 +269,15 @@ static int write_all(struct ledger *ledger, const struct ledger_batch *batch)
         for (size_t i = 0; r == 0 && i < batch->n_vgpus; i++)
                 r = put_vgpu(ledger, &batch->vgpus[i]);
         for (size_t i = 0; r == 0 && i < batch->n_processes; i++)
-                r = put_process(ledger, &batch->processes[i]);
+                if (!batch->processes[i].is_folded)
+                        r = put_process(ledger, &batch->processes[i]);
         for (size_t i = 0; r == 0 && i < batch->n_clearings; i++)
                 r = clear_list(ledger, &batch->clearings[i]);
         for (size_t i = 0; r == 0 && i < batch->minutes.n; i++)
                 r = add_usage(ledger, &batch->minutes.rows[i]);
+        for (size_t i = 0; r == 0 && i < batch->n_processes; i++)
+                if (batch->processes[i].is_folded)
+                        r = fold(ledger, &batch->processes[i]);
         if (r == 0)
                 r = put_wall(ledger, &batch->wall);
         if (r == 0 && fault_point("ledger.written"))
@@ -297,5 +343,5 @@ int ledger_prune(struct ledger *ledger, uint64_t minute)
                 return r;
         if (sqlite3_changes(ledger->database.handle) > 0)
                 return 1;
-        return prune(ledger, PRUNE_PROCESSES, minute * 60000);
+        return prune(ledger, PRUNE_PROCESSES, minute * MS_PER_MINUTE);
 }

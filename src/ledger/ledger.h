@@ -10,6 +10,9 @@
  * What is written in one ledger_write() is there entirely or not at all, also when the manager is killed
  * in the middle. Rows of usage are added to, rows of processes replaced.
  *
+ * A process that ended may be folded: its row goes, and its usage is added to that of LEDGER_OTHERS, which
+ * stands for all such processes of its vGPU. Sums by vGPU, tenant, device and minute stay what they are.
+ *
  * Serial numbers are for ever: of a vGPU the nanosecond of its creation, of a process that of its joining.
  *
  * A ledger belongs to one thread at a time. Errors: -EBUSY (somebody else has locked it; try again),
@@ -28,6 +31,10 @@
 
 #define LEDGER_NAME_MAX 96
 #define LEDGER_UUID_MAX 48
+
+/* In place of a serial number. */
+#define LEDGER_OTHERS      1
+#define LEDGER_OTHERS_NAME "(others)"
 
 struct ledger;
 
@@ -55,6 +62,7 @@ struct ledger_process {
         uint64_t seen_ns
                 [METER_ENGINES]; /* of the source's own counts, the part that is in busy_ns */
         bool is_listed;          /* in the accounting: it was not cleared */
+        bool is_folded;          /* it ended not long after it started; not written */
         char name[LEDGER_NAME_MAX];
 };
 
@@ -147,7 +155,7 @@ struct ledger_query {
         uint64_t offset, limit;
 };
 
-/* What a row is about depends on the group; the rest is 0 and "". */
+/* What a row is about depends on the group; the rest is 0 and "". Of LEDGER_OTHERS there is one for each vGPU. */
 struct ledger_row {
         uid_t tenant;
         struct ledger_vgpu vgpu;

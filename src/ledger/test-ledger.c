@@ -193,6 +193,103 @@ static void test_sums_by_all_groups(void **state)
         assert_int_equal(rows[1].amount.busy_ns[METER_SM], 548);
 }
 
+static int copy_process(const struct ledger_process *process, void *userdata)
+{
+        struct fixture *fixture = userdata;
+
+        fixture->processes[fixture->n++] = *process;
+        return 0;
+}
+
+static void fold(struct fixture *fixture, uint64_t serial, uint64_t vgpu, uint64_t started_minute,
+                 uint64_t ended_minute)
+{
+        const struct ledger_process process = { .serial = serial,
+                                                .vgpu = vgpu,
+                                                .started_ms = started_minute * MINUTE + 59999,
+                                                .ended_ms = ended_minute * MINUTE,
+                                                .is_folded = true };
+
+        assert_int_equal(ledger_batch_add_process(&fixture->batch, &process), 0);
+}
+
+/* All rows of a group, in one text. */
+static void describe(struct fixture *fixture, enum ledger_group group, uint64_t since, char *text,
+                     size_t size)
+{
+        size_t n = ask(fixture, group, since, 1000, LEDGER_ANY_TENANT), at = 0;
+
+        for (size_t i = 0; i < n; i++) {
+                const struct usage_amount *amount = &fixture->rows[i].amount;
+
+                at += (size_t)snprintf(text + at, size - at, "%u %s %s %lu %lu %lu %lu\n",
+                                       fixture->rows[i].tenant, fixture->rows[i].vgpu.name,
+                                       fixture->rows[i].device.uuid, amount->busy_ns[METER_SM],
+                                       amount->busy_ns[METER_OFA], amount->quota_mib_ms,
+                                       amount->used_mib_ms);
+        }
+}
+
+static void test_processes_that_are_folded_change_no_sum(void **state)
+{
+        static const enum ledger_group groups[] = { LEDGER_BY_TENANT, LEDGER_BY_VGPU,
+                                                    LEDGER_BY_DEVICE };
+        struct fixture *fixture = *state;
+        char before[3][2][512] = { 0 }, after[512];
+
+        fill(fixture);
+        add_usage(fixture, 101, 1, 12, 0, 77);
+        assert_int_equal(write_batch(fixture), 0);
+        for (size_t i = 0; i < 3; i++)
+                for (size_t k = 0; k < 2; k++)
+                        describe(fixture, groups[i], 100 + k, before[i][k], sizeof(before[i][k]));
+
+        fold(fixture, 11, 1, 100, 101); /* on two devices, with another one of its vGPU, */
+        fold(fixture, 12, 1, 100, 101);
+        fold(fixture, 31, 3, 99, 100); /* and one of another vGPU, in parts */
+        assert_int_equal(write_batch(fixture), 0);
+        for (size_t i = 0; i < 3; i++)
+                for (size_t k = 0; k < 2; k++) {
+                        memset(after, 0, sizeof(after));
+                        describe(fixture, groups[i], 100 + k, after, sizeof(after));
+                        assert_string_equal(after, before[i][k]);
+                }
+
+        assert_int_equal(ask(fixture, LEDGER_BY_PROCESS, 0, 1000, LEDGER_ANY_TENANT), 3);
+        assert_int_equal(fixture->rows[0].process, LEDGER_OTHERS);
+        assert_string_equal(fixture->rows[0].process_name, LEDGER_OTHERS_NAME);
+        assert_string_equal(fixture->rows[0].vgpu.name, "train");
+        assert_int_equal(fixture->rows[0].pid, 0);
+        assert_int_equal(fixture->rows[0].amount.busy_ns[METER_SM], 1000 + 500 + 200 + 77);
+        assert_int_equal(fixture->rows[1].process, LEDGER_OTHERS);
+        assert_string_equal(fixture->rows[1].vgpu.name, "other");
+        assert_int_equal(fixture->rows[2].process, 21);
+}
+
+/* It was written while it ran, and what it did last comes with its end. */
+static void test_a_process_is_folded_with_what_it_used_last(void **state)
+{
+        struct fixture *fixture = *state;
+
+        add_vgpu(fixture, 1, TENANT_A, "train");
+        add_process(fixture, 11, 1, 0);
+        add_usage(fixture, 100, 1, 11, 0, 1000);
+        assert_int_equal(write_batch(fixture), 0);
+
+        add_process(fixture, 12, 1, 0);
+        fold(fixture, 12, 1, 100, 100); /* also one of which nothing was written */
+        add_usage(fixture, 100, 1, 12, 0, 10);
+        fold(fixture, 11, 1, 100, 100);
+        add_usage(fixture, 100, 1, 11, 0, 100);
+        assert_int_equal(write_batch(fixture), 0);
+        assert_int_equal(ask(fixture, LEDGER_BY_PROCESS, 0, 1000, LEDGER_ANY_TENANT), 1);
+        assert_int_equal(fixture->rows[0].process, LEDGER_OTHERS);
+        assert_int_equal(fixture->rows[0].amount.busy_ns[METER_SM], 1110);
+        fixture->n = 0;
+        assert_int_equal(ledger_each_running(fixture->ledger, copy_process, fixture), 0);
+        assert_int_equal(fixture->n, 0);
+}
+
 static void test_sums_of_a_time_and_of_one_tenant(void **state)
 {
         struct fixture *fixture = *state;
@@ -229,14 +326,6 @@ static void test_usage_is_added_and_processes_replaced(void **state)
         assert_int_equal(ask(fixture, LEDGER_BY_PROCESS, 100, 101, LEDGER_ANY_TENANT), 3);
         assert_int_equal(fixture->rows[0].amount.busy_ns[METER_SM], 1001);
         assert_int_equal(fixture->rows[0].ended_ms, 99000);
-}
-
-static int copy_process(const struct ledger_process *process, void *userdata)
-{
-        struct fixture *fixture = userdata;
-
-        fixture->processes[fixture->n++] = *process;
-        return 0;
 }
 
 static void test_processes_of_a_vgpu_in_order(void **state)
@@ -525,6 +614,10 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_a_batch_is_written_entirely_or_not, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_sums_by_all_groups, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_processes_that_are_folded_change_no_sum,
+                                                set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_a_process_is_folded_with_what_it_used_last,
+                                                set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_sums_of_a_time_and_of_one_tenant, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_usage_is_added_and_processes_replaced, set_up,

@@ -288,6 +288,16 @@ static void fill_process(struct ledger_process *process, const struct guest *gue
         snprintf(process->name, sizeof(process->name), "%s", record->name);
 }
 
+/* It is billed all the same. */
+static bool must_fold(struct meter *meter, const struct instance *instance,
+                      const struct ledger_process *process)
+{
+        uint64_t life_ms = process->ended_ms - process->started_ms;
+
+        return process->ended_ms >= process->started_ms && life_ms < ALLOWANCE_LIFE_MS &&
+               !allowance_take(&meter->allowance, instance->owner, meter->wall.steady_ms);
+}
+
 void meter_books_add_process(struct meter *meter, struct guest *guest, uint64_t ended_ms)
 {
         struct ledger_process process;
@@ -298,6 +308,7 @@ void meter_books_add_process(struct meter *meter, struct guest *guest, uint64_t 
         meter->has_news = true;
         fill_process(&process, guest);
         process.ended_ms = ended_ms;
+        process.is_folded = ended_ms > 0 && must_fold(meter, guest->instance, &process);
         r = ledger_batch_add_process(ledger_thread_begin(meter->ledger), &process);
         ledger_thread_end(meter->ledger, false);
         if (r < 0)

@@ -12,6 +12,7 @@
 #include "ledger/ledger-thread.h"
 #include "manager/meter-record.h"
 #include "manager/pace.h"
+#include "meter/allowance.h"
 #include "meter/wall.h"
 
 struct meter_source;
@@ -24,6 +25,7 @@ struct meter {
         bool has_news; /* since the last batch for the ledger: work, or who came or went */
         struct meter_source *source; /* NULL: there is none */
         struct ledger_thread *ledger;
+        struct allowance allowance; /* of rows for processes */
         struct ledger_device *devices;
         struct wall wall;
         struct wall_stamps stamps; /* of the samples on the board */

@@ -216,6 +216,7 @@ int meter_new(struct meter **ret_meter, struct manager *manager)
         meter->pace = (struct pace){ .least_us = BUSY_INTERVAL_US,
                                      .most_us = BUSY_MOST_US,
                                      .part = BUSY_PART };
+        allowance_init(&meter->allowance);
         meter->sampled_ns = meter->written_ns = meter_now();
         meter_read_wall(meter, meter->sampled_ns);
         r = meter_source_new(&meter->source, manager);
@@ -263,6 +264,7 @@ struct meter *meter_free(struct meter *meter)
         meter->ledger = ledger_thread_free(meter->ledger);
         meter->loading = ledger_close(meter->loading);
         meter->source = meter_source_free(meter->source);
+        allowance_deinit(&meter->allowance);
         free(meter->former);
         free(meter->devices);
         free(meter);

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Very many vGPUs and processes: all are there, in all answers, and all go again. No times."""
+import contextlib
 import os
 import resource
+import sqlite3
 import subprocess
 import unittest
 
@@ -12,6 +14,9 @@ from wait import PATIENCE, until
 
 MOST_VGPUS = 4096  # the board's
 VGPUS, PROCESSES, ENDING = 300, 2100, 500  # more than there could once be
+
+# Of short-lived processes, the ledger lists so many of a user one by one (src/meter/allowance.h).
+LISTED, MORE_IN_TEN_MINUTES = 1000, 60
 
 # Of vgpud: for each vGPU and process, and for all else.
 A_VGPU, A_PROCESS, ELSE = 3, 2, 400
@@ -93,6 +98,11 @@ class Scale(unittest.TestCase):
     def states(self):
         return {vgpu["state"] for vgpu in self.client.call("ListVgpus")["vgpus"]}
 
+    def listed(self, has_ended):
+        """How many processes the ledger lists."""
+        with contextlib.closing(sqlite3.connect(f"file:{self.host.state}/ledger.db?mode=ro", uri=True)) as ledger:
+            return ledger.execute("SELECT count(*) FROM process WHERE (ended_ms > 0) = ?", (has_ended,)).fetchone()[0]
+
     def test_all_are_there_and_all_go(self):
         before = self.descriptors()
         ending = Crowd(self.host, ENDING, self.names)
@@ -110,6 +120,8 @@ class Scale(unittest.TestCase):
             self.client.call("RemoveVgpu", name=name)
         self.names = []
         self.assertEqual(self.counts("ListVgpus"), (0, 0))
+        until(lambda: self.listed(0) == 0, "the ledger to know that all have ended")  # written with each removal
+        self.assertLess(self.listed(1), LISTED + MORE_IN_TEN_MINUTES)
         self.assertIsNone(self.host.manager.poll())
 
     def test_who_has_ended_does_not_stand_in_the_way(self):
