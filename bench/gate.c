@@ -147,7 +147,7 @@ static void become(const char *gate, const char *driver, const char *what)
 }
 
 /* Starts ourselves anew and reads what it prints; NULL @ret_seconds: only waits. */
-static double run(const char *gate, const char *driver, const char *what, double *ret_seconds)
+static double run_probe(const char *gate, const char *driver, const char *what, double *ret_seconds)
 {
         double start = now();
         int ends[2], status;
@@ -182,8 +182,8 @@ static void round_of(const char *gate, const char *driver, int round, struct sam
 {
         double seconds[N_MEASURES] = { 0 };
 
-        run(gate, driver, "--measure", seconds);
-        seconds[NOTHING] = run(gate, driver, "--nothing", NULL);
+        run_probe(gate, driver, "--measure", seconds);
+        seconds[NOTHING] = run_probe(gate, driver, "--nothing", NULL);
         for (int i = 0; i < N_MEASURES; i++)
                 samples->of[i][round] = seconds[i];
 }

@@ -146,7 +146,7 @@ static void drain(struct client *client)
         }
 }
 
-static void run(void)
+static void run_calls(void)
 {
         world_run();
         for (size_t i = 0; i < CLIENTS; i++)
@@ -287,7 +287,7 @@ static void one_command(struct input *input)
                 break;
         }
         if (!(first & 2))
-                run();
+                run_calls();
 }
 
 /* Afterwards. */
@@ -310,7 +310,7 @@ static void end_clients(void)
         world_wait(is_all_answered);
         for (size_t i = 0; i < CLIENTS; i++)
                 hang_up(&clients[i]);
-        run();
+        run_calls();
 }
 
 /* The settings of devices, so that an input does the same each time. */
@@ -324,7 +324,7 @@ static void undo_settings(void)
         connect_client(&clients[0], 0);
         for (uint8_t i = 0; i < 2 * WORLD_DEVICES; i++)
                 call(&clients[0], &undo[i % 2], (uint8_t)(i / 2 << 2));
-        run();
+        run_calls();
         end_clients();
         for (uint8_t i = 0; i < CLIENTS; i++)
                 clients[i].user = i;
@@ -339,7 +339,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         while (input.size > 0)
                 one_command(&input);
         world_reset();
-        run();
+        run_calls();
         end_clients();
         world_clear();
         undo_settings();

@@ -192,7 +192,7 @@ int step_check(struct job *job, int i, enum step step)
                         checkpoint_state_name((int)steps[step].from), steps[step].name);
 }
 
-static int run(struct job *job, int i, enum step step)
+static int run_step(struct job *job, int i, enum step step)
 {
         struct checkpoint_wire_process *process = &job->answer.process[i];
         uint64_t start, *time = (uint64_t *)(void *)((char *)process + steps[step].time);
@@ -218,17 +218,17 @@ static int run(struct job *job, int i, enum step step)
 
 int step_lock(struct job *job, int i)
 {
-        return run(job, i, STEP_LOCK);
+        return run_step(job, i, STEP_LOCK);
 }
 
 int step_checkpoint(struct job *job, int i)
 {
-        return run(job, i, STEP_CHECKPOINT);
+        return run_step(job, i, STEP_CHECKPOINT);
 }
 
 int step_restore(struct job *job, int i)
 {
-        int r = run(job, i, STEP_RESTORE);
+        int r = run_step(job, i, STEP_RESTORE);
 
         if (job->answer.process[i].state == CU_PROCESS_STATE_LOCKED)
                 memory_forget(job, i);
@@ -237,7 +237,7 @@ int step_restore(struct job *job, int i)
 
 int step_unlock(struct job *job, int i)
 {
-        return run(job, i, STEP_UNLOCK);
+        return run_step(job, i, STEP_UNLOCK);
 }
 
 int step_read_state(struct job *job, int i)

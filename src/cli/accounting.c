@@ -41,7 +41,7 @@ static int clear(const struct arguments *arguments, struct vgpu_client *client)
         return 0;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_accounting(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_usage_account_list_freep) struct vgpu_usage_account_list *list = NULL;
         CLEANUP(table_deinitp) struct table table;
@@ -82,5 +82,5 @@ const struct command command_accounting = {
         .n_words_min = 1,
         .n_words_max = 1,
         .word = "name of the vGPU",
-        .run = run,
+        .run = run_accounting,
 };

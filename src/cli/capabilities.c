@@ -119,7 +119,7 @@ static int set(const struct arguments *arguments, struct vgpu_host *host)
         return 0;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_capabilities(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(listing_deinitp) struct listing listing;
         CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
@@ -159,5 +159,5 @@ const struct command command_capabilities = {
         .options = options,
         .n_words_max = 3,
         .word = "word set",
-        .run = run,
+        .run = run_capabilities,
 };

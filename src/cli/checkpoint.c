@@ -180,7 +180,7 @@ static int add_process(const struct arguments *arguments, struct vgpu_checkpoint
         return r < 0 ? fail_process(arguments, word, r) : 0;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_checkpoint(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_checkpoint_freep) struct vgpu_checkpoint *checkpoint = NULL;
         const struct action *action = find_action(arguments->words[0]);
@@ -262,5 +262,5 @@ const struct command command_checkpoint = {
         .n_words_min = 2,
         .n_words_max = 65,
         .word = "action or the process id",
-        .run = run,
+        .run = run_checkpoint,
 };

@@ -7,7 +7,7 @@
 #include "cli/instance.h"
 #include "cli/say.h"
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_create(const struct arguments *arguments, struct vgpu_client *client)
 {
         struct vgpu_instance_options options = VGPU_INSTANCE_OPTIONS_INIT;
         CLEANUP(vgpu_instance_freep) struct vgpu_instance *instance = NULL;
@@ -70,5 +70,5 @@ const struct command command_create = {
         .options = options,
         .n_words_max = 1,
         .word = "name",
-        .run = run,
+        .run = run_create,
 };

@@ -38,7 +38,7 @@ static int print_table(const struct arguments *arguments, const struct vgpu_devi
         return 0;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_devices(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_device_list_freep) struct vgpu_device_list *list = NULL;
 
@@ -70,5 +70,5 @@ const struct command command_devices = {
                        "  USED      the memory that the programs in its vGPUs hold\n",
         .examples = "vgpu devices\n",
         .options = options,
-        .run = run,
+        .run = run_devices,
 };

@@ -18,7 +18,7 @@ static void print_export(const char *name, const char *value)
         puts("'");
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_env(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_manager_freep) struct vgpu_manager *manager = NULL;
         char library_path[LIBRARY_PATH_MAX];
@@ -53,5 +53,5 @@ const struct command command_env = {
                 "library of OpenVGPU, which shows vGPUs: try 'nvidia-smi vgpu'.\n",
         .examples = "eval \"$(vgpu env)\"\n",
         .options = options,
-        .run = run,
+        .run = run_env,
 };

@@ -43,7 +43,7 @@ static int add_device(struct vgpu_host *host, uint32_t device, void *userdata)
         return 0;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_heterogeneous(const struct arguments *arguments, struct vgpu_client *client)
 {
         struct change change = { .is_wanted = arguments->n_words > 0 };
         CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
@@ -82,5 +82,5 @@ const struct command command_heterogeneous = {
         .options = options,
         .n_words_max = 1,
         .word = "mode",
-        .run = run,
+        .run = run_heterogeneous,
 };

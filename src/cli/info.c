@@ -47,7 +47,7 @@ static void print_descriptors(const struct vgpu_manager *manager)
                         "the limit is near: end some of them, or run vgpud with a higher limit (ulimit -Hn, LimitNOFILE=)");
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_info(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_manager_freep) struct vgpu_manager *manager = NULL;
 
@@ -80,5 +80,5 @@ const struct command command_info = {
                 "suspended vGPUs. Warns when few descriptors are left for vGPUs and processes.\n",
         .examples = "vgpu info\n",
         .options = options,
-        .run = run,
+        .run = run_info,
 };

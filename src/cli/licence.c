@@ -46,7 +46,7 @@ static int add(struct vgpu_host *host, uint32_t device, uint32_t instance, const
         return 0;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_licence(const struct arguments *arguments, struct vgpu_client *client)
 {
         return host_list_instances(arguments, client, columns, "licences", add);
 }
@@ -68,5 +68,5 @@ const struct command command_licence = {
         .options = options,
         .n_words_max = 1,
         .word = "name of the vGPU",
-        .run = run,
+        .run = run_licence,
 };

@@ -132,7 +132,7 @@ static int find(const struct arguments *arguments, struct vgpu_client *client, s
         return 0;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_ls(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(found_deinit) struct found found = { 0 };
 
@@ -174,5 +174,5 @@ const struct command command_ls = {
         .options = options,
         .n_words_max = 1,
         .word = "name of the vGPU",
-        .run = run,
+        .run = run_ls,
 };

@@ -69,7 +69,7 @@ static int help_words(const struct arguments *arguments, int argc, char **argv)
         return help(arguments, words[0], words[1]);
 }
 
-static int run(const struct command *command, int argc, char **argv)
+static int run_command(const struct command *command, int argc, char **argv)
 {
         CLEANUP(vgpu_client_freep) struct vgpu_client *client = NULL;
         struct arguments arguments;
@@ -113,9 +113,10 @@ static int dispatch(int argc, char **argv)
                                  argv[1]);
         command = command_find_pair(argv[1], argv[2]);
         if (command)
-                return run(command, argc - 3, argv + 3);
+                return run_command(command, argc - 3, argv + 3);
         command = command_find(argv[1]);
-        return command ? run(command, argc - 2, argv + 2) : say_unknown(&arguments, argv[1]);
+        return command ? run_command(command, argc - 2, argv + 2)
+                       : say_unknown(&arguments, argv[1]);
 }
 
 int main(int argc, char **argv)

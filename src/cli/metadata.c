@@ -212,7 +212,7 @@ static int check(const struct arguments *arguments)
         return code;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_metadata(const struct arguments *arguments, struct vgpu_client *client)
 {
         if (strcmp(arguments->words[0], "export") == 0)
                 return export(arguments, client);
@@ -252,5 +252,5 @@ const struct command command_metadata = {
         .n_words_min = 1,
         .n_words_max = 3,
         .word = "word export or check",
-        .run = run,
+        .run = run_metadata,
 };

@@ -5,7 +5,7 @@
 #include "cli/operation.h"
 #include "cli/say.h"
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_migrate(const struct arguments *arguments, struct vgpu_client *client)
 {
         struct vgpu_operation_options options = VGPU_OPERATION_OPTIONS_INIT;
         CLEANUP(vgpu_operation_report_freep) struct vgpu_operation_report *report = NULL;
@@ -54,5 +54,5 @@ const struct command command_migrate = {
         .n_words_min = 1,
         .n_words_max = 1,
         .word = "name of the vGPU",
-        .run = run,
+        .run = run_migrate,
 };

@@ -106,7 +106,7 @@ static int add_device(struct vgpu_host *host, uint32_t device, void *userdata)
         return r;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_placements(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
         struct places places;
@@ -146,5 +146,5 @@ const struct command command_placements = {
                 "For a GPU instance (MIG), only the free slots are known.\n",
         .examples = "vgpu placements --device 0\n",
         .options = options,
-        .run = run,
+        .run = run_placements,
 };

@@ -39,7 +39,7 @@ static bool is_off(const struct vgpu_instance *instance)
                instance->state == VGPU_INSTANCE_EVICTED;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_resume(const struct arguments *arguments, struct vgpu_client *client)
 {
         static const struct several several = { .act = act,
                                                 .is_meant = is_off,
@@ -71,5 +71,5 @@ const struct command command_resume = {
         .options = options,
         .n_words_max = COMMAND_WORDS_ANY,
         .word = "name of the vGPU",
-        .run = run,
+        .run = run_resume,
 };

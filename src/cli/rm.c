@@ -75,7 +75,7 @@ static int act(const struct arguments *arguments, struct vgpu_client *client, co
         return 0;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_rm(const struct arguments *arguments, struct vgpu_client *client)
 {
         static const struct several several = { .act = act };
 
@@ -103,5 +103,5 @@ const struct command command_rm = {
         .options = options,
         .n_words_max = COMMAND_WORDS_ANY,
         .word = "name of the vGPU",
-        .run = run,
+        .run = run_rm,
 };

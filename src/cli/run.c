@@ -69,7 +69,7 @@ static int execute(const struct arguments *arguments, struct vgpu_client *client
                 "CannotExecute", "", "cannot execute '%s': %s", program, strerrordesc_np(error));
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_program(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_instance_freep) struct vgpu_instance *transient = NULL;
         const char *name = arguments_get(arguments, "vgpu");
@@ -120,5 +120,5 @@ const struct command command_run = {
         .n_words_min = 1,
         .word = "program",
         .takes_program = true,
-        .run = run,
+        .run = run_program,
 };

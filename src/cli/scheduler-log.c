@@ -65,7 +65,7 @@ static int show(const struct arguments *arguments, struct vgpu_client *client, u
         return 0;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_scheduler_log(const struct arguments *arguments, struct vgpu_client *client)
 {
         uint64_t from = 0;
         int r;
@@ -99,5 +99,5 @@ const struct command command_scheduler_log = {
         .examples = "vgpu scheduler log\n"
                     "vgpu scheduler log --device 0 --json\n",
         .options = options,
-        .run = run,
+        .run = run_scheduler_log,
 };

@@ -73,7 +73,7 @@ static int get_settings(const struct arguments *arguments, struct vgpu_turns_set
         return r ? r : set_slice(arguments, settings);
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_scheduler_set(const struct arguments *arguments, struct vgpu_client *client)
 {
         struct vgpu_turns_settings settings = VGPU_TURNS_SETTINGS_INIT;
         CLEANUP(vgpu_turns_freep) struct vgpu_turns *turns = NULL;
@@ -126,5 +126,5 @@ const struct command command_scheduler_set = {
                 "               part of the memory\n",
         .examples = "sudo vgpu scheduler set --policy equal-share --device 1\n",
         .options = options,
-        .run = run,
+        .run = run_scheduler_set,
 };

@@ -100,7 +100,7 @@ static int show_all(const struct arguments *arguments, struct vgpu_client *clien
 }
 
 /* With --json: the members of one device, here the first one, and all of them in an array. */
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_scheduler_show(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(json_decrefp) json_t *documents = arguments->is_json ? json_array() : NULL;
         const char *device = arguments_get(arguments, "device");
@@ -136,7 +136,7 @@ const struct command command_scheduler = {
         .examples = "vgpu scheduler show\n"
                     "vgpu scheduler log --device 0\n",
         .options = options,
-        .run = run,
+        .run = run_scheduler_show,
 };
 
 const struct command command_scheduler_show = {
@@ -152,5 +152,5 @@ const struct command command_scheduler_show = {
                 "  NOW       it runs, waits for its turn, is idle, or is away: suspended or moving\n",
         .examples = "vgpu scheduler show --device 0\n",
         .options = options,
-        .run = run,
+        .run = run_scheduler_show,
 };

@@ -77,7 +77,7 @@ static int add(struct vgpu_host *host, uint32_t device, uint32_t instance, const
         return 0;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_sessions(const struct arguments *arguments, struct vgpu_client *client)
 {
         return host_list_instances(arguments, client, columns, "sessions", add);
 }
@@ -101,5 +101,5 @@ const struct command command_sessions = {
         .options = options,
         .n_words_max = 1,
         .word = "name of the vGPU",
-        .run = run,
+        .run = run_sessions,
 };

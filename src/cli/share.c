@@ -47,7 +47,7 @@ static void warn_if_alone(const struct vgpu_instance *instance, struct vgpu_clie
                         instance->device);
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_share(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_instance_freep) struct vgpu_instance *instance = NULL;
         uint32_t percent = 0;
@@ -86,5 +86,5 @@ const struct command command_share = {
         .n_words_min = 2,
         .n_words_max = 2,
         .word = "name or the percentage",
-        .run = run,
+        .run = run_share,
 };

@@ -208,7 +208,7 @@ static void add_active(struct facts *facts, struct vgpu_host *host, uint32_t ins
         add_utilization(facts, host, instance);
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_show(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
         CLEANUP(vgpu_instance_freep) struct vgpu_instance *record = NULL;
@@ -252,5 +252,5 @@ const struct command command_show = {
         .n_words_min = 1,
         .n_words_max = 1,
         .word = "name of the vGPU",
-        .run = run,
+        .run = run_show,
 };

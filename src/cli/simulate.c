@@ -142,7 +142,7 @@ static int simulate(const struct arguments *arguments, const char *scenario, cha
                 "CannotExecute", "", "cannot execute '%s': %s", words[0], strerrordesc_np(error));
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_simulate(const struct arguments *arguments, struct vgpu_client *client)
 {
         char **words = arguments->words;
         char path[PATHS_MAX];
@@ -192,5 +192,5 @@ const struct command command_simulate = {
         .options = options,
         .word = "scenario",
         .takes_program = true,
-        .run = run,
+        .run = run_simulate,
 };

@@ -47,7 +47,7 @@ static bool is_on_a_device(const struct vgpu_instance *instance)
         return instance->state == VGPU_INSTANCE_RUNNING;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_suspend(const struct arguments *arguments, struct vgpu_client *client)
 {
         static const struct several several = { .act = act,
                                                 .is_meant = is_on_a_device,
@@ -83,5 +83,5 @@ const struct command command_suspend = {
         .options = options,
         .n_words_max = COMMAND_WORDS_ANY,
         .word = "name of the vGPU",
-        .run = run,
+        .run = run_suspend,
 };

@@ -342,7 +342,7 @@ static int get_order(const struct arguments *arguments, enum top_order *order)
                          "--sort: vGPUs cannot be sorted by '%s'", name);
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_top(const struct arguments *arguments, struct vgpu_client *client)
 {
         struct top top = { .arguments = arguments,
                            .client = client,
@@ -396,5 +396,5 @@ const struct command command_top = {
         .options = options,
         .n_words_max = 0,
         .word = "",
-        .run = run,
+        .run = run_top,
 };

@@ -170,7 +170,7 @@ static int add_device(struct vgpu_host *host, uint32_t device, void *userdata)
         return r;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_types(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
         struct types types = { .arguments = arguments,
@@ -210,5 +210,5 @@ const struct command command_types = {
         .examples = "vgpu types --device 0\n"
                     "vgpu types --device 0 --creatable\n",
         .options = options,
-        .run = run,
+        .run = run_types,
 };

@@ -231,7 +231,7 @@ static int get_options(const struct arguments *arguments, struct vgpu_usage_opti
         return 0;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_usage(const struct arguments *arguments, struct vgpu_client *client)
 {
         struct vgpu_usage_options options = VGPU_USAGE_OPTIONS_INIT;
         CLEANUP(vgpu_usage_list_freep) struct vgpu_usage_list *list = NULL;
@@ -281,5 +281,5 @@ const struct command command_usage = {
         .options = options,
         .n_words_max = 0,
         .word = "",
-        .run = run,
+        .run = run_usage,
 };

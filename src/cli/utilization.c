@@ -73,7 +73,7 @@ static int add_device(struct vgpu_host *host, uint32_t device, void *userdata)
         return r;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_utilization(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_instance_list_freep) struct vgpu_instance_list *list = NULL;
         struct reading reading = { .of_processes = arguments_get(arguments, "processes") };
@@ -108,5 +108,5 @@ const struct command command_utilization = {
                 "leaves out processes that do nothing.\n",
         .examples = "vgpu utilization --processes\n",
         .options = options,
-        .run = run,
+        .run = run_utilization,
 };

@@ -94,7 +94,7 @@ static void add(struct facts *facts, const char *key, uint32_t from, uint32_t to
                   "%s to %s", minimum, maximum);
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_version_range(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
         CLEANUP(facts_deinitp) struct facts facts;
@@ -131,5 +131,5 @@ const struct command command_version_range = {
         .options = options,
         .n_words_max = 3,
         .word = "word set",
-        .run = run,
+        .run = run_version_range,
 };

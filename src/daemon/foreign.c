@@ -60,7 +60,7 @@ static struct {
           .closers = { &all.closers, &all.closers },
           .closed = -1 };
 
-static void *run(void *data);
+static void *run_closer(void *data);
 
 static void start_thread(void)
 {
@@ -71,7 +71,7 @@ static void start_thread(void)
                 return;
         sigfillset(&signals);
         pthread_sigmask(SIG_BLOCK, &signals, &before);
-        if (pthread_create(&thread, NULL, run, NULL) == 0) {
+        if (pthread_create(&thread, NULL, run_closer, NULL) == 0) {
                 (void)pthread_detach(thread);
                 all.n_threads++;
         }
@@ -133,7 +133,7 @@ static void close_next(struct closer *closer)
         forget_if_idle(closer);
 }
 
-static void *run(void *data)
+static void *run_closer(void *data)
 {
         struct closer *closer;
 

@@ -30,7 +30,7 @@ static bool is_stopped(void)
         return atomic_load(&finish.is_stopped);
 }
 
-static void *run(void *unused)
+static void *run_finish(void *unused)
 {
         int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
         const char *call = NULL;
@@ -67,7 +67,7 @@ static int start(void)
         pthread_t thread;
 
         atomic_store(&finish.is_stopped, false);
-        if (pthread_create(&thread, NULL, run, NULL) != 0)
+        if (pthread_create(&thread, NULL, run_finish, NULL) != 0)
                 return -ENOMEM;
         pthread_detach(thread);
         finish.is_running = true;

@@ -23,7 +23,7 @@ extern char **environ;
 /* Running. */
 
 /* The last bytes of what it says on both streams. Returns the exit status, or a negative errno. */
-static int run(const char *const arguments[], char output[OUTPUT_MAX])
+static int run_criu(const char *const arguments[], char output[OUTPUT_MAX])
 {
         posix_spawn_file_actions_t actions;
         char *words[32];
@@ -91,7 +91,7 @@ static int try_version(struct criu *criu, const char *path, char output[OUTPUT_M
 {
         const char *const arguments[32] = { path, "--version" };
         const char *version;
-        int r = run(arguments, output);
+        int r = run_criu(arguments, output);
 
         if (r < 0 || r == 127)
                 return -ENOENT;
@@ -143,7 +143,7 @@ static int check_machine(const struct criu *criu, struct image_error *error)
 {
         const char *const arguments[32] = { criu->path, "check" };
         char output[OUTPUT_MAX] = "", reason[256];
-        int r = run(arguments, output);
+        int r = run_criu(arguments, output);
 
         if (r == 0)
                 return 0;
@@ -247,7 +247,7 @@ static int act(const struct criu *criu, const char *action, const char *place,
                 return image_fail_file(error, -errno, "make a folder in", "/tmp");
         for (size_t i = 0; options[i]; i++)
                 arguments[n++] = options[i];
-        r = run(arguments, output);
+        r = run_criu(arguments, output);
         if (r != 0) {
                 read_log(work, output);
                 find_cause(reason, sizeof(reason), output);

@@ -89,7 +89,7 @@ static bool start_next(struct worker_slot *slot)
         }
 }
 
-static void run(struct worker *worker)
+static void run_worker(struct worker *worker)
 {
         struct worker_slot slots[IN_FLIGHT] = { 0 };
         struct queue_request *request;
@@ -122,7 +122,7 @@ static void *thread_run(void *userdata)
         if (r == 0) {
                 if (queue_has_ring(worker.queue))
                         workers->has_ring = true;
-                run(&worker);
+                run_worker(&worker);
         } else {
                 workers_fail(workers, r, "", "cannot start working on %s: %s", workers->name,
                              strerrordesc_np(-r));

@@ -227,7 +227,7 @@ static void accept_client(struct keeper *keeper)
         keeper->client = TAKE_FD(client);
 }
 
-static int run(struct keeper *keeper)
+static int run_keeper(struct keeper *keeper)
 {
         int timeout_ms = FIRST_CLIENT_MS;
 
@@ -304,7 +304,7 @@ int main(void)
         fcntl(LISTEN_FD, F_SETFD, FD_CLOEXEC);
         fcntl(LISTEN_FD, F_SETFL, O_NONBLOCK);
 
-        r = run(&keeper);
+        r = run_keeper(&keeper);
         unlink_socket();
         fd_table_deinit(&keeper.table);
         fd_table_deinit(&keeper.orphans);

@@ -312,7 +312,7 @@ static void wait_for_work(struct ledger_thread *thread)
         }
 }
 
-static void *run(void *userdata)
+static void *run_ledger(void *userdata)
 {
         struct ledger_thread *thread = userdata;
         uint64_t cost_ns;
@@ -404,7 +404,7 @@ static int start(struct ledger_thread *thread, sd_event *event)
         (void)pthread_cond_init(&thread->wake, &attributes);
         (void)pthread_condattr_destroy(&attributes);
         (void)pthread_mutex_init(&thread->lock, NULL);
-        return -pthread_create(&thread->thread, NULL, run, thread);
+        return -pthread_create(&thread->thread, NULL, run_ledger, thread);
 }
 
 static void free_all(struct ledger_thread *thread)

@@ -92,7 +92,7 @@ static void test_only_what_is_lacking_is_taken(void **state)
         tear_down(3);
 }
 
-static void *run(void *userdata)
+static void *run_holder(void *userdata)
 {
         assert_int_equal(take(10 * MIB, *(const uint32_t *)userdata), 0);
         return NULL;
@@ -107,7 +107,7 @@ static void test_two_who_ask_at_once_take_it_once(void **state)
 
         set_up(2);
         for (size_t i = 0; i < 2; i++)
-                assert_int_equal(pthread_create(&threads[i], NULL, run, &requests[i]), 0);
+                assert_int_equal(pthread_create(&threads[i], NULL, run_holder, &requests[i]), 0);
         for (size_t i = 0; i < 2; i++)
                 assert_int_equal(pthread_join(threads[i], NULL), 0);
         assert_int_equal(fixture.taken, 10 * MIB);

@@ -478,7 +478,7 @@ static int copy_everything(struct transfer *transfer)
         return r;
 }
 
-static int run(struct transfer *transfer)
+static int run_transfer(struct transfer *transfer)
 {
         struct mover_done *done = transfer->done;
         struct job *job = transfer->job;
@@ -511,7 +511,7 @@ int transfer_run(struct job *job, struct device *device, const struct mover_head
                 return -EPROTO;
         if (!job_enter(job, &job->run))
                 return -ECANCELED;
-        r = run(&transfer);
+        r = run_transfer(&transfer);
         job_leave(job, &job->run);
         return r;
 }

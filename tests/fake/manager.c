@@ -152,7 +152,7 @@ static void serve(struct fake_manager *fake, int fd)
         }
 }
 
-static void *run(void *userdata)
+static void *run_fake_manager(void *userdata)
 {
         struct fake_manager *fake = userdata;
 
@@ -183,7 +183,7 @@ struct fake_manager *fake_manager_new(const struct fake_step *steps, size_t n_st
         fake->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
         must(bind(fake->listener, (const struct sockaddr *)&address, sizeof(address)) == 0, "bind");
         must(listen(fake->listener, 8) == 0, "listen");
-        must(pthread_create(&fake->thread, NULL, run, fake) == 0, "pthread_create");
+        must(pthread_create(&fake->thread, NULL, run_fake_manager, fake) == 0, "pthread_create");
         return fake;
 }
 

@@ -56,7 +56,7 @@ static void one_round(struct thread *thread)
         }
 }
 
-static void *run(void *data)
+static void *run_allocator(void *data)
 {
         struct thread *thread = data;
 
@@ -96,7 +96,7 @@ int main(int argc, char **argv)
 
         for (size_t i = 0; i < n; i++) {
                 threads[i].seed = (unsigned int)(strtoul(argv[4], NULL, 10) + i);
-                pthread_create(&threads[i].thread, NULL, run, &threads[i]);
+                pthread_create(&threads[i].thread, NULL, run_allocator, &threads[i]);
         }
         for (size_t i = 0; i < n; i++)
                 pthread_join(threads[i].thread, NULL);

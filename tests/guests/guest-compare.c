@@ -78,7 +78,7 @@ CUcontext compare_start(void)
 }
 
 /* In a child: what ends it, ends only this case. */
-static void run(const struct compare_case *one)
+static void run_case(const struct compare_case *one)
 {
         pid_t child;
         int status;
@@ -122,7 +122,7 @@ int main(int n_arguments, char **arguments)
                 for (const struct compare_case *one = groups[i].cases; one->run; one++) {
                         (void)snprintf(prefix, sizeof(prefix), "%s/%s", groups[i].name, one->name);
                         if (is_wanted(groups[i].name, arguments + 1, n_arguments - 1))
-                                run(one);
+                                run_case(one);
                 }
         return 0;
 }
