@@ -86,13 +86,13 @@ static void open_as(const char *path, int flags, int as)
 }
 
 static void become_manager(const struct private_manager *manager, const char *scenario,
-                           const char *notices, pid_t janitor)
+                           const char *notices, pid_t supervisor)
 {
         char program[PATHS_MAX], state[PATHS_MAX];
         sigset_t none;
 
         (void)prctl(PR_SET_PDEATHSIG, SIGTERM);
-        if (getppid() != janitor)
+        if (getppid() != supervisor)
                 _exit(127);
         sigemptyset(&none);
         (void)sigprocmask(SIG_SETMASK, &none, NULL);
@@ -108,7 +108,7 @@ static void become_manager(const struct private_manager *manager, const char *sc
         _exit(127);
 }
 
-/* The janitor. */
+/* The supervisor. */
 
 static int open_notices(const struct private_manager *manager, struct sockaddr_un *ret_address)
 {
@@ -190,8 +190,8 @@ static void restore_signals(void)
                 (void)signal(ignored[i], SIG_DFL);
 }
 
-static void be_janitor(const struct private_manager *manager, const char *scenario, int lifeline,
-                       int ready)
+static void be_supervisor(const struct private_manager *manager, const char *scenario, int lifeline,
+                          int ready)
 {
         struct sockaddr_un address;
         pid_t self = getpid(), pid;
@@ -245,13 +245,13 @@ static int start(struct private_manager *manager, const char *scenario, char *pr
         if (pipe2(lifeline, O_CLOEXEC) < 0 || pipe2(ready, O_CLOEXEC) < 0)
                 r = -errno;
         if (r == 0) {
-                manager->janitor = fork();
-                r = manager->janitor < 0 ? -errno : 0;
+                manager->supervisor = fork();
+                r = manager->supervisor < 0 ? -errno : 0;
         }
-        if (r == 0 && manager->janitor == 0) {
+        if (r == 0 && manager->supervisor == 0) {
                 fd_close(lifeline[1]);
                 fd_close(ready[0]);
-                be_janitor(manager, scenario, lifeline[0], ready[1]);
+                be_supervisor(manager, scenario, lifeline[0], ready[1]);
         }
         manager->lifeline = lifeline[1];
         fd_close(lifeline[0]);
@@ -287,8 +287,8 @@ struct private_manager *private_manager_free(struct private_manager *manager)
         if (!manager)
                 return NULL;
         fd_close(manager->lifeline);
-        if (manager->janitor > 0)
-                while (waitpid(manager->janitor, NULL, 0) < 0 && errno == EINTR)
+        if (manager->supervisor > 0)
+                while (waitpid(manager->supervisor, NULL, 0) < 0 && errno == EINTR)
                         ;
         if (manager->directory[0])
                 remove_tree(manager->directory);

@@ -5,9 +5,9 @@
 /*
  * A vgpud of our own, in a directory of its own, for as long as this process lives.
  *
- * A process in between, the janitor, starts it, and when we close our end of a pipe, or die
+ * A process in between, the supervisor, starts it, and when we close our end of a pipe, or die
  * of whatever, ends it and removes the directory. It is in a session of its own: what the
- * terminal sends to us does not reach it. If the janitor itself is killed, vgpud ends as well, and
+ * terminal sends to us does not reach it. If the supervisor itself is killed, vgpud ends as well, and
  * the directory is left to private_manager_free().
  */
 
@@ -22,7 +22,7 @@ struct private_manager {
         char directory[PATHS_MAX];     /* ours alone */
         char run_directory[PATHS_MAX]; /* the manager's, in it */
         char log_path[PATHS_MAX];
-        pid_t janitor;
+        pid_t supervisor;
         int lifeline; /* while it is open, the manager runs */
 };
 
