@@ -239,7 +239,7 @@ static int set_transfer_error(struct vgpu_client *client, const struct call *cal
         }
 }
 
-static int set_nonsense(struct vgpu_client *client, const char *why)
+static int fail_bad_answer(struct vgpu_client *client, const char *why)
 {
         connection_close(&client->connection);
         return error_set(&client->error, VGPU_ERROR_BAD_ANSWER, "check that vgpud listens there",
@@ -307,9 +307,9 @@ static int receive_message(struct vgpu_client *client, const struct call *call,
 
         message = json_loadb(text, size, 0, &error);
         if (!message)
-                return set_nonsense(client, error.text);
+                return fail_bad_answer(client, error.text);
         if (!json_is_object(message))
-                return set_nonsense(client, "it is not an object");
+                return fail_bad_answer(client, "it is not an object");
 
         *ret_message = TAKE(message);
         return 0;
@@ -332,11 +332,11 @@ static int receive_answer(struct vgpu_client *client, const struct call *call, b
         if (json_is_string(name))
                 return error_set_answer(&client->error, json_string_value(name), parameters);
         if (!json_is_object(parameters))
-                return set_nonsense(client, "it has no parameters");
+                return fail_bad_answer(client, "it has no parameters");
 
         *ret_continues = json_is_true(json_object_get(message, "continues"));
         if (*ret_continues && !call->progress)
-                return set_nonsense(client, "it tells progress that nobody asked for");
+                return fail_bad_answer(client, "it tells progress that nobody asked for");
         if (*ret_continues)
                 call->progress(parameters, call->userdata);
         else
