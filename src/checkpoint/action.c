@@ -292,7 +292,7 @@ static void undo_one(struct job *job, int i)
         const struct checkpoint_wire_process *process = &job->answer.process[i];
         int before = process->state_before;
 
-        if (before < 0 || job->is_spoilt[i] || step_read_state(job, i) < 0 ||
+        if (before < 0 || job->is_lost[i] || step_read_state(job, i) < 0 ||
             process->state == before)
                 return;
         if (before == CU_PROCESS_STATE_CHECKPOINTED && process->state == CU_PROCESS_STATE_LOCKED)
@@ -352,7 +352,7 @@ static void conclude_one(struct job *job, int i)
         } else if (process->state == CU_PROCESS_STATE_FAILED) {
                 job->answer.is_undone = false;
                 call_lost(job, i, "has failed beyond repair");
-        } else if (job->is_spoilt[i]) {
+        } else if (job->is_lost[i]) {
                 job->answer.is_undone = false;
                 call_lost(job, i, "has lost its device memory");
         } else if (process->state > CU_PROCESS_STATE_FAILED &&

@@ -47,7 +47,7 @@ int job_add(struct job *job, int pid, int pidfd)
                                                                .state = CHECKPOINT_NO_STATE };
         job->pidfd[n] = pidfd;
         job->store[n] = STORE_INIT;
-        job->is_spoilt[n] = false;
+        job->is_lost[n] = false;
         answer->n_processes++;
         return 0;
 }

@@ -25,7 +25,7 @@ struct job {
         struct checkpoint_wire_answer answer;
         int pidfd[CHECKPOINT_PROCESSES_MAX]; /* of the answer's processes */
         struct store store[CHECKPOINT_PROCESSES_MAX];
-        bool is_spoilt[CHECKPOINT_PROCESSES_MAX]; /* its device memory is lost */
+        bool is_lost[CHECKPOINT_PROCESSES_MAX]; /* its device memory is lost */
         uint64_t deadline_ms; /* for locks; CLOCK_MONOTONIC; UINT64_MAX: for ever */
         bool is_undoing;
         struct device_list devices; /* read when first needed */

@@ -245,7 +245,7 @@ static CUresult lose(struct operation *operation, const char *what, CUresult cod
         struct job *job = operation->job;
         int i = operation->i, pid = job->answer.process[i].pid;
 
-        job->is_spoilt[i] = true;
+        job->is_lost[i] = true;
         store_lose(store_of(operation), pid);
         (void)job_fail(job, i, VGPU_CHECKPOINT_ERROR_LOST,
                        code == CUDA_SUCCESS ? "" : "cuCheckpointOperationComplete", code,

@@ -65,8 +65,8 @@ void storage_look(struct job *job, int i)
                 process->storage = store.place;
 }
 
-static bool is_where_it_shall_be(const struct checkpoint_wire_request *request,
-                                 const struct store *store)
+static bool is_at_requested_place(const struct checkpoint_wire_request *request,
+                                  const struct store *store)
 {
         size_t length = strlen(request->directory);
 
@@ -94,7 +94,7 @@ int storage_check_kept(struct job *job, int i)
         if (process->state != CU_PROCESS_STATE_CHECKPOINTED)
                 return 0;
         store_find(&store, process->pid);
-        if (is_where_it_shall_be(job->request, &store))
+        if (is_at_requested_place(job->request, &store))
                 return 0;
         return job_fail(
                 job, i, VGPU_CHECKPOINT_ERROR_WRONG_STATE, "", CUDA_SUCCESS, "resume it first",

@@ -41,7 +41,7 @@ int storage_check_lost(struct job *job, int i);
 
 /*
  * storage_checkpoint(), storage_restore() - by a store or the driver's own way. When that costs the
- * process its life, the failure is noted in the job, and its @is_spoilt is set.
+ * process its life, the failure is noted in the job, and its @is_lost is set.
  */
 CUresult storage_checkpoint(struct job *job, int i);
 CUresult storage_restore(struct job *job, int i, CUcheckpointGpuPair *pairs, unsigned int n_pairs);
