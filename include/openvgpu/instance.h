@@ -103,9 +103,9 @@ struct vgpu_instance_options {
         const char *device;    /* index, UUID or beginning of a UUID; NULL: where most is left */
         uint64_t frame_buffer; /* bytes, the quota, 2 MiB or more; must be set */
         bool is_transient;     /* remove it when the calling process and all its guests are gone */
-        uint32_t share;        /* percent of the device's time; 0: none (turns.h); for root */
-        bool has_owner;        /* it belongs to the user @owner; for root */
-        uint32_t owner;        /* user id; without @has_owner, that of the calling user */
+        uint32_t share; /* percent of the device's time; 0: none (time-sharing.h); for root */
+        bool has_owner; /* it belongs to the user @owner; for root */
+        uint32_t owner; /* user id; without @has_owner, that of the calling user */
 };
 
 /* clang-format off */

@@ -3,11 +3,12 @@
 #define OPENVGPU_SCHEDULER_H
 
 /*
- * Scheduler: how a device, or a GPU instance of it, divides an engine's time between its vGPUs.
+ * Scheduler: how NVML says that a device, or a GPU instance of it, divides an engine's time between its
+ * vGPUs. time-sharing.h describes the same scheduler through vgpud.
  *
- * With adaptive round robin (ARR), a slice is as long as @frequency_hz says, and is shortened by what
- * the vGPU took too long before, spread over @average_factor turns. Without it, a slice is as long as
- * @timeslice_ns says. From R595 on it is always on.
+ * With adaptive round robin (ARR), @frequency_hz sets the length of a slice. The overrun of earlier
+ * slices shortens a slice, spread over @average_factor turns. Without ARR, @timeslice_ns sets the length
+ * of a slice. From R595 on, ARR is always on.
  *
  * Units:    nanoseconds, hertz.
  * Threads:  see host.h.
@@ -26,13 +27,13 @@ VGPU_BEGIN_DECLS
 
 enum vgpu_scheduler_policy {
         VGPU_SCHEDULER_UNKNOWN = 0,
-        VGPU_SCHEDULER_BEST_EFFORT = 1, /* who has work, runs */
-        VGPU_SCHEDULER_EQUAL_SHARE = 2, /* divided by the vGPUs that run */
-        VGPU_SCHEDULER_FIXED_SHARE = 3, /* divided by the most vGPUs that the type allows */
+        VGPU_SCHEDULER_BEST_EFFORT = 1, /* a vGPU that has work runs */
+        VGPU_SCHEDULER_EQUAL_SHARE = 2, /* all running vGPUs get the same */
+        VGPU_SCHEDULER_FIXED_SHARE = 3, /* one part of the type's maximum of vGPUs */
 };
 
 enum vgpu_scheduler_engine {
-        VGPU_SCHEDULER_GRAPHICS = 1, /* the only one that drivers before R590 know */
+        VGPU_SCHEDULER_GRAPHICS = 1, /* the only engine before R590 */
         VGPU_SCHEDULER_NVENC1 = 2,
         VGPU_SCHEDULER_NVENC0 = 3,
 };
@@ -67,16 +68,16 @@ struct vgpu_scheduler_state {
 
 struct vgpu_scheduler_log_entry {
         uint64_t time_ns;             /* when the run ended */
-        uint64_t run_ns;              /* that run */
+        uint64_t run_ns;              /* length of the run */
         uint64_t run_total_ns;        /* since the vGPU began */
-        uint64_t target_timeslice_ns; /* what it should have had */
-        uint64_t preemption_total_ns; /* that taking it off has cost */
+        uint64_t target_timeslice_ns; /* length that the run should have had */
+        uint64_t preemption_total_ns; /* what preempting the vGPU has cost */
         uint32_t run_list;            /* number of the software's run list */
         uint32_t weight;              /* VGPU_UNKNOWN before R595 */
 };
 
 struct vgpu_scheduler_log {
-        const struct vgpu_scheduler_state *state; /* when the log was read; part of it */
+        const struct vgpu_scheduler_state *state; /* when the log was read; part of the log */
         size_t n_entries; /* at most 200: read five times a second to miss none */
         const struct vgpu_scheduler_log_entry *const *entries;
 };
@@ -97,24 +98,25 @@ struct vgpu_scheduler_settings {
         VGPU_SCHEDULER_BEST_EFFORT, VGPU_SCHEDULER_GRAPHICS, VGPU_SCHEDULER_ARR_DEFAULT, 0, 0, 0 }
 /* clang-format on */
 
-/** vgpu_scheduler_lookup_capabilities() - what can be set. The caller frees it with vgpu_free(). */
+/** vgpu_scheduler_lookup_capabilities() - ask what can be set. Free it with vgpu_free(). */
 int vgpu_scheduler_lookup_capabilities(struct vgpu_host *host, uint32_t device,
                                        struct vgpu_scheduler_capabilities **ret_capabilities);
 
-/** vgpu_scheduler_lookup_state() - what is set. The caller frees it with vgpu_free(). */
+/** vgpu_scheduler_lookup_state() - ask what is set. Free it with vgpu_free(). */
 int vgpu_scheduler_lookup_state(struct vgpu_host *host, uint32_t device, uint32_t gpu_instance,
                                 enum vgpu_scheduler_engine engine,
                                 struct vgpu_scheduler_state **ret_state);
 
-/** vgpu_scheduler_lookup_log() - what ran. The caller frees it with vgpu_free(). */
+/** vgpu_scheduler_lookup_log() - ask what ran. Free it with vgpu_free(). */
 int vgpu_scheduler_lookup_log(struct vgpu_host *host, uint32_t device, uint32_t gpu_instance,
                               enum vgpu_scheduler_engine engine,
                               struct vgpu_scheduler_log **ret_log);
 
 /**
- * vgpu_scheduler_set_state() - set it, until the driver is loaded anew; while no vGPU is there
+ * vgpu_scheduler_set_state() - set the state while the device has no vGPU, until the driver is
+ * loaded again
  *
- * Errors: VGPU_ERROR_NOT_SUPPORTED, also while there is a vGPU. VGPU_ERROR_INVALID_PARAMETER: the
+ * Errors: VGPU_ERROR_NOT_SUPPORTED, also while the device has a vGPU. VGPU_ERROR_INVALID_PARAMETER: the
  * error's parameter is the member of @settings that is out of its range, and the message has the
  * range. VGPU_ERROR_PERMISSION_DENIED. VGPU_ERROR_RESET_REQUIRED.
  */

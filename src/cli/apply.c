@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <openvgpu/turns.h>
+#include <openvgpu/time-sharing.h>
 
 #include "base/cleanup.h"
 #include "base/size.h"
@@ -101,7 +101,7 @@ static void compare(struct application *application, const struct declared *decl
                 tell(application, declared, "unchanged", line);
                 return;
         }
-        if (vgpu_turns_set_share(application->client, declared->name, declared->share) < 0) {
+        if (vgpu_time_sharing_set_share(application->client, declared->name, declared->share) < 0) {
                 fail(application, say_error(application->arguments, application->client));
                 return;
         }
@@ -145,7 +145,7 @@ static int read_all(struct declared_list *list, const struct arguments *argument
         return code;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_apply(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(declared_list_deinit) struct declared_list list;
         struct application application = { .arguments = arguments, .client = client };
@@ -195,5 +195,5 @@ const struct command command_apply = {
         .options = options,
         .n_words_max = COMMAND_WORDS_ANY,
         .word = "file",
-        .run = run,
+        .run = run_apply,
 };

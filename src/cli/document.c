@@ -77,7 +77,7 @@ json_t *document_from_report(const struct vgpu_operation_report *report)
                 report->to_device, "lost", report->lost && *report->lost ? report->lost : NULL);
 }
 
-static json_t *from_turns_vgpu(const struct vgpu_turns_vgpu *vgpu)
+static json_t *from_turns_vgpu(const struct vgpu_time_sharing_vgpu *vgpu)
 {
         return json_pack("{ss si si sf sf sb sb sb ss}", "name", vgpu->name, "id", vgpu->id,
                          "share", vgpu->share, "entitled", vgpu->entitled_percent, "received",
@@ -85,7 +85,7 @@ static json_t *from_turns_vgpu(const struct vgpu_turns_vgpu *vgpu)
                          "enforced", vgpu->is_enforced, "error", vgpu->error);
 }
 
-json_t *document_from_turns(const struct vgpu_turns *turns)
+json_t *document_from_turns(const struct vgpu_time_sharing *turns)
 {
         CLEANUP(json_decrefp) json_t *vgpus = json_array();
 
@@ -100,7 +100,7 @@ json_t *document_from_turns(const struct vgpu_turns *turns)
                          "vgpus", vgpus);
 }
 
-static json_t *from_entry(const struct vgpu_turns_entry *entry)
+static json_t *from_entry(const struct vgpu_time_sharing_entry *entry)
 {
         return json_pack("{sI sI si ss sI sI sI sI si}", "number", (json_int_t)entry->number,
                          "timestamp", (json_int_t)entry->timestamp_ns, "id", entry->id, "name",
@@ -109,7 +109,7 @@ static json_t *from_entry(const struct vgpu_turns_entry *entry)
                          "preempted", (json_int_t)entry->preempted_ns, "weight", entry->weight);
 }
 
-json_t *document_from_turns_log(const struct vgpu_turns_log *log)
+json_t *document_from_turns_log(const struct vgpu_time_sharing_log *log)
 {
         CLEANUP(json_decrefp) json_t *turns = json_array();
 

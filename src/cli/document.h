@@ -15,7 +15,7 @@
 #include <openvgpu/instance.h>
 #include <openvgpu/manager.h>
 #include <openvgpu/operation.h>
-#include <openvgpu/turns.h>
+#include <openvgpu/time-sharing.h>
 
 #include "cli/arguments.h"
 
@@ -23,8 +23,8 @@ json_t *document_from_devices(const struct vgpu_device_list *list);
 json_t *document_from_instance(const struct vgpu_instance *instance); /* {"vgpu": ...} */
 json_t *document_from_instances(const struct vgpu_instance *const *instances, size_t n);
 json_t *document_from_report(const struct vgpu_operation_report *report);
-json_t *document_from_turns(const struct vgpu_turns *turns);
-json_t *document_from_turns_log(const struct vgpu_turns_log *log);
+json_t *document_from_turns(const struct vgpu_time_sharing *turns);
+json_t *document_from_turns_log(const struct vgpu_time_sharing_log *log);
 json_t *document_from_manager(const struct vgpu_manager *manager);
 
 /* document_print() - takes the reference @document, which may be NULL. Returns an exit code. */

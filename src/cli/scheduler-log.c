@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "cli/document.h"
 #include "cli/say.h"
-#include "cli/turns.h"
+#include "cli/scheduler.h"
 
 /* The log has 200 entries: with turns of a millisecond that is a fifth of a second. */
 #define FOLLOW_US 100000
@@ -28,12 +28,12 @@ static void print_header(void)
                "OVER s", "WEIGHT");
 }
 
-static void print_entries(const struct vgpu_turns_log *log)
+static void print_entries(const struct vgpu_time_sharing_log *log)
 {
         char name[64];
 
         for (size_t i = 0; i < log->n_entries; i++) {
-                const struct vgpu_turns_entry *entry = log->entries[i];
+                const struct vgpu_time_sharing_entry *entry = log->entries[i];
 
                 print_time(entry->timestamp_ns);
                 printf("  %-16s %8.3f %8.3f %10.3f %9.3f %6.2f\n",
@@ -47,9 +47,9 @@ static void print_entries(const struct vgpu_turns_log *log)
 static int show(const struct arguments *arguments, struct vgpu_client *client, uint64_t *from,
                 bool is_first)
 {
-        CLEANUP(vgpu_turns_log_freep) struct vgpu_turns_log *log = NULL;
+        CLEANUP(vgpu_time_sharing_log_freep) struct vgpu_time_sharing_log *log = NULL;
 
-        if (vgpu_turns_lookup_log(client, turns_device(arguments), *from, &log) < 0)
+        if (vgpu_time_sharing_lookup_log(client, scheduler_device(arguments), *from, &log) < 0)
                 return say_error(arguments, client);
         if (*from > 0 && log->n_entries > 0 && log->entries[0]->number > *from)
                 fprintf(stderr, "vgpu: %llu turns were missed\n",
@@ -81,7 +81,7 @@ static int run_scheduler_log(const struct arguments *arguments, struct vgpu_clie
 }
 
 static const struct option options[] = {
-        TURNS_DEVICE_OPTION,
+        SCHEDULER_DEVICE_OPTION,
         { .name = "follow",
           .letter = 'f',
           .help = "print further turns as they end, until interrupted" },

@@ -4,7 +4,7 @@
 
 #include "cli/document.h"
 #include "cli/say.h"
-#include "cli/turns.h"
+#include "cli/scheduler.h"
 
 /* A switch takes about a millisecond of the manager's and the device's time. */
 #define SHORT_SLICE_NS 4000000
@@ -37,7 +37,7 @@ static int get_policy(const struct arguments *arguments, enum vgpu_scheduler_pol
 }
 
 /* A time slice goes with adaptive round robin as a frequency, unless that cannot be so low or high. */
-static int set_slice(const struct arguments *arguments, struct vgpu_turns_settings *settings)
+static int set_slice(const struct arguments *arguments, struct vgpu_time_sharing_settings *settings)
 {
         uint32_t slice = 0;
         int r = arguments_get_number(arguments, "timeslice", &time_slice_range, &slice);
@@ -58,7 +58,8 @@ static int set_slice(const struct arguments *arguments, struct vgpu_turns_settin
         return 0;
 }
 
-static int get_settings(const struct arguments *arguments, struct vgpu_turns_settings *settings)
+static int get_settings(const struct arguments *arguments,
+                        struct vgpu_time_sharing_settings *settings)
 {
         int r = get_policy(arguments, &settings->policy);
 
@@ -75,15 +76,15 @@ static int get_settings(const struct arguments *arguments, struct vgpu_turns_set
 
 static int run_scheduler_set(const struct arguments *arguments, struct vgpu_client *client)
 {
-        struct vgpu_turns_settings settings = VGPU_TURNS_SETTINGS_INIT;
-        CLEANUP(vgpu_turns_freep) struct vgpu_turns *turns = NULL;
-        const char *device = turns_device(arguments);
+        struct vgpu_time_sharing_settings settings = VGPU_TIME_SHARING_SETTINGS_INIT;
+        CLEANUP(vgpu_time_sharing_freep) struct vgpu_time_sharing *turns = NULL;
+        const char *device = scheduler_device(arguments);
         int r = get_settings(arguments, &settings);
 
         if (r != 0)
                 return r;
-        if (vgpu_turns_set(client, device, &settings) < 0 ||
-            vgpu_turns_lookup(client, device, &turns) < 0)
+        if (vgpu_time_sharing_set(client, device, &settings) < 0 ||
+            vgpu_time_sharing_lookup(client, device, &turns) < 0)
                 return say_error(arguments, client);
         if (arguments->is_json)
                 return document_print(arguments, document_from_turns(turns));
@@ -95,7 +96,7 @@ static int run_scheduler_set(const struct arguments *arguments, struct vgpu_clie
 }
 
 static const struct option options[] = {
-        TURNS_DEVICE_OPTION,
+        SCHEDULER_DEVICE_OPTION,
         { .name = "policy",
           .argument = "POLICY",
           .help = "best-effort, equal-share or fixed-share" },

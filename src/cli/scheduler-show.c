@@ -5,8 +5,8 @@
 
 #include "cli/document.h"
 #include "cli/say.h"
+#include "cli/scheduler.h"
 #include "cli/table.h"
-#include "cli/turns.h"
 
 DEFINE_CLEANUP(struct vgpu_device_list *, vgpu_device_list_free);
 
@@ -15,7 +15,7 @@ static const struct column columns[] = {
         { "RECEIVED", true }, { "NOW", false },  { NULL, false },
 };
 
-static const char *now_of(const struct vgpu_turns_vgpu *vgpu)
+static const char *now_of(const struct vgpu_time_sharing_vgpu *vgpu)
 {
         if (vgpu->error[0])
                 return vgpu->error;
@@ -26,7 +26,7 @@ static const char *now_of(const struct vgpu_turns_vgpu *vgpu)
         return vgpu->waits ? "waits" : "runs";
 }
 
-static int print_vgpus(const struct arguments *arguments, const struct vgpu_turns *turns)
+static int print_vgpus(const struct arguments *arguments, const struct vgpu_time_sharing *turns)
 {
         CLEANUP(table_deinitp) struct table table;
 
@@ -34,7 +34,7 @@ static int print_vgpus(const struct arguments *arguments, const struct vgpu_turn
         if (turns->n_vgpus == 0)
                 return 0;
         for (size_t i = 0; i < turns->n_vgpus; i++) {
-                const struct vgpu_turns_vgpu *vgpu = turns->vgpus[i];
+                const struct vgpu_time_sharing_vgpu *vgpu = turns->vgpus[i];
 
                 table_add(&table, "%s", vgpu->name);
                 if (vgpu->share)
@@ -51,7 +51,7 @@ static int print_vgpus(const struct arguments *arguments, const struct vgpu_turn
         return 0;
 }
 
-static void print_state(const struct vgpu_turns *turns)
+static void print_state(const struct vgpu_time_sharing *turns)
 {
         printf("GPU %u: %s, time slice %.2f ms", turns->device,
                vgpu_scheduler_policy_get_name((enum vgpu_scheduler_policy)turns->policy),
@@ -67,9 +67,9 @@ static void print_state(const struct vgpu_turns *turns)
 static int show(const struct arguments *arguments, struct vgpu_client *client, const char *device,
                 json_t *documents)
 {
-        CLEANUP(vgpu_turns_freep) struct vgpu_turns *turns = NULL;
+        CLEANUP(vgpu_time_sharing_freep) struct vgpu_time_sharing *turns = NULL;
 
-        if (vgpu_turns_lookup(client, device, &turns) < 0)
+        if (vgpu_time_sharing_lookup(client, device, &turns) < 0)
                 return say_error(arguments, client);
         if (documents)
                 return json_array_append_new(documents, document_from_turns(turns)) < 0

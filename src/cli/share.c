@@ -55,7 +55,7 @@ static int run_share(const struct arguments *arguments, struct vgpu_client *clie
 
         if (r != 0)
                 return r;
-        if (vgpu_turns_set_share(client, arguments->words[0], percent) < 0 ||
+        if (vgpu_time_sharing_set_share(client, arguments->words[0], percent) < 0 ||
             vgpu_instance_lookup(client, arguments->words[0], &instance) < 0)
                 return say_error(arguments, client);
         if (percent && !arguments->is_json)

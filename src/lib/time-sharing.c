@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <openvgpu/turns.h>
+#include <openvgpu/time-sharing.h>
 
 #include "base/cleanup.h"
 #include "lib/client.h"
@@ -7,8 +7,8 @@
 /* What the caller sees, and behind it what it points to. */
 struct box {
         union {
-                struct vgpu_turns turns;
-                struct vgpu_turns_log log;
+                struct vgpu_time_sharing turns;
+                struct vgpu_time_sharing_log log;
         };
         json_t *json; /* has the texts */
         void *items;
@@ -16,40 +16,40 @@ struct box {
 };
 
 static const struct json_field fields[] = {
-        JSON_FIELD(U32, vgpu_turns, device, "device"),
-        JSON_FIELD(TEXT, vgpu_turns, mode, "mode"),
-        JSON_FIELD(TEXT, vgpu_turns, reason, "reason"),
-        JSON_FIELD(U32, vgpu_turns, policy, "policy"),
-        JSON_FIELD(BOOL, vgpu_turns, has_arr, "arr"),
-        JSON_FIELD(U32, vgpu_turns, average_factor, "averaging_factor"),
-        JSON_FIELD(U32, vgpu_turns, frequency_hz, "frequency"),
-        JSON_FIELD(U64, vgpu_turns, timeslice_ns, "time_slice"),
-        JSON_FIELD(U64, vgpu_turns, n_turns, "turns"),
-        JSON_FIELD(BOOL, vgpu_turns, are_taken, "taking_turns"),
+        JSON_FIELD(U32, vgpu_time_sharing, device, "device"),
+        JSON_FIELD(TEXT, vgpu_time_sharing, mode, "mode"),
+        JSON_FIELD(TEXT, vgpu_time_sharing, reason, "reason"),
+        JSON_FIELD(U32, vgpu_time_sharing, policy, "policy"),
+        JSON_FIELD(BOOL, vgpu_time_sharing, has_arr, "arr"),
+        JSON_FIELD(U32, vgpu_time_sharing, average_factor, "averaging_factor"),
+        JSON_FIELD(U32, vgpu_time_sharing, frequency_hz, "frequency"),
+        JSON_FIELD(U64, vgpu_time_sharing, timeslice_ns, "time_slice"),
+        JSON_FIELD(U64, vgpu_time_sharing, n_turns, "turns"),
+        JSON_FIELD(BOOL, vgpu_time_sharing, are_taken, "taking_turns"),
 };
 
 static const struct json_field vgpu_fields[] = {
-        JSON_FIELD(TEXT, vgpu_turns_vgpu, name, "name"),
-        JSON_FIELD(U32, vgpu_turns_vgpu, id, "id"),
-        JSON_FIELD(U32, vgpu_turns_vgpu, share, "share"),
-        JSON_FIELD(SECONDS, vgpu_turns_vgpu, entitled_percent, "entitled"),
-        JSON_FIELD(SECONDS, vgpu_turns_vgpu, received_seconds, "received"),
-        JSON_FIELD(BOOL, vgpu_turns_vgpu, has_work, "has_work"),
-        JSON_FIELD(BOOL, vgpu_turns_vgpu, waits, "waits"),
-        JSON_FIELD(BOOL, vgpu_turns_vgpu, is_enforced, "enforced"),
-        JSON_FIELD(TEXT, vgpu_turns_vgpu, error, "error"),
+        JSON_FIELD(TEXT, vgpu_time_sharing_vgpu, name, "name"),
+        JSON_FIELD(U32, vgpu_time_sharing_vgpu, id, "id"),
+        JSON_FIELD(U32, vgpu_time_sharing_vgpu, share, "share"),
+        JSON_FIELD(SECONDS, vgpu_time_sharing_vgpu, entitled_percent, "entitled"),
+        JSON_FIELD(SECONDS, vgpu_time_sharing_vgpu, received_seconds, "received"),
+        JSON_FIELD(BOOL, vgpu_time_sharing_vgpu, has_work, "has_work"),
+        JSON_FIELD(BOOL, vgpu_time_sharing_vgpu, waits, "waits"),
+        JSON_FIELD(BOOL, vgpu_time_sharing_vgpu, is_enforced, "enforced"),
+        JSON_FIELD(TEXT, vgpu_time_sharing_vgpu, error, "error"),
 };
 
 static const struct json_field entry_fields[] = {
-        JSON_FIELD(U64, vgpu_turns_entry, number, "number"),
-        JSON_FIELD(U64, vgpu_turns_entry, timestamp_ns, "timestamp"),
-        JSON_FIELD(U32, vgpu_turns_entry, id, "id"),
-        JSON_FIELD(TEXT, vgpu_turns_entry, name, "name"),
-        JSON_FIELD(U64, vgpu_turns_entry, run_ns, "run"),
-        JSON_FIELD(U64, vgpu_turns_entry, run_total_ns, "run_total"),
-        JSON_FIELD(U64, vgpu_turns_entry, target_ns, "target"),
-        JSON_FIELD(U64, vgpu_turns_entry, preempted_ns, "preempted"),
-        JSON_FIELD(U32, vgpu_turns_entry, weight, "weight"),
+        JSON_FIELD(U64, vgpu_time_sharing_entry, number, "number"),
+        JSON_FIELD(U64, vgpu_time_sharing_entry, timestamp_ns, "timestamp"),
+        JSON_FIELD(U32, vgpu_time_sharing_entry, id, "id"),
+        JSON_FIELD(TEXT, vgpu_time_sharing_entry, name, "name"),
+        JSON_FIELD(U64, vgpu_time_sharing_entry, run_ns, "run"),
+        JSON_FIELD(U64, vgpu_time_sharing_entry, run_total_ns, "run_total"),
+        JSON_FIELD(U64, vgpu_time_sharing_entry, target_ns, "target"),
+        JSON_FIELD(U64, vgpu_time_sharing_entry, preempted_ns, "preempted"),
+        JSON_FIELD(U32, vgpu_time_sharing_entry, weight, "weight"),
 };
 
 #define N_OF(array) (sizeof(array) / sizeof((array)[0]))
@@ -66,13 +66,13 @@ static struct box *box_free(struct box *box)
 }
 DEFINE_CLEANUP(struct box *, box_free);
 
-struct vgpu_turns *vgpu_turns_free(struct vgpu_turns *turns)
+struct vgpu_time_sharing *vgpu_time_sharing_free(struct vgpu_time_sharing *turns)
 {
         (void)box_free((struct box *)turns);
         return NULL;
 }
 
-struct vgpu_turns_log *vgpu_turns_log_free(struct vgpu_turns_log *log)
+struct vgpu_time_sharing_log *vgpu_time_sharing_log_free(struct vgpu_time_sharing_log *log)
 {
         (void)box_free((struct box *)log);
         return NULL;
@@ -128,7 +128,8 @@ static int call_device(struct vgpu_client *client, const char *method, const cha
         return 0;
 }
 
-int vgpu_turns_lookup(struct vgpu_client *client, const char *device, struct vgpu_turns **ret_turns)
+int vgpu_time_sharing_lookup(struct vgpu_client *client, const char *device,
+                             struct vgpu_time_sharing **ret_turns)
 {
         static const char method[] = "GetScheduler";
         CLEANUP(box_freep) struct box *box = NULL;
@@ -137,39 +138,41 @@ int vgpu_turns_lookup(struct vgpu_client *client, const char *device, struct vgp
         if (r == 0)
                 r = client_decode(client, method, &box->turns, box->json, fields, N_OF(fields));
         if (r == 0)
-                r = decode_items(client, method, box, "vgpus", sizeof(struct vgpu_turns_vgpu),
-                                 vgpu_fields, N_OF(vgpu_fields));
+                r = decode_items(client, method, box, "vgpus",
+                                 sizeof(struct vgpu_time_sharing_vgpu), vgpu_fields,
+                                 N_OF(vgpu_fields));
         if (r < 0)
                 return r;
         box->turns.n_vgpus = json_array_size(json_object_get(box->json, "vgpus"));
-        box->turns.vgpus = (const struct vgpu_turns_vgpu *const *)box->pointers;
+        box->turns.vgpus = (const struct vgpu_time_sharing_vgpu *const *)box->pointers;
         *ret_turns = &box->turns;
         box = NULL;
         return 0;
 }
 
-int vgpu_turns_lookup_log(struct vgpu_client *client, const char *device, uint64_t from,
-                          struct vgpu_turns_log **ret_log)
+int vgpu_time_sharing_lookup_log(struct vgpu_client *client, const char *device, uint64_t from,
+                                 struct vgpu_time_sharing_log **ret_log)
 {
         static const char method[] = "GetSchedulerLog";
         CLEANUP(box_freep) struct box *box = NULL;
         int r = call_device(client, method, device, from, &box);
 
         if (r == 0)
-                r = decode_items(client, method, box, "turns", sizeof(struct vgpu_turns_entry),
-                                 entry_fields, N_OF(entry_fields));
+                r = decode_items(client, method, box, "turns",
+                                 sizeof(struct vgpu_time_sharing_entry), entry_fields,
+                                 N_OF(entry_fields));
         if (r < 0)
                 return r;
         box->log.next = (uint64_t)json_integer_value(json_object_get(box->json, "next"));
         box->log.n_entries = json_array_size(json_object_get(box->json, "turns"));
-        box->log.entries = (const struct vgpu_turns_entry *const *)box->pointers;
+        box->log.entries = (const struct vgpu_time_sharing_entry *const *)box->pointers;
         *ret_log = &box->log;
         box = NULL;
         return 0;
 }
 
 static int add_settings(struct vgpu_client *client, json_t *parameters,
-                        const struct vgpu_turns_settings *settings)
+                        const struct vgpu_time_sharing_settings *settings)
 {
         const struct {
                 const char *name;
@@ -189,12 +192,12 @@ static int add_settings(struct vgpu_client *client, json_t *parameters,
         return r;
 }
 
-int vgpu_turns_set(struct vgpu_client *client, const char *device,
-                   const struct vgpu_turns_settings *settings)
+int vgpu_time_sharing_set(struct vgpu_client *client, const char *device,
+                          const struct vgpu_time_sharing_settings *settings)
 {
         static const struct call call = { .method = "SetScheduler", .kind = CALL_CHANGES };
         CLEANUP(json_decrefp) json_t *parameters = NULL, *answer = NULL;
-        struct vgpu_turns_settings copy;
+        struct vgpu_time_sharing_settings copy;
         int r = client_begin(client, &parameters);
 
         if (r == 0)
@@ -206,7 +209,7 @@ int vgpu_turns_set(struct vgpu_client *client, const char *device,
         return r < 0 ? r : client_call(client, &call, parameters, &answer);
 }
 
-int vgpu_turns_set_share(struct vgpu_client *client, const char *name, uint32_t percent)
+int vgpu_time_sharing_set_share(struct vgpu_client *client, const char *name, uint32_t percent)
 {
         static const struct call call = { .method = "SetVgpuShare", .kind = CALL_CHANGES };
         CLEANUP(json_decrefp) json_t *parameters = NULL, *answer = NULL;
