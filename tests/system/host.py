@@ -273,10 +273,11 @@ class Host:
         return [pid for pid, _ in self.processes("vgpu-mover")]
 
     def kill_program(self, program):
-        """Kill -9 all of that name; their ids."""
+        """Kill -9 all of that name; their ids, also of those that end by themselves meanwhile."""
         pids = [pid for pid, _ in self.processes(program)]
         for pid in pids:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         return pids
 
     def keeper_labels(self):

@@ -67,12 +67,12 @@ class Deaths(case.Case):
 
     @staticmethod
     def answer(control):
-        """Was it done? None: the manager died before it said so."""
+        """True when it was done, else why not. None: the manager died before it said so."""
         try:
             control.answer()
             return True
-        except Refused:
-            return False
+        except Refused as refused:
+            return str(refused)
         except ConnectionError:
             return None
 
@@ -130,13 +130,13 @@ class Deaths(case.Case):
             pid, control = self.reach(kind, point)
             if pid:
                 break
-            self.assertTrue(self.answer(control))
+            self.assertIs(self.answer(control), True)
             self.host.disarm(point)
         self.assertTrue(pid, f"{point} was never reached")
         self.kill(victim, point, pid)
         done = self.answer(control)
         if victim != "manager":
-            self.assertTrue(done)
+            self.assertIs(done, True, self.host.log())
             self.assertEqual(self.state(), AFTER[kind])
         dead = [guest for guest in self.guests if not guest.is_alive()]
         self.assertEqual(len(dead), victim == "guest")
@@ -146,8 +146,10 @@ class Deaths(case.Case):
         for kind, points in table.items():
             for point in points:
                 for victim in victims:
-                    with self.subTest(operation=kind, point=point, killed=victim):
+                    try:
                         self.check(kind, point, victim)
+                    except AssertionError as error:  # what follows would fail of that
+                        raise AssertionError(f"{kind} {point}, killed: {victim}") from error
         for guest in self.guests:
             guest.finish()
 
@@ -160,7 +162,7 @@ class Deaths(case.Case):
         control = self.send(kind)
         pid = self.host.wait_paused(point)
         self.kill(victim, point, pid)
-        self.assertFalse(self.answer(control))
+        self.assertIsInstance(self.answer(control), str)
         self.host.wait_for("train", lambda v: v["state"] == "running" and v["device"] == 1,
                            "to be as before")
         for guest in self.guests:
