@@ -3,16 +3,16 @@
 #define OPENVGPU_BASE_H
 
 /*
- * What all headers of libopenvgpu share.
+ * Base: declarations that all headers of libopenvgpu share.
  *
- * What stands between VGPU_BEGIN_DECLS and VGPU_END_DECLS has C linkage and is exported.
+ * Everything between VGPU_BEGIN_DECLS and VGPU_END_DECLS has C linkage and is exported.
  *
- * Results (devices, vGPUs, reports) are structs that only the library makes. They are read-only, do
- * not change after they were made, own all that they point to, and outlive the client that asked for
- * them. No pointer in them is NULL; a text that is not known is "". New members come at the end:
- * never rely on their size. So a result has no struct in it and no array of structs, only pointers to
- * them. What a caller fills in has its size as the first member, but for the two texts of struct
- * vgpu_checkpoint_pair, which stays as it is.
+ * Results (devices, vGPUs, reports) are structs that only the library makes. A result is read-only,
+ * never changes, owns everything that it points to, and outlives the client that asked for it. No
+ * pointer in a result is NULL; an unknown text is "". New members come at the end: never rely on
+ * the size of a result. Results therefore contain pointers to structs, and no structs or arrays of
+ * structs. A struct that the caller fills in has its size as the first member. The exception is
+ * struct vgpu_checkpoint_pair, whose two texts never change.
  */
 
 /* clang-format off */
@@ -28,14 +28,14 @@
 VGPU_BEGIN_DECLS
 
 /**
- * vgpu_free() - free a result that is one piece
+ * vgpu_free() - free a result that is one piece of memory
  *
- * That is everything that a function which takes a struct vgpu_host returns through a pointer to a
- * pointer: texts, lists, records. NULL is fine. Returns NULL.
+ * Functions that take a struct vgpu_host return such results through a pointer to a pointer: texts,
+ * lists, records. NULL is fine. Returns NULL.
  */
 void *vgpu_free(void *result);
 
-/** vgpu_get_version() - of the library, as "0.1.0". Never freed. */
+/** vgpu_get_version() - get the version of the library, as "0.1.0". Never freed. */
 const char *vgpu_get_version(void);
 
 VGPU_END_DECLS

@@ -5,14 +5,15 @@
 /*
  * Checkpoint: take the CUDA state of any process off its devices, and put it back.
  *
- * Needs no manager and no vGPU, only a CUDA driver of branch 570 or newer. A process is
+ * This needs no manager and no vGPU, only a CUDA driver of branch 570 or newer. A process is in a
+ * state:
  *
  *     running --lock--> locked --checkpoint--> checkpointed
  *             <-unlock-        <---restore---
  *
- * While it is not running, its threads wait in their next CUDA call. Suspend is lock and checkpoint,
- * resume is restore and unlock. An action that fails puts every process back into the state that it
- * had before; where that is impossible, the error says so (@is_undone) and why.
+ * While a process is not running, its threads wait in their next CUDA call. Suspend is lock and
+ * checkpoint; resume is restore and unlock. An action that fails puts every process back into the
+ * state that it had before. Where this is impossible, the error says so (@is_undone), and why.
  *
  *     r = vgpu_checkpoint_new(&checkpoint, pid);
  *     if (r == 0)
@@ -20,21 +21,21 @@
  *     if (r < 0)
  *             fputs(vgpu_checkpoint_get_error(checkpoint)->message, stderr);
  *
- * The driver is called in a helper process, because a call can crash or never return. The first
- * action starts it, which takes as long as the driver needs to start: milliseconds to seconds. So
- * keep what is made here as long as it is needed. If the caller dies in the middle of an action, the
+ * A helper process calls the driver, because a call can crash or never return. The first action
+ * starts the helper, which takes as long as the driver's start: milliseconds to seconds. Keep a
+ * struct vgpu_checkpoint as long as you need it. If the caller dies in the middle of an action, the
  * helper undoes the action.
  *
- * Threads:  a struct vgpu_checkpoint belongs to one thread at a time; different ones are independent.
- * Time:     seconds as real numbers; VGPU_CHECKPOINT_FOREVER or any negative number for ever; what is
- *           not a number is VGPU_CHECKPOINT_ERROR_INVALID. 0 looks once and does not wait, but a lock
- *           gives the driver a millisecond: the driver takes 0 for ever.
- * Errors:   0 or a negative errno. After a failure vgpu_checkpoint_get_error() has the kind, which is
- *           finer, the driver's call and code, a message and a hint for people. The kinds listed with a
- *           function are part of its contract; any action can also fail with _NO_PROCESS, _NO_CUDA,
- *           _PERMISSION, _NO_DRIVER, _INVALID (an option), _DRIVER_FAILED, _FAILED, _OUT_OF_MEMORY,
- *           and with _LOST when a process died or can only be killed.
- * Rights:   those of ptrace(2) over the process, as the driver wants them.
+ * Threads:  a struct vgpu_checkpoint belongs to one thread at a time; several are independent.
+ * Time:     seconds as real numbers. VGPU_CHECKPOINT_FOREVER or any negative number means for ever;
+ *           NaN is VGPU_CHECKPOINT_ERROR_INVALID. 0 checks once and does not wait, but a lock gives
+ *           the driver a millisecond, because the driver takes 0 for "for ever".
+ * Errors:   0 or a negative errno. After a failure vgpu_checkpoint_get_error() has a more precise
+ *           kind, the driver's call and code, a message and a hint for people. The kinds listed
+ *           with a function are part of its contract. Any action can also fail with _NO_PROCESS,
+ *           _NO_CUDA, _PERMISSION, _NO_DRIVER, _INVALID (an option), _DRIVER_FAILED, _FAILED,
+ *           _OUT_OF_MEMORY, and with _LOST when a process died or can only be killed.
+ * Rights:   the driver requires those of ptrace(2) over the process.
  */
 
 #include <stdbool.h>
@@ -50,9 +51,9 @@ struct vgpu_checkpoint;
 
 #define VGPU_CHECKPOINT_FOREVER (-1.0)
 
-/* The driver's numbers. One that is not listed here is a state of a newer driver: it is busy. */
+/* The driver's numbers. An unlisted number is a state of a newer driver: the process is busy. */
 enum vgpu_checkpoint_state {
-        VGPU_CHECKPOINT_STATE_UNKNOWN = -1, /* could not be read, or has no CUDA */
+        VGPU_CHECKPOINT_STATE_UNKNOWN = -1, /* could not be read, or the process has no CUDA */
         VGPU_CHECKPOINT_STATE_RUNNING = 0,
         VGPU_CHECKPOINT_STATE_LOCKED = 1,
         VGPU_CHECKPOINT_STATE_CHECKPOINTED = 2,
@@ -64,31 +65,32 @@ enum vgpu_checkpoint_state {
 /* Why an action failed. The errno in brackets is what the call returned. */
 enum vgpu_checkpoint_error_kind {
         VGPU_CHECKPOINT_ERROR_NONE = 0,
-        VGPU_CHECKPOINT_ERROR_FAILED = 1,         /* anything else [-EIO] */
-        VGPU_CHECKPOINT_ERROR_NO_CUDA = 2,        /* the process does not use CUDA [-ENXIO] */
-        VGPU_CHECKPOINT_ERROR_NO_PROCESS = 3,     /* it does not exist (any more) [-ESRCH] */
-        VGPU_CHECKPOINT_ERROR_PERMISSION = 4,     /* it is somebody else's [-EACCES] */
-        VGPU_CHECKPOINT_ERROR_WRONG_STATE = 5,    /* e.g. restore of a running one [-ESTALE] */
-        VGPU_CHECKPOINT_ERROR_TIMED_OUT = 6,      /* its work did not end in time [-ETIME] */
-        VGPU_CHECKPOINT_ERROR_INVALID = 7,        /* a pid, a device or a pair [-EINVAL] */
-        VGPU_CHECKPOINT_ERROR_NO_ROOM = 8,        /* too little memory on a device [-ENOSPC] */
-        VGPU_CHECKPOINT_ERROR_NOT_SUPPORTED = 9,  /* it holds what can't be saved [-EOPNOTSUPP] */
-        VGPU_CHECKPOINT_ERROR_GUEST = 10,         /* a manager looks after it [-EBUSY] */
-        VGPU_CHECKPOINT_ERROR_DANGEROUS = 11,     /* the driver would kill it [-EDEADLK] */
+        VGPU_CHECKPOINT_ERROR_FAILED = 1,      /* anything else [-EIO] */
+        VGPU_CHECKPOINT_ERROR_NO_CUDA = 2,     /* the process does not use CUDA [-ENXIO] */
+        VGPU_CHECKPOINT_ERROR_NO_PROCESS = 3,  /* the process does not exist (any more) [-ESRCH] */
+        VGPU_CHECKPOINT_ERROR_PERMISSION = 4,  /* the process is somebody else's [-EACCES] */
+        VGPU_CHECKPOINT_ERROR_WRONG_STATE = 5, /* e.g. restore of a running process [-ESTALE] */
+        VGPU_CHECKPOINT_ERROR_TIMED_OUT = 6,   /* the work did not end in time [-ETIME] */
+        VGPU_CHECKPOINT_ERROR_INVALID = 7,     /* a pid, a device or a pair [-EINVAL] */
+        VGPU_CHECKPOINT_ERROR_NO_ROOM = 8,     /* too little memory on a device [-ENOSPC] */
+        VGPU_CHECKPOINT_ERROR_NOT_SUPPORTED =
+                9,                        /* the process holds something unsavable [-EOPNOTSUPP] */
+        VGPU_CHECKPOINT_ERROR_GUEST = 10, /* a manager controls the process [-EBUSY] */
+        VGPU_CHECKPOINT_ERROR_DANGEROUS = 11,     /* the driver would kill the process [-EDEADLK] */
         VGPU_CHECKPOINT_ERROR_DRIVER_FAILED = 12, /* see driver_call, driver_code [-EREMOTEIO] */
         VGPU_CHECKPOINT_ERROR_LOST = 13,          /* a process is dead or can only be killed
                                                      [-EOWNERDEAD] */
-        VGPU_CHECKPOINT_ERROR_NO_DRIVER = 14,     /* none here, or too old for this [-ENODEV] */
+        VGPU_CHECKPOINT_ERROR_NO_DRIVER = 14,     /* no driver, or too old [-ENODEV] */
         VGPU_CHECKPOINT_ERROR_OUT_OF_MEMORY = 15, /* here, not on a device [-ENOMEM] */
-        VGPU_CHECKPOINT_ERROR_STORAGE = 16        /* its stored device memory is not there, or not
-                                                     whole [-ENODATA] */
+        VGPU_CHECKPOINT_ERROR_STORAGE = 16        /* stored device memory is missing or
+                                                     incomplete [-ENODATA] */
 };
 
 /* Where a checkpoint has put the device memory of a process, or where a restore has found it. */
 enum vgpu_checkpoint_storage {
-        VGPU_CHECKPOINT_STORAGE_NONE = 0,     /* neither was done */
+        VGPU_CHECKPOINT_STORAGE_NONE = 0,     /* there was neither */
         VGPU_CHECKPOINT_STORAGE_DRIVER = 1,   /* in the process' own memory: the driver's way */
-        VGPU_CHECKPOINT_STORAGE_MEMORY = 2,   /* in memory of the host, in files of ours */
+        VGPU_CHECKPOINT_STORAGE_MEMORY = 2,   /* in host memory, in our files */
         VGPU_CHECKPOINT_STORAGE_DIRECTORY = 3 /* in files of a directory */
 };
 
@@ -99,10 +101,10 @@ struct vgpu_checkpoint_error {
         const char *message;     /* one line: what and why */
         const char *hint;        /* one line: what to do, or "" */
         const char *driver_call; /* "cuCheckpointProcessLock", or "" */
-        int driver_code;         /* its CUresult, or 0 */
+        int driver_code;         /* the call's CUresult, or 0 */
         const char *driver_name; /* "CUDA_ERROR_NOT_READY", or "" */
         const char *driver_text; /* "device not ready": in the driver's words, or "" */
-        pid_t pid;               /* of the process that it is about, or 0 */
+        pid_t pid;               /* the process concerned, or 0 */
         enum vgpu_checkpoint_state state_before;
         enum vgpu_checkpoint_state state_after;
         bool is_undone; /* every process is as it was before */
@@ -112,7 +114,7 @@ struct vgpu_checkpoint_error {
  * vgpu_checkpoint_new() - control process @pid, which may be the number of any of its threads
  * @ret_checkpoint:  the caller owns it and frees it with vgpu_checkpoint_free()
  *
- * The process is held by a pidfd: a later one with the same number is never mistaken for it.
+ * A pidfd holds the process: a later process with the same number is never mistaken for it.
  * Errors: -ESRCH, there is no such process. -EINVAL. -ENOMEM. Those of pidfd_open(2).
  */
 int vgpu_checkpoint_new(struct vgpu_checkpoint **ret_checkpoint, pid_t pid);
@@ -121,42 +123,42 @@ int vgpu_checkpoint_new(struct vgpu_checkpoint **ret_checkpoint, pid_t pid);
 int vgpu_checkpoint_new_current(struct vgpu_checkpoint **ret_checkpoint);
 
 /**
- * vgpu_checkpoint_add() - one more process for all later actions: all or none
+ * vgpu_checkpoint_add() - add a process to all later actions: all or none
  *
- * They are locked and checkpointed in the order in which they were added, restored and unlocked in
- * the reverse one. Errors: as vgpu_checkpoint_new(); -E2BIG, more than 64.
+ * Processes are locked and checkpointed in the order in which they were added, and restored and
+ * unlocked in the reverse order. Errors: as vgpu_checkpoint_new(); -E2BIG, more than 64.
  */
 int vgpu_checkpoint_add(struct vgpu_checkpoint *checkpoint, pid_t pid);
 
 /** vgpu_checkpoint_free() - changes the state of no process; NULL is fine. Returns NULL. */
 struct vgpu_checkpoint *vgpu_checkpoint_free(struct vgpu_checkpoint *checkpoint);
 
-/** vgpu_checkpoint_get_pid() - of the first process. */
+/** vgpu_checkpoint_get_pid() - get the number of the first process. */
 pid_t vgpu_checkpoint_get_pid(const struct vgpu_checkpoint *checkpoint);
 
-/** vgpu_checkpoint_state_get_name() - "running", ...; "busy" for a new one. Never freed. */
+/** vgpu_checkpoint_state_get_name() - "running", ...; "busy" for a new state. Never freed. */
 const char *vgpu_checkpoint_state_get_name(enum vgpu_checkpoint_state state);
 
 /*
- * A move from one device to another: an index of the driver, a UUID, or the beginning of one. The
- * driver wants a permutation of all devices of the host. So devices that no pair names stay, and what
- * is not closed is closed to a ring: with 0 to 1 and 1 to 2, device 2 goes to 0, also in a process that
- * was on device 2. Two devices of different kinds, and a device that is named twice on one side, are
- * VGPU_CHECKPOINT_ERROR_INVALID.
+ * A move from one device to another: an index of the driver, a UUID, or the beginning of a UUID.
+ * The driver wants a permutation of all devices of the host. Devices that no pair names therefore
+ * stay, and an open chain is closed to a ring: with 0 to 1 and 1 to 2, device 2 goes to 0, also in
+ * a process on device 2. Two devices of different kinds, and a device that is named twice on one
+ * side, are VGPU_CHECKPOINT_ERROR_INVALID.
  */
 struct vgpu_checkpoint_pair {
         const char *from;
         const char *to;
 };
 
-/* How to do it; begin with VGPU_CHECKPOINT_OPTIONS_INIT, so that the struct can grow. */
+/* Options of an action; begin with VGPU_CHECKPOINT_OPTIONS_INIT, so that the struct can grow. */
 struct vgpu_checkpoint_options {
         size_t size;            /* of this struct, as the caller was compiled */
-        double timeout_seconds; /* lock: for work under way to end */
-        bool with_children; /* also all CUDA processes below; those without CUDA are passed over */
-        bool is_careful;    /* suspend: stop the threads outside of the driver first */
-        bool is_forced;     /* also what is known to be dangerous, and guests of a manager */
-        const struct vgpu_checkpoint_pair *pairs; /* restore: devices that change, see above */
+        double timeout_seconds; /* lock: until work under way must end */
+        bool with_children;     /* include all CUDA processes below; skip those without CUDA */
+        bool is_careful;        /* suspend: stop the threads outside of the driver first */
+        bool is_forced;         /* allow dangerous actions, and guests of a manager */
+        const struct vgpu_checkpoint_pair *pairs; /* restore: the devices that change, see above */
         size_t n_pairs;
         const char *storage; /* checkpoint, suspend: where device memory goes; NULL: "auto" */
 };
@@ -164,16 +166,17 @@ struct vgpu_checkpoint_options {
 /*
  * Storage:
  *
- *     "auto"       memory of the host if the driver has the checkpoint to custom storage (CUDA 13.4) and
- *                  there is room, else the driver's way
- *     "driver"     the driver's way: into the process' own memory. Needed where something else then
- *                  saves the process, such as CRIU: it would not find the other kinds.
- *     "memory"     memory of the host, or fail
- *     a path       below this directory, which is there (a path has a slash in it), or fail
+ *     "auto"       host memory if the driver has the checkpoint to custom storage (CUDA 13.4) and
+ *                  there is room; otherwise the driver's way
+ *     "driver"     the driver's way: into the process' own memory. Another program that then saves
+ *                  the process, such as CRIU, needs this, because it would not find the other
+ *                  kinds.
+ *     "memory"     host memory, or fail
+ *     a path       below this existing directory (a path contains a slash), or fail
  *
- * What is stored in the last two ways is found by a later restore of the same user, who has the same
- * run directory ($OPENVGPU_RUN), and removed by it; what belongs to a process that has ended is removed
- * by the next action.
+ * A later restore by the same user with the same run directory ($OPENVGPU_RUN) finds memory that
+ * was stored in the last two ways, and removes it. The next action removes the stored memory of a
+ * process that has ended.
  */
 
 /* The lock waits 10 seconds. */
@@ -183,51 +186,53 @@ struct vgpu_checkpoint_options {
 /* clang-format on */
 
 /**
- * vgpu_checkpoint_get_state() - of the first process; read from the driver each time
+ * vgpu_checkpoint_get_state() - ask the driver for the state of the first process
  * Errors: VGPU_CHECKPOINT_ERROR_NO_CUDA, _NO_PROCESS, _PERMISSION.
  */
 int vgpu_checkpoint_get_state(struct vgpu_checkpoint *checkpoint,
                               enum vgpu_checkpoint_state *ret_state);
 
 /**
- * vgpu_checkpoint_look() - the states of all processes, see vgpu_checkpoint_get_processes()
- * @options:  only @with_children matters; NULL: without them
+ * vgpu_checkpoint_look() - ask for the states of all processes, see vgpu_checkpoint_get_processes()
+ * @options:  only @with_children matters; NULL: without children
  */
 int vgpu_checkpoint_look(struct vgpu_checkpoint *checkpoint,
                          const struct vgpu_checkpoint_options *options);
 
-/** vgpu_checkpoint_is_running() - 1: it is, 0: it is not, negative: could not be told. */
+/** vgpu_checkpoint_is_running() - 1: yes, 0: no, negative: the state could not be read. */
 int vgpu_checkpoint_is_running(struct vgpu_checkpoint *checkpoint);
 int vgpu_checkpoint_is_locked(struct vgpu_checkpoint *checkpoint);
 int vgpu_checkpoint_is_checkpointed(struct vgpu_checkpoint *checkpoint);
 
 /**
- * vgpu_checkpoint_wait() - until the first process is in @state
+ * vgpu_checkpoint_wait() - wait until the first process is in @state
  *
- * The driver tells nobody of a change, so this asks it again and again: after a millisecond, then after
- * ever longer pauses up to 25. A state that lasts for less than that may be missed. The wait ends when
- * the process is in @state, when the time is up, when the process ends (seen at once), or when it
- * fails. A process that has no CUDA yet may still get it, so that is waited for, too.
+ * The driver does not report changes, so this function asks repeatedly: after a millisecond, then
+ * after growing pauses of up to 25. It may miss a shorter state. The wait ends when the process is
+ * in @state, when the time is up, when the process ends (seen at once), or when the process fails.
+ * The function also waits for a process that does not use CUDA yet.
  * Errors: VGPU_CHECKPOINT_ERROR_TIMED_OUT, _NO_PROCESS, _LOST.
  */
 int vgpu_checkpoint_wait(struct vgpu_checkpoint *checkpoint, enum vgpu_checkpoint_state state,
                          double timeout_seconds);
 
-/** vgpu_checkpoint_get_restore_thread() - the thread of the process in which the driver restores. */
+/** vgpu_checkpoint_get_restore_thread() - get the thread in which the driver restores the process. */
 int vgpu_checkpoint_get_restore_thread(struct vgpu_checkpoint *checkpoint, pid_t *ret_thread);
 
 /*
- * The four steps. Each wants every process in the state that it begins with, else
- * VGPU_CHECKPOINT_ERROR_WRONG_STATE. @options may be NULL: the defaults. All are
- * VGPU_CHECKPOINT_ERROR_GUEST for a process that a manager looks after, unless @is_forced.
+ * The four steps. Each step requires every process in the state from which it starts; otherwise it
+ * fails with VGPU_CHECKPOINT_ERROR_WRONG_STATE. @options may be NULL: the defaults. Every step
+ * fails with VGPU_CHECKPOINT_ERROR_GUEST for a process that a manager controls, unless @is_forced.
  *
- *     lock        _TIMED_OUT: its work did not end in time
- *     checkpoint  _DANGEROUS: a thread of it would have the driver kill it. _NOT_SUPPORTED: it holds
- *                 what cannot be saved, or the driver cannot store as @storage says. _NO_ROOM: where
- *                 @storage says, for its memory. _STORAGE: that place cannot be used
- *     restore     _NO_ROOM: on a device. _STORAGE: what was stored is not there, or not whole.
- *                 _NOT_SUPPORTED: the driver cannot move it, or refuses what it holds
- *     unlock      none but those of all actions
+ *     lock        _TIMED_OUT: the work did not end in time
+ *     checkpoint  _DANGEROUS: because of one thread, the driver would kill the process.
+ *                 _NOT_SUPPORTED: the process holds something unsavable, or the driver cannot store
+ *                 as
+ *                 @storage says. _NO_ROOM: @storage has no room for the memory. _STORAGE: @storage
+ *                 cannot be used
+ *     restore     _NO_ROOM: on a device. _STORAGE: the stored memory is missing or incomplete.
+ *                 _NOT_SUPPORTED: the driver cannot move the process, or refuses what it holds
+ *     unlock      only the errors of all actions
  */
 int vgpu_checkpoint_lock(struct vgpu_checkpoint *checkpoint,
                          const struct vgpu_checkpoint_options *options);
@@ -239,23 +244,23 @@ int vgpu_checkpoint_unlock(struct vgpu_checkpoint *checkpoint,
                            const struct vgpu_checkpoint_options *options);
 
 /**
- * vgpu_checkpoint_try_lock() - a lock whose time-out is no error
+ * vgpu_checkpoint_try_lock() - lock; a time-out is no error
  *
- * 1: locked. 0: timed out, and every process runs as before. Negative: an error; a lock that timed out
- * and could not be undone is one, too. Errors: those of vgpu_checkpoint_lock().
+ * 1: locked. 0: timed out, and every process runs as before. Negative: an error, also if a lock
+ * timed out and could not be undone. Errors: those of vgpu_checkpoint_lock().
  */
 int vgpu_checkpoint_try_lock(struct vgpu_checkpoint *checkpoint,
                              const struct vgpu_checkpoint_options *options);
 
 /**
- * vgpu_checkpoint_suspend() - to checkpointed, from wherever each process is
- * vgpu_checkpoint_resume()  - to running, from wherever each process is
+ * vgpu_checkpoint_suspend() - checkpoint each process, from any state
+ * vgpu_checkpoint_resume()  - run each process, from any state
  * vgpu_checkpoint_toggle()  - resume if the first process is checkpointed, suspend if it is running
  *
- * What is there already is done. Before a restore the devices are asked whether they have room: a
- * restore that does not fit costs the process its life. Toggle returns the new state:
- * VGPU_CHECKPOINT_STATE_RUNNING or _CHECKPOINTED, neither of which is negative.
- * Errors: those of the steps that are taken. Toggle: _WRONG_STATE, the first process is neither running
+ * A process that is in the state already is left alone. Before a restore, the devices are asked
+ * whether they have room, because a restore that does not fit kills the process. Toggle returns the
+ * new state: VGPU_CHECKPOINT_STATE_RUNNING or _CHECKPOINTED, neither of which is negative.
+ * Errors: those of the steps taken. Toggle: _WRONG_STATE, the first process is neither running
  * nor checkpointed.
  */
 int vgpu_checkpoint_suspend(struct vgpu_checkpoint *checkpoint,
@@ -268,28 +273,28 @@ int vgpu_checkpoint_toggle(struct vgpu_checkpoint *checkpoint,
 /* What the last call did to one process. */
 struct vgpu_checkpoint_process {
         pid_t pid;
-        pid_t restore_thread; /* 0: not asked for */
+        pid_t restore_thread; /* 0: not requested */
         enum vgpu_checkpoint_state state_before;
         enum vgpu_checkpoint_state state; /* now */
         double lock_seconds;              /* of the driver's calls; 0: not called */
         double checkpoint_seconds;
         double restore_seconds;
         double unlock_seconds;
-        uint64_t bytes; /* of device memory that it gave up or takes; 0: not known */
+        uint64_t bytes; /* of device memory given up or taken; 0: not known */
         enum vgpu_checkpoint_storage storage;
-        const char *storage_reason; /* why not as it was asked for, or automatic; "" for none */
+        const char *storage_reason; /* why another storage than asked for, or automatic; or "" */
 };
 
 /**
- * vgpu_checkpoint_get_processes() - those that the last call was about, in the order of handling
+ * vgpu_checkpoint_get_processes() - get the processes of the last call, in the order of handling
  *
- * Borrowed: valid until the next call with @checkpoint. Also there after a failure.
+ * Borrowed: valid until the next call with @checkpoint. Also available after a failure.
  */
 const struct vgpu_checkpoint_process *const *
 vgpu_checkpoint_get_processes(const struct vgpu_checkpoint *checkpoint, size_t *ret_n);
 
 /**
- * vgpu_checkpoint_get_error() - why the last call with @checkpoint failed
+ * vgpu_checkpoint_get_error() - get the reason why the last call with @checkpoint failed
  *
  * Never NULL. Borrowed: valid until the next call with @checkpoint.
  */

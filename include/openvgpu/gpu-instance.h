@@ -3,11 +3,11 @@
 #define OPENVGPU_GPU_INSTANCE_H
 
 /*
- * GPU instance (MIG): a part of a device with memory and engines of its own. vGPUs can be backed by
- * one each, or share one in time slices.
+ * GPU instance (MIG): a part of a device with memory and engines of its own. A GPU instance backs
+ * one vGPU, or several vGPUs in time slices.
  *
- * What can be asked of a device and of a GPU instance alike is with its noun (device.h, placement.h,
- * scheduler.h) and takes the GPU instance's id.
+ * Functions that work on a device and on a GPU instance are in the headers of their nouns
+ * (device.h, placement.h, scheduler.h), and take the GPU instance's id.
  *
  * Threads:  see host.h.
  * Errors:   those of host.h; VGPU_ERROR_NOT_SUPPORTED: the device has no MIG or it is off.
@@ -23,9 +23,9 @@ VGPU_BEGIN_DECLS
 
 struct vgpu_gpu_instance {
         uint32_t id;
-        uint32_t profile; /* its id: what vgpu_type_get_profile_id() answers */
+        uint32_t profile; /* id of the profile, as vgpu_type_get_profile_id() returns it */
         uint32_t start;   /* the first memory slice */
-        uint32_t slices;  /* of memory */
+        uint32_t slices;  /* memory slices */
 };
 
 struct vgpu_gpu_instance_list {
@@ -34,7 +34,7 @@ struct vgpu_gpu_instance_list {
 };
 
 /**
- * vgpu_gpu_instance_lookup_all() - of a device
+ * vgpu_gpu_instance_lookup_all() - get all GPU instances of a device
  * @ret_list:  the caller frees it with vgpu_free()
  *
  * Errors: VGPU_ERROR_PERMISSION_DENIED.

@@ -5,23 +5,24 @@
 /*
  * Image: a checkpoint on disk, of the GPU memory of a vGPU or of whole processes.
  *
- * An image is a directory (docs/checkpoint-images.md). It has its name when it is whole; what was
- * cut off, altered or made by something else is refused, with the file, the chunk and the cause.
+ * An image is a directory (docs/checkpoint-images.md), which gets its name when it is complete. A
+ * load refuses an image that is incomplete, changed or made by something else, and names the file,
+ * the chunk and the cause.
  *
- *   vgpu_image_dump()          the GPU memory of a suspended vGPU, whose programs stay
- *   vgpu_image_load()          puts it back: the programs resume with the contents of the dump
- *   vgpu_image_dump_process()  a process with all that is below it, by CRIU; it is gone afterwards
- *   vgpu_image_load_process()  the process is there again and goes on
+ *   vgpu_image_dump()          writes the GPU memory of a suspended vGPU; its programs stay
+ *   vgpu_image_load()          puts the memory back: the programs resume with the dumped contents
+ *   vgpu_image_dump_process()  writes a process and all processes below it with CRIU, and ends them
+ *   vgpu_image_load_process()  makes the processes again and continues them
  *
- * A process that is no guest of a vGPU is checkpointed by the driver, which brings its GPU memory
- * into its own host memory; CRIU then dumps all of it. Of a guest, the GPU memory goes from the pool
- * to the disk, past CRIU. Nothing that fails harms what runs: it goes on as before.
+ * The driver checkpoints a process that is no guest of a vGPU, and copies its GPU memory into its
+ * host memory; CRIU then dumps the whole process. The GPU memory of a guest goes from the pool to
+ * the disk, past CRIU. A failure harms no running process: the processes continue as before.
  *
  * Units:    bytes; seconds as real numbers.
  * Threads:  see client.h.
- * Errors:   those of client.h. What concerns the image or CRIU is VGPU_ERROR_FAILED, with the file
- *           and the cause in the message and what to do in the hint; VGPU_ERROR_INVALID_PARAMETER
- *           for a name that cannot be used; VGPU_ERROR_GUEST_LOST, a process is lost or cannot go on.
+ * Errors:   those of client.h. VGPU_ERROR_FAILED concerns the image or CRIU: the message has the
+ *           file and the cause, the hint says what to do. VGPU_ERROR_INVALID_PARAMETER: an unusable
+ *           name. VGPU_ERROR_GUEST_LOST: a process is lost or cannot continue.
  */
 
 #include <stdbool.h>
@@ -34,22 +35,22 @@
 
 VGPU_BEGIN_DECLS
 
-/* How to do it; begin with VGPU_IMAGE_OPTIONS_INIT, so that the struct can grow. */
+/* Options of an action; begin with VGPU_IMAGE_OPTIONS_INIT, so that the struct can grow. */
 struct vgpu_image_options {
         size_t size;             /* of this struct, as the caller was compiled */
         const char *compression; /* dump: "none", "zstd"; NULL: none */
         int level;               /* of zstd, 1 to 19; 0: 1 */
-        double timeout_seconds;  /* for the processes to come to rest; 0: 10 */
-        bool leave_running;      /* dump_process: it goes on afterwards */
-        const char *criu;        /* the program; NULL: "criu" on PATH, or in a usual place */
-        bool cut_pipes;          /* dump_process: also what writes to a pipe that others read */
+        double timeout_seconds;  /* until the processes must be at rest; 0: 10 */
+        bool leave_running;      /* dump_process: continue the process afterwards */
+        const char *criu;        /* path of CRIU; NULL: "criu" on PATH, or in a usual place */
+        bool cut_pipes;          /* dump_process: accept a process that writes to others' pipes */
 };
 
 /* clang-format off */
 #define VGPU_IMAGE_OPTIONS_INIT { sizeof(struct vgpu_image_options), 0, 0, 0, false, 0, false }
 /* clang-format on */
 
-/* What an image has in it, and what the last action with it took. */
+/* What an image contains, and how long the last action took. */
 struct vgpu_image_report {
         const char *directory;
         const char *created; /* "2026-01-31T12:00:00Z" */
@@ -63,17 +64,17 @@ struct vgpu_image_report {
         uint64_t memory_bytes; /* GPU memory in the data file */
         uint64_t data_bytes;   /* of the data file */
         uint64_t criu_bytes;   /* of CRIU's files */
-        bool has_io_uring;     /* that is how the data file was written or read */
+        bool has_io_uring;     /* how the data file was written or read */
         bool has_direct_io;
-        double data_seconds; /* the data file, to the disk or from it */
+        double data_seconds; /* writing or reading the data file */
         double criu_seconds;
         double cuda_seconds; /* suspend and resume */
-        double seconds;      /* the whole */
+        double seconds;      /* the whole action */
 };
 
 /**
  * vgpu_image_dump() - write the GPU memory of the suspended vGPU @name to a new image
- * @directory:   where; must not exist, or be empty
+ * @directory:   the image; must not exist, or be empty
  * @ret_report:  the caller owns it, vgpu_image_report_free(); may be NULL
  */
 int vgpu_image_dump(struct vgpu_client *client, const char *name, const char *directory,
@@ -83,8 +84,8 @@ int vgpu_image_dump(struct vgpu_client *client, const char *name, const char *di
 /**
  * vgpu_image_load() - put GPU memory from an image into the suspended vGPU @name
  *
- * Its processes must be those of the image, with the same memory at the same addresses. All of the
- * image is read and compared with its checksums before anything is exchanged.
+ * The vGPU's processes must be those of the image, with the same memory at the same addresses. The
+ * whole image is read and compared with its checksums before anything is exchanged.
  */
 int vgpu_image_load(struct vgpu_client *client, const char *name, const char *directory,
                     const struct vgpu_image_options *options,
@@ -93,24 +94,25 @@ int vgpu_image_load(struct vgpu_client *client, const char *name, const char *di
 /**
  * vgpu_image_dump_process() - write process @pid, with all processes below it, to a new image
  *
- * Needs CRIU and its privileges. A guest's whole vGPU must be in the tree. After a failure the
- * processes go on.
+ * This needs CRIU and its privileges. All processes of a guest's vGPU must be in the tree. After a
+ * failure the processes continue.
  */
 int vgpu_image_dump_process(struct vgpu_client *client, pid_t pid, const char *directory,
                             const struct vgpu_image_options *options,
                             struct vgpu_image_report **ret_report);
 
 /**
- * vgpu_image_load_process() - make the processes of an image again, with their numbers, and let them
- * go on
+ * vgpu_image_load_process() - make the processes of an image again, with their numbers, and
+ * continue them
  *
- * A guest's vGPU is made again, if it is no longer there. After a failure none of them is left.
+ * A guest's vGPU is created again if it no longer exists. After a failure none of the processes is
+ * left.
  */
 int vgpu_image_load_process(struct vgpu_client *client, const char *directory,
                             const struct vgpu_image_options *options,
                             struct vgpu_image_report **ret_report);
 
-/** vgpu_image_check() - read all of an image and compare it with its checksums. */
+/** vgpu_image_check() - read a whole image and compare it with its checksums. */
 int vgpu_image_check(struct vgpu_client *client, const char *directory,
                      struct vgpu_image_report **ret_report);
 

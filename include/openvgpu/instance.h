@@ -6,16 +6,17 @@
  * vGPU instance, short: vGPU: a slice of a device with a quota of frame buffer, held by one user.
  * Guest processes run in it (guest.h); it can be suspended, resumed and moved (operation.h).
  *
- * vgpud, asked with a client, makes and removes vGPUs and tells of all that there are, suspended ones
- * too. Where a function takes a vGPU's @name, its UUID will do as well. NVML, asked with a host, tells
- * more of those that are active, that is, on a device; there a vGPU is named by its id, which is the
- * member of that name in struct vgpu_instance. What NVML knows of a vGPU's licence, sessions,
- * accounting, utilization and metadata has headers of its own.
+ * A client asks vgpud, which creates and removes vGPUs and knows all vGPUs, also suspended ones.
+ * Where a function takes a vGPU's @name, the UUID works as well. A host asks NVML, which knows more
+ * about active vGPUs, that is, vGPUs on a device. A host names a vGPU by its id, which is the
+ * member @id of struct vgpu_instance. Other headers have what NVML knows about a vGPU's licence,
+ * sessions, accounting, utilization and metadata.
  *
  * Units:    bytes.
  * Threads:  see client.h and host.h; results may be read by any number of threads.
  * Errors:   those of client.h and of host.h; a kind that is listed with a function is part of its
- *           contract; from all that take an id: VGPU_ERROR_NO_SUCH_VGPU, no active vGPU has it.
+ *           contract. Every function that takes an id can fail with VGPU_ERROR_NO_SUCH_VGPU: no
+ *           active vGPU has the id.
  * Source:   docs/control-protocol.md.
  */
 
@@ -35,10 +36,10 @@ enum vgpu_instance_state {
         VGPU_INSTANCE_RUNNING = 2,
         VGPU_INSTANCE_SUSPENDING = 3,
         VGPU_INSTANCE_SUSPENDED = 4, /* off the device entirely */
-        VGPU_INSTANCE_EVICTED = 5,   /* its memory is off the device, its context is not */
+        VGPU_INSTANCE_EVICTED = 5,   /* memory off the device, context still on it */
         VGPU_INSTANCE_RESUMING = 6,
         VGPU_INSTANCE_MIGRATING = 7,
-        VGPU_INSTANCE_FAILED = 8, /* a process of it cannot be saved; the log of vgpud has more */
+        VGPU_INSTANCE_FAILED = 8, /* a process cannot be saved; see the log of vgpud */
 };
 
 /** vgpu_instance_state_get_name() - "running"; "unknown" for any other number. Never freed. */
@@ -49,7 +50,7 @@ struct vgpu_process {
         int32_t pid;
         const char *name;        /* chosen by the guest: may contain anything but NUL */
         uint64_t memory_used;    /* bytes of frame buffer */
-        uint64_t memory_movable; /* bytes of them that suspend moves at the speed of the bus */
+        uint64_t memory_movable; /* the bytes that suspend moves at the speed of the bus */
         uint64_t n_launches;     /* kernels, graphs and host functions so far */
 };
 
@@ -57,12 +58,12 @@ struct vgpu_instance {
         uint32_t id; /* NVML's vGPU instance id */
         const char *name;
         const char *uuid;
-        uint32_t device; /* index; of a suspended one: where it was */
+        uint32_t device; /* index; of a suspended vGPU: the device that it left */
         const char *device_uuid;
         enum vgpu_instance_state state;
         uint64_t frame_buffer;      /* bytes, the quota */
         uint64_t frame_buffer_used; /* bytes */
-        bool is_transient;          /* goes with the program that it was made for */
+        bool is_transient;          /* ends with the program for which it was created */
         uint32_t owner;             /* user id */
         int64_t created_seconds;    /* since the epoch */
         size_t n_processes;
@@ -76,7 +77,7 @@ struct vgpu_instance_list {
 };
 
 /**
- * vgpu_instance_lookup_all() - all vGPUs, as they are now
+ * vgpu_instance_lookup_all() - ask for all vGPUs, as they are now
  * @ret_list:  the caller owns it and frees it with vgpu_instance_list_free()
  */
 int vgpu_instance_lookup_all(struct vgpu_client *client, struct vgpu_instance_list **ret_list);
@@ -85,7 +86,7 @@ int vgpu_instance_lookup_all(struct vgpu_client *client, struct vgpu_instance_li
 struct vgpu_instance_list *vgpu_instance_list_free(struct vgpu_instance_list *list);
 
 /**
- * vgpu_instance_lookup() - one vGPU, as it is now
+ * vgpu_instance_lookup() - ask for one vGPU, as it is now
  * @ret_instance:  the caller owns it and frees it with vgpu_instance_free()
  *
  * Errors: VGPU_ERROR_NO_SUCH_VGPU.
@@ -93,16 +94,17 @@ struct vgpu_instance_list *vgpu_instance_list_free(struct vgpu_instance_list *li
 int vgpu_instance_lookup(struct vgpu_client *client, const char *name,
                          struct vgpu_instance **ret_instance);
 
-/** vgpu_instance_free() - forgets the answer, not the vGPU; NULL is fine. Returns NULL. */
+/** vgpu_instance_free() - free the answer, not the vGPU; NULL is fine. Returns NULL. */
 struct vgpu_instance *vgpu_instance_free(struct vgpu_instance *instance);
 
-/* How to create one; begin with VGPU_INSTANCE_OPTIONS_INIT, so that the struct can grow. */
+/* How to create a vGPU; begin with VGPU_INSTANCE_OPTIONS_INIT, so that the struct can grow. */
 struct vgpu_instance_options {
-        size_t size;           /* of this struct, as the caller was compiled */
-        const char *name;      /* NULL: the manager makes one up */
-        const char *device;    /* index, UUID or beginning of a UUID; NULL: where most is left */
+        size_t size;      /* of this struct, as the caller was compiled */
+        const char *name; /* NULL: the manager chooses a name */
+        const char
+                *device; /* index, UUID or beginning of a UUID; NULL: the device with most room */
         uint64_t frame_buffer; /* bytes, the quota, 2 MiB or more; must be set */
-        bool is_transient;     /* remove it when the calling process and all its guests are gone */
+        bool is_transient;     /* remove it when the calling process and all guests have ended */
         uint32_t share; /* percent of the device's time; 0: none (time-sharing.h); for root */
         bool has_owner; /* it belongs to the user @owner; for root */
         uint32_t owner; /* user id; without @has_owner, that of the calling user */
@@ -113,7 +115,7 @@ struct vgpu_instance_options {
 /* clang-format on */
 
 /**
- * vgpu_instance_create() - make a vGPU; it belongs to the calling user
+ * vgpu_instance_create() - create a vGPU, which belongs to the calling user
  * @ret_instance:  the caller owns it (the answer, not the vGPU); vgpu_instance_free()
  *
  * Errors: VGPU_ERROR_VGPU_EXISTS. VGPU_ERROR_NO_SUCH_DEVICE. VGPU_ERROR_NO_ROOM.
@@ -146,82 +148,82 @@ struct vgpu_vm {
         const char *id;
 };
 
-/** vgpu_instance_check() - is @instance the id of an active vGPU? Errors: that it is not. */
+/** vgpu_instance_check() - check that @instance is the id of an active vGPU. */
 int vgpu_instance_check(struct vgpu_host *host, uint32_t instance);
 
-/** vgpu_instance_find() - the id of the active vGPU with the id or UUID @text. */
+/** vgpu_instance_find() - get the id of the active vGPU with the id or UUID @text. */
 int vgpu_instance_find(struct vgpu_host *host, const char *text, uint32_t *ret_instance);
 
-/** vgpu_instance_get_device() - the index of the device that it is on. */
+/** vgpu_instance_get_device() - get the index of its device. */
 int vgpu_instance_get_device(struct vgpu_host *host, uint32_t instance, uint32_t *ret_device);
 
-/** vgpu_instance_get_type() - its type's id. */
+/** vgpu_instance_get_type() - get the id of its type. */
 int vgpu_instance_get_type(struct vgpu_host *host, uint32_t instance, uint32_t *ret_type);
 
-/** vgpu_instance_get_placement() - its first slot; VGPU_UNKNOWN: it has no fixed place. */
+/** vgpu_instance_get_placement() - get its first slot; VGPU_UNKNOWN: it has no fixed place. */
 int vgpu_instance_get_placement(struct vgpu_host *host, uint32_t instance, uint32_t *ret_placement);
 
-/** vgpu_instance_get_gpu_instance() - its GPU instance; VGPU_WHOLE_DEVICE: it is time-sliced. */
+/** vgpu_instance_get_gpu_instance() - get its GPU instance; VGPU_WHOLE_DEVICE: it is time-sliced. */
 int vgpu_instance_get_gpu_instance(struct vgpu_host *host, uint32_t instance,
                                    uint32_t *ret_gpu_instance);
 
-/** vgpu_instance_get_uuid() - the caller frees it with vgpu_free(). */
+/** vgpu_instance_get_uuid() - get its UUID. Free it with vgpu_free(). */
 int vgpu_instance_get_uuid(struct vgpu_host *host, uint32_t instance, char **ret_uuid);
 
-/** vgpu_instance_lookup_vm() - whose it is. The caller frees it with vgpu_free(). */
+/** vgpu_instance_lookup_vm() - get its virtual machine. Free it with vgpu_free(). */
 int vgpu_instance_lookup_vm(struct vgpu_host *host, uint32_t instance, struct vgpu_vm **ret_vm);
 
 /**
- * vgpu_instance_get_vm_driver_version() - of the driver in the guest
- * @ret_version:  "" while none runs; the caller frees it with vgpu_free()
+ * vgpu_instance_get_vm_driver_version() - get the version of the driver in the guest
+ * @ret_version:  "" while no driver runs; the caller frees it with vgpu_free()
  */
 int vgpu_instance_get_vm_driver_version(struct vgpu_host *host, uint32_t instance,
                                         char **ret_version);
 
 /**
- * vgpu_instance_get_mdev_uuid() - of the mediated device that the VM got
+ * vgpu_instance_get_mdev_uuid() - get the UUID of the VM's mediated device
  * @ret_uuid:  the caller frees it with vgpu_free()
  *
- * Errors: VGPU_ERROR_NOT_SUPPORTED, there is no such device below it.
+ * Errors: VGPU_ERROR_NOT_SUPPORTED, the vGPU has no mediated device.
  */
 int vgpu_instance_get_mdev_uuid(struct vgpu_host *host, uint32_t instance, char **ret_uuid);
 
 /**
- * vgpu_instance_get_pci_bus_id() - where the guest sees it
+ * vgpu_instance_get_pci_bus_id() - get the address at which the guest sees the vGPU
  * @ret_bus_id:  all zero if the guest has no driver; the caller frees it with vgpu_free()
  *
  * Errors: VGPU_ERROR_NOT_LOADED, the guest's driver does not run.
  */
 int vgpu_instance_get_pci_bus_id(struct vgpu_host *host, uint32_t instance, char **ret_bus_id);
 
-/** vgpu_instance_get_frame_buffer_used() - bytes. */
+/** vgpu_instance_get_frame_buffer_used() - get the used bytes. */
 int vgpu_instance_get_frame_buffer_used(struct vgpu_host *host, uint32_t instance,
                                         uint64_t *ret_bytes);
 
 /**
- * vgpu_instance_get_runtime_state_size() - bytes that a move carries besides the frame buffer that is
- * used: what the contexts of its programs take. 0 where that is not known.
+ * vgpu_instance_get_runtime_state_size() - get the bytes that a move carries besides the used frame
+ * buffer: the size of the programs' contexts. 0: not known.
  */
 int vgpu_instance_get_runtime_state_size(struct vgpu_host *host, uint32_t instance,
                                          uint64_t *ret_bytes);
 
 /**
- * vgpu_instance_get_frame_rate_limit() - frames a second
+ * vgpu_instance_get_frame_rate_limit() - get the limit in frames a second
  *
  * Errors: VGPU_ERROR_NOT_SUPPORTED, there is no limit.
  */
 int vgpu_instance_get_frame_rate_limit(struct vgpu_host *host, uint32_t instance,
                                        uint32_t *ret_fps);
 
-/** vgpu_instance_get_ecc() - is ECC on? Errors: VGPU_ERROR_NOT_SUPPORTED. */
+/** vgpu_instance_get_ecc() - ask whether ECC is on. Errors: VGPU_ERROR_NOT_SUPPORTED. */
 int vgpu_instance_get_ecc(struct vgpu_host *host, uint32_t instance, bool *ret_is_on);
 
-/** vgpu_instance_get_encoder_capacity() - percent of the encoder that it may use. */
+/** vgpu_instance_get_encoder_capacity() - get the percentage of the encoder that it may use. */
 int vgpu_instance_get_encoder_capacity(struct vgpu_host *host, uint32_t instance,
                                        uint32_t *ret_percent);
 
 /**
- * vgpu_instance_set_encoder_capacity() - @percent: 0 to 100
+ * vgpu_instance_set_encoder_capacity() - set the percentage of the encoder, 0 to 100
  *
  * Errors: VGPU_ERROR_INVALID_PARAMETER, more than 100. VGPU_ERROR_PERMISSION_DENIED.
  */

@@ -3,7 +3,7 @@
 #define OPENVGPU_LICENCE_H
 
 /*
- * Licence: whether a vGPU has one, and how long.
+ * Licence: whether a vGPU has a licence, and how long.
  *
  * Threads:  see host.h.
  * Errors:   those of host.h.
@@ -18,10 +18,10 @@
 VGPU_BEGIN_DECLS
 
 enum vgpu_licence_state {
-        VGPU_LICENCE_UNKNOWN = 0, /* also: the driver does not tell (before R510) */
+        VGPU_LICENCE_UNKNOWN = 0, /* also if the driver does not say (before R510) */
         VGPU_LICENCE_UNINITIALIZED = 1,
-        VGPU_LICENCE_UNLICENSED_UNRESTRICTED = 2, /* not yet, and not punished for it */
-        VGPU_LICENCE_UNLICENSED_RESTRICTED = 3,   /* slowed down */
+        VGPU_LICENCE_UNLICENSED_UNRESTRICTED = 2, /* not licensed yet, but not slowed down */
+        VGPU_LICENCE_UNLICENSED_RESTRICTED = 3,   /* not licensed, and slowed down */
         VGPU_LICENCE_UNLICENSED = 4,
         VGPU_LICENCE_LICENSED = 5,
 };
@@ -29,7 +29,7 @@ enum vgpu_licence_state {
 enum vgpu_licence_expiry {
         VGPU_LICENCE_EXPIRY_NOT_AVAILABLE = 0,
         VGPU_LICENCE_EXPIRY_INVALID = 1,
-        VGPU_LICENCE_EXPIRY_VALID = 2, /* only then is there a date */
+        VGPU_LICENCE_EXPIRY_VALID = 2, /* the only kind with a date */
         VGPU_LICENCE_EXPIRY_NOT_APPLICABLE = 3,
         VGPU_LICENCE_EXPIRY_PERMANENT = 4,
 };
@@ -46,11 +46,11 @@ struct vgpu_licence {
 const char *vgpu_licence_state_get_name(enum vgpu_licence_state state);
 const char *vgpu_licence_expiry_get_name(enum vgpu_licence_expiry expiry);
 
-/** vgpu_licence_get_status() - has it one? */
+/** vgpu_licence_get_status() - ask whether the vGPU has a licence */
 int vgpu_licence_get_status(struct vgpu_host *host, uint32_t instance, bool *ret_is_licensed);
 
 /**
- * vgpu_licence_lookup() - which and how long
+ * vgpu_licence_lookup() - ask which licence the vGPU has, and how long
  * @ret_licence:  the caller frees it with vgpu_free()
  *
  * Errors: VGPU_ERROR_NOT_LOADED, the guest's driver does not run.

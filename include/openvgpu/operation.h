@@ -5,13 +5,13 @@
 /*
  * Operation: suspend, resume or migrate a vGPU while its programs run.
  *
- * The manager does the work. A caller waits for its end and is told the progress meanwhile; a caller
- * that goes away stops nothing. A failed operation is undone: the programs run on, with their memory
- * as it was. After VGPU_ERROR_CONNECTION_LOST the outcome is unknown: look with
- * vgpu_instance_lookup().
+ * The manager does the work. The caller waits for the end and gets progress reports in the
+ * meantime. A caller that goes away stops nothing. The manager undoes a failed operation: the
+ * programs continue with their memory as it was. After VGPU_ERROR_CONNECTION_LOST the outcome is
+ * unknown: ask with vgpu_instance_lookup().
  *
  * Units:    bytes; seconds as real numbers.
- * Threads:  see client.h. Progress is told in the calling thread.
+ * Threads:  see client.h. Progress is reported in the calling thread.
  * Errors:   those of client.h; common to all operations: VGPU_ERROR_NO_SUCH_VGPU,
  *           VGPU_ERROR_WRONG_STATE, VGPU_ERROR_BUSY, VGPU_ERROR_PERMISSION_DENIED,
  *           VGPU_ERROR_TIMED_OUT, VGPU_ERROR_NOT_MOVABLE, VGPU_ERROR_DRIVER_FAILED,
@@ -30,22 +30,22 @@
 VGPU_BEGIN_DECLS
 
 struct vgpu_operation_progress {
-        const char *stage;    /* "draining", "copying", "context", "finishing"; or a new one */
+        const char *stage;    /* "draining", "copying", "context", "finishing"; or a new stage */
         uint64_t bytes_done;  /* of @bytes_total */
         uint64_t bytes_total; /* 0: not known yet */
 };
 
 /*
- * Called while the operation runs; @progress is valid during the call only. Must not use the client
- * that waits.
+ * The client calls it while the operation runs; @progress is valid only during the call. It must
+ * not use the client that waits.
  */
 typedef void (*vgpu_operation_progress_function)(const struct vgpu_operation_progress *progress,
                                                  void *userdata);
 
-/* How to do it; begin with VGPU_OPERATION_OPTIONS_INIT, so that the struct can grow. */
+/* Options of an operation; begin with VGPU_OPERATION_OPTIONS_INIT, so that the struct can grow. */
 struct vgpu_operation_options {
         size_t size;            /* of this struct, as the caller was compiled */
-        double timeout_seconds; /* for the guests to come to rest; 0: the manager's choice */
+        double timeout_seconds; /* until the guests must be at rest; 0: the manager's choice */
         bool keep_context;      /* suspend: leave the CUDA context on the device */
         vgpu_operation_progress_function progress; /* NULL: none */
         void *userdata;                            /* of @progress */
@@ -62,12 +62,11 @@ struct vgpu_operation_report {
         double copy_seconds;                  /* moving the bytes */
         double context_seconds;               /* the driver's checkpoint and restore */
         double drain_seconds;                 /* until the guests were at rest */
-        double pool_seconds;                  /* waited for host memory: not pinned yet */
+        double pool_seconds;                  /* waited for host memory to be pinned */
         uint32_t n_processes;
         uint32_t from_device; /* indices; equal for a suspend */
         uint32_t to_device;
-        const char *
-                lost; /* a line on processes that the driver could not restore; "": none; part of it */
+        const char *lost; /* one line: the processes that the driver could not restore; "": none */
 };
 
 /**
@@ -82,8 +81,8 @@ int vgpu_operation_suspend(struct vgpu_client *client, const char *name,
                            struct vgpu_operation_report **ret_report);
 
 /**
- * vgpu_operation_resume() - put a suspended vGPU on a device and let its programs go on
- * @device:      index, UUID or beginning of a UUID; NULL: the one that it was on
+ * vgpu_operation_resume() - put a suspended vGPU on a device and continue its programs
+ * @device:      index, UUID or beginning of a UUID; NULL: the device that it left
  * @options:     NULL: the defaults
  * @ret_report:  the caller owns it, vgpu_operation_report_free(); may be NULL
  *

@@ -3,12 +3,12 @@
 #define OPENVGPU_SCHEDULER_H
 
 /*
- * Scheduler: how NVML says that a device, or a GPU instance of it, divides an engine's time between its
- * vGPUs. time-sharing.h describes the same scheduler through vgpud.
+ * Scheduler: how NVML says that a device, or a GPU instance of it, divides an engine's time between
+ * its vGPUs. time-sharing.h describes the same scheduler through vgpud.
  *
  * With adaptive round robin (ARR), @frequency_hz sets the length of a slice. The overrun of earlier
- * slices shortens a slice, spread over @average_factor turns. Without ARR, @timeslice_ns sets the length
- * of a slice. From R595 on, ARR is always on.
+ * slices shortens a slice, spread over @average_factor turns. Without ARR, @timeslice_ns sets the
+ * length of a slice. From R595 on, ARR is always on.
  *
  * Units:    nanoseconds, hertz.
  * Threads:  see host.h.
@@ -116,9 +116,9 @@ int vgpu_scheduler_lookup_log(struct vgpu_host *host, uint32_t device, uint32_t 
  * vgpu_scheduler_set_state() - set the state while the device has no vGPU, until the driver is
  * loaded again
  *
- * Errors: VGPU_ERROR_NOT_SUPPORTED, also while the device has a vGPU. VGPU_ERROR_INVALID_PARAMETER: the
- * error's parameter is the member of @settings that is out of its range, and the message has the
- * range. VGPU_ERROR_PERMISSION_DENIED. VGPU_ERROR_RESET_REQUIRED.
+ * Errors: VGPU_ERROR_NOT_SUPPORTED, also while the device has a vGPU. VGPU_ERROR_INVALID_PARAMETER:
+ * the error's parameter is the member of @settings that is out of its range, and the message has
+ * the range. VGPU_ERROR_PERMISSION_DENIED. VGPU_ERROR_RESET_REQUIRED.
  */
 int vgpu_scheduler_set_state(struct vgpu_host *host, uint32_t device, uint32_t gpu_instance,
                              const struct vgpu_scheduler_settings *settings);

@@ -21,8 +21,8 @@ VGPU_BEGIN_DECLS
 /* All zero without a session. */
 struct vgpu_session_stats {
         uint32_t n_sessions;
-        uint32_t average_fps;        /* over all of them */
-        uint32_t average_latency_us; /* of a frame */
+        uint32_t average_fps;        /* over all sessions */
+        uint32_t average_latency_us; /* per frame */
 };
 
 enum vgpu_codec {
@@ -64,7 +64,7 @@ enum vgpu_capture_flag {
 /* Before its first frame, a session's size and averages are 0. */
 struct vgpu_capture_session {
         uint32_t id, pid, instance;
-        uint32_t display; /* its number */
+        uint32_t display; /* number of the display */
         enum vgpu_capture_kind kind;
         uint32_t flags; /* of enum vgpu_capture_flag */
         uint32_t max_width, max_height;
@@ -81,13 +81,13 @@ struct vgpu_capture_session_list {
 const char *vgpu_codec_get_name(enum vgpu_codec codec);
 const char *vgpu_capture_kind_get_name(enum vgpu_capture_kind kind);
 
-/* How much the encoder, and the capture, is used. The caller frees it with vgpu_free(). */
+/* Get the use of the encoder, and of the capture. Free the result with vgpu_free(). */
 int vgpu_session_lookup_encoder_stats(struct vgpu_host *host, uint32_t instance,
                                       struct vgpu_session_stats **ret_stats);
 int vgpu_session_lookup_capture_stats(struct vgpu_host *host, uint32_t instance,
                                       struct vgpu_session_stats **ret_stats);
 
-/* By whom. The caller frees the list with vgpu_free(). */
+/* Get the sessions of each process. Free the list with vgpu_free(). */
 int vgpu_session_lookup_encoders(struct vgpu_host *host, uint32_t instance,
                                  struct vgpu_encoder_session_list **ret_list);
 int vgpu_session_lookup_captures(struct vgpu_host *host, uint32_t instance,

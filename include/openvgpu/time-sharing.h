@@ -3,10 +3,12 @@
 #define OPENVGPU_TIME_SHARING_H
 
 /*
- * Time sharing: how vgpud divides the time of a device between its vGPUs, and what each vGPU received.
+ * Time sharing: how vgpud divides the time of a device between its vGPUs, and what each vGPU
+ * received.
  *
- * scheduler.h describes the same scheduler through NVML. This header describes it through vgpud: it has
- * shares, it says how turns are enforced and why, and its rules are wider where NVML's are narrow.
+ * scheduler.h describes the same scheduler through NVML. This header describes it through vgpud: it
+ * has shares, it says how turns are enforced and why, and its rules are wider where NVML's are
+ * narrow.
  *
  * Units:    nanoseconds, hertz, percent of a device's time.
  * Threads:  see client.h; results may be read by any number of threads.
@@ -80,7 +82,8 @@ struct vgpu_time_sharing_settings {
 /* clang-format on */
 
 /**
- * vgpu_time_sharing_set() - set how the time of @device is divided, until the driver is loaded again
+ * vgpu_time_sharing_set() - set how the time of @device is divided, until the driver is loaded
+ * again
  *
  * Errors: VGPU_ERROR_NO_SUCH_DEVICE. VGPU_ERROR_INVALID_PARAMETER. VGPU_ERROR_PERMISSION_DENIED.
  * VGPU_ERROR_NOT_SUPPORTED: processes run in the device's vGPUs.

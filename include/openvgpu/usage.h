@@ -3,8 +3,8 @@
 #define OPENVGPU_USAGE_H
 
 /*
- * Usage: what vGPUs and their processes use of the devices now, have used over their lives, and are
- * to be billed for. All three come from the same measurement and agree with each other.
+ * Usage: what vGPUs and their processes use of the devices now, what they have used over their
+ * lives, and what to bill. All three come from one measurement and agree with each other.
  *
  * Units:    seconds as real numbers; percent of the physical device; bytes; times in seconds since
  *           the epoch.
@@ -23,7 +23,7 @@
 
 VGPU_BEGIN_DECLS
 
-/* Of the last quarter of a second or so. */
+/* Over about the last quarter of a second. */
 struct vgpu_usage_percents {
         uint32_t gpu; /* kernels ran */
         uint32_t memory;
@@ -33,7 +33,7 @@ struct vgpu_usage_percents {
         uint32_t ofa;
 };
 
-/* For so long the engine was busy. */
+/* How long each engine was busy. */
 struct vgpu_usage_seconds {
         double gpu;
         double memory;
@@ -50,7 +50,7 @@ struct vgpu_usage_process {
         const char *name;     /* chosen by the guest: may contain anything but NUL */
         uint64_t memory_used; /* bytes */
         const struct vgpu_usage_percents *percents;
-        const struct vgpu_usage_seconds *seconds; /* since it joined */
+        const struct vgpu_usage_seconds *seconds; /* since the process joined */
 };
 
 struct vgpu_usage_instance {
@@ -60,12 +60,12 @@ struct vgpu_usage_instance {
         enum vgpu_instance_state state;
         uint64_t frame_buffer;      /* bytes, the quota */
         uint64_t frame_buffer_used; /* bytes */
-        double entitled;            /* percent of the device's time that it can count on now */
+        double entitled; /* percent of the device's time that the vGPU can count on now */
         const struct vgpu_usage_percents *percents;
-        const struct vgpu_usage_seconds *seconds; /* of the processes that run */
+        const struct vgpu_usage_seconds *seconds; /* of the running processes */
         size_t n_processes;
         const struct vgpu_usage_process *const *processes;
-        uint32_t share; /* percent of the device that it was given; 0: none */
+        uint32_t share; /* the vGPU's share of the device, in percent; 0: none */
 };
 
 struct vgpu_usage_device {
@@ -86,7 +86,7 @@ struct vgpu_usage_snapshot {
 };
 
 /**
- * vgpu_usage_take_snapshot() - what all devices, vGPUs and processes do now
+ * vgpu_usage_take_snapshot() - ask what all devices, vGPUs and processes do now
  * @ret_snapshot:  the caller owns it and frees it with vgpu_usage_snapshot_free()
  */
 int vgpu_usage_take_snapshot(struct vgpu_client *client, struct vgpu_usage_snapshot **ret_snapshot);
@@ -112,14 +112,15 @@ struct vgpu_usage_account {
 struct vgpu_usage_account_list {
         size_t n_accounts;
         const struct vgpu_usage_account *const
-                *accounts; /* ended ones by their ends, then running ones */
+                *accounts; /* ended processes by their ends, then running ones */
 };
 
 /**
- * vgpu_usage_lookup_accounts() - of the processes that run and ran in vGPU @name
+ * vgpu_usage_lookup_accounts() - ask for the accounts of the processes that run and ran in vGPU
+ * @name
  * @ret_list:  the caller owns it and frees it with vgpu_usage_account_list_free()
  *
- * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_PERMISSION_DENIED: it is another user's.
+ * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_PERMISSION_DENIED: another user owns the vGPU.
  */
 int vgpu_usage_lookup_accounts(struct vgpu_client *client, const char *name,
                                struct vgpu_usage_account_list **ret_list);
@@ -128,10 +129,10 @@ int vgpu_usage_lookup_accounts(struct vgpu_client *client, const char *name,
 struct vgpu_usage_account_list *vgpu_usage_account_list_free(struct vgpu_usage_account_list *list);
 
 /**
- * vgpu_usage_clear_accounts() - forget those of vGPU @name that ended; what is billed stays
- * @ret_cleared:  how many; may be NULL
+ * vgpu_usage_clear_accounts() - forget the ended processes of vGPU @name; bills do not change
+ * @ret_cleared:  number of forgotten accounts; may be NULL
  *
- * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_PERMISSION_DENIED, it is for root.
+ * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_PERMISSION_DENIED, the caller is not root.
  */
 int vgpu_usage_clear_accounts(struct vgpu_client *client, const char *name, uint32_t *ret_cleared);
 
@@ -144,7 +145,7 @@ enum vgpu_usage_group {
         VGPU_USAGE_BY_DEVICE = 3,
 };
 
-/* What to sum up; begin with VGPU_USAGE_OPTIONS_INIT, so that the struct can grow. */
+/* The sum to make; begin with VGPU_USAGE_OPTIONS_INIT, so that the struct can grow. */
 struct vgpu_usage_options {
         size_t size;  /* of this struct, as the caller was compiled */
         double since; /* since the epoch; whole minutes count */
@@ -156,7 +157,7 @@ struct vgpu_usage_options {
 #define VGPU_USAGE_OPTIONS_INIT { sizeof(struct vgpu_usage_options), 0, 0, VGPU_USAGE_BY_VGPU }
 /* clang-format on */
 
-/* What a row is about depends on the group; the rest is 0 and "". */
+/* The group decides which members a row has; the others are 0 and "". */
 struct vgpu_usage_row {
         uint32_t tenant; /* user id; not by device */
         const char *vgpu;
@@ -164,12 +165,12 @@ struct vgpu_usage_row {
         int32_t pid;
         const char *name; /* of the process */
         double started;
-        double ended; /* 0: it runs */
+        double ended; /* 0: the process runs */
         const char *device_uuid;
         const char *device_name;
         const struct vgpu_usage_seconds *seconds;
         double quota_gib_hours; /* frame buffer that was set aside */
-        double used_gib_hours;  /* that was held */
+        double used_gib_hours;  /* frame buffer that was held */
 };
 
 struct vgpu_usage_list {
@@ -178,7 +179,7 @@ struct vgpu_usage_list {
 };
 
 /**
- * vgpu_usage_lookup() - sum up the ledger; who is not root sees what is their own
+ * vgpu_usage_lookup() - sum up the ledger; users other than root see their own usage
  * @ret_list:  the caller owns it and frees it with vgpu_usage_list_free()
  *
  * Errors: VGPU_ERROR_INVALID_PARAMETER.

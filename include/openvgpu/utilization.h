@@ -3,15 +3,15 @@
 #define OPENVGPU_UTILIZATION_H
 
 /*
- * Utilization: what vGPUs, and the processes in them, take of a device.
+ * Utilization: how busy vGPUs, and the processes in them, keep a device.
  *
- * An answer has the newest sample of each vGPU, or of each process, and only if it is younger than the
- * caller says: there is no past. To see each once, ask for those since the last time stamp that was
- * seen; 0 asks for all.
+ * An answer has only the newest sample of each vGPU, or of each process, and only if the sample is
+ * younger than the caller's time stamp. To see each sample once, pass the last time stamp that you
+ * have seen; 0 asks for all.
  *
  * Units:    percent of the whole device; microseconds since the epoch.
  * Threads:  see host.h.
- * Errors:   those of host.h. That nothing is new is no error: the list is empty.
+ * Errors:   those of host.h. If nothing is new, the list is empty; this is no error.
  */
 
 #include <stddef.h>
@@ -32,21 +32,21 @@ struct vgpu_utilization {
 };
 
 struct vgpu_utilization_list {
-        uint64_t last_us; /* the youngest time stamp: for the next call */
+        uint64_t last_us; /* the youngest time stamp, for the next call */
         size_t n_samples;
         const struct vgpu_utilization *const *samples;
 };
 
 /**
- * vgpu_utilization_lookup_instances() - of the vGPUs on @device, younger than @since_us
+ * vgpu_utilization_lookup_instances() - get the samples of the vGPUs on @device after @since_us
  * @ret_list:  the caller frees it with vgpu_free()
  */
 int vgpu_utilization_lookup_instances(struct vgpu_host *host, uint32_t device, uint64_t since_us,
                                       struct vgpu_utilization_list **ret_list);
 
 /**
- * vgpu_utilization_lookup_processes() - of the processes in them, younger than @since_us
- * @ret_list:  the caller frees it with vgpu_free(); processes that did nothing are left out
+ * vgpu_utilization_lookup_processes() - get the samples of the processes in them after @since_us
+ * @ret_list:  the caller frees it with vgpu_free(); idle processes are left out
  */
 int vgpu_utilization_lookup_processes(struct vgpu_host *host, uint32_t device, uint64_t since_us,
                                       struct vgpu_utilization_list **ret_list);
