@@ -13,7 +13,7 @@ import sys
 
 QUOTED = re.compile(r"`([\w./*-]+)`")
 LINK = re.compile(r"\]\(([\w./-]+)(?:#[\w-]*)?\)")
-FOLDERS = ("abi", "bench", "docs", "examples", "fuzz", "include", "packaging", "scripts", "share", "src",
+FOLDERS = ("abi", "bench", "docs", "examples", "fuzz", "include", "debian", "packaging", "python", "scripts", "share", "src",
            "tests", "tools")
 PLACEHOLDER = re.compile(r"[A-Z]{4}")
 

@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package: what vgpud answers as objects, operations, and what is undone at the end of a block."""
+import contextlib
+import inspect
+import io
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+import case
+import stage
+from wait import until
+
+stage.make()
+sys.path.insert(0, str(next(stage.ROOT.glob("lib/python3*/*-packages"))))
+import openvgpu  # pylint: disable=wrong-import-position
+
+MIB = 1 << 20
+
+
+class Python(case.Case):
+    def setUp(self):
+        self.client = openvgpu.Client(self.host.run_directory)
+        self.addCleanup(self.client.close)
+
+    def test_a_vgpu_is_created_suspended_moved_and_removed(self):
+        vgpu = self.client.create("train", "64M", device=1)
+        self.assertEqual((vgpu.name, vgpu.frame_buffer, vgpu.device, vgpu.state, vgpu.processes),
+                         ("train", 64 * MIB, 1, "idle", ()))
+        self.assertEqual([device.memory_promised for device in self.client.devices()], [0, 64 * MIB])
+        guest = self.host.train("train", "--size", "4M")
+        stages = []
+        report = self.client.suspend("train", progress=lambda progress: stages.append(progress.stage))
+        self.assertEqual((report.vgpu.state, report.processes, report.from_device), ("suspended", 1, 1))
+        self.assertGreaterEqual(report.bytes, 4 * MIB)
+        self.assertIn("copying", stages)
+        self.assertEqual(self.client.resume("train", device=0).to_device, 0)
+        self.assertEqual(self.client.migrate("train", 1).vgpu.device, 1)
+        guest.wait_steps()
+        self.assertEqual([process.pid for process in self.client.vgpu("train").processes], [guest.pid])
+        with self.assertRaises(openvgpu.Busy) as refused:
+            self.client.remove("train")
+        self.assertIn("train", refused.exception.message)
+        self.assertTrue(refused.exception.hint)
+        guest.kill()
+        self.host.wait_state("train", "idle")
+        self.assertEqual(self.client.remove("train").name, "train")
+        self.assertEqual(self.client.vgpus(), [])
+
+    def test_a_block_ends_with_what_it_began_undone(self):
+        with self.client.created("train", "64M", device=0):
+            guest = self.host.train("train", "--size", "4M")
+            with self.assertRaisesRegex(RuntimeError, "in the block"):
+                with self.client.suspended("train", device=1) as report:
+                    self.assertEqual(self.client.vgpu("train").state, "suspended")
+                    self.assertEqual(report.from_device, 0)
+                    with self.assertRaises(openvgpu.WrongState):
+                        with self.client.suspended("train"):
+                            self.fail("it is suspended already")
+                    raise RuntimeError("in the block")
+            self.assertEqual((self.client.vgpu("train").state, self.client.vgpu("train").device), ("running", 1))
+            guest.wait_steps()
+            guest.finish()
+            self.host.wait_state("train", "idle")
+        self.assertEqual(self.client.vgpus(), [])
+
+    def test_a_program_is_started_in_a_vgpu(self):
+        self.client.create("train", "64M")
+        program = self.client.start("train", [stage.GUESTS / "guest-hold"], stdin=subprocess.PIPE,
+                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            self.host.wait_for("train", lambda vgpu: vgpu["processes"], "to have a program")
+            self.assertEqual([process.pid for process in self.client.vgpu("train").processes], [program.pid])
+        finally:
+            program.kill()
+            program.communicate()
+
+    def test_the_document_is_right(self):
+        """Its blocks, one after another, with a program of ours."""
+        source = pathlib.Path(__file__).resolve().parents[2] / "docs" / "python.md"
+        text = "\n".join(re.findall(r"^```python\n(.*?)^```", source.read_text(), flags=re.M | re.S))
+        log = os.path.join(self.host.directory, "steps-document")
+        command = [str(stage.GUESTS / "guest-train"), "--size", "4M", "--log", log]
+        text = text.replace('["python3", "train.py"]', f"{command}, stdout=subprocess.PIPE")
+        text = text.replace('"40G"', '"64M"').replace("subprocess.PIPE)", "subprocess.PIPE)\n"
+                                                     "program.stdout.readline()  # it is ready")
+        os.environ["OPENVGPU_RUN"] = self.host.run_directory
+        self.addCleanup(os.environ.pop, "OPENVGPU_RUN")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            names = {"subprocess": subprocess}
+            exec(compile(text, str(source), "exec"), names)  # pylint: disable=exec-used
+        names["program"].stdout.close()
+        self.assertIn("vGPU train has 1 process", printed.getvalue())
+        self.assertIn("on GPU 1", printed.getvalue())
+
+    def test_what_is_used_is_told(self):
+        self.client.create("train", "64M")
+        guest = self.host.train("train", "--size", "4M")
+        self.client.set_share("train", 30)
+        use = self.client.utilization()
+        self.assertEqual([device.index for device in use.devices], [0, 1])
+        self.assertEqual([(vgpu.name, vgpu.share) for vgpu in use.vgpus], [("train", 30)])
+        self.assertEqual([process.pid for process in use.vgpus[0].processes], [guest.pid])
+        self.assertIsInstance(use.vgpus[0].seconds.gpu_seconds, float)
+        self.assertEqual([(account.pid, account.running) for account in self.client.accounting("train")],
+                         [(guest.pid, True)])
+        until(lambda: guest.pid in [row.pid for row in self.client.usage(time.time() - 3600, by="process")],
+              "the ledger to have it")
+        self.assertGreater(self.client.info().pool.limit, 0)
+
+    def test_errors_have_classes(self):
+        with self.assertRaises(openvgpu.NoSuchVgpu) as refused:
+            self.client.suspend("nobody")
+        self.assertEqual(refused.exception.name, "NoSuchVgpu")
+        with self.assertRaises(openvgpu.InvalidParameter):
+            self.client.create("no good name", "64M")
+        with self.assertRaises(ValueError):
+            self.client.create("train", "much")
+        with self.assertRaises(openvgpu.NoManager):
+            openvgpu.Client("/nonexistent").vgpus()
+        self.assertEqual(self.client.vgpus(), [], "the connection is as good as before")
+
+    def test_a_new_manager_is_found_and_a_child_has_its_own_connection(self):
+        self.assertEqual(self.client.vgpus(), [])
+        pid = os.fork()
+        if pid == 0:
+            os._exit(0 if self.client.vgpus() == [] else 1)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+        self.assertEqual(self.client.vgpus(), [])
+        self.host.restart()
+        with self.assertRaises(openvgpu.ConnectionLost):
+            self.client.vgpus()
+        self.assertEqual(self.client.vgpus(), [])
+
+    def test_the_module_has_what_a_client_has(self):
+        names = {name for name, _ in inspect.getmembers(openvgpu.Client, inspect.isfunction)
+                 if name[0] != "_"} - {"call", "close"}
+        for name in names:
+            self.assertEqual(getattr(openvgpu, name).__doc__, getattr(openvgpu.Client, name).__doc__)
+            self.assertTrue(getattr(openvgpu, name).__doc__, name)
+        self.assertLessEqual(names, set(openvgpu.__all__))
+        os.environ["OPENVGPU_RUN"] = self.host.run_directory
+        self.addCleanup(os.environ.pop, "OPENVGPU_RUN")
+        self.assertEqual(openvgpu.vgpus(), [])
+        with openvgpu.created(frame_buffer=4 * MIB) as vgpu:
+            self.assertEqual(openvgpu.vgpu(vgpu.uuid), vgpu)
+
+
+if __name__ == "__main__":
+    case.main()
