@@ -39,6 +39,12 @@ static const struct account_cost link_cost = {
 /* One wake-up reads so many messages, then the others have their turn. */
 #define MESSAGES_A_TURN 32
 
+/*
+ * Edge-triggered: of many whose processes have ended at once, the kernel tells each once. Who leaves messages
+ * unread sets them again, which tells of what is there.
+ */
+#define LINK_EVENTS (EPOLLIN | EPOLLET)
+
 struct gate {
         struct manager *manager;
         struct listener listener;
@@ -101,7 +107,7 @@ int gate_link_send(struct gate_link *link, const void *message, size_t size, con
                 unread_force(link->gate->manager->unread, &link->unread, &link->charge, link->fd,
                              link->peer.uid, n_fds);
         if (r == -EAGAIN)
-                sd_event_source_set_io_events(link->source, EPOLLIN | EPOLLOUT);
+                sd_event_source_set_io_events(link->source, LINK_EVENTS | EPOLLOUT);
         return r;
 }
 
@@ -352,6 +358,15 @@ static void on_turn(void *userdata)
                 sd_event_source_set_enabled(link->source, SD_EVENT_ON);
 }
 
+/* Of what is there by now, at the next wake-up. */
+static void tell_again(sd_event_source *source)
+{
+        uint32_t events;
+
+        if (sd_event_source_get_io_events(source, &events) >= 0)
+                (void)sd_event_source_set_io_events(source, events);
+}
+
 static int on_link(sd_event_source *source, int fd, uint32_t events, void *userdata)
 {
         struct gate_link *link = userdata;
@@ -364,7 +379,7 @@ static int on_link(sd_event_source *source, int fd, uint32_t events, void *userd
                 return 0;
         }
         if (events & EPOLLOUT) {
-                sd_event_source_set_io_events(link->source, EPOLLIN);
+                sd_event_source_set_io_events(link->source, LINK_EVENTS);
                 guest_flush(link->guest);
         }
         if (is_behind(link))
@@ -373,6 +388,8 @@ static int on_link(sd_event_source *source, int fd, uint32_t events, void *userd
                 r = receive(link);
         if (r < 0 && r != -EAGAIN)
                 drop(link, r);
+        else if (r == 0)
+                tell_again(source);
         return 0;
 }
 
@@ -403,7 +420,7 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
         list_append(&gate->links, &link->link);
         r = fair_init(&link->entry, gate->manager->fair_queue, peer->uid, on_turn, link);
         if (r == 0)
-                r = sd_event_add_io(gate->manager->event, &link->source, fd, EPOLLIN, on_link,
+                r = sd_event_add_io(gate->manager->event, &link->source, fd, LINK_EVENTS, on_link,
                                     link);
         if (r == 0)
                 r = sd_event_add_time_relative(gate->manager->event, &link->join_timer,
