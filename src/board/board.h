@@ -31,7 +31,7 @@
 #include "board/usage.h"
 
 #define BOARD_MAGIC   0x44524f42u /* "BORD" */
-#define BOARD_VERSION 7u
+#define BOARD_VERSION 8u
 
 #define BOARD_STALE_NS 3000000000ull
 
@@ -43,9 +43,9 @@
  *
  *     host                                0
  *     device, device_detail, sensors,     the device's index
- *     features
+ *     features, links
  *     profile                             board_slot_of_profile()
- *     gpu_instance                        any; read them all
+ *     gpu_instance, compute_instance      any; read them all
  *     offers                              a site: board_site_of_device(), .._of_gpu_instance()
  *     scheduler                           board_slot_of_scheduler()
  *     type, type_text, placements         board_find_type()
@@ -56,23 +56,25 @@
 #define BOARD_PROFILE_SLOTS   (BOARD_DEVICES_MAX * BOARD_PROFILES_MAX)
 #define BOARD_SCHEDULER_SLOTS (BOARD_SITES_MAX * BOARD_ENGINES)
 
-#define BOARD_TABLES(T)                                                       \
-        T(host, board_host, 1)                                                \
-        T(device, board_device, BOARD_DEVICES_MAX)                            \
-        T(device_detail, board_device_detail, BOARD_DEVICES_MAX)              \
-        T(sensors, board_sensors, BOARD_DEVICES_MAX)                          \
-        T(features, board_features, BOARD_DEVICES_MAX)                        \
-        T(profile, board_profile, BOARD_PROFILE_SLOTS)                        \
-        T(gpu_instance, board_gpu_instance, BOARD_GPU_INSTANCES_MAX)          \
-        T(offers, board_offers, BOARD_SITES_MAX)                              \
-        T(scheduler, board_scheduler, BOARD_SCHEDULER_SLOTS)                  \
-        T(type, board_type, BOARD_TYPES_MAX)                                  \
-        T(type_text, board_type_text, BOARD_TYPES_MAX)                        \
-        T(placements, board_placements, BOARD_TYPES_MAX)                      \
-        T(instance, board_instance, BOARD_INSTANCES_MAX)                      \
-        T(vm, board_vm, BOARD_INSTANCES_MAX)                                  \
-        T(process, board_process, BOARD_PROCESSES_MAX)                        \
-        T(encoder_session, board_encoder_session, BOARD_ENCODER_SESSIONS_MAX) \
+#define BOARD_TABLES(T)                                                          \
+        T(host, board_host, 1)                                                   \
+        T(device, board_device, BOARD_DEVICES_MAX)                               \
+        T(device_detail, board_device_detail, BOARD_DEVICES_MAX)                 \
+        T(sensors, board_sensors, BOARD_DEVICES_MAX)                             \
+        T(features, board_features, BOARD_DEVICES_MAX)                           \
+        T(links, board_links, BOARD_DEVICES_MAX)                                 \
+        T(profile, board_profile, BOARD_PROFILE_SLOTS)                           \
+        T(gpu_instance, board_gpu_instance, BOARD_GPU_INSTANCES_MAX)             \
+        T(compute_instance, board_compute_instance, BOARD_COMPUTE_INSTANCES_MAX) \
+        T(offers, board_offers, BOARD_SITES_MAX)                                 \
+        T(scheduler, board_scheduler, BOARD_SCHEDULER_SLOTS)                     \
+        T(type, board_type, BOARD_TYPES_MAX)                                     \
+        T(type_text, board_type_text, BOARD_TYPES_MAX)                           \
+        T(placements, board_placements, BOARD_TYPES_MAX)                         \
+        T(instance, board_instance, BOARD_INSTANCES_MAX)                         \
+        T(vm, board_vm, BOARD_INSTANCES_MAX)                                     \
+        T(process, board_process, BOARD_PROCESSES_MAX)                           \
+        T(encoder_session, board_encoder_session, BOARD_ENCODER_SESSIONS_MAX)    \
         T(capture_session, board_capture_session, BOARD_CAPTURE_SESSIONS_MAX)
 
 /*

@@ -150,6 +150,32 @@ struct board_sensors {
         uint64_t ecc_uncorrected_volatile, ecc_uncorrected_aggregate;
 };
 
+/* NVLinks; only of devices that a scenario made. All links of a device are of one version. */
+#define BOARD_LINKS_MAX 18
+
+/* NVML's numbers of what is at the other end of a link, and of the errors that a link counts. */
+enum board_link_peer { BOARD_LINK_TO_DEVICE = 0, BOARD_LINK_TO_SWITCH = 2 };
+enum board_link_error {
+        BOARD_LINK_REPLAY = 0,
+        BOARD_LINK_RECOVERY,
+        BOARD_LINK_CRC_FLIT,
+        BOARD_LINK_CRC_DATA,
+        BOARD_LINK_ERRORS
+};
+
+struct board_links {
+        uint32_t n;
+        uint32_t version; /* NVML's number */
+        uint32_t speed;   /* of a link, MB/s */
+        uint32_t active;  /* bits */
+        uint32_t peer;    /* enum board_link_peer */
+        uint32_t reserved;
+        uint64_t tx, rx;                    /* KiB since the start, of all active links */
+        uint64_t tx_rate, rx_rate;          /* KiB/s, of all active links */
+        uint64_t errors[BOARD_LINK_ERRORS]; /* of each active link */
+        uint8_t peers[24]; /* by link: index of the device, or number of the switch */
+};
+
 /* What happened to a device, for those who wait for it. */
 #define BOARD_EVENTS_MAX 64
 
@@ -188,6 +214,20 @@ struct board_gpu_instance {
         uint32_t n_instances;
         uint32_t reserved;
         uint64_t memory_total; /* bytes */
+};
+
+/* Compute instances of GPU instances: what programs see as a device. */
+#define BOARD_COMPUTE_INSTANCES_MAX 512 /* of all devices */
+
+struct board_compute_instance {
+        uint32_t device;
+        uint32_t gpu_instance; /* id, and its slot */
+        uint32_t gpu_instance_slot;
+        uint32_t id;                              /* NVML's, unique in its GPU instance */
+        uint32_t profile;                         /* number and id: board/compute.h */
+        uint32_t placement_start, placement_size; /* slices of multiprocessors */
+        uint32_t reserved;
+        _Alignas(uint64_t) char uuid[BOARD_UUID_MAX]; /* "MIG-..." */
 };
 
 /* By the number of the profile (NVML_GPU_INSTANCE_PROFILE_*), which is not its id. */

@@ -24,7 +24,13 @@ struct catalog_board {
         uint8_t mig_processors; /* multiprocessors of a slice */
         bool has_graphics;
         uint32_t n_cores, memory_bus_width, power_limit; /* bits; W */
-        uint32_t bar1; /* MiB; 0: the power of two that holds the memory */
+        uint32_t bar1;           /* MiB; 0: the power of two that holds the memory */
+        uint8_t links, switches; /* NVLinks, and the switches that they lead to; 0: none */
+};
+
+/* Of the links of a board: NVML's number of their version, and what one carries, in MB/s. */
+struct catalog_link {
+        uint32_t version, speed;
 };
 
 /* catalog_find_board() - by PCI device, or by the device's name; NULL for none. */
@@ -33,6 +39,9 @@ const struct catalog_board *catalog_find_product(const char *product);
 
 /* catalog_get_bar1() - the window to its memory, in bytes; of those that can be simulated. */
 uint64_t catalog_get_bar1(const struct catalog_board *board);
+
+/* catalog_get_link() - zeros for a board without links. */
+struct catalog_link catalog_get_link(const struct catalog_board *board);
 
 /* catalog_find_kind() - by the simulator's word. */
 const struct catalog_board *catalog_find_kind(const char *kind);

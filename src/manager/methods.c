@@ -16,6 +16,7 @@
 #include "manager/manager.h"
 #include "manager/methods-image.h"
 #include "manager/methods-meter.h"
+#include "manager/methods-mig.h"
 #include "manager/methods-scheduler.h"
 #include "manager/methods-setting.h"
 #include "manager/operation.h"
@@ -346,6 +347,8 @@ void methods_call(struct control_pending *pending)
                 method = find(methods_meter, n_methods_meter, name);
         if (!method) {
                 method = find(methods_setting, n_methods_setting, name);
+                if (!method)
+                        method = find(methods_mig, n_methods_mig, name);
                 r = method ? check_root(pending, &failure)
                            : failure_set(&failure, -ENOSYS, "MethodNotFound",
                                          "upgrade vgpud and start it again",

@@ -9,10 +9,11 @@
 
 #include "catalog/board.h"
 #include "catalog/catalog.h"
-#include "catalog/mig.h"
 #include "manager/device.h"
 #include "manager/manager.h"
 #include "manager/settings.h"
+#include "manager/virtual-mig.h"
+#include "scenario/link.h"
 #include "scenario/scenario.h"
 
 #define METADATA_ECC   1u
@@ -70,8 +71,8 @@ static void put_detail(struct virtual_stage *stage, size_t index)
         board_write_device_detail(stage->board, (uint32_t)index, &detail);
 }
 
-static void put_schedulers(struct virtual_stage *stage, uint32_t site,
-                           const struct scenario_scheduler *schedulers, size_t n)
+void virtual_put_schedulers(struct virtual_stage *stage, uint32_t site,
+                            const struct scenario_scheduler *schedulers, size_t n)
 {
         struct board_scheduler scheduler = { .policy = BOARD_POLICY_BEST_EFFORT,
                                              .arr = BOARD_ARR_DISABLED };
@@ -107,79 +108,12 @@ static int put_types(struct virtual_stage *stage, size_t index)
                                      scenario_list_types(&stage->scenario->devices[index], types));
 }
 
-/* GPU instances of all devices follow one another. */
-
-static uint32_t first_gpu_instance(const struct scenario *scenario, size_t device)
+static void put_links(struct virtual_stage *stage, size_t index)
 {
-        uint32_t n = 0;
+        struct board_links links;
 
-        for (size_t i = 0; i < device; i++)
-                n += (uint32_t)scenario->devices[i].n_gpu_instances;
-        return n;
-}
-
-static int put_gpu_instance_types(struct virtual_stage *stage, size_t device, uint32_t slot,
-                                  uint32_t profile_id)
-{
-        CLEANUP(freep) struct catalog_type *types = calloc(BOARD_OFFERS_MAX, sizeof(*types));
-        uint32_t n, n_fitting = 0;
-
-        if (!types)
-                return -ENOMEM;
-        n = scenario_list_types(&stage->scenario->devices[device], types);
-        for (uint32_t i = 0; i < n; i++)
-                if (types[i].type.profile_id == profile_id)
-                        types[n_fitting++] = types[i];
-        return catalog_publish_types(stage->board, board_site_of_gpu_instance(slot), types,
-                                     n_fitting);
-}
-
-static int put_gpu_instances(struct virtual_stage *stage, size_t index)
-{
-        const struct scenario_device *device = &stage->scenario->devices[index];
-        uint32_t slot = first_gpu_instance(stage->scenario, index);
-        int r = 0;
-
-        for (size_t i = 0; r == 0 && i < device->n_gpu_instances; i++, slot++) {
-                const struct scenario_gpu_instance *gpu_instance = &device->gpu_instances[i];
-
-                board_write_gpu_instance(stage->board, slot, &gpu_instance->record);
-                put_schedulers(stage, board_site_of_gpu_instance(slot), gpu_instance->schedulers,
-                               gpu_instance->n_schedulers);
-                r = put_gpu_instance_types(stage, index, slot, gpu_instance->record.profile_id);
-        }
-        return r;
-}
-
-/* What is left of a profile depends on where all the instances are. */
-static void count_left(struct catalog_profile *profile, const struct scenario_device *device)
-{
-        uint32_t taken = 0, n_like = 0, room;
-
-        for (size_t i = 0; i < device->n_gpu_instances; i++) {
-                const struct board_gpu_instance *other = &device->gpu_instances[i].record;
-
-                taken |= catalog_slices(other->placement_start, other->placement_size);
-                n_like += other->profile_id == profile->profile.id;
-        }
-        room = catalog_count_room(profile, taken);
-        profile->profile.n_left = profile->profile.max_instances - n_like;
-        if (profile->profile.n_left > room)
-                profile->profile.n_left = room;
-}
-
-static void put_profiles(struct virtual_stage *stage, size_t index)
-{
-        const struct scenario_device *device = &stage->scenario->devices[index];
-        struct catalog_profile profiles[CATALOG_MIG_PROFILES];
-        uint32_t n = device->mig == 1 ? catalog_list_profiles(profiles, &device->record) : 0;
-
-        for (uint32_t i = 0; i < n; i++) {
-                count_left(&profiles[i], device);
-                board_write_profile(stage->board,
-                                    board_slot_of_profile((uint32_t)index, profiles[i].number),
-                                    &profiles[i].profile);
-        }
+        link_describe(&stage->scenario->devices[index], index, &links);
+        board_write_links(stage->board, (uint32_t)index, &links);
 }
 
 static void promise(struct virtual_stage *stage, size_t index)
@@ -216,14 +150,14 @@ int virtual_put_device(struct virtual_stage *stage, size_t index)
         put_record(stage, index);
         put_detail(stage, index);
         board_write_features(stage->board, (uint32_t)index, &device->features);
-        put_schedulers(stage, board_site_of_device((uint32_t)index), device->schedulers,
-                       device->n_schedulers);
-        put_profiles(stage, index);
+        virtual_put_schedulers(stage, board_site_of_device((uint32_t)index), device->schedulers,
+                               device->n_schedulers);
+        put_links(stage, index);
         promise(stage, index);
         r = put_events(stage, index);
         if (r == 0)
                 r = put_types(stage, index);
-        return r == 0 ? put_gpu_instances(stage, index) : r;
+        return r == 0 ? virtual_put_mig(stage, index) : r;
 }
 
 /* As time goes by. */
@@ -275,25 +209,20 @@ static void play_sensors(struct virtual_stage *stage, size_t index)
         board_write_sensors(stage->board, (uint32_t)index, &sensors);
 }
 
-static void play_gpu_instances(struct virtual_stage *stage, size_t index)
+static void play_links(struct virtual_stage *stage, size_t index)
 {
-        const struct scenario *scenario = stage->scenario;
-        uint32_t slot = first_gpu_instance(scenario, index);
-        struct board_gpu_instance record;
+        const struct scenario_links *scripted = &stage->scenario->devices[index].links;
+        struct board_links links;
 
-        for (size_t i = 0; i < scenario->devices[index].n_gpu_instances; i++, slot++) {
-                uint32_t n = 0;
-
-                if (!board_read_gpu_instance(stage->board, slot, &record))
-                        continue;
-                for (size_t j = 0; j < scenario->n_vgpus; j++)
-                        n += stage->vgpus[j].is_there && scenario->vgpus[j].device == index &&
-                             scenario->vgpus[j].gpu_instance == record.id;
-                record.n_instances = n;
-                board_write_gpu_instance(stage->board, slot, &record);
-                catalog_update_offers(stage->board, board_site_of_gpu_instance(slot),
-                                      n ? 0 : record.memory_total, record.mixes_sizes == 1);
-        }
+        if (!board_read_links(stage->board, (uint32_t)index, &links) || !links.active)
+                return;
+        links.tx_rate = (uint64_t)curve_get(&scripted->tx, stage->at);
+        links.rx_rate = (uint64_t)curve_get(&scripted->rx, stage->at);
+        links.tx += links.tx_rate * stage->period_ns / 1000000000u;
+        links.rx += links.rx_rate * stage->period_ns / 1000000000u;
+        for (size_t i = 0; i < BOARD_LINK_ERRORS; i++)
+                links.errors[i] = (uint64_t)curve_get(&scripted->errors[i], stage->at);
+        board_write_links(stage->board, (uint32_t)index, &links);
 }
 
 void virtual_play_device(struct virtual_stage *stage, size_t index)
@@ -307,7 +236,8 @@ void virtual_play_device(struct virtual_stage *stage, size_t index)
         device->n_virtual = sums->n_instances;
         device->virtual_load = sums->sum;
         play_sensors(stage, index);
-        play_gpu_instances(stage, index);
+        play_links(stage, index);
+        virtual_play_mig(stage, index);
         play_events(stage, index);
         if (scripted->lost_at < 0 || stage->at < scripted->lost_at ||
             !board_read_device(stage->board, (uint32_t)index, &record) || record.is_lost)

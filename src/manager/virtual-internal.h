@@ -53,6 +53,7 @@ struct virtual_stage {
         struct virtual_count count;
         struct virtual_vgpu *vgpus;
         struct virtual_device devices[BOARD_DEVICES_MAX];
+        uint32_t next_gpu_instance, next_compute_instance; /* slots that are tried first */
         double *next_event[BOARD_DEVICES_MAX]; /* seconds, of each of a device's; INFINITY: none */
 };
 

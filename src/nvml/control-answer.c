@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of an answer only one thing counts: has it an `error`, and which? So it is not parsed
- * but walked: members of the outermost object one by one, values skipped as they come. Every step
+ * Of an answer few things count: has it an `error`, and which; and the number of what was made. So it is
+ * not parsed but walked: members of the outermost object one by one, values skipped as they come. Every step
  * stops at the text's NUL.
  */
 #include "nvml/control-answer.h"
 
-#include <stdbool.h>
+#include <limits.h>
 #include <string.h>
 
 #define PREFIX "org.openvgpu."
@@ -20,6 +20,7 @@ static const struct {
         { "NoSuchDevice", NVML_ERROR_INVALID_ARGUMENT },
         { "NoSuchVgpu", NVML_ERROR_NOT_FOUND },
         { "InUse", NVML_ERROR_IN_USE },
+        { "NoRoom", NVML_ERROR_INSUFFICIENT_RESOURCES },
         { "Unsupported", NVML_ERROR_NOT_SUPPORTED },
         { "MethodNotFound", NVML_ERROR_NOT_SUPPORTED },
 };
@@ -76,27 +77,59 @@ static nvmlReturn_t get_code(const char *at)
         return NVML_ERROR_UNKNOWN;
 }
 
-nvmlReturn_t control_answer_get_code(const char *answer)
-{
-        const char *at = skip_space(answer);
+enum found { FOUND_MALFORMED, FOUND_NOTHING, FOUND };
 
+/* The value of the member @key of the object that begins at @at. */
+static enum found find_member(const char *at, const char *key, const char **ret_value)
+{
+        at = skip_space(at);
         if (*at != '{')
-                return NVML_ERROR_UNKNOWN;
+                return FOUND_MALFORMED;
         at = skip_space(at + 1);
         while (*at != '}') {
                 const char *end = skip_string(at);
                 const char *value = end ? skip_space(end) : NULL;
 
                 if (!value || *value != ':')
-                        return NVML_ERROR_UNKNOWN;
+                        return FOUND_MALFORMED;
                 value = skip_space(value + 1);
-                if (is_key(at, end, "error"))
-                        return get_code(value);
+                if (is_key(at, end, key)) {
+                        *ret_value = value;
+                        return FOUND;
+                }
                 at = skip_value(value);
                 if (!at)
-                        return NVML_ERROR_UNKNOWN;
+                        return FOUND_MALFORMED;
                 if (*at == ',')
                         at = skip_space(at + 1);
         }
-        return NVML_SUCCESS;
+        return FOUND_NOTHING;
+}
+
+nvmlReturn_t control_answer_get_code(const char *answer)
+{
+        const char *value;
+
+        switch (find_member(answer, "error", &value)) {
+        case FOUND:
+                return get_code(value);
+        case FOUND_NOTHING:
+                return NVML_SUCCESS;
+        default:
+                return NVML_ERROR_UNKNOWN;
+        }
+}
+
+bool control_answer_get_id(const char *answer, unsigned int *ret_id)
+{
+        const char *parameters, *value;
+        unsigned long id = 0;
+
+        if (find_member(answer, "parameters", &parameters) != FOUND ||
+            find_member(parameters, "id", &value) != FOUND || *value < '0' || *value > '9')
+                return false;
+        for (; *value >= '0' && *value <= '9' && id <= UINT_MAX; value++)
+                id = id * 10 + (unsigned long)(*value - '0');
+        *ret_id = (unsigned int)id;
+        return id <= UINT_MAX;
 }

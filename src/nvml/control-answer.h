@@ -4,6 +4,8 @@
 
 /* What an answer of the manager means in NVML's terms. */
 
+#include <stdbool.h>
+
 #include "abi/nvml.h"
 
 /*
@@ -11,5 +13,8 @@
  * name; UNKNOWN for a name without one, and for what is no object.
  */
 nvmlReturn_t control_answer_get_code(const char *answer);
+
+/* control_answer_get_id() - the number `id` of its `parameters`; false: there is none. */
+bool control_answer_get_id(const char *answer, unsigned int *ret_id);
 
 #endif

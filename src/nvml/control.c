@@ -128,8 +128,10 @@ format_call(char *text, const char *method, const char *parameters, va_list argu
         return true;
 }
 
-static nvmlReturn_t exchange(const char *call)
+/* @ret_id: NULL, or for the number of what was made, which the answer has to tell then. */
+static nvmlReturn_t exchange(const char *call, unsigned int *ret_id)
 {
+        nvmlReturn_t r;
         CLEANUP(fd_closep) int fd = open_connection();
         CLEANUP(freep) char *answer = NULL;
 
@@ -138,21 +140,42 @@ static nvmlReturn_t exchange(const char *call)
         if (fd < 0 || !send_all(fd, call, strlen(call) + 1))
                 return NVML_ERROR_UNKNOWN;
         answer = receive(fd, now_ms() + TIMEOUT_MS);
-        return answer ? control_answer_get_code(answer) : NVML_ERROR_UNKNOWN;
+        r = answer ? control_answer_get_code(answer) : NVML_ERROR_UNKNOWN;
+        if (r == NVML_SUCCESS && ret_id && !control_answer_get_id(answer, ret_id))
+                return NVML_ERROR_UNKNOWN;
+        return r;
+}
+
+__attribute__((format(printf, 3, 0))) static nvmlReturn_t
+call_with(const char *method, unsigned int *ret_id, const char *parameters, va_list arguments)
+{
+        int saved_errno = errno;
+        char call[CALL_MAX];
+        nvmlReturn_t r = format_call(call, method, parameters, arguments) ? exchange(call, ret_id)
+                                                                          : NVML_ERROR_UNKNOWN;
+
+        errno = saved_errno;
+        return r;
 }
 
 nvmlReturn_t control_call(const char *method, const char *parameters, ...)
 {
-        int saved_errno = errno;
-        char call[CALL_MAX];
         va_list arguments;
         nvmlReturn_t r;
-        bool fits;
 
         va_start(arguments, parameters);
-        fits = format_call(call, method, parameters, arguments);
+        r = call_with(method, NULL, parameters, arguments);
         va_end(arguments);
-        r = fits ? exchange(call) : NVML_ERROR_UNKNOWN;
-        errno = saved_errno;
+        return r;
+}
+
+nvmlReturn_t control_call_for(const char *method, unsigned int *ret_id, const char *parameters, ...)
+{
+        va_list arguments;
+        nvmlReturn_t r;
+
+        va_start(arguments, parameters);
+        r = call_with(method, ret_id, parameters, arguments);
+        va_end(arguments);
         return r;
 }

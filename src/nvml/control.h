@@ -20,4 +20,8 @@
 nvmlReturn_t control_call(const char *method, const char *parameters, ...)
         __attribute__((format(printf, 2, 3)));
 
+/* control_call_for() - the same, of what makes something: its id, which is in the answer. */
+nvmlReturn_t control_call_for(const char *method, unsigned int *ret_id, const char *parameters, ...)
+        __attribute__((format(printf, 3, 4)));
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a device is made of: what the board says, else what its PCI number tells. */
 #include "nvml/answer.h"
+#include "nvml/compute-instance.h"
 #include "nvml/sensors.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
@@ -166,17 +167,27 @@ nvmlReturn_t our_nvmlDeviceGetBoardPartNumber(nvmlDevice_t handle, char *text, u
         return answer_label(handle, text, size, offsetof(struct board_device_detail, part_number));
 }
 
-/* Vendors' windows are as large as the memory behind; who uses how much of one is not counted. */
+#define MEMORY_SLICES 8
+
+/*
+ * Vendors' windows are as large as the memory behind; who uses how much of one is not counted. A MIG
+ * device has the part of its GPU instance.
+ */
 nvmlReturn_t our_nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t handle, nvmlBAR1Memory_t *memory)
 {
         struct board_device_detail detail;
         struct board_device device;
-        nvmlReturn_t r = find(&detail, &device, handle, memory);
+        struct compute_instance mig;
+        bool is_mig = memory && mig_device_find(&mig, handle);
+        nvmlReturn_t r = find(&detail, &device,
+                              is_mig ? view_get_handle(mig.record.device) : handle, memory);
 
         if (r != NVML_SUCCESS)
                 return r;
         if (detail.bar1_total == 0)
                 return NVML_ERROR_NOT_SUPPORTED;
+        if (is_mig)
+                detail.bar1_total = detail.bar1_total / MEMORY_SLICES * mig.part.placement_size;
         *memory =
                 (nvmlBAR1Memory_t){ .bar1Total = detail.bar1_total, .bar1Free = detail.bar1_total };
         return NVML_SUCCESS;

@@ -2,8 +2,25 @@
 /* What state a device is in: memory and utilization from the board, and what never changes. */
 #include <stddef.h>
 
+#include "nvml/compute-instance.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
+
+/* Of a device; of a MIG device that of its GPU instance, with what the vGPUs in it use. */
+static nvmlReturn_t get_memory(nvmlDevice_t handle, struct board_device *ret_device)
+{
+        struct view_instance instance;
+        struct compute_instance mig;
+        uint32_t cursor = 0;
+
+        if (!mig_device_find(&mig, handle))
+                return view_device(ret_device, handle, true);
+        *ret_device = (struct board_device){ .memory_total = mig.part.memory_total };
+        while (view_next_instance(&instance, &cursor, mig.record.device))
+                if (instance.value.gpu_instance == mig.record.gpu_instance)
+                        ret_device->memory_used += instance.value.frame_buffer_used;
+        return mig.device.is_lost ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
+}
 
 nvmlReturn_t our_nvmlDeviceGetMemoryInfo(nvmlDevice_t handle, nvmlMemory_t *memory)
 {
@@ -12,7 +29,7 @@ nvmlReturn_t our_nvmlDeviceGetMemoryInfo(nvmlDevice_t handle, nvmlMemory_t *memo
 
         if (!view_is_substitute())
                 return NVML_REAL(nvmlDeviceGetMemoryInfo)(handle, memory);
-        r = view_device(&device, handle, memory);
+        r = memory ? get_memory(handle, &device) : NVML_ERROR_INVALID_ARGUMENT;
         if (r != NVML_SUCCESS)
                 return r;
         memory->total = device.memory_total;
@@ -33,7 +50,7 @@ nvmlReturn_t our_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t
                 return NVML_ERROR_INVALID_ARGUMENT;
         if (memory->version != NVML_VERSION(nvmlMemory_v2_t, 2))
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        r = view_device(&device, handle, true);
+        r = get_memory(handle, &device);
         if (r != NVML_SUCCESS)
                 return r;
         memory->total = device.memory_total;

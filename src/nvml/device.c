@@ -6,6 +6,7 @@
 
 #include "nvml/answer.h"
 #include "nvml/bus-id.h"
+#include "nvml/compute-instance.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
@@ -69,9 +70,31 @@ static nvmlReturn_t find_by(bool (*matches)(const struct board_device *, const v
         return NVML_ERROR_NOT_FOUND;
 }
 
+/* NOT_FOUND: no MIG device has it. */
+static nvmlReturn_t find_mig(const char *uuid, nvmlDevice_t *ret_device)
+{
+        struct compute_instance instance;
+
+        for (uint32_t slot = 0; slot < board_end_compute_instance(view_board()); slot++) {
+                if (!compute_instance_read(&instance, slot) ||
+                    strcasecmp(instance.record.uuid, uuid) != 0)
+                        continue;
+                *ret_device = mig_device_get_handle(slot);
+                return NVML_SUCCESS;
+        }
+        return NVML_ERROR_NOT_FOUND;
+}
+
 static bool has_uuid(const struct board_device *device, const void *uuid)
 {
         return strcasecmp(device->uuid, uuid) == 0;
+}
+
+static nvmlReturn_t find_uuid(const char *uuid, nvmlDevice_t *ret_device)
+{
+        nvmlReturn_t r = find_by(has_uuid, uuid, ret_device);
+
+        return r == NVML_ERROR_NOT_FOUND ? find_mig(uuid, ret_device) : r;
 }
 
 nvmlReturn_t our_nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
@@ -80,7 +103,7 @@ nvmlReturn_t our_nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *devic
                 return NVML_REAL(nvmlDeviceGetHandleByUUID)(uuid, device);
         if (!uuid || !device)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        return find_by(has_uuid, uuid, device);
+        return find_uuid(uuid, device);
 }
 
 static void format_uuid(char *text, const unsigned char *bytes)
@@ -108,7 +131,7 @@ nvmlReturn_t our_nvmlDeviceGetHandleByUUIDV(const nvmlUUID_v1_t *uuid, nvmlDevic
                 snprintf(text, sizeof(text), "%.*s", NVML_DEVICE_UUID_ASCII_LEN, uuid->value.str);
         else
                 return NVML_ERROR_INVALID_ARGUMENT;
-        return find_by(has_uuid, text, device);
+        return find_uuid(text, device);
 }
 
 static bool has_address(const struct board_device *device, const void *wanted)
@@ -151,24 +174,57 @@ nvmlReturn_t our_nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *d
         return view_is_guest() ? NVML_ERROR_NOT_FOUND : find_by(has_serial, serial, device);
 }
 
+/* The place of a MIG device among those of its device. */
+static unsigned int count_before(const struct compute_instance *mig)
+{
+        struct compute_instance other;
+        unsigned int n = 0;
+
+        for (uint32_t cursor = 0; cursor < mig->slot;)
+                if (compute_instance_next(&other, &cursor, mig->record.device) &&
+                    other.slot < mig->slot)
+                        n++;
+        return n;
+}
+
 nvmlReturn_t our_nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned int *index)
 {
+        struct compute_instance mig;
         struct board_device device;
         nvmlReturn_t r;
 
         if (!view_is_substitute())
                 return NVML_REAL(nvmlDeviceGetIndex)(handle, index);
+        if (index && mig_device_find(&mig, handle)) {
+                *index = count_before(&mig);
+                return NVML_SUCCESS;
+        }
         r = view_device(&device, handle, index);
         if (r == NVML_SUCCESS)
                 *index = device.index;
         return r;
 }
 
+/* That of its device, and then its own. */
+static nvmlReturn_t answer_mig_name(char *text, unsigned int size,
+                                    const struct compute_instance *mig)
+{
+        char name[BOARD_NAME_MAX + NVML_GPU_INSTANCE_PROFILE_NAME_MAX];
+        char own[NVML_GPU_INSTANCE_PROFILE_NAME_MAX];
+
+        compute_instance_format_name(own, mig->record.placement_size, &mig->whole);
+        snprintf(name, sizeof(name), "%s %s", mig->device.name, own);
+        return answer_text(text, size, name);
+}
+
 nvmlReturn_t our_nvmlDeviceGetName(nvmlDevice_t handle, char *text, unsigned int size)
 {
+        struct compute_instance mig;
         struct board_device device;
         nvmlReturn_t r = view_device(&device, handle, text);
 
+        if (text && mig_device_find(&mig, handle))
+                return answer_mig_name(text, size, &mig);
         if (r != NVML_SUCCESS)
                 return r;
         return answer_text(text, size, device.name);
@@ -176,9 +232,12 @@ nvmlReturn_t our_nvmlDeviceGetName(nvmlDevice_t handle, char *text, unsigned int
 
 nvmlReturn_t our_nvmlDeviceGetUUID(nvmlDevice_t handle, char *text, unsigned int size)
 {
+        struct compute_instance mig;
         struct board_device device;
         nvmlReturn_t r = view_device(&device, handle, text);
 
+        if (text && mig_device_find(&mig, handle))
+                return answer_text(text, size, mig.record.uuid);
         if (r != NVML_SUCCESS)
                 return r;
         return answer_text(text, size, device.uuid);

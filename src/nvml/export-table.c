@@ -15,6 +15,7 @@
 
 #include "nvml/bus-id.h"
 #include "nvml/library.h"
+#include "nvml/link.h"
 #include "nvml/process.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
@@ -48,7 +49,7 @@ static const unsigned short unanswered[] = {
         165, 207, 209, 211, 226, 231, 232, 237, 240, 242, 243
 };
 
-#define TOPOLOGY_SYSTEM 4 /* not the public enum */
+#define TOPOLOGY_SYSTEM 4 /* not the public enum; above it: that many links more */
 #define VM_NAME_MAX     64
 #define PROCESSES_MAX   500 /* room of nvidia-smi's list */
 
@@ -79,12 +80,30 @@ static nvmlReturn_t parse_bus_id(const char *bus_id, unsigned int *domain, unsig
         return NVML_SUCCESS;
 }
 
+static bool find_at(uint32_t *ret_index, const nvmlPciInfo_t *pci)
+{
+        struct board_device device;
+
+        for (uint32_t i = 0; library_is_ours() && i < view_count_devices(); i++) {
+                if (!view_device_at(&device, i) || device.pci_domain != pci->domain ||
+                    device.pci_bus != pci->bus || device.pci_device != pci->device)
+                        continue;
+                *ret_index = device.index;
+                return true;
+        }
+        return false;
+}
+
 static nvmlReturn_t get_topology(const nvmlPciInfo_t *a, const nvmlPciInfo_t *b,
                                  unsigned int *level)
 {
+        uint32_t of_a, of_b;
+
         if (!a || !b || !level)
                 return NVML_ERROR_INVALID_ARGUMENT;
         *level = TOPOLOGY_SYSTEM;
+        if (find_at(&of_a, a) && find_at(&of_b, b))
+                *level += link_count_between(of_a, of_b);
         return NVML_SUCCESS;
 }
 

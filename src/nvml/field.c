@@ -3,6 +3,7 @@
  * Numbered fields: many values in one call, each with its own result. A field is answered as the
  * function that has the same value; those that are not in the table are not supported.
  */
+#include "nvml/link.h"
 #include "nvml/sensors.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
@@ -114,6 +115,20 @@ static nvmlReturn_t read_energy(nvmlDevice_t handle, nvmlFieldValue_t *value,
         return r == NVML_SUCCESS ? put_long(value, energy) : r;
 }
 
+/* A device that was measured and has no links has 0 of them. */
+static nvmlReturn_t count_links(nvmlDevice_t handle, nvmlFieldValue_t *value,
+                                const struct field *field)
+{
+        struct board_sensors sensors;
+        nvmlReturn_t r = link_read_field(handle, value);
+
+        (void)field;
+        if (r != NVML_ERROR_NOT_SUPPORTED)
+                return r;
+        r = sensors_find(&sensors, handle, true);
+        return r == NVML_SUCCESS ? put(value, 0) : r;
+}
+
 /* Counters that nothing here ever moves. */
 static nvmlReturn_t read_zero(nvmlDevice_t handle, nvmlFieldValue_t *value,
                               const struct field *field)
@@ -164,7 +179,7 @@ static const struct field fields[] = {
         { NVML_FI_DEV_POWER_DEFAULT_LIMIT,          read_sensor, SENSOR(power_limit_max), 0 },
         { NVML_FI_DEV_POWER_CURRENT_LIMIT,          read_sensor, SENSOR(power_limit), 0 },
         { NVML_FI_DEV_POWER_REQUESTED_LIMIT,        read_sensor, SENSOR(power_limit), 0 },
-        { NVML_FI_DEV_NVLINK_LINK_COUNT,            read_zero, 0, 0 },
+        { NVML_FI_DEV_NVLINK_LINK_COUNT,            count_links, 0, 0 },
         { NVML_FI_DEV_C2C_LINK_COUNT,               read_zero, 0, 0 },
         { NVML_FI_DEV_PCIE_REPLAY_COUNTER,          read_zero, 0, 0 },
         { NVML_FI_DEV_PCIE_REPLAY_ROLLOVER_COUNTER, read_zero, 0, 0 },
@@ -179,7 +194,7 @@ static nvmlReturn_t read(nvmlDevice_t handle, nvmlFieldValue_t *value)
         for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
                 if (fields[i].id == value->fieldId)
                         return fields[i].read(handle, value, &fields[i]);
-        return NVML_ERROR_NOT_SUPPORTED;
+        return link_read_field(handle, value);
 }
 
 nvmlReturn_t our_nvmlDeviceGetFieldValues(nvmlDevice_t handle, int count, nvmlFieldValue_t *values)

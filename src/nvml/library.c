@@ -21,6 +21,7 @@
 
 #include "base/paths.h"
 #include "nvml/event.h"
+#include "nvml/gpm.h"
 #include "nvml/real.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
@@ -117,6 +118,7 @@ static void shut_down(void)
         slots_set_mode(SLOTS_UNINITIALIZED);
         atomic_store(&library.mode, SLOTS_UNINITIALIZED);
         event_forget();
+        gpm_forget();
         if (has_real)
                 NVML_REAL(nvmlShutdown)();
 }

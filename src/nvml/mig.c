@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * GPU instances (MIG) of a device, where NVIDIA's library does not know them. A guest sees none:
- * its device is whole, however the host cut it. Nobody can make or destroy one here.
+ * its device is whole, however the host cut it. The manager makes and ends them, for root.
  */
 #include <stdatomic.h>
 #include <stdio.h>
 
+#include "nvml/control.h"
 #include "nvml/site.h"
 #include "nvml/slots.h"
 
@@ -24,42 +25,6 @@ nvmlReturn_t our_nvmlDeviceGetMigMode(nvmlDevice_t handle, unsigned int *current
         return NVML_SUCCESS;
 }
 
-/* A device under MIG that hosts vGPUs gives its instances to them, so there are no MIG devices. */
-
-nvmlReturn_t our_nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t handle, unsigned int *count)
-{
-        struct board_device_detail detail;
-        struct board_device device;
-        nvmlReturn_t r = view_device(&device, handle, count);
-
-        if (r != NVML_SUCCESS)
-                return r;
-        *count = !view_is_guest() && board_read_device_detail(view_board(), device.index, &detail)
-                         ? detail.max_mig_devices
-                         : 0;
-        return NVML_SUCCESS;
-}
-
-nvmlReturn_t our_nvmlDeviceIsMigDeviceHandle(nvmlDevice_t handle, unsigned int *flag)
-{
-        struct board_device device;
-        nvmlReturn_t r = view_device(&device, handle, flag);
-
-        if (r == NVML_SUCCESS)
-                *flag = 0;
-        return r;
-}
-
-nvmlReturn_t our_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t handle, unsigned int index,
-                                                     nvmlDevice_t *mig)
-{
-        struct board_device device;
-        nvmlReturn_t r = view_device(&device, handle, mig);
-
-        (void)index;
-        return r == NVML_SUCCESS ? NVML_ERROR_NOT_FOUND : r;
-}
-
 /* A device that is in MIG mode. */
 static nvmlReturn_t find_device(struct board_device *ret_device, nvmlDevice_t handle,
                                 bool has_pointers)
@@ -71,11 +36,20 @@ static nvmlReturn_t find_device(struct board_device *ret_device, nvmlDevice_t ha
         return ret_device->mig == 1 && !view_is_guest() ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
 }
 
+/* What profiles there are does not depend on the mode. */
+static nvmlReturn_t find_host_device(struct board_device *ret_device, nvmlDevice_t handle,
+                                     bool has_pointers)
+{
+        nvmlReturn_t r = view_device(ret_device, handle, has_pointers);
+
+        return r == NVML_SUCCESS && view_is_guest() ? NVML_ERROR_NOT_SUPPORTED : r;
+}
+
 static nvmlReturn_t find_profile(struct board_profile *ret_profile, nvmlDevice_t handle,
                                  unsigned int profile, bool has_pointers)
 {
         struct board_device device;
-        nvmlReturn_t r = find_device(&device, handle, has_pointers);
+        nvmlReturn_t r = find_host_device(&device, handle, has_pointers);
 
         if (r != NVML_SUCCESS)
                 return r;
@@ -179,6 +153,17 @@ static bool find_profile_id(struct board_profile *ret_profile, uint32_t device, 
         return false;
 }
 
+static bool has_mig(const struct board_device *device)
+{
+        struct board_profile unused;
+
+        for (uint32_t i = 0; i < BOARD_PROFILES_MAX; i++)
+                if (board_read_profile(view_board(), board_slot_of_profile(device->index, i),
+                                       &unused))
+                        return true;
+        return false;
+}
+
 nvmlReturn_t our_nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t handle,
                                                            unsigned int profile_id,
                                                            unsigned int *count)
@@ -203,13 +188,13 @@ our_nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t handle, unsigned 
 {
         struct board_profile profile;
         struct board_device device;
-        nvmlReturn_t r = find_device(&device, handle, count);
+        nvmlReturn_t r = find_host_device(&device, handle, count);
         unsigned int n = 0;
 
         if (r != NVML_SUCCESS)
                 return r;
         if (!find_profile_id(&profile, device.index, profile_id))
-                return NVML_ERROR_INVALID_ARGUMENT;
+                return has_mig(&device) ? NVML_ERROR_INVALID_ARGUMENT : NVML_ERROR_NOT_SUPPORTED;
         for (uint32_t start = 0; profile.starts >> start; start++) {
                 if (!(profile.starts >> start & 1))
                         continue;
@@ -286,4 +271,64 @@ nvmlReturn_t our_nvmlGpuInstanceGetInfo(nvmlGpuInstance_t gpu_instance, nvmlGpuI
                 .placement = { .start = record.placement_start, .size = record.placement_size },
         };
         return NVML_SUCCESS;
+}
+
+/* What changes something. */
+
+static nvmlReturn_t create(nvmlDevice_t handle, unsigned int profile_id,
+                           const nvmlGpuInstancePlacement_t *placement, bool has_pointers,
+                           nvmlGpuInstance_t *ret_handle)
+{
+        struct board_gpu_instance record;
+        struct board_profile profile;
+        struct board_device device;
+        char start[32] = "";
+        unsigned int id;
+        uint32_t slot;
+        nvmlReturn_t r = find_device(&device, handle, has_pointers && ret_handle);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (!find_profile_id(&profile, device.index, profile_id) ||
+            (placement && placement->size != profile.memory_slices))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        if (placement)
+                snprintf(start, sizeof(start), ",\"start\":%u", placement->start);
+        r = control_call_for("CreateGpuInstance", &id, "\"device\":\"%.47s\",\"profile\":%u%s",
+                             device.uuid, profile_id, start);
+        if (r != NVML_SUCCESS)
+                return r;
+        if (!site_find_gpu_instance(&record, &slot, view_board(), device.index, id))
+                return NVML_ERROR_UNKNOWN;
+        *ret_handle = site_get_gpu_instance_handle(slot);
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlDeviceCreateGpuInstance(nvmlDevice_t handle, unsigned int profile_id,
+                                             nvmlGpuInstance_t *ret_handle)
+{
+        return create(handle, profile_id, NULL, true, ret_handle);
+}
+
+nvmlReturn_t
+our_nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t handle, unsigned int profile_id,
+                                             const nvmlGpuInstancePlacement_t *placement,
+                                             nvmlGpuInstance_t *ret_handle)
+{
+        return create(handle, profile_id, placement, placement, ret_handle);
+}
+
+nvmlReturn_t our_nvmlGpuInstanceDestroy(nvmlGpuInstance_t handle)
+{
+        struct board_gpu_instance record;
+        struct board_device device;
+        uint32_t slot;
+
+        if (view_is_guest())
+                return NVML_ERROR_NOT_SUPPORTED;
+        if (!site_read_gpu_instance(&record, &slot, handle) ||
+            !board_read_device(view_board(), record.device, &device))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        return control_call("DestroyGpuInstance", "\"device\":\"%.47s\",\"gpu_instance\":%u",
+                            device.uuid, record.id);
 }

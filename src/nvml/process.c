@@ -9,6 +9,7 @@
 #include "nvml/process.h"
 
 #include "nvml/answer.h"
+#include "nvml/compute-instance.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
@@ -60,8 +61,15 @@ static unsigned int count_processes(uint32_t device, uint32_t kinds)
 static nvmlReturn_t prepare_list(struct board_device *ret_device, nvmlDevice_t handle,
                                  uint32_t kinds, unsigned int *count, const void *list)
 {
-        nvmlReturn_t r = view_device(ret_device, handle, count && (list || *count == 0));
+        bool has_pointers = count && (list || *count == 0);
+        nvmlReturn_t r = view_device(ret_device, handle, has_pointers);
+        struct compute_instance mig;
 
+        /* Programs run in vGPUs, not in compute instances. */
+        if (has_pointers && mig_device_find(&mig, handle)) {
+                *ret_device = mig.device;
+                return answer_room(count, 0);
+        }
         return r == NVML_SUCCESS ? answer_room(count, count_processes(ret_device->index, kinds))
                                  : r;
 }

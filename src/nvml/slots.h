@@ -14,6 +14,8 @@
 
 #include "abi/nvml-accounting.h"
 #include "abi/nvml-device.h"
+#include "abi/nvml-gpm.h"
+#include "abi/nvml-link.h"
 #include "abi/nvml-mig.h"
 #include "abi/nvml-sensors.h"
 #include "abi/nvml-vgpu-calls.h"

@@ -22,6 +22,7 @@ static const struct {
         { ERROR("NoSuchDevice"), NVML_ERROR_INVALID_ARGUMENT },
         { ERROR("NoSuchVgpu"), NVML_ERROR_NOT_FOUND },
         { ERROR("InUse"), NVML_ERROR_IN_USE },
+        { ERROR("NoRoom"), NVML_ERROR_INSUFFICIENT_RESOURCES },
         { ERROR("Unsupported"), NVML_ERROR_NOT_SUPPORTED },
         { ERROR("MethodNotFound"), NVML_ERROR_NOT_SUPPORTED },
         { ERROR("Failed"), NVML_ERROR_UNKNOWN },
@@ -80,11 +81,41 @@ static void test_no_cut_answer_is_a_success(void **state)
         }
 }
 
+static void test_what_was_made_has_a_number(void **state)
+{
+        static const struct {
+                const char *answer;
+                bool has;
+                unsigned int id;
+        } rows[] = {
+                { "{\"parameters\":{\"id\":7}}", true, 7 },
+                { "{\"a\":{\"id\":1},\"parameters\" : { \"b\":[{}], \"id\" : 4294967295 } }", true,
+                  4294967295u },
+                { "{\"parameters\":{\"id\":4294967296}}", false, 0 },
+                { "{\"parameters\":{\"id\":\"7\"}}", false, 0 },
+                { "{\"parameters\":{}}", false, 0 },
+                { "{\"parameters\":7}", false, 0 },
+                { "{\"parameters\":{\"id\":", false, 0 },
+                { "{}", false, 0 },
+                { "", false, 0 },
+        };
+
+        (void)state;
+        for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+                unsigned int id = 0;
+
+                assert_int_equal(control_answer_get_id(rows[i].answer, &id), rows[i].has);
+                if (rows[i].has)
+                        assert_int_equal(id, rows[i].id);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_answers),
                 cmocka_unit_test(test_no_cut_answer_is_a_success),
+                cmocka_unit_test(test_what_was_made_has_a_number),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How two devices are connected, where NVIDIA's library does not know: they are far, but peers. */
+/*
+ * How two devices are connected, where NVIDIA's library does not know: over the bus they are far, but
+ * peers; a scenario may have links between them.
+ */
+#include "nvml/link.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
@@ -25,13 +29,28 @@ nvmlReturn_t our_nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_
         return NVML_SUCCESS;
 }
 
+static bool are_linked(nvmlDevice_t a, nvmlDevice_t b)
+{
+        struct board_device of_a, of_b;
+
+        return view_device(&of_a, a, true) == NVML_SUCCESS &&
+               view_device(&of_b, b, true) == NVML_SUCCESS &&
+               link_count_between(of_a.index, of_b.index) > 0;
+}
+
+static bool is_of_links(nvmlGpuP2PCapsIndex_t index)
+{
+        return index == NVML_P2P_CAPS_INDEX_NVLINK || index == NVML_P2P_CAPS_INDEX_ATOMICS;
+}
+
 nvmlReturn_t our_nvmlDeviceGetP2PStatus(nvmlDevice_t a, nvmlDevice_t b, nvmlGpuP2PCapsIndex_t index,
                                         nvmlGpuP2PStatus_t *status)
 {
         if (!status || index >= NVML_P2P_CAPS_INDEX_UNKNOWN || !are_devices(a, b))
                 return NVML_ERROR_INVALID_ARGUMENT;
-        *status = index <= NVML_P2P_CAPS_INDEX_WRITE ? NVML_P2P_STATUS_OK
-                                                     : NVML_P2P_STATUS_NOT_SUPPORTED;
+        *status = index <= NVML_P2P_CAPS_INDEX_WRITE || (is_of_links(index) && are_linked(a, b))
+                          ? NVML_P2P_STATUS_OK
+                          : NVML_P2P_STATUS_NOT_SUPPORTED;
         return NVML_SUCCESS;
 }
 

@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/paths.h"
 #include "base/trust.h"
+#include "nvml/compute-instance.h"
 #include "nvml/slots.h"
 
 /* No address: bits 48 to 63 of a pointer are equal. */
@@ -309,9 +310,12 @@ bool view_knows(nvmlDevice_t handle)
 nvmlReturn_t view_device(struct board_device *ret_device, nvmlDevice_t handle, bool has_pointers)
 {
         const struct board *board = view_board();
+        struct compute_instance mig;
         bool found;
         uint32_t i;
 
+        if (has_pointers && mig_device_find(&mig, handle))
+                return NVML_ERROR_NOT_SUPPORTED;
         if (!has_pointers || !find_handle(handle, &i))
                 return NVML_ERROR_INVALID_ARGUMENT;
         /* A guest has one device, whatever handle it got before a migration. */

@@ -59,7 +59,8 @@ bool view_knows(nvmlDevice_t handle);
 
 /*
  * view_device() - the record behind @handle. INVALID_ARGUMENT: not a handle of ours, or the caller
- * did not give all the pointers that it has to; GPU_IS_LOST: the device is gone.
+ * did not give all the pointers that it has to; GPU_IS_LOST: the device is gone; NOT_SUPPORTED: it is a
+ * MIG device, which few questions are about.
  */
 nvmlReturn_t view_device(struct board_device *ret_device, nvmlDevice_t handle, bool has_pointers);
 

@@ -8,6 +8,8 @@
 #include "base/size.h"
 #include "catalog/board.h"
 #include "catalog/mig.h"
+#include "scenario/compute.h"
+#include "scenario/link.h"
 #include "scenario/parse.h"
 
 #define VENDOR 0x10deu
@@ -203,6 +205,8 @@ static int check_gpu_instance(struct scenario_device *device, size_t at, size_t 
         if (place_gpu_instance(device, index, profile, reader) < 0)
                 return -EINVAL;
         snprintf(place, sizeof(place), "devices[%zu].gpu_instances[%zu]", at, index);
+        if (compute_check(gpu_instance, &profile->profile, reader, place) < 0)
+                return -EINVAL;
         return check_schedulers(gpu_instance->schedulers, gpu_instance->n_schedulers, reader,
                                 place);
 }
@@ -240,6 +244,9 @@ int scenario_check(struct scenario *scenario, struct reader *reader)
                 return reader_fail(reader, "needs a device at least");
         for (size_t i = 0; i < scenario->n_devices; i++)
                 if (check_device(&scenario->devices[i], i, reader) < 0)
+                        return -EINVAL;
+        for (size_t i = 0; i < scenario->n_devices; i++)
+                if (link_check(scenario, i, reader) < 0)
                         return -EINVAL;
         return check_vgpus(scenario, reader);
 }

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scenario/compute.h"
+#include "scenario/link.h"
 #include "scenario/parse.h"
 
 #define DEVICE(member) .offset = offsetof(struct scenario_device, member)
@@ -185,6 +187,7 @@ static int parse_gpu_instance(struct reader *reader, const json_t *value, void *
                 { .name = "placement", NUMBER, .max = 7, GPU_INSTANCE(placement) },
                 { .name = "heterogeneous", SWITCH, GPU_INSTANCE(mixes_sizes) },
                 { .name = "schedulers", .kind = FIELD_LIST, .read = parse_gpu_instance_scheduler },
+                { .name = "compute_instances", .kind = FIELD_LIST, .read = compute_parse },
                 { 0 },
         };
         struct scenario_device *device = to;
@@ -356,6 +359,7 @@ static const struct field fields[] = {
           DEVICE(texts.part_number) },
         { .name = "lost_at", .kind = FIELD_SECONDS, DEVICE(lost_at) },
         { .name = "events", .kind = FIELD_LIST, .read = parse_event },
+        { .name = "nvlink", .kind = FIELD_OBJECT, .read = link_parse, DEVICE(links) },
         { .name = "irq", NUMBER, .min = 1, .max = UINT32_MAX, DEVICE(irq) },
         { 0 },
 };
@@ -376,6 +380,7 @@ static int parse_one(struct reader *reader, const json_t *value, struct scenario
         device->accounting = 1;
         device->can_migrate = 1;
         device->lost_at = -1;
+        device->links.n = SCENARIO_NOTHING;
         device->capability[BOARD_CAN_FRACTIONAL] = 1;
         device->capability[BOARD_CAN_MIX_PROFILES] = 1;
         device->capability[BOARD_CAN_MIX_SIZES] = 1;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "scenario/link.h"
 #include "scenario/parse.h"
 
 /* A file of more than this is something else. */
@@ -209,12 +210,15 @@ static void deinit_vgpu(struct scenario_vgpu *vgpu)
 
 static void deinit_device(struct scenario_device *device)
 {
+        link_deinit(&device->links);
 #define SENSOR(name) curve_deinit(&device->sensors.name);
         SCENARIO_SENSORS(SENSOR)
         SCENARIO_COUNTERS(SENSOR)
 #undef SENSOR
-        for (size_t i = 0; i < device->n_gpu_instances; i++)
+        for (size_t i = 0; i < device->n_gpu_instances; i++) {
                 free(device->gpu_instances[i].schedulers);
+                free(device->gpu_instances[i].compute_instances);
+        }
         free(device->gpu_instances);
         free(device->schedulers);
         free(device->types);

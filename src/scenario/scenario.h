@@ -91,6 +91,14 @@ struct scenario_vgpu {
         size_t n_accounts;
 };
 
+struct scenario_compute_instance {
+        uint32_t id;        /* NOTHING: the first that is free */
+        uint32_t placement; /* likewise */
+        char profile_name[BOARD_LABEL_MAX];
+        char uuid[BOARD_UUID_MAX]; /* "": made up */
+        struct board_compute_instance record;
+};
+
 struct scenario_gpu_instance {
         uint32_t id;
         uint32_t placement;
@@ -99,6 +107,8 @@ struct scenario_gpu_instance {
         struct board_gpu_instance record;
         struct scenario_scheduler *schedulers;
         size_t n_schedulers;
+        struct scenario_compute_instance *compute_instances;
+        size_t n_compute_instances;
 };
 
 /* What happens to a device. */
@@ -148,6 +158,15 @@ struct scenario_sensors {
 #undef SENSOR
 };
 
+/* NVLinks. */
+struct scenario_links {
+        uint32_t n;          /* NOTHING: as the board */
+        uint32_t inactive;   /* bits */
+        uint32_t peers;      /* bits: devices that they lead to; 0: to switches */
+        struct curve tx, rx; /* KiB/s, of all links */
+        struct curve errors[BOARD_LINK_ERRORS]; /* of each link */
+};
+
 struct scenario_device {
         char kind[BOARD_LABEL_MAX]; /* of the simulated GPU: "H200" */
         uint64_t memory;            /* bytes; 0: as the real board */
@@ -170,6 +189,7 @@ struct scenario_device {
         struct scenario_event *events;
         size_t n_events;
         uint32_t irq; /* 0: made up */
+        struct scenario_links links;
 
         struct board_device record; /* what follows for the board: ids, name, memory */
 };

@@ -9,6 +9,7 @@
 
 #include "base/size.h"
 #include "base/test.h"
+#include "scenario/link.h"
 #include "scenario/scenario.h"
 
 static int load(const char *text, struct scenario **ret_scenario, char *problem)
@@ -37,6 +38,9 @@ static struct scenario *load_good(const char *text)
 
 #define HEAD       "{\"openvgpu_scenario\": 1, \"devices\": [{\"board\": \"H200\"}]"
 #define VGPU(more) HEAD ", \"vgpus\": [{\"name\": \"a\", \"type\": \"H200-35C\"" more "}]}"
+
+#define DEVICE(board, more) \
+        "{\"openvgpu_scenario\": 1, \"devices\": [{\"board\": \"" board "\", " more "}]}"
 
 static void check_problem(const char *text, const char *wanted)
 {
@@ -92,6 +96,18 @@ static void test_mistakes_are_named(void **state)
                   "devices[0].count: is 33; allowed: 1 to 32" },
                 { "{\"openvgpu_scenario\": 1, \"devices\": [{\"board\": \"L4\", \"mig\": true}]}",
                   "devices[0]: a L4 has no MIG" },
+                { DEVICE("H200", "\"nvlink\": {\"links\": 19}"),
+                  "devices[0].nvlink.links: is 19; allowed: 0 to 18" },
+                { DEVICE("A100", "\"nvlink\": {\"links\": 18}"),
+                  "devices[0].nvlink.links: a A100 has 12 links" },
+                { DEVICE("H200", "\"nvlink\": {\"inactive\": [18]}"),
+                  "devices[0].nvlink.inactive[0]: must be the number of a link, 0 to 17" },
+                { DEVICE("H200", "\"nvlink\": {\"peers\": [0]}"),
+                  "devices[0].nvlink.peers: must name another device" },
+                { DEVICE("H200", "\"nvlink\": {\"peers\": [1]}"),
+                  "devices[0].nvlink.peers: there is no device 1" },
+                { DEVICE("H200", "\"nvlink\": {\"peers\": [1]}}, {\"board\": \"H200\""),
+                  "devices[0].nvlink.peers: no link of device 1 leads back" },
                 { HEAD ", \"hots\": {}}",
                   "there is no member 'hots' here; allowed: openvgpu_scenario" },
                 { HEAD ", \"host\": {\"driver_version\": 580}}",
@@ -283,6 +299,32 @@ static void test_no_damage_does_harm(void **state)
                 }
 }
 
+static void test_links_are_those_of_the_board(void **state)
+{
+        CLEANUP(scenario_freep)
+        struct scenario *scenario =
+                load_good("{\"openvgpu_scenario\": 1, \"devices\": ["
+                          "{\"board\": \"H200\", \"nvlink\": {\"inactive\": [0, 17]}},"
+                          "{\"board\": \"A100\", \"count\": 2, \"nvlink\": {\"peers\": [1, 2]}},"
+                          "{\"board\": \"L4\"}]}");
+        struct board_links links;
+
+        (void)state;
+        link_describe(&scenario->devices[0], 0, &links);
+        assert_int_equal(links.n, 18);
+        assert_int_equal(links.active, 0x1fffe);
+        assert_int_equal(links.peer, BOARD_LINK_TO_SWITCH);
+        assert_int_equal(links.peers[5], 1);
+        link_describe(&scenario->devices[1], 1, &links);
+        assert_int_equal(links.n, 12);
+        assert_int_equal(links.peer, BOARD_LINK_TO_DEVICE);
+        assert_int_equal(links.peers[0], 2);
+        assert_int_equal(links.peers[11], 2);
+        link_describe(&scenario->devices[3], 3, &links);
+        assert_int_equal(links.n, 0);
+        assert_int_equal(links.active, 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -295,6 +337,7 @@ int main(void)
                 cmocka_unit_test(test_the_driver_has_a_version_of_nvidias_form),
                 cmocka_unit_test(test_curves),
                 cmocka_unit_test(test_no_damage_does_harm),
+                cmocka_unit_test(test_links_are_those_of_the_board),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

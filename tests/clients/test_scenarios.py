@@ -130,6 +130,55 @@ class Mig(Scenario):
         self.assertEqual([line for line in lines if line], ["NVIDIA H100XM-2-20C"])
 
 
+class MigDevices(Scenario):
+    NAME = "compute-instances"
+
+    def devices(self, gpu):
+        """Of `nvidia-smi -L`, as {name: UUID}, by their order."""
+        block = re.split(r"(?m)^GPU ", self.smi("-L"))[gpu + 1]
+        return dict(re.findall(r"(?m)^ +MIG (\S+) +Device +\d+: \(UUID: (\S+)\)$", block))
+
+    def test_compute_instances_are_devices(self):
+        found = self.devices(0)
+        self.assertEqual(list(found), ["1c.3g.20gb", "2c.3g.20gb", "2g.10gb"])
+        self.assertEqual(found["1c.3g.20gb"], "MIG-b5c1b1a0-0000-4000-8000-000000000001")
+        rows = re.findall(r"(?m)^\| +0 +(\d+) +(\d+) +(\d+) +\|(?: +0MiB / (\d+)MiB)?",
+                          self.smi("-i", "0"))
+        self.assertEqual(rows, [("1", "0", "0", "20480"), ("1", "4", "1", ""),  # of one GPU instance
+                                ("2", "0", "2", "10240")])
+
+    def test_instances_are_made_and_ended(self):
+        self.assertEqual(self.devices(1), {})
+        self.assertIn("created compute instance ID  0", self.smi("mig", "-i", "1", "-cgi", "9,19", "-C"))
+        self.assertEqual(list(self.devices(1)), ["3g.40gb", "1g.10gb"])
+        self.assertRegex(self.smi("mig", "-lgip", "-i", "1"), r"MIG 2g.20gb +14 +1/3 ")
+        self.assertIn("Insufficient Resources", self.smi("mig", "-i", "1", "-cgi", "0", code=23))
+        self.assertIn("In use", self.smi("mig", "-i", "1", "-dgi", code=19))
+        self.smi("mig", "-i", "1", "-dci")
+        self.smi("mig", "-i", "1", "-dgi")
+        self.assertRegex(self.smi("mig", "-lgip", "-i", "1"), r"MIG 7g.80gb +0 +1/1 ")
+
+
+class NvLink(Scenario):
+    NAME = "nvlink"
+
+    def test_devices_are_connected_by_links(self):
+        text = re.sub(r"\x1b\[\d*m", "", self.smi("topo", "-m"))
+        rows = [line.split("\t")[1:7] for line in text.splitlines() if line.startswith("GPU")]
+        self.assertEqual([[cell.strip() for cell in row] for row in rows], [
+            ["X", "NV18", "NV18", "NV18", "SYS", "SYS"], ["NV18", "X", "NV18", "NV18", "SYS", "SYS"],
+            ["NV18", "NV18", "X", "NV18", "SYS", "SYS"], ["NV17", "NV17", "NV17", "X", "SYS", "SYS"],
+            ["SYS", "SYS", "SYS", "SYS", "X", "NV12"], ["SYS", "SYS", "SYS", "SYS", "NV12", "X"]])
+
+    def test_links_have_state_and_errors(self):
+        speeds = re.findall(r"Link (\d+): (.*)", self.smi("nvlink", "-s", "-i", "3"))
+        self.assertEqual(dict(speeds)["4"], "26.562 GB/s")
+        self.assertEqual(dict(speeds)["5"], "<inactive>")
+        self.assertEqual(len(speeds), 18)
+        self.assertIn("Link 0: Replay Errors: 12", self.smi("nvlink", "-e", "-i", "3"))
+        self.assertIn("Link 11: 00000000:0B:00.0", self.smi("nvlink", "-p", "-i", "4"))
+
+
 class NoDriver(Scenario):
     NAME = "no-driver"
 

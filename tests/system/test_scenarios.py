@@ -306,6 +306,40 @@ class Played(unittest.TestCase):
         self.assertEqual(self.error(host, "SetVgpuSchedulerState", device="0", gpu_instance=9,
                                        policy=2), "InvalidParameter")
 
+    def test_instances_of_mig_are_made_and_ended(self):
+        host = self.play(scenario([{"board": "H100", "mig": True, "gpu_instances": [
+            {"id": 1, "profile": "3g.40gb", "placement": 0, "compute_instances": [
+                {"profile": "1c.3g.40gb", "placement": 0}]},
+            {"id": 2, "profile": "2g.20gb"}]}, {"board": "L4"}],
+            vgpus=[{"name": "a", "type": "H100XM-2-20C", "gpu_instance": 2}]))
+
+        def make(method, **parameters):
+            return host.call(method, device="0", **parameters)["id"]
+
+        def refused(method, **parameters):
+            return self.error(host, method, **{"device": "0", **parameters})
+        # A 3g begins at slice 0 or 4 of memory, and a 2g is at 4: only small ones fit beside them.
+        self.assertEqual(refused("CreateGpuInstance", profile=9), "NoRoom")
+        self.assertEqual(refused("CreateGpuInstance", profile=9, start=1), "InvalidParameter")
+        self.assertEqual(refused("CreateGpuInstance", profile=77), "InvalidParameter")
+        self.assertEqual(refused("CreateGpuInstance", profile=19, device="1"), "Unsupported")
+        self.assertEqual(make("CreateGpuInstance", profile=19), 3)
+        self.assertEqual(refused("CreateGpuInstance", profile=19, start=6), "NoRoom")
+        self.wait("gpu_instance 0/3", mixes_sizes=0)
+        self.assertEqual(make("CreateComputeInstance", gpu_instance=1, profile=0), 1)
+        self.assertEqual(refused("CreateComputeInstance", gpu_instance=1, profile=1), "NoRoom")
+        self.assertEqual(make("DestroyComputeInstance", gpu_instance=1, compute_instance=0), 0)
+        self.assertEqual(refused("CreateComputeInstance", gpu_instance=1, profile=0, start=1),
+                         "NoRoom")
+        self.assertEqual(make("CreateComputeInstance", gpu_instance=1, profile=0, start=0), 0)
+        self.assertEqual(refused("CreateComputeInstance", gpu_instance=1, profile=4),
+                         "InvalidParameter")
+        self.assertEqual(refused("DestroyGpuInstance", gpu_instance=1), "InUse")
+        self.assertEqual(refused("DestroyGpuInstance", gpu_instance=2), "InUse")
+        self.assertEqual(make("DestroyGpuInstance", gpu_instance=3), 3)
+        self.assertEqual(refused("DestroyGpuInstance", gpu_instance=3), "InvalidParameter")
+        self.assertEqual(make("CreateGpuInstance", profile=19, start=6), 3)
+
     def test_live_vgpus_have_what_is_left(self):
         host = self.play(scenario([{"board": "L4", "heterogeneous": True}], vgpus=[
             {"name": "a", "type": "L4-12C", "id": 5000}]))

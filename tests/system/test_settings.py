@@ -215,12 +215,13 @@ class Settings(unittest.TestCase):
                     ["SetVgpuCapability", {"device": "0", "capability": 6, "enabled": true}],
                     ["SetVirtualizationMode", {"device": "0", "mode": 3}],
                     ["SetAccountingMode", {"device": "0", "enabled": true}],
-                    ["ForceGspUnload", {"device": "0"}]]'''
+                    ["ForceGspUnload", {"device": "0"}],
+                    ["CreateGpuInstance", {"device": "0", "profile": 9}]]'''
         os.chmod(self.host.root, 0o755)
         output = subprocess.run([sys.executable, "-c", script, self.host.run / "control.sock",
                                  os.path.dirname(os.path.abspath(__file__)), calls],
                                 capture_output=True, text=True, timeout=PATIENCE)
-        self.assertEqual(output.stdout.split(), ["PermissionDenied"] * 9, output.stderr)
+        self.assertEqual(output.stdout.split(), ["PermissionDenied"] * 10, output.stderr)
         self.assertEqual(self.scheduler()[0], BEST_EFFORT)
 
 

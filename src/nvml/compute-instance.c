@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Compute instances, where NVIDIA's library does not know them. The manager makes and ends them, for root.
+ * A guest has none.
+ */
+#include "nvml/compute-instance.h"
+
+#include <stdio.h>
+
+#include "board/compute.h"
+#include "nvml/control.h"
+#include "nvml/site.h"
+#include "nvml/slots.h"
+#include "nvml/view.h"
+
+/* No addresses, and no handles of anything else. */
+#define HANDLE_BASE     ((uintptr_t)0x4f56470000030001)
+#define MIG_HANDLE_BASE ((uintptr_t)0x4f56470000040001)
+
+static bool read_whole(struct board_profile *ret_whole, const struct board_gpu_instance *part)
+{
+        for (uint32_t i = 0; i < BOARD_PROFILES_MAX; i++)
+                if (board_read_profile(view_board(), board_slot_of_profile(part->device, i),
+                                       ret_whole) &&
+                    ret_whole->id == part->profile_id)
+                        return true;
+        return false;
+}
+
+bool compute_instance_read(struct compute_instance *ret_instance, uint32_t slot)
+{
+        const struct board *board = view_board();
+
+        ret_instance->slot = slot;
+        return !view_is_guest() &&
+               board_read_compute_instance(board, slot, &ret_instance->record) &&
+               board_read_gpu_instance(board, ret_instance->record.gpu_instance_slot,
+                                       &ret_instance->part) &&
+               read_whole(&ret_instance->whole, &ret_instance->part) &&
+               board_read_device(board, ret_instance->record.device, &ret_instance->device);
+}
+
+bool compute_instance_next(struct compute_instance *ret_instance, uint32_t *cursor, uint32_t device)
+{
+        while (*cursor < board_end_compute_instance(view_board()))
+                if (compute_instance_read(ret_instance, (*cursor)++) &&
+                    ret_instance->record.device == device)
+                        return true;
+        return false;
+}
+
+void compute_instance_format_name(char *name, uint32_t slices, const struct board_profile *whole)
+{
+        if (slices == whole->slices)
+                snprintf(name, NVML_GPU_INSTANCE_PROFILE_NAME_MAX, "MIG %s", whole->name);
+        else
+                snprintf(name, NVML_GPU_INSTANCE_PROFILE_NAME_MAX, "MIG %uc.%s", slices,
+                         whole->name);
+}
+
+nvmlDevice_t mig_device_get_handle(uint32_t slot)
+{
+        return (nvmlDevice_t)(MIG_HANDLE_BASE + slot);
+}
+
+bool mig_device_find(struct compute_instance *ret_instance, nvmlDevice_t handle)
+{
+        uintptr_t slot = (uintptr_t)handle - MIG_HANDLE_BASE;
+
+        return slot < BOARD_COMPUTE_INSTANCES_MAX &&
+               compute_instance_read(ret_instance, (uint32_t)slot);
+}
+
+static nvmlComputeInstance_t get_handle(uint32_t slot)
+{
+        return (nvmlComputeInstance_t)(HANDLE_BASE + slot);
+}
+
+static bool find(struct compute_instance *ret_instance, nvmlComputeInstance_t handle)
+{
+        uintptr_t slot = (uintptr_t)handle - HANDLE_BASE;
+
+        return slot < BOARD_COMPUTE_INSTANCES_MAX &&
+               compute_instance_read(ret_instance, (uint32_t)slot);
+}
+
+/* A GPU instance, and what could be made in it. */
+struct part {
+        uint32_t slot;
+        struct board_gpu_instance record;
+        struct board_profile whole;
+};
+
+/* INVALID_ARGUMENT: not all pointers, not a handle, or no profile of that number; NOT_SUPPORTED: not here. */
+static nvmlReturn_t find_profile(struct part *ret_part, nvmlGpuInstance_t handle,
+                                 unsigned int profile, bool has_pointers)
+{
+        if (!has_pointers || profile >= NVML_COMPUTE_INSTANCE_PROFILE_COUNT ||
+            !site_read_gpu_instance(&ret_part->record, &ret_part->slot, handle) ||
+            !read_whole(&ret_part->whole, &ret_part->record))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        return board_compute_starts(profile, ret_part->whole.slices) ? NVML_SUCCESS
+                                                                     : NVML_ERROR_NOT_SUPPORTED;
+}
+
+static nvmlComputeInstanceProfileInfo_t describe(unsigned int profile,
+                                                 const struct board_profile *whole)
+{
+        uint32_t slices = board_compute_slices(profile);
+
+        return (nvmlComputeInstanceProfileInfo_t){
+                .id = profile,
+                .sliceCount = slices,
+                .instanceCount =
+                        (unsigned)__builtin_popcount(board_compute_starts(profile, whole->slices)),
+                .multiprocessorCount = whole->n_multiprocessors / whole->slices * slices,
+                .sharedCopyEngineCount = whole->n_copy_engines,
+                .sharedDecoderCount = whole->n_decoders,
+                .sharedEncoderCount = whole->n_encoders,
+                .sharedJpegCount = whole->n_jpegs,
+                .sharedOfaCount = whole->n_ofas,
+        };
+}
+
+nvmlReturn_t
+our_nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t handle, unsigned int profile,
+                                                 unsigned int engine_profile,
+                                                 nvmlComputeInstanceProfileInfo_t *info)
+{
+        struct part part;
+        nvmlReturn_t r =
+                find_profile(&part, handle, profile,
+                             info && engine_profile == NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED);
+
+        if (r == NVML_SUCCESS)
+                *info = describe(profile, &part.whole);
+        return r;
+}
+
+/* The third generation is the second, and something behind it. */
+nvmlReturn_t
+our_nvmlGpuInstanceGetComputeInstanceProfileInfoV(nvmlGpuInstance_t handle, unsigned int profile,
+                                                  unsigned int engine_profile,
+                                                  nvmlComputeInstanceProfileInfo_v2_t *info)
+{
+        nvmlComputeInstanceProfileInfo_t plain;
+        struct part part;
+        bool is_third;
+        nvmlReturn_t r;
+
+        if (!info)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        is_third = info->version == NVML_VERSION(nvmlComputeInstanceProfileInfo_v3_t, 3);
+        if (!is_third && info->version != NVML_VERSION(nvmlComputeInstanceProfileInfo_v2_t, 2))
+                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        r = find_profile(&part, handle, profile,
+                         engine_profile == NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED);
+        if (r != NVML_SUCCESS)
+                return r;
+        plain = describe(profile, &part.whole);
+        *info = (nvmlComputeInstanceProfileInfo_v2_t){
+                .version = info->version,
+                .id = plain.id,
+                .sliceCount = plain.sliceCount,
+                .instanceCount = plain.instanceCount,
+                .multiprocessorCount = plain.multiprocessorCount,
+                .sharedCopyEngineCount = plain.sharedCopyEngineCount,
+                .sharedDecoderCount = plain.sharedDecoderCount,
+                .sharedEncoderCount = plain.sharedEncoderCount,
+                .sharedJpegCount = plain.sharedJpegCount,
+                .sharedOfaCount = plain.sharedOfaCount,
+        };
+        compute_instance_format_name(info->name, plain.sliceCount, &part.whole);
+        if (is_third)
+                ((nvmlComputeInstanceProfileInfo_v3_t *)(void *)info)->capabilities = 0;
+        return NVML_SUCCESS;
+}
+
+/* Those of one GPU instance: the slices that they have, and, where asked for, their handles. */
+static uint32_t list(const struct part *part, unsigned int profile, nvmlComputeInstance_t *handles,
+                     unsigned int room, unsigned int *ret_n)
+{
+        struct compute_instance instance;
+        uint32_t taken = 0;
+        unsigned int n = 0;
+
+        for (uint32_t cursor = 0; compute_instance_next(&instance, &cursor, part->record.device);) {
+                if (instance.record.gpu_instance_slot != part->slot)
+                        continue;
+                taken |= ((1u << instance.record.placement_size) - 1)
+                         << instance.record.placement_start;
+                if (handles && instance.record.profile == profile && n < room)
+                        handles[n++] = get_handle(instance.slot);
+        }
+        if (ret_n)
+                *ret_n = n;
+        return taken;
+}
+
+nvmlReturn_t our_nvmlGpuInstanceGetComputeInstanceRemainingCapacity(nvmlGpuInstance_t handle,
+                                                                    unsigned int profile,
+                                                                    unsigned int *count)
+{
+        struct part part;
+        nvmlReturn_t r = find_profile(&part, handle, profile, count);
+
+        if (r == NVML_SUCCESS)
+                *count = (unsigned)__builtin_popcount(board_compute_free_starts(
+                        profile, part.whole.slices, list(&part, profile, NULL, 0, NULL)));
+        return r;
+}
+
+nvmlReturn_t our_nvmlGpuInstanceGetComputeInstancePossiblePlacements(
+        nvmlGpuInstance_t handle, unsigned int profile, nvmlComputeInstancePlacement_t *placements,
+        unsigned int *count)
+{
+        struct part part;
+        nvmlReturn_t r = find_profile(&part, handle, profile, count);
+        unsigned int n = 0;
+        uint32_t starts;
+
+        if (r != NVML_SUCCESS)
+                return r;
+        starts = board_compute_starts(profile, part.whole.slices);
+        for (uint32_t start = 0; starts >> start; start++) {
+                if (!(starts >> start & 1))
+                        continue;
+                if (placements)
+                        placements[n] = (nvmlComputeInstancePlacement_t){
+                                .start = start, .size = board_compute_slices(profile)
+                        };
+                n++;
+        }
+        *count = n;
+        return NVML_SUCCESS;
+}
+
+/* The caller's list has room for as many as the profile allows. */
+nvmlReturn_t our_nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t handle, unsigned int profile,
+                                                    nvmlComputeInstance_t *handles,
+                                                    unsigned int *count)
+{
+        struct part part;
+        nvmlReturn_t r = find_profile(&part, handle, profile, handles && count);
+
+        if (r == NVML_SUCCESS)
+                (void)list(&part, profile, handles, describe(profile, &part.whole).instanceCount,
+                           count);
+        return r;
+}
+
+static bool find_by_id(struct compute_instance *ret_instance, const struct board_gpu_instance *part,
+                       uint32_t slot, unsigned int id)
+{
+        for (uint32_t cursor = 0; compute_instance_next(ret_instance, &cursor, part->device);)
+                if (ret_instance->record.gpu_instance_slot == slot && ret_instance->record.id == id)
+                        return true;
+        return false;
+}
+
+nvmlReturn_t our_nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t handle, unsigned int id,
+                                                       nvmlComputeInstance_t *ret_handle)
+{
+        struct compute_instance instance;
+        struct board_gpu_instance part;
+        uint32_t slot;
+
+        if (!ret_handle || !site_read_gpu_instance(&part, &slot, handle))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        if (!find_by_id(&instance, &part, slot, id))
+                return NVML_ERROR_NOT_FOUND;
+        *ret_handle = get_handle(instance.slot);
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t handle,
+                                               nvmlComputeInstanceInfo_t *info)
+{
+        struct compute_instance instance;
+
+        if (!info || !find(&instance, handle))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        *info = (nvmlComputeInstanceInfo_t){
+                .device = view_get_handle(instance.record.device),
+                .gpuInstance = site_get_gpu_instance_handle(instance.record.gpu_instance_slot),
+                .id = instance.record.id,
+                .profileId = instance.record.profile,
+                .placement = { .start = instance.record.placement_start,
+                               .size = instance.record.placement_size },
+        };
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlComputeInstanceGetInfo(nvmlComputeInstance_t handle,
+                                            nvmlComputeInstanceInfo_t *info)
+{
+        return our_nvmlComputeInstanceGetInfo_v2(handle, info);
+}
+
+/* What changes something. A guest's device is whole, whatever the handle. */
+
+static nvmlReturn_t create(nvmlGpuInstance_t handle, unsigned int profile,
+                           const nvmlComputeInstancePlacement_t *placement, bool has_pointers,
+                           nvmlComputeInstance_t *ret_handle)
+{
+        struct compute_instance instance;
+        struct board_device device;
+        struct part part;
+        char start[32] = "";
+        unsigned int id;
+        nvmlReturn_t r;
+
+        if (view_is_guest())
+                return NVML_ERROR_NOT_SUPPORTED;
+        r = find_profile(&part, handle, profile, has_pointers && ret_handle);
+        if (r == NVML_SUCCESS && placement && placement->size != board_compute_slices(profile))
+                r = NVML_ERROR_INVALID_ARGUMENT;
+        if (r == NVML_SUCCESS && !board_read_device(view_board(), part.record.device, &device))
+                r = NVML_ERROR_INVALID_ARGUMENT;
+        if (r != NVML_SUCCESS)
+                return r;
+        if (placement)
+                snprintf(start, sizeof(start), ",\"start\":%u", placement->start);
+        r = control_call_for("CreateComputeInstance", &id,
+                             "\"device\":\"%.47s\",\"gpu_instance\":%u,\"profile\":%u%s",
+                             device.uuid, part.record.id, profile, start);
+        if (r != NVML_SUCCESS)
+                return r;
+        if (!find_by_id(&instance, &part.record, part.slot, id))
+                return NVML_ERROR_UNKNOWN;
+        *ret_handle = get_handle(instance.slot);
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t our_nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t handle,
+                                                      unsigned int profile,
+                                                      nvmlComputeInstance_t *ret_handle)
+{
+        return create(handle, profile, NULL, true, ret_handle);
+}
+
+nvmlReturn_t our_nvmlGpuInstanceCreateComputeInstanceWithPlacement(
+        nvmlGpuInstance_t handle, unsigned int profile,
+        const nvmlComputeInstancePlacement_t *placement, nvmlComputeInstance_t *ret_handle)
+{
+        return create(handle, profile, placement, placement, ret_handle);
+}
+
+nvmlReturn_t our_nvmlComputeInstanceDestroy(nvmlComputeInstance_t handle)
+{
+        struct compute_instance instance;
+
+        if (view_is_guest())
+                return NVML_ERROR_NOT_SUPPORTED;
+        if (!find(&instance, handle))
+                return NVML_ERROR_INVALID_ARGUMENT;
+        return control_call("DestroyComputeInstance",
+                            "\"device\":\"%.47s\",\"gpu_instance\":%u,\"compute_instance\":%u",
+                            instance.device.uuid, instance.record.gpu_instance, instance.record.id);
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef NVML_GPM_H
+#define NVML_GPM_H
+
+/* gpm_forget() - with the last nvmlShutdown(): samples that nobody freed. */
+void gpm_forget(void);
+
+#endif
