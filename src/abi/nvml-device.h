@@ -71,6 +71,9 @@ typedef enum {
 } nvmlSamplingType_t;
 
 typedef enum {
+        NVML_PERF_POLICY_POWER = 0,
+        NVML_PERF_POLICY_THERMAL = 1,
+        NVML_PERF_POLICY_SYNC_BOOST = 2,
         NVML_PERF_POLICY_RELIABILITY = 5,
         NVML_PERF_POLICY_TOTAL_APP_CLOCKS = 10,
         NVML_PERF_POLICY_COUNT = 12,

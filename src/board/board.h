@@ -31,7 +31,7 @@
 #include "board/usage.h"
 
 #define BOARD_MAGIC   0x44524f42u /* "BORD" */
-#define BOARD_VERSION 8u
+#define BOARD_VERSION 9u
 
 #define BOARD_STALE_NS 3000000000ull
 

@@ -137,17 +137,19 @@ struct board_device_detail {
 /* Sensors; only of devices that a scenario made: a real one is asked itself. */
 struct board_sensors {
         uint32_t temperature, temperature_slowdown, temperature_shutdown; /* Celsius */
-        uint32_t fan;                                                     /* percent */
+        uint32_t fan, fan_rpm;                                            /* percent */
         uint32_t power, power_limit, power_limit_min, power_limit_max;    /* mW */
         uint32_t clock_graphics, clock_sm, clock_memory, clock_video;     /* MHz */
         uint32_t clock_graphics_max, clock_sm_max, clock_memory_max, clock_video_max;
         uint32_t performance_state;
         uint32_t pcie_generation, pcie_generation_max, pcie_width, pcie_width_max;
-        uint32_t pcie_tx, pcie_rx; /* KB/s */
-        uint32_t reserved;
+        uint32_t pcie_tx, pcie_rx;                                /* KB/s */
         uint64_t energy;                                          /* mJ since the start */
         uint64_t ecc_corrected_volatile, ecc_corrected_aggregate; /* errors */
         uint64_t ecc_uncorrected_volatile, ecc_uncorrected_aggregate;
+        /* For how long clocks were held down, and why; microseconds. */
+        uint64_t throttled_power, throttled_thermal, throttled_sync_boost;
+        uint64_t throttled_hw_thermal, throttled_power_brake;
 };
 
 /* NVLinks; only of devices that a scenario made. All links of a device are of one version. */
@@ -163,6 +165,12 @@ enum board_link_error {
         BOARD_LINK_ERRORS
 };
 
+/* The registration of a device with the switches; numbers and bits are NVML's. */
+struct board_fabric {
+        uint32_t state, clique, health, summary;
+        uint8_t cluster[16];
+};
+
 struct board_links {
         uint32_t n;
         uint32_t version; /* NVML's number */
@@ -174,6 +182,7 @@ struct board_links {
         uint64_t tx_rate, rx_rate;          /* KiB/s, of all active links */
         uint64_t errors[BOARD_LINK_ERRORS]; /* of each active link */
         uint8_t peers[24]; /* by link: index of the device, or number of the switch */
+        struct board_fabric fabric;
 };
 
 /* What happened to a device, for those who wait for it. */

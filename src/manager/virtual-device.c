@@ -191,7 +191,7 @@ static uint32_t get_sensor(const struct curve *curve, double at)
 static void play_sensors(struct virtual_stage *stage, size_t index)
 {
         const struct scenario_sensors *scripted = &stage->scenario->devices[index].sensors;
-        struct board_sensors sensors = { .reserved = 0 };
+        struct board_sensors sensors = { 0 };
         struct board_sensors former = { 0 };
 
         (void)board_read_sensors(stage->board, (uint32_t)index, &former);

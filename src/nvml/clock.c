@@ -133,7 +133,12 @@ nvmlReturn_t our_nvmlDeviceGetViolationStatus(nvmlDevice_t handle, nvmlPerfPolic
                 (policy >= NVML_PERF_POLICY_TOTAL_APP_CLOCKS && policy < NVML_PERF_POLICY_COUNT);
         nvmlReturn_t r = sensors_find(&sensors, handle, time && is_policy);
 
-        if (r == NVML_SUCCESS)
-                *time = (nvmlViolationTime_t){ .referenceTime = view_sample_us() };
-        return r;
+        size_t offset = sensors_find_policy(policy);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        *time = (nvmlViolationTime_t){ .referenceTime = view_sample_us() };
+        if (offset != SIZE_MAX)
+                time->violationTime = sensors_get_throttled(&sensors, offset);
+        return NVML_SUCCESS;
 }

@@ -153,6 +153,20 @@ nvmlReturn_t our_nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice
         return find_by(has_address, &id, device);
 }
 
+/* Nothing drains these devices. */
+nvmlReturn_t our_nvmlDeviceQueryDrainState(nvmlPciInfo_t *pci, nvmlEnableState_t *state)
+{
+        nvmlDevice_t unused;
+        nvmlReturn_t r;
+
+        if (!pci || !state)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        r = our_nvmlDeviceGetHandleByPciBusId_v2(pci->busId, &unused);
+        if (r == NVML_SUCCESS)
+                *state = NVML_FEATURE_DISABLED;
+        return r == NVML_ERROR_NOT_FOUND ? NVML_ERROR_INVALID_ARGUMENT : r;
+}
+
 nvmlReturn_t our_nvmlDeviceGetHandleByPciBusId(const char *bus_id, nvmlDevice_t *device)
 {
         return our_nvmlDeviceGetHandleByPciBusId_v2(bus_id, device);

@@ -3,6 +3,9 @@
  * Numbered fields: many values in one call, each with its own result. A field is answered as the
  * function that has the same value; those that are not in the table are not supported.
  */
+#include <stdint.h>
+#include <stdio.h>
+
 #include "nvml/link.h"
 #include "nvml/sensors.h"
 #include "nvml/slots.h"
@@ -140,14 +143,6 @@ static nvmlReturn_t read_zero(nvmlDevice_t handle, nvmlFieldValue_t *value,
         return r == NVML_SUCCESS ? put(value, 0) : r;
 }
 
-static nvmlReturn_t read_no_time(nvmlDevice_t handle, nvmlFieldValue_t *value,
-                                 const struct field *field)
-{
-        nvmlReturn_t r = read_zero(handle, value, field);
-
-        return r == NVML_SUCCESS ? put_long(value, 0) : r;
-}
-
 #define CORRECTED   NVML_MEMORY_ERROR_TYPE_CORRECTED
 #define UNCORRECTED NVML_MEMORY_ERROR_TYPE_UNCORRECTED
 
@@ -186,11 +181,49 @@ static const struct field fields[] = {
 };
 /* clang-format on */
 
+/* @offset: of the time among the sensors; SIZE_MAX: none. */
+static nvmlReturn_t read_throttled(nvmlDevice_t handle, nvmlFieldValue_t *value, size_t offset)
+{
+        struct board_sensors sensors;
+        nvmlReturn_t r = sensors_find(&sensors, handle, true);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        return put_long(value, offset == SIZE_MAX ? 0 : sensors_get_throttled(&sensors, offset));
+}
+
+/* Those of why clocks are held down were moved from 251 to 269 by driver 580.82. */
+static unsigned int get_first_reason(void)
+{
+        unsigned int major = 0, minor = 0;
+
+        (void)sscanf(view_driver_name(), "%u.%u", &major, &minor);
+        return major > 580 || (major == 580 && minor >= 82) ? 269 : 251;
+}
+
+static bool is_reason(unsigned int id, size_t *ret_offset)
+{
+        static const size_t offsets[] = { SENSOR(throttled_thermal), SENSOR(throttled_hw_thermal),
+                                          SENSOR(throttled_power_brake) };
+        unsigned int at = id - get_first_reason();
+
+        if (at >= sizeof(offsets) / sizeof(offsets[0]))
+                return false;
+        *ret_offset = offsets[at];
+        return true;
+}
+
 static nvmlReturn_t read(nvmlDevice_t handle, nvmlFieldValue_t *value)
 {
+        size_t offset;
+
+        if (is_reason(value->fieldId, &offset))
+                return read_throttled(handle, value, offset);
         if (value->fieldId >= NVML_FI_DEV_PERF_POLICY_POWER &&
             value->fieldId <= NVML_FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS)
-                return read_no_time(handle, value, NULL);
+                return read_throttled(
+                        handle, value,
+                        sensors_find_policy(value->fieldId - NVML_FI_DEV_PERF_POLICY_POWER));
         for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++)
                 if (fields[i].id == value->fieldId)
                         return fields[i].read(handle, value, &fields[i]);

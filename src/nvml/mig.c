@@ -25,6 +25,22 @@ nvmlReturn_t our_nvmlDeviceGetMigMode(nvmlDevice_t handle, unsigned int *current
         return NVML_SUCCESS;
 }
 
+/* The mode that a device has can be set; another one would pull it away from under its vGPUs. */
+nvmlReturn_t our_nvmlDeviceSetMigMode(nvmlDevice_t handle, unsigned int mode, nvmlReturn_t *status)
+{
+        unsigned int current, pending;
+        nvmlReturn_t r;
+
+        if (!status || mode > 1)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        r = view_is_substitute() ? our_nvmlDeviceGetMigMode(handle, &current, &pending)
+                                 : NVML_REAL(nvmlDeviceGetMigMode)(handle, &current, &pending);
+        if (r != NVML_SUCCESS || current != mode || pending != mode)
+                return NVML_ERROR_IN_USE;
+        *status = NVML_SUCCESS;
+        return NVML_SUCCESS;
+}
+
 /* A device that is in MIG mode. */
 static nvmlReturn_t find_device(struct board_device *ret_device, nvmlDevice_t handle,
                                 bool has_pointers)

@@ -198,3 +198,22 @@ nvmlReturn_t our_nvmlDeviceGetPowerState(nvmlDevice_t handle, nvmlPstates_t *sta
 {
         return our_nvmlDeviceGetPerformanceState(handle, state);
 }
+
+unsigned long long sensors_get_throttled(const struct board_sensors *sensors, size_t offset)
+{
+        return *(const uint64_t *)(const void *)((const char *)sensors + offset) * 1000;
+}
+
+size_t sensors_find_policy(unsigned int policy)
+{
+        switch (policy) {
+        case NVML_PERF_POLICY_POWER:
+                return SENSOR(throttled_power);
+        case NVML_PERF_POLICY_THERMAL:
+                return SENSOR(throttled_thermal);
+        case NVML_PERF_POLICY_SYNC_BOOST:
+                return SENSOR(throttled_sync_boost);
+        default:
+                return SIZE_MAX;
+        }
+}

@@ -18,4 +18,8 @@ nvmlReturn_t sensors_find(struct board_sensors *ret_sensors, nvmlDevice_t handle
 #define SENSOR(name) offsetof(struct board_sensors, name)
 nvmlReturn_t sensors_answer(nvmlDevice_t handle, unsigned int *number, size_t offset);
 
+/* Times in ns for which clocks were held down: by offset, which a policy of NVML has; SIZE_MAX: never. */
+unsigned long long sensors_get_throttled(const struct board_sensors *sensors, size_t offset);
+size_t sensors_find_policy(unsigned int policy);
+
 #endif

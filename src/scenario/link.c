@@ -2,6 +2,8 @@
 /* NVLinks of a device: how many, where they lead, what goes over them. */
 #include "scenario/link.h"
 
+#include <stdio.h>
+
 #include "catalog/board.h"
 #include "scenario/check.h"
 #include "scenario/parse.h"
@@ -52,6 +54,94 @@ int link_parse(struct reader *reader, const json_t *value, void *to)
         };
 
         return reader_fields(reader, value, fields, to);
+}
+
+/* Fabric: NVML's numbers. */
+
+enum { STATE_NOT_SUPPORTED, STATE_NOT_STARTED, STATE_IN_PROGRESS, STATE_COMPLETED };
+
+#define FABRIC(member) .offset = offsetof(struct scenario_fabric, member)
+
+int link_parse_fabric(struct reader *reader, const json_t *value, void *to)
+{
+        static const struct choice states[] = { { "not supported", STATE_NOT_SUPPORTED },
+                                                { "not started", STATE_NOT_STARTED },
+                                                { "in progress", STATE_IN_PROGRESS },
+                                                { "completed", STATE_COMPLETED },
+                                                { 0 } };
+        static const struct choice mistakes[] = { { "none", 1 },
+                                                  { "system GUID", 2 },
+                                                  { "chassis serial number", 3 },
+                                                  { "no partition", 4 },
+                                                  { "insufficient NVLinks", 5 },
+                                                  { "incompatible firmware", 6 },
+                                                  { "invalid location", 7 },
+                                                  { 0 } };
+        static const struct field fields[] = {
+                { .name = "state", .kind = FIELD_CHOICE, .choices = states, FABRIC(state) },
+                { .name = "clique", .kind = FIELD_NUMBER, .max = UINT32_MAX, FABRIC(clique) },
+                { .name = "cluster", .kind = FIELD_UUID, .size = BOARD_UUID_MAX, FABRIC(cluster) },
+                { .name = "degraded_bandwidth",
+                  .kind = FIELD_SWITCH,
+                  FABRIC(has_degraded_bandwidth) },
+                { .name = "route_recovery", .kind = FIELD_SWITCH, FABRIC(has_route_recovery) },
+                { .name = "unhealthy_route", .kind = FIELD_SWITCH, FABRIC(has_unhealthy_route) },
+                { .name = "access_timeout_recovery",
+                  .kind = FIELD_SWITCH,
+                  FABRIC(has_access_timeout_recovery) },
+                { .name = "misconfiguration",
+                  .kind = FIELD_CHOICE,
+                  .choices = mistakes,
+                  FABRIC(misconfiguration) },
+                { 0 },
+        };
+        struct scenario_fabric *fabric = to;
+
+        fabric->state = STATE_COMPLETED;
+        fabric->misconfiguration = 1;
+        return reader_fields(reader, value, fields, fabric);
+}
+
+#define HEALTHY   1
+#define UNHEALTHY 2
+
+/* Two bits for each matter, of which 1 is bad and 2 is good; four bits for the configuration. */
+static uint32_t get_health(const struct scenario_fabric *fabric)
+{
+        return (fabric->has_degraded_bandwidth ? 1u : 2u) |
+               (fabric->has_route_recovery ? 1u : 2u) << 2 |
+               (fabric->has_unhealthy_route ? 1u : 2u) << 4 |
+               (fabric->has_access_timeout_recovery ? 1u : 2u) << 6 | fabric->misconfiguration << 8;
+}
+
+static bool is_healthy(const struct scenario_fabric *fabric)
+{
+        return !fabric->has_degraded_bandwidth && !fabric->has_route_recovery &&
+               !fabric->has_unhealthy_route && !fabric->has_access_timeout_recovery &&
+               fabric->misconfiguration == 1;
+}
+
+/* Where nothing is said, a board of Hopper at switches has registered, and tells no health. */
+static void describe_fabric(const struct scenario_fabric *fabric, struct board_links *links)
+{
+        struct board_fabric *to = &links->fabric;
+        unsigned int byte, n = 0;
+
+        if (fabric->state == SCENARIO_NOTHING) {
+                to->state = links->n && links->peer == BOARD_LINK_TO_SWITCH && links->version >= 6
+                                    ? STATE_COMPLETED
+                                    : STATE_NOT_SUPPORTED;
+                return;
+        }
+        to->state = fabric->state;
+        to->clique = fabric->clique;
+        to->health = get_health(fabric);
+        to->summary = is_healthy(fabric) ? HEALTHY : UNHEALTHY;
+        for (const char *at = fabric->cluster; *at && n < sizeof(to->cluster); at += 2) {
+                at += *at == '-';
+                (void)sscanf(at, "%2x", &byte);
+                to->cluster[n++] = (uint8_t)byte;
+        }
 }
 
 static bool leads_to(const struct scenario *scenario, size_t from, size_t to)
@@ -120,6 +210,7 @@ void link_describe(const struct scenario_device *device, size_t index,
                 .active = ((1u << n) - 1) & ~device->links.inactive,
         };
         lead(device, index, ret_links);
+        describe_fabric(&device->fabric, ret_links);
 }
 
 void link_deinit(struct scenario_links *links)

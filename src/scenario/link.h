@@ -9,6 +9,9 @@
 /* link_parse() - a field_read_fn, into a struct scenario_links. */
 int link_parse(struct reader *reader, const json_t *value, void *links);
 
+/* link_parse_fabric() - a field_read_fn, into a struct scenario_fabric. */
+int link_parse_fabric(struct reader *reader, const json_t *value, void *fabric);
+
 /* link_check() - the links that the board has; devices that are there and lead back. */
 int link_check(struct scenario *scenario, size_t index, struct reader *reader);
 

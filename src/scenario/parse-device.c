@@ -359,6 +359,7 @@ static const struct field fields[] = {
           DEVICE(texts.part_number) },
         { .name = "lost_at", .kind = FIELD_SECONDS, DEVICE(lost_at) },
         { .name = "events", .kind = FIELD_LIST, .read = parse_event },
+        { .name = "fabric", .kind = FIELD_OBJECT, .read = link_parse_fabric, DEVICE(fabric) },
         { .name = "nvlink", .kind = FIELD_OBJECT, .read = link_parse, DEVICE(links) },
         { .name = "irq", NUMBER, .min = 1, .max = UINT32_MAX, DEVICE(irq) },
         { 0 },
@@ -381,6 +382,7 @@ static int parse_one(struct reader *reader, const json_t *value, struct scenario
         device->can_migrate = 1;
         device->lost_at = -1;
         device->links.n = SCENARIO_NOTHING;
+        device->fabric.state = SCENARIO_NOTHING;
         device->capability[BOARD_CAN_FRACTIONAL] = 1;
         device->capability[BOARD_CAN_MIX_PROFILES] = 1;
         device->capability[BOARD_CAN_MIX_SIZES] = 1;

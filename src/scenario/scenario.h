@@ -124,6 +124,7 @@ struct scenario_event {
         S(temperature_slowdown) \
         S(temperature_shutdown) \
         S(fan)                  \
+        S(fan_rpm)              \
         S(power)                \
         S(power_limit)          \
         S(power_limit_min)      \
@@ -145,11 +146,16 @@ struct scenario_event {
         S(pcie_rx)
 
 /* Counters: uint64_t. */
-#define SCENARIO_COUNTERS(C)        \
-        C(ecc_corrected_volatile)   \
-        C(ecc_corrected_aggregate)  \
-        C(ecc_uncorrected_volatile) \
-        C(ecc_uncorrected_aggregate)
+#define SCENARIO_COUNTERS(C)         \
+        C(ecc_corrected_volatile)    \
+        C(ecc_corrected_aggregate)   \
+        C(ecc_uncorrected_volatile)  \
+        C(ecc_uncorrected_aggregate) \
+        C(throttled_power)           \
+        C(throttled_thermal)         \
+        C(throttled_sync_boost)      \
+        C(throttled_hw_thermal)      \
+        C(throttled_power_brake)
 
 struct scenario_sensors {
 #define SENSOR(name) struct curve name;
@@ -159,6 +165,14 @@ struct scenario_sensors {
 };
 
 /* NVLinks. */
+struct scenario_fabric {
+        uint32_t state; /* NOTHING: as the board */
+        uint32_t clique;
+        char cluster[BOARD_UUID_MAX];
+        uint32_t has_degraded_bandwidth, has_route_recovery, has_unhealthy_route;
+        uint32_t has_access_timeout_recovery, misconfiguration;
+};
+
 struct scenario_links {
         uint32_t n;          /* NOTHING: as the board */
         uint32_t inactive;   /* bits */
@@ -190,6 +204,7 @@ struct scenario_device {
         size_t n_events;
         uint32_t irq; /* 0: made up */
         struct scenario_links links;
+        struct scenario_fabric fabric;
 
         struct board_device record; /* what follows for the board: ids, name, memory */
 };

@@ -312,6 +312,8 @@ static void test_links_are_those_of_the_board(void **state)
         (void)state;
         link_describe(&scenario->devices[0], 0, &links);
         assert_int_equal(links.n, 18);
+        assert_int_equal(links.fabric.state, 3);
+        assert_int_equal(links.fabric.summary, 0);
         assert_int_equal(links.active, 0x1fffe);
         assert_int_equal(links.peer, BOARD_LINK_TO_SWITCH);
         assert_int_equal(links.peers[5], 1);
@@ -320,9 +322,28 @@ static void test_links_are_those_of_the_board(void **state)
         assert_int_equal(links.peer, BOARD_LINK_TO_DEVICE);
         assert_int_equal(links.peers[0], 2);
         assert_int_equal(links.peers[11], 2);
+        assert_int_equal(links.fabric.state, 0);
         link_describe(&scenario->devices[3], 3, &links);
         assert_int_equal(links.n, 0);
         assert_int_equal(links.active, 0);
+}
+
+static void test_a_fabric_has_health(void **state)
+{
+        CLEANUP(scenario_freep)
+        struct scenario *scenario = load_good(DEVICE(
+                "H200", "\"fabric\": {\"clique\": 3, \"unhealthy_route\": true, \"cluster\": "
+                        "\"00000000-0000-0000-0000-0000000000ab\"}"));
+        struct board_links links;
+
+        (void)state;
+        link_describe(&scenario->devices[0], 0, &links);
+        assert_int_equal(links.fabric.state, 3);
+        assert_int_equal(links.fabric.clique, 3);
+        assert_int_equal(links.fabric.health, 0x19a);
+        assert_int_equal(links.fabric.summary, 2);
+        assert_int_equal(links.fabric.cluster[15], 0xab);
+        assert_int_equal(links.fabric.cluster[14], 0);
 }
 
 int main(void)
@@ -338,6 +359,7 @@ int main(void)
                 cmocka_unit_test(test_curves),
                 cmocka_unit_test(test_no_damage_does_harm),
                 cmocka_unit_test(test_links_are_those_of_the_board),
+                cmocka_unit_test(test_a_fabric_has_health),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a device is registered with the switches of its NVLinks, where a scenario says so. */
+#include <string.h>
+
+#include "nvml/sensors.h"
+#include "nvml/slots.h"
+#include "nvml/view.h"
+
+static nvmlReturn_t find(struct board_links *ret_links, nvmlDevice_t handle, bool has_pointers)
+{
+        struct board_sensors sensors;
+        struct board_device device;
+        nvmlReturn_t r = sensors_find(&sensors, handle, has_pointers);
+
+        if (r == NVML_SUCCESS)
+                r = view_device(&device, handle, true);
+        if (r != NVML_SUCCESS)
+                return r;
+        return board_read_links(view_board(), device.index, ret_links) &&
+                               ret_links->fabric.state != NVML_GPU_FABRIC_STATE_NOT_SUPPORTED
+                       ? NVML_SUCCESS
+                       : NVML_ERROR_NOT_SUPPORTED;
+}
+
+nvmlReturn_t our_nvmlDeviceGetGpuFabricInfo(nvmlDevice_t handle, nvmlGpuFabricInfo_t *info)
+{
+        struct board_links links;
+        nvmlReturn_t r = find(&links, handle, info);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        *info = (nvmlGpuFabricInfo_t){ .cliqueId = links.fabric.clique,
+                                       .state = (unsigned char)links.fabric.state };
+        memcpy(info->clusterUuid, links.fabric.cluster, sizeof(info->clusterUuid));
+        return NVML_SUCCESS;
+}
+
+/* The third generation is the second, and something behind it. */
+nvmlReturn_t our_nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t handle, nvmlGpuFabricInfo_v2_t *info)
+{
+        struct board_links links;
+        bool is_third;
+        nvmlReturn_t r;
+
+        if (!info)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        is_third = info->version == NVML_VERSION(nvmlGpuFabricInfo_v3_t, 3);
+        if (!is_third && info->version != NVML_VERSION(nvmlGpuFabricInfo_v2_t, 2))
+                return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+        r = find(&links, handle, true);
+        if (r != NVML_SUCCESS)
+                return r;
+        *info = (nvmlGpuFabricInfo_v2_t){ .version = info->version,
+                                          .cliqueId = links.fabric.clique,
+                                          .state = (unsigned char)links.fabric.state,
+                                          .healthMask = links.fabric.health };
+        memcpy(info->clusterUuid, links.fabric.cluster, sizeof(info->clusterUuid));
+        if (is_third)
+                ((nvmlGpuFabricInfo_v3_t *)(void *)info)->healthSummary =
+                        (unsigned char)links.fabric.summary;
+        return NVML_SUCCESS;
+}
