@@ -170,6 +170,16 @@ static inline void end_profile(struct board_profile *profile)
         END(profile->name);
 }
 
+static inline void end_compute_instance(struct board_compute_instance *instance)
+{
+        END(instance->uuid);
+}
+
+static inline void end_memory_limit(struct board_memory_limit *limit)
+{
+        END(limit->path);
+}
+
 static inline void end_instance(struct board_instance *instance)
 {
         END(instance->uuid);
@@ -197,16 +207,18 @@ static inline void end_process(struct board_process *process)
         END(process->name);
 }
 
-#define END_TEXTS(value)                                    \
-        _Generic((value), struct board_device *             \
-                 : end_device, struct board_device_detail * \
-                 : end_detail, struct board_features *      \
-                 : end_features, struct board_profile *     \
-                 : end_profile, struct board_instance *     \
-                 : end_instance, struct board_vm *          \
-                 : end_vm, struct board_type_text *         \
-                 : end_type_text, struct board_process *    \
-                 : end_process, default                     \
+#define END_TEXTS(value)                                             \
+        _Generic((value), struct board_device *                      \
+                 : end_device, struct board_device_detail *          \
+                 : end_detail, struct board_features *               \
+                 : end_features, struct board_compute_instance *     \
+                 : end_compute_instance, struct board_memory_limit * \
+                 : end_memory_limit, struct board_profile *          \
+                 : end_profile, struct board_instance *              \
+                 : end_instance, struct board_vm *                   \
+                 : end_vm, struct board_type_text *                  \
+                 : end_type_text, struct board_process *             \
+                 : end_process, default                              \
                  : end_none)(value)
 
 #define WORDS(type) (sizeof(struct type) / sizeof(word))

@@ -45,7 +45,8 @@
  *     device, device_detail, sensors,     the device's index
  *     features, links
  *     profile                             board_slot_of_profile()
- *     gpu_instance, compute_instance      any; read them all
+ *     gpu_instance, compute_instance,     any; read them all
+ *     memory_limit
  *     offers                              a site: board_site_of_device(), .._of_gpu_instance()
  *     scheduler                           board_slot_of_scheduler()
  *     type, type_text, placements         board_find_type()
@@ -66,6 +67,7 @@
         T(profile, board_profile, BOARD_PROFILE_SLOTS)                           \
         T(gpu_instance, board_gpu_instance, BOARD_GPU_INSTANCES_MAX)             \
         T(compute_instance, board_compute_instance, BOARD_COMPUTE_INSTANCES_MAX) \
+        T(memory_limit, board_memory_limit, BOARD_MEMORY_LIMITS_MAX)             \
         T(offers, board_offers, BOARD_SITES_MAX)                                 \
         T(scheduler, board_scheduler, BOARD_SCHEDULER_SLOTS)                     \
         T(type, board_type, BOARD_TYPES_MAX)                                     \

@@ -239,6 +239,17 @@ struct board_compute_instance {
         _Alignas(uint64_t) char uuid[BOARD_UUID_MAX]; /* "MIG-..." */
 };
 
+/* Limits of control groups to the memory of a scenario's device. */
+#define BOARD_MEMORY_LIMITS_MAX 64
+#define BOARD_PATH_MAX          512
+
+struct board_memory_limit {
+        uint32_t device;
+        uint32_t reserved;
+        uint64_t soft, hard; /* bytes; UINT64_MAX: none */
+        char path[BOARD_PATH_MAX];
+};
+
 /* By the number of the profile (NVML_GPU_INSTANCE_PROFILE_*), which is not its id. */
 struct board_profile {
         uint32_t id;

@@ -9,6 +9,7 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/settings.h"
+#include "manager/virtual-limit.h"
 #include "manager/virtual.h"
 
 static uint32_t get_number(const struct control_pending *pending, const char *name,
@@ -243,6 +244,21 @@ static int force_gsp_unload(struct control_pending *pending, struct failure *fai
                            "the firmware of a device is its driver's");
 }
 
+static int set_memory_limit(struct control_pending *pending, struct failure *failure)
+{
+        struct device *device = find_device(pending, failure);
+        int r = device ? virtual_set_memory_limit(pending->manager->stage, device->index,
+                                                  control_call_text(&pending->call, "path"),
+                                                  control_call_size(&pending->call, "soft"),
+                                                  control_call_size(&pending->call, "hard"),
+                                                  failure)
+                       : -ENODEV;
+
+        if (r == 0)
+                control_reply(pending, json_object());
+        return r;
+}
+
 static const struct control_parameter scheduler_parameters[] = {
         { "device", CONTROL_TEXT, true },
         { "gpu_instance", CONTROL_NUMBER, false },
@@ -282,6 +298,12 @@ static const struct control_parameter switch_parameters[] = { { "device", CONTRO
 static const struct control_parameter device_parameters[] = { { "device", CONTROL_TEXT, true },
                                                               { 0 } };
 
+static const struct control_parameter limit_parameters[] = { { "device", CONTROL_TEXT, true },
+                                                             { "path", CONTROL_TEXT, true },
+                                                             { "soft", CONTROL_SIZE, true },
+                                                             { "hard", CONTROL_SIZE, false },
+                                                             { 0 } };
+
 const struct control_method methods_setting[] = {
         { "SetVgpuSchedulerState", set_scheduler, scheduler_parameters },
         { "SetScheduler", set_our_scheduler, scheduler_parameters },
@@ -294,6 +316,7 @@ const struct control_method methods_setting[] = {
         { "SetVirtualizationMode", set_virtualization_mode, mode_parameters },
         { "SetAccountingMode", set_accounting_mode, switch_parameters },
         { "ForceGspUnload", force_gsp_unload, device_parameters },
+        { "SetMemoryLimit", set_memory_limit, limit_parameters },
 };
 
 const size_t n_methods_setting = sizeof(methods_setting) / sizeof(methods_setting[0]);

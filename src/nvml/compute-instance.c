@@ -13,6 +13,8 @@
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
+#define SLICES_MAX 8 /* more would be no sense */
+
 /* No addresses, and no handles of anything else. */
 #define HANDLE_BASE     ((uintptr_t)0x4f56470000030001)
 #define MIG_HANDLE_BASE ((uintptr_t)0x4f56470000040001)
@@ -23,7 +25,7 @@ static bool read_whole(struct board_profile *ret_whole, const struct board_gpu_i
                 if (board_read_profile(view_board(), board_slot_of_profile(part->device, i),
                                        ret_whole) &&
                     ret_whole->id == part->profile_id)
-                        return true;
+                        return ret_whole->slices > 0;
         return false;
 }
 
@@ -37,6 +39,8 @@ bool compute_instance_read(struct compute_instance *ret_instance, uint32_t slot)
                board_read_gpu_instance(board, ret_instance->record.gpu_instance_slot,
                                        &ret_instance->part) &&
                read_whole(&ret_instance->whole, &ret_instance->part) &&
+               ret_instance->record.placement_start < SLICES_MAX &&
+               ret_instance->record.placement_size <= SLICES_MAX &&
                board_read_device(board, ret_instance->record.device, &ret_instance->device);
 }
 

@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "nvml/compute-instance.h"
+#include "nvml/memory-limit.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
@@ -38,6 +39,20 @@ nvmlReturn_t our_nvmlDeviceGetMemoryInfo(nvmlDevice_t handle, nvmlMemory_t *memo
         return NVML_SUCCESS;
 }
 
+/* Within a limit it is the memory; what the device lacks of it is used, by others. */
+static void apply_limit(nvmlMemory_v2_t *memory, uint32_t device)
+{
+        uint64_t total = memory_limit_get_own(device, memory->total);
+
+        if (total == memory->total)
+                return;
+        memory->total = total;
+        memory->reserved = 0;
+        if (memory->free > total)
+                memory->free = total;
+        memory->used = total - memory->free;
+}
+
 /* Here what is reserved is apart from what is used. */
 nvmlReturn_t our_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t *memory)
 {
@@ -57,6 +72,8 @@ nvmlReturn_t our_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t
         memory->reserved = device.memory_reserved;
         memory->used = device.memory_used;
         memory->free = device.memory_total - device.memory_reserved - device.memory_used;
+        if (!view_is_guest() && view_knows(handle))
+                apply_limit(memory, device.index);
         return NVML_SUCCESS;
 }
 

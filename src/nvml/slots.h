@@ -16,6 +16,7 @@
 #include "abi/nvml-device.h"
 #include "abi/nvml-fabric.h"
 #include "abi/nvml-gpm.h"
+#include "abi/nvml-limit.h"
 #include "abi/nvml-link.h"
 #include "abi/nvml-mig.h"
 #include "abi/nvml-sensors.h"

@@ -170,6 +170,28 @@ class NvLink(Scenario):
             ["NV18", "NV18", "X", "NV18", "SYS", "SYS"], ["NV17", "NV17", "NV17", "X", "SYS", "SYS"],
             ["SYS", "SYS", "SYS", "SYS", "X", "NV12"], ["SYS", "SYS", "SYS", "SYS", "NV12", "X"]])
 
+    def test_a_control_group_has_a_limit(self):
+        nvml, path = self.nvml(), self.host.run_directory.encode()
+
+        class Limits(ctypes.Structure):
+            _fields_ = [("path", ctypes.c_char_p), ("soft", ctypes.c_uint64),
+                        ("hard", ctypes.c_uint64), ("used", ctypes.c_uint64)]
+
+        def get(index):
+            limits = Limits(path)
+            self.assertEqual(nvml.nvmlDeviceGetMemoryLimits_v1(self.device(nvml, index),
+                                                               ctypes.byref(limits)), 0)
+            return limits.soft, limits.hard, limits.used
+
+        def change(soft, hard):
+            limits = Limits(path, soft, hard)
+            return nvml.nvmlDeviceSetMemoryLimits_v1(self.device(nvml, 0), ctypes.byref(limits))
+        nothing = 0, 2 ** 64 - 1, 0
+        self.assertEqual(change(4 << 30, 8 << 30), 0)
+        self.assertEqual((get(0), get(1)), ((4 << 30, 8 << 30, 0), nothing))
+        self.assertEqual(change(0, 2 ** 64 - 1), 0)
+        self.assertEqual(get(0), nothing)
+
     def test_links_have_state_and_errors(self):
         speeds = re.findall(r"Link (\d+): (.*)", self.smi("nvlink", "-s", "-i", "3"))
         self.assertEqual(dict(speeds)["4"], "26.562 GB/s")

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Memory limits of control groups, as R615 has them, on the devices of a scenario. The manager keeps them;
+ * nothing runs on such a device, so nothing is held to them, and none of the memory is used. A limit goes
+ * with its control group, as NVIDIA's does.
+ */
+#include "nvml/memory-limit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "nvml/control.h"
+#include "nvml/slots.h"
+#include "nvml/view.h"
+
+#define NO_LIMIT ULLONG_MAX
+
+/* Where the second version of control groups is, beside the first or alone. */
+#define MOUNT_BESIDE "/sys/fs/cgroup/unified"
+#define MOUNT        "/sys/fs/cgroup"
+
+struct path {
+        char text[BOARD_PATH_MAX];
+};
+
+static bool is_folder(const char *path)
+{
+        int saved_errno = errno;
+        struct stat status;
+        bool r = stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+
+        errno = saved_errno;
+        return r;
+}
+
+/* Without slashes at its end. It goes into a message as it is, so it has nothing that JSON would escape. */
+static bool read_path(struct path *ret_path, const char *text)
+{
+        size_t n = text ? strnlen(text, sizeof(ret_path->text)) : 0;
+
+        if (n == 0 || n >= sizeof(ret_path->text) || *text != '/')
+                return false;
+        for (size_t i = 0; i < n; i++)
+                if (text[i] == '"' || text[i] == '\\' || (unsigned char)text[i] < ' ')
+                        return false;
+        memcpy(ret_path->text, text, n + 1);
+        while (n > 1 && ret_path->text[n - 1] == '/')
+                ret_path->text[--n] = '\0';
+        return is_folder(ret_path->text);
+}
+
+/* INVALID_ARGUMENT: not all pointers, or not a control group; NOT_SUPPORTED: in a guest, or a MIG device. */
+static nvmlReturn_t check(struct board_device *ret_device, struct path *ret_path,
+                          nvmlDevice_t handle, const char *const *name_space)
+{
+        nvmlReturn_t r = view_device(ret_device, handle, name_space);
+
+        if (r == NVML_SUCCESS && view_is_guest())
+                r = NVML_ERROR_NOT_SUPPORTED;
+        return r == NVML_SUCCESS && !read_path(ret_path, *name_space) ? NVML_ERROR_INVALID_ARGUMENT
+                                                                      : r;
+}
+
+nvmlReturn_t our_nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t handle, nvmlSetMemoryLimits_v1_t *limits)
+{
+        struct board_device device;
+        char hard[48] = "";
+        struct path path;
+        nvmlReturn_t r = check(&device, &path, handle, limits ? &limits->nameSpace : NULL);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        if (limits->softLimit > limits->hardLimit || limits->softLimit > LLONG_MAX ||
+            limits->hardLimit == 0)
+                return NVML_ERROR_INVALID_ARGUMENT;
+        if (limits->hardLimit <= LLONG_MAX)
+                snprintf(hard, sizeof(hard), ",\"hard\":%llu", limits->hardLimit);
+        return control_call("SetMemoryLimit",
+                            "\"device\":\"%.47s\",\"path\":\"%s\",\"soft\":%llu%s", device.uuid,
+                            path.text, limits->softLimit, hard);
+}
+
+nvmlReturn_t our_nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t handle, nvmlGetMemoryLimits_v1_t *limits)
+{
+        const struct board *board = view_board();
+        struct board_memory_limit record;
+        struct board_device device;
+        struct path path;
+        nvmlReturn_t r = check(&device, &path, handle, limits ? &limits->nameSpace : NULL);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        limits->softLimit = limits->currentUsed = 0;
+        limits->hardLimit = NO_LIMIT;
+        for (uint32_t slot = 0; slot < board_end_memory_limit(board); slot++) {
+                if (!board_read_memory_limit(board, slot, &record) ||
+                    record.device != device.index || strcmp(record.path, path.text) != 0)
+                        continue;
+                limits->softLimit = record.soft;
+                limits->hardLimit = record.hard;
+        }
+        return NVML_SUCCESS;
+}
+
+/* "0::/user.slice/..." is the line of the second version. */
+static bool read_own(struct path *ret_path)
+{
+        const char *mount = is_folder(MOUNT_BESIDE) ? MOUNT_BESIDE : MOUNT;
+        CLEANUP(fd_closep) int fd = open("/proc/self/cgroup", O_RDONLY | O_CLOEXEC);
+        char text[4096], *line, *end;
+        ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+        if (n < 0)
+                return false;
+        text[n] = '\0';
+        for (line = text; strncmp(line, "0::", 3) != 0; line++) {
+                line = strchr(line, '\n');
+                if (!line)
+                        return false;
+        }
+        end = strchr(line, '\n');
+        if (end)
+                *end = '\0';
+        return snprintf(ret_path->text, sizeof(ret_path->text), "%s%s", mount, line + 3) <
+               (int)sizeof(ret_path->text);
+}
+
+static bool is_within(const struct path *own, const char *folder)
+{
+        size_t n = strlen(folder);
+
+        return strncmp(own->text, folder, n) == 0 &&
+               (own->text[n] == '\0' || own->text[n] == '/' || folder[n - 1] == '/');
+}
+
+uint64_t memory_limit_get_own(uint32_t device, uint64_t otherwise)
+{
+        const struct board *board = view_board();
+        uint32_t end = board_end_memory_limit(board);
+        struct board_memory_limit record;
+        int saved_errno = errno;
+        struct path own;
+
+        if (end > 0 && read_own(&own))
+                for (uint32_t slot = 0; slot < end; slot++)
+                        if (board_read_memory_limit(board, slot, &record) &&
+                            record.device == device && record.hard < otherwise &&
+                            is_within(&own, record.path) && is_folder(record.path))
+                                otherwise = record.hard;
+        errno = saved_errno;
+        return otherwise;
+}
