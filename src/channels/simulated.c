@@ -11,6 +11,7 @@
 #include "base/paths.h"
 #include "channels/channels-internal.h"
 #include "sim/host-layout.h"
+#include "sim/slot-owner.h"
 
 int simulated_open(struct channels_host *host, const char *directory)
 {
@@ -48,12 +49,13 @@ void simulated_close(struct channels_host *host)
 
 int simulated_set(struct channels *channels, bool is_off)
 {
-        struct host *host = channels->host->simulated;
-        uint32_t n_slots = host->n_slots;
+        const struct channels_host *opened = channels->host;
+        struct host *host = opened->simulated;
+        uint32_t n_slots = host->n_slots, ours = slot_owner_namespace();
 
         /* Anybody may write to the host of root. */
         for (uint32_t i = 0; i < n_slots && i < HOST_SLOTS; i++) {
-                if (host->slot[i].pid != channels->pid)
+                if (!slot_owner_is(host, i, channels->pid, opened->fd, ours))
                         continue;
                 channels->plan->offset = offsetof(struct host, slot) +
                                          i * sizeof(struct host_slot) +

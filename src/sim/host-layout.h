@@ -50,11 +50,11 @@ enum host_busy {
 struct host_slot {
         _Atomic int32_t pid; /* 0: free */
         _Atomic int32_t service_thread;
-        _Atomic uint32_t state;   /* CUprocessState */
-        _Atomic int32_t last_pid; /* whose it was before it was free */
-        _Atomic uint32_t is_off;  /* it gets no engine until this is 0 again */
-        uint32_t reserved;
-        _Atomic uint64_t used[HOST_DEVICES_MAX];     /* bytes, without what is exported */
+        _Atomic uint32_t state;                  /* CUprocessState */
+        _Atomic int32_t last_pid;                /* whose it was before it was free */
+        _Atomic uint32_t is_off;                 /* it gets no engine until this is 0 again */
+        _Atomic uint32_t pid_namespace;          /* that @pid is a number of, see slot-owner.h */
+        _Atomic uint64_t used[HOST_DEVICES_MAX]; /* bytes, without what is exported */
         _Atomic uint64_t contexts[HOST_DEVICES_MAX]; /* bytes of them that its contexts take */
         /* Nanoseconds since the slot was claimed; kept when the process dies, until the next claim. */
         _Atomic uint64_t busy[HOST_DEVICES_MAX][HOST_BUSY_KINDS];

@@ -20,6 +20,7 @@
 
 #include "base/cleanup.h"
 #include "sim/host.h"
+#include "sim/slot-owner.h"
 
 static void lock(struct ledger *ledger)
 {
@@ -211,10 +212,13 @@ void ledger_note_busy(struct ledger *ledger, int device, enum host_busy kind, ui
 
 struct host_slot *ledger_find(struct ledger *ledger, int pid)
 {
+        uint32_t ours = slot_owner_namespace();
+
         for (uint32_t i = 0; pid > 0 && i < ledger->host->n_slots; i++) {
                 struct host_slot *slot = &ledger->host->slot[i];
 
-                if (slot->pid == pid && !is_dead(ledger, slot))
+                if (slot_owner_is(ledger->host, i, pid, ledger->file, ours) &&
+                    !is_dead(ledger, slot))
                         return slot;
         }
         return NULL;
@@ -238,6 +242,7 @@ static bool claim(struct ledger *ledger, uint32_t number)
         clear_busy(slot);
         slot->last_pid = 0;
         slot->is_off = 0;
+        slot->pid_namespace = slot_owner_namespace();
         slot->pid = getpid();
         ledger->slot = slot;
         if (number >= ledger->host->n_slots)

@@ -9,9 +9,12 @@
 
 #include "base/paths.h"
 #include "sim/host-layout.h"
+#include "sim/slot-owner.h"
 
 struct sim_usage {
         const struct host *host;
+        int file;
+        uint32_t namespace; /* ours, of processes */
 };
 
 static int map_host(const struct host **ret_host, int fd)
@@ -33,18 +36,19 @@ static int map_host(const struct host **ret_host, int fd)
 int sim_usage_open(struct sim_usage **ret_usage, const char *directory)
 {
         CLEANUP(sim_usage_closep) struct sim_usage *usage = calloc(1, sizeof(*usage));
-        CLEANUP(fd_closep) int fd = -1;
         char path[PATHS_MAX];
         int r = paths_join(path, directory, "host");
 
         if (!usage)
                 return -ENOMEM;
+        usage->file = -1;
+        usage->namespace = slot_owner_namespace();
         if (r < 0)
                 return r;
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (fd < 0)
+        usage->file = open(path, O_RDONLY | O_CLOEXEC);
+        if (usage->file < 0)
                 return errno == ENOENT ? -EPROTO : -errno;
-        r = map_host(&usage->host, fd);
+        r = map_host(&usage->host, usage->file);
         if (r < 0)
                 return r;
         if (usage->host->magic != HOST_MAGIC || usage->host->version != HOST_VERSION)
@@ -59,6 +63,7 @@ struct sim_usage *sim_usage_close(struct sim_usage *usage)
                 return NULL;
         if (usage->host)
                 (void)munmap((void *)(uintptr_t)usage->host, sizeof(struct host));
+        fd_close(usage->file);
         free(usage);
         return NULL;
 }
@@ -79,7 +84,8 @@ bool sim_usage_read(const struct sim_usage *usage, pid_t pid, struct sim_busy *r
         for (uint32_t i = 0; i < n_slots; i++) {
                 const struct host_slot *slot = &host->slot[i];
 
-                if (slot->pid != pid && slot->last_pid != pid)
+                if (!slot_owner_is(host, i, pid, usage->file, usage->namespace) &&
+                    slot->last_pid != pid)
                         continue;
                 for (uint32_t device = 0; device < n_devices; device++) {
                         busy.kernel_ns += slot->busy[device][HOST_BUSY_KERNEL];
