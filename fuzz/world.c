@@ -172,6 +172,7 @@ static void start_manager(void)
         if (r < 0)
                 fprintf(stderr, "%s\n", failure.message);
         assert(r == 0);
+        manager_serve(world.manager);
 }
 
 void world_set_up(void)

@@ -32,12 +32,13 @@ USES = {
     "store": {"base", "board", "daemon", "database", "wire"},
     "ledger": {"base", "board", "daemon", "database", "meter"},
     "manager": {"base", "board", "catalog", "channels", "daemon", "helper", "ledger", "meter", "pool",
-                "scenario", "scheduler", "sim", "store", "wire"},
+                "scenario", "scheduler", "sim", "store", "wire", "cdi"},
+    "cdi": {"base", "sim"},
     "checkpoint": {"base", "abi", "wire"},
     "image": {"base"},
     "lib": {"base", "abi", "wire", "image"},
     "nvml": {"base", "abi", "board"},
-    "cli": {"base"},
+    "cli": {"base", "cdi"},
 }
 
 # Modules in the largest cycle of src/manager/.

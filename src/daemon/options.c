@@ -43,6 +43,7 @@ enum {
         OPTION_GROUP,
         OPTION_USER_VGPUS,
         OPTION_USER_FRAME_BUFFER,
+        OPTION_CDI,
         OPTION_LOG_LEVEL,
         OPTION_CONFIG, /* this one and what follows stand on the command line alone */
         OPTION_CHECK_CONFIG,
@@ -82,6 +83,8 @@ static const struct {
         { "user-frame-buffer", "SIZE",
           "most frame buffer of one user other than root (default: no limit)",
           OPTION_USER_FRAME_BUFFER },
+        { "cdi", "FILE", "keep FILE for container engines, e.g. /var/run/cdi/openvgpu.json",
+          OPTION_CDI },
         { "log-level", "LEVEL", "error, warning, notice, info (default) or debug",
           OPTION_LOG_LEVEL },
         { "config", "FILE",
@@ -239,6 +242,8 @@ static bool set_option(struct options *options, const struct configuration_place
                                   "a number of vGPUs, 0 to 4096");
         case OPTION_USER_FRAME_BUFFER:
                 return set_size(&options->user_frame_buffer, place, argument);
+        case OPTION_CDI:
+                return set_path(options->cdi_path, place, argument);
         case OPTION_LOG_LEVEL:
                 return set_log_level(options, place, argument);
         case OPTION_CONFIG:

@@ -58,8 +58,10 @@ struct gate_link {
         struct ucred peer;
         struct account_charge charge;
         struct unread_fds unread;
-        struct guest *guest;     /* NULL for a stranger */
-        struct fair_entry entry; /* of a stranger; while it waits, its source is off */
+        char only
+                [STORE_UUID_MAX]; /* the vGPU that can be joined here, by any user; "": one's own */
+        struct guest *guest;      /* NULL for a stranger */
+        struct fair_entry entry;  /* of a stranger; while it waits, its source is off */
         sd_event_source *source;
         sd_event_source *join_timer;
 };
@@ -250,7 +252,9 @@ static int check_join(struct gate_link *link, const struct gate_join *join, size
         *ret_instance = instance_find_settled(link->gate->manager, join->vgpu, &failure);
         if (!*ret_instance)
                 return refuse(link, ENOENT, "%s", failure.message);
-        if (instance_check_owner(*ret_instance, link->peer.uid, &failure) < 0)
+        if (link->only[0] && strcmp(link->only, (*ret_instance)->uuid) != 0)
+                return refuse(link, EPERM, "a container may join its own vGPU, not another one");
+        if (!link->only[0] && instance_check_owner(*ret_instance, link->peer.uid, &failure) < 0)
                 return refuse(link, EPERM, "%s", failure.message);
         return 0;
 }
@@ -400,9 +404,8 @@ static int on_no_join(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-static int on_connection(int fd, const struct ucred *peer, void *userdata)
+int gate_accept(struct gate *gate, int fd, const struct ucred *peer, const char *uuid)
 {
-        struct gate *gate = userdata;
         struct gate_link *link = calloc(1, sizeof(*link));
         struct failure failure = { 0 };
         int r = link ? account_take(gate->manager->accounts, &link->charge, peer->uid, &link_cost,
@@ -417,6 +420,8 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
         link->gate = gate;
         link->fd = fd;
         link->peer = *peer;
+        if (uuid)
+                strcpy(link->only, uuid);
         list_append(&gate->links, &link->link);
         r = fair_init(&link->entry, gate->manager->fair_queue, peer->uid, on_turn, link);
         if (r == 0)
@@ -429,6 +434,11 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
         if (r < 0)
                 gate_link_free(link);
         return r;
+}
+
+static int on_connection(int fd, const struct ucred *peer, void *userdata)
+{
+        return gate_accept(userdata, fd, peer, NULL);
 }
 
 static void on_instance(struct instance *instance, enum instance_event event, void *userdata)

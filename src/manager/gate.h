@@ -18,10 +18,17 @@
 struct gate;
 struct gate_link;
 struct manager;
+struct ucred;
 
 int gate_new(struct gate **ret_gate, struct manager *manager);
 void gate_start(struct gate *gate);
 struct gate *gate_free(struct gate *gate);
+
+/*
+ * gate_accept() - somebody has connected: where any vGPU of his own can be joined (@uuid is NULL), or where that
+ * of @uuid can, by whomever. Takes @fd, also when it fails.
+ */
+int gate_accept(struct gate *gate, int fd, const struct ucred *peer, const char *uuid);
 
 /* gate_link_send() - Errors: -EAGAIN (guest_flush() follows when there is room), -EPIPE. */
 int gate_link_send(struct gate_link *link, const void *message, size_t size, const int *fds,

@@ -147,14 +147,13 @@ static int open_socket(struct listener *listener, const struct options *options,
         return r;
 }
 
-int listener_init(struct listener *listener, struct manager *manager, const char *name, int type,
-                  listener_fn accepted, void *userdata)
+/* Takes @fd, also when it fails. */
+static int start(struct listener *listener, struct manager *manager, int fd_taken,
+                 listener_fn accepted, void *userdata)
 {
-        CLEANUP(fd_closep) int fd = -1;
-        int r = open_socket(listener, manager->options, name, type, &fd);
+        CLEANUP(fd_closep) int fd = fd_taken;
+        int r;
 
-        if (r < 0)
-                return r;
         foreign_allow_fds(fd, false); /* before anybody connects, who inherits it */
         if (listen(fd, BACKLOG) < 0)  /* one that was given, too: so that peers see who we are */
                 return -errno;
@@ -169,6 +168,22 @@ int listener_init(struct listener *listener, struct manager *manager, const char
         listener->accepted = accepted;
         listener->userdata = userdata;
         return 0;
+}
+
+int listener_init(struct listener *listener, struct manager *manager, const char *name, int type,
+                  listener_fn accepted, void *userdata)
+{
+        int fd, r = open_socket(listener, manager->options, name, type, &fd);
+
+        return r < 0 ? r : start(listener, manager, fd, accepted, userdata);
+}
+
+int listener_init_for_all(struct listener *listener, struct manager *manager, const char *path,
+                          int type, listener_fn accepted, void *userdata)
+{
+        int fd, r = socket_new(&fd, path, type, NULL);
+
+        return r < 0 ? r : start(listener, manager, fd, accepted, userdata);
 }
 
 void listener_deinit(struct listener *listener)

@@ -37,6 +37,10 @@ int listener_take_given(const struct options *options, struct failure *failure);
  */
 int listener_init(struct listener *listener, struct manager *manager, const char *name, int type,
                   listener_fn accepted, void *userdata);
+
+/* listener_init_for_all() - likewise on a new socket at @path, where everybody may connect who gets there. */
+int listener_init_for_all(struct listener *listener, struct manager *manager, const char *path,
+                          int type, listener_fn accepted, void *userdata);
 void listener_deinit(struct listener *listener);
 void listener_set_enabled(struct listener *listener, bool is_enabled);
 

@@ -7,6 +7,7 @@
 #include "base/privilege.h"
 #include "daemon/log.h"
 #include "daemon/reload.h"
+#include "manager/containers.h"
 #include "manager/manager.h"
 #include "manager/startup.h"
 
@@ -22,11 +23,19 @@ static void give_up_privilege(void)
 static int run(struct options *options, struct failure *failure)
 {
         CLEANUP(manager_freep) struct manager *manager = NULL;
+        struct containers *containers = NULL;
         int r = manager_new(&manager, options, failure);
 
         if (r >= 0)
                 r = reload_watch(manager->event, options);
-        return r < 0 ? failure_from_errno(failure, r, "starting") : manager_run(manager);
+        if (r >= 0)
+                r = containers_new(&containers, manager, failure);
+        if (r < 0)
+                return failure_from_errno(failure, r, "starting");
+        manager_serve(manager);
+        r = manager_run(manager);
+        (void)containers_free(containers);
+        return r;
 }
 
 int main(int argc, char **argv)

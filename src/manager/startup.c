@@ -411,10 +411,14 @@ int manager_new(struct manager **ret_manager, const struct options *options,
                 return failure_from_errno(failure, r, "starting");
         meter_start(manager->meter);
         gate_start(manager->gate);
-        observer_add(&manager->observers, &observer, manager);
-        check_ready(manager);
         *ret_manager = TAKE(manager);
         return 0;
+}
+
+void manager_serve(struct manager *manager)
+{
+        observer_add(&manager->observers, &observer, manager);
+        check_ready(manager);
 }
 
 int manager_run(struct manager *manager)

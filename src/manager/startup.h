@@ -16,6 +16,9 @@ int manager_new(struct manager **ret_manager, const struct options *options,
 struct manager *manager_free(struct manager *manager);
 DEFINE_CLEANUP(struct manager *, manager_free);
 
+/* manager_serve() - clients, as soon as what a former manager left is in order. */
+void manager_serve(struct manager *manager);
+
 /* manager_run() - until SIGTERM or SIGINT. */
 int manager_run(struct manager *manager);
 

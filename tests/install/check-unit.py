@@ -42,7 +42,7 @@ def main(service_path, socket_path):
     assert service["RestartPreventExitStatus"] == "2", "a wrong configuration is not tried again"
     assert service["Sockets"] == pathlib.Path(socket_path).name
     assert socket["Service"] == pathlib.Path(service_path).name
-    run = "/run/" + service["RuntimeDirectory"]
+    run = "/run/" + service["RuntimeDirectory"].split()[0]
     assert socket["ListenStream"] == run + "/control.sock"
     assert socket["ListenSequentialPacket"] == run + "/gate.sock"
     if not shutil.which("systemd-analyze"):
