@@ -5,7 +5,7 @@
 
 _vgpu_commands() {
         echo devices create apply run ls suspend resume migrate rm checkpoint top accounting usage info \
-                env simulate show types utilization sessions licence metadata placements heterogeneous capabilities version-range \
+                env cdi simulate show types utilization sessions licence metadata placements heterogeneous capabilities version-range \
                 share scheduler
 }
 
@@ -28,6 +28,7 @@ _vgpu_options() {
         resume) echo --all --device --timeout ;;
         migrate) echo --device --timeout ;;
         rm) echo --force --yes ;;
+        cdi) echo --output ;;
         top) echo --once --delay --sort ;;
         accounting) echo --clear ;;
         usage) echo --since --until --by --csv ;;

@@ -48,7 +48,7 @@ struct command {
 extern const struct command command_checkpoint_check, command_checkpoint_dump,
         command_checkpoint_load;
 
-extern const struct command command_accounting, command_apply, command_capabilities,
+extern const struct command command_accounting, command_apply, command_capabilities, command_cdi,
         command_checkpoint, command_create, command_devices, command_env, command_heterogeneous,
         command_info, command_licence, command_ls, command_metadata, command_migrate,
         command_placements, command_resume, command_rm, command_run, command_sessions, command_show,

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/size.h"
+#include "cli/container.h"
 #include "cli/document.h"
 #include "cli/say.h"
 #include "cli/table.h"
@@ -37,6 +38,11 @@ static const struct column long_columns[] = {
 static const struct column process_columns[] = {
         { "VGPU", false },   { "PID", true },      { "PROGRAM", false }, { "MEMORY", true },
         { "MOVABLE", true }, { "LAUNCHES", true }, { NULL, false },
+};
+
+static const struct column container_columns[] = {
+        { "VGPU", false },   { "PID", true },      { "PROGRAM", false },   { "MEMORY", true },
+        { "MOVABLE", true }, { "LAUNCHES", true }, { "CONTAINER", false }, { NULL, false },
 };
 
 static void add_long(struct table *table, const struct vgpu_instance *instance)
@@ -72,8 +78,11 @@ static void add(struct table *table, const struct vgpu_instance *instance)
         table_add(table, "%zu", instance->n_processes);
 }
 
-static void add_processes(struct table *table, const struct vgpu_instance *instance)
+static void add_processes(struct table *table, const struct vgpu_instance *instance,
+                          bool has_containers)
 {
+        char container[CONTAINER_ID_MAX];
+
         for (size_t i = 0; i < instance->n_processes; i++) {
                 const struct vgpu_process *process = instance->processes[i];
                 char used[SIZE_TEXT_MAX], movable[SIZE_TEXT_MAX];
@@ -84,22 +93,37 @@ static void add_processes(struct table *table, const struct vgpu_instance *insta
                 table_add(table, "%s", size_format(used, process->memory_used));
                 table_add(table, "%s", size_format(movable, process->memory_movable));
                 table_add(table, "%llu", (unsigned long long)process->n_launches);
+                if (has_containers)
+                        table_add(table, "%s",
+                                  container_find(container, process->pid) ? container : "-");
         }
+}
+
+static bool has_containers(const struct found *found)
+{
+        char container[CONTAINER_ID_MAX];
+
+        for (size_t i = 0; i < found->n; i++)
+                for (size_t k = 0; k < found->instances[i]->n_processes; k++)
+                        if (container_find(container, found->instances[i]->processes[k]->pid))
+                                return true;
+        return false;
 }
 
 static int print_tables(const struct found *found, bool is_long)
 {
         CLEANUP(table_deinitp) struct table table, processes;
+        bool in_containers = is_long && has_containers(found);
         int r;
 
         table_init(&table, is_long ? long_columns : columns);
-        table_init(&processes, process_columns);
+        table_init(&processes, in_containers ? container_columns : process_columns);
         for (size_t i = 0; i < found->n; i++) {
                 add(&table, found->instances[i]);
                 if (!is_long)
                         continue;
                 add_long(&table, found->instances[i]);
-                add_processes(&processes, found->instances[i]);
+                add_processes(&processes, found->instances[i], in_containers);
         }
 
         r = table_print(&table);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* In which container a process is, by what engines write into the names of control groups. */
+#include <string.h>
+
+#include "base/test.h"
+#include "cli/container.h"
+
+#define ID    "0d9d50dd3e1e3c1cd0a1d1f4f2a5b06ad1ab3d9b1b7a3b5e6f7a8b9c0d1e2f30"
+#define SHOWN "0d9d50dd3e1e"
+
+static void test_engines_are_known(void **state)
+{
+        static const char *const texts[] = {
+                "0::/libpod_parent/libpod-" ID "\n",
+                "0::/machine.slice/libpod-" ID ".scope/container\n",
+                "12:devices:/docker/" ID "\n0::/docker/" ID "\n",
+                "0::/system.slice/docker-" ID ".scope\n",
+                "0::/kubepods.slice/kubepods-pod1f.slice/cri-containerd-" ID ".scope\n",
+        };
+        char id[CONTAINER_ID_MAX];
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+                assert_true(container_find_in(id, texts[i]));
+                assert_string_equal(id, SHOWN);
+        }
+}
+
+static void test_others_are_in_none(void **state)
+{
+        static const char *const texts[] = {
+                "", "0::/\n", "0::/user.slice/user-1000.slice/session-3.scope\n",
+                "0::/x-" ID "0\n", /* one digit more */
+        };
+        char id[CONTAINER_ID_MAX];
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+                assert_false(container_find_in(id, texts[i]));
+                assert_string_equal(id, "");
+        }
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_engines_are_known),
+                cmocka_unit_test(test_others_are_in_none),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""vGPUs in containers (docs/containers.md): what vgpud writes for container engines, who comes in by a vGPU's
+door, and a real podman with runc, where there is one."""
+import functools
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+
+import case
+import stage
+from guest import Guest
+from host import Host
+from wait import PATIENCE, until
+from wire import Gate
+
+SHORT_LIVED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "short_lived.py")
+
+# podman looks there and nowhere else; one file for each that runs this test.
+CDI_FILE = f"/var/run/cdi/openvgpu-test-{os.getpid()}.json"
+
+
+def files_of(program):
+    """What it needs to be started, and what the gate adds for glibc before 2.34."""
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+    libraries = re.findall(r"(/\S+) \(0x", listed)
+    libc = next(path for path in libraries if path.endswith("/libc.so.6"))
+    others = [os.path.join(os.path.dirname(libc), name) for name in ("libdl.so.2", "libpthread.so.0")]
+    return libraries + [path for path in others if os.path.exists(path)]
+
+
+def make_root(directory):
+    """A root file system with one program; it must be able to run without any other file."""
+    for folder in ("bin", "dev", "etc", "proc", "sys", "tmp", "run/openvgpu", "usr/lib/openvgpu/gate",
+                   "usr/lib/openvgpu/nvml", "usr/lib/openvgpu/sim", "usr/lib/openvgpu/simulated-host"):
+        os.makedirs(os.path.join(directory, folder))  # root of a container may not be able to do so
+    program = stage.GUESTS / "guest-train"
+    shutil.copy(program, os.path.join(directory, "bin"))
+    for path in files_of(program):
+        os.makedirs(os.path.join(directory, os.path.dirname(path)[1:]), exist_ok=True)
+        shutil.copy(path, os.path.join(directory, path[1:]))
+
+
+class Podman:
+    """Its own storage; the options that a machine with little cgroup support needs."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.root = os.path.join(directory, "root")
+        make_root(self.root)
+        self.begin = ["podman", "--root", f"{directory}/storage", "--runroot", f"{directory}/runroot",
+                      "--tmpdir", f"{directory}/tmp", "--storage-driver", "vfs", "--runtime", "runc",
+                      "--cgroup-manager", "cgroupfs"]
+
+    def command(self, *options, program=("/bin/guest-train",)):
+        return [*self.begin, "run", "--rm", "--network", "none", "--ulimit", "nofile=20000:20000",
+                "--ulimit", "nproc=1000:1000", *options, "--rootfs", self.root, *program]
+
+    def problem(self):
+        """Why it cannot run the simplest container on this machine; '' if it can."""
+        done = subprocess.run(self.command(program=("/bin/guest-train", "--no-such-option")), text=True,
+                              capture_output=True, stdin=subprocess.DEVNULL, timeout=PATIENCE)
+        return "" if "usage: guest-train" in done.stderr else done.stderr.strip() or "no output"
+
+
+class Containers(case.Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.host = Host()
+        cls.file = os.path.join(cls.host.directory, "cdi", "openvgpu.json")
+        if os.geteuid() == 0 and shutil.which("podman"):
+            cls.file = CDI_FILE
+        cls.host.options += ["--cdi", cls.file]
+        cls.host.start()
+        cls.addClassCleanup(cls.host.close)
+
+    def specification(self):
+        with open(self.file) as file:
+            return json.load(file)
+
+    def device(self, name):
+        return next(d for d in self.specification()["devices"] if d["name"] == name)
+
+    def door(self, name):
+        """The folder that a container gets."""
+        (mount,) = self.device(name)["containerEdits"]["mounts"]
+        self.assertEqual(mount["containerPath"], "/run/openvgpu")
+        return mount["hostPath"]
+
+    def test_the_file_has_what_there_is(self):
+        self.host.create("box")
+        self.host.create("3-")  # no name of a CDI device
+        names = [device["name"] for device in self.specification()["devices"]]
+        self.assertEqual(names, ["box", self.host.get("3-")["uuid"]])
+        self.assertEqual(self.specification()["kind"], "openvgpu.org/vgpu")
+        self.assertEqual(json.loads(self.host.vgpu("cdi").output), self.specification())
+        self.assertNotEqual(self.door("box"), self.door(names[1]))
+        self.host.vgpu("rm", "3-")
+        self.assertEqual([d["name"] for d in self.specification()["devices"]], ["box"])
+
+        self.assertEqual(self.host.stop(), 0)
+        self.assertFalse(os.path.exists(self.file))
+        self.host.start()
+        self.assertTrue(os.path.exists(self.door("box")))
+
+    def test_a_container_reaches_its_own_vgpu_only(self):
+        self.host.create("box")
+        self.host.create("other")
+        edits = self.specification()["containerEdits"]
+        for mount in edits["mounts"]:
+            self.assertNotEqual(mount["hostPath"], self.host.run_directory)
+        self.assertEqual(sorted(os.listdir(self.door("box"))), ["board", "gate.sock"])
+        self.assertEqual(os.stat(os.path.dirname(self.door("box"))).st_mode & 0o777, 0o700)
+        with Gate(os.path.join(self.door("box"), "gate.sock")) as gate:
+            gate.join(self.host.get("other")["uuid"])
+            message, body, _ = gate.receive_message()
+            self.assertEqual(message, Gate.REFUSED)
+            self.assertIn("its own vGPU", gate.refusal(body)[1])
+
+    def test_a_container_joins_as_whatever_user_it_has(self):
+        self.host.create("box")
+        user = "nobody" if stage.can_be_used_by("nobody") else None
+        door = os.open(self.door("box"), os.O_RDONLY)
+        try:
+            subprocess.run([stage.SYSTEM_PYTHON, SHORT_LIVED, f"/proc/self/fd/{door}",
+                            self.host.get("box")["uuid"], "1"], user=user, pass_fds=[door], check=True,
+                           stdout=subprocess.DEVNULL, timeout=PATIENCE)
+        finally:
+            os.close(door)
+
+    # With podman.
+
+    @classmethod
+    @functools.cache
+    def podman_and_problem(cls):
+        podman = Podman(os.path.join(cls.host.directory, "podman"))
+        return podman, podman.problem()
+
+    def get_podman(self):
+        if self.file != CDI_FILE or not shutil.which("runc"):
+            self.skipTest("needs root and podman with runc: apt-get install podman runc")
+        podman, problem = self.podman_and_problem()
+        if problem:
+            self.skipTest(f"podman cannot run a container here: {problem.splitlines()[-1]}")
+        return podman
+
+    def start(self, podman, vgpu, *options):
+        log = os.path.join(podman.directory, "errors")
+        command = podman.command("--device", f"openvgpu.org/vgpu={vgpu}", *options)
+        guest = Guest(command, self.host.environment(), log)
+        self.host.guests.append(guest)
+        return guest.wait_ready()
+
+    def wait_steps(self, guest, n=2):
+        """Its log is what it says on standard error: a container has no file of ours."""
+        target = len(guest.errors) + n
+        until(lambda: len(guest.errors) >= target, f"{n} more steps", context=guest.context)
+        self.assertFalse([line for line in guest.errors if not line.endswith(" ok")], guest.errors)
+
+    def test_a_program_in_a_container_leaves_its_gpu_and_comes_back(self):
+        podman = self.get_podman()
+        name = self.host.create(f"box-{os.getpid()}")
+        guest = self.start(podman, name, "--read-only", "--security-opt", "no-new-privileges",
+                           "--user", "1000:1000", "--cap-drop", "all")
+        (process,) = self.host.get(name)["processes"]
+        with open(f"/proc/{process['pid']}/status") as status:
+            self.assertRegex(status.read(), rf"\nNSpid:\t{process['pid']}\t1\n")
+        self.assertRegex(self.host.vgpu("ls", "-l", name).output, r"CONTAINER\n.* [0-9a-f]{12}\n")
+
+        self.wait_steps(guest)
+        self.host.vgpu("suspend", name)
+        self.host.restart()
+        self.host.vgpu("resume", name, "--device", 1)
+        self.wait_steps(guest)
+        self.host.vgpu("migrate", name, "--device", 0)
+        self.wait_steps(guest)
+        os.kill(process["pid"], signal.SIGKILL)
+        guest.join()
+        self.host.wait_state(name, "idle")
+
+    def test_a_container_may_have_users_of_its_own(self):
+        podman = self.get_podman()
+        name = self.host.create(f"mapped-{os.getpid()}")
+        guest = self.start(podman, name, "--uidmap", "0:100000:65536", "--gidmap", "0:100000:65536")
+        (process,) = self.host.get(name)["processes"]
+        self.assertEqual(os.stat(f"/proc/{process['pid']}").st_uid, 100000)
+        self.host.vgpu("suspend", name)
+        self.host.vgpu("resume", name)
+        self.wait_steps(guest)
+        os.kill(process["pid"], signal.SIGKILL)
+        guest.join()
+
+
+if __name__ == "__main__":
+    case.main()
