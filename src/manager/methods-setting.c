@@ -300,7 +300,7 @@ static const struct control_parameter device_parameters[] = { { "device", CONTRO
 
 static const struct control_parameter limit_parameters[] = { { "device", CONTROL_TEXT, true },
                                                              { "path", CONTROL_TEXT, true },
-                                                             { "soft", CONTROL_SIZE, true },
+                                                             { "soft", CONTROL_SIZE, false },
                                                              { "hard", CONTROL_SIZE, false },
                                                              { 0 } };
 

@@ -71,7 +71,7 @@ static nvmlReturn_t check(struct board_device *ret_device, struct path *ret_path
 nvmlReturn_t our_nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t handle, nvmlSetMemoryLimits_v1_t *limits)
 {
         struct board_device device;
-        char hard[48] = "";
+        char soft[48] = "", hard[48] = "";
         struct path path;
         nvmlReturn_t r = check(&device, &path, handle, limits ? &limits->nameSpace : NULL);
 
@@ -80,11 +80,12 @@ nvmlReturn_t our_nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t handle, nvmlSetMemory
         if (limits->softLimit > limits->hardLimit || limits->softLimit > LLONG_MAX ||
             limits->hardLimit == 0)
                 return NVML_ERROR_INVALID_ARGUMENT;
+        if (limits->softLimit > 0)
+                snprintf(soft, sizeof(soft), ",\"soft\":%llu", limits->softLimit);
         if (limits->hardLimit <= LLONG_MAX)
                 snprintf(hard, sizeof(hard), ",\"hard\":%llu", limits->hardLimit);
-        return control_call("SetMemoryLimit",
-                            "\"device\":\"%.47s\",\"path\":\"%s\",\"soft\":%llu%s", device.uuid,
-                            path.text, limits->softLimit, hard);
+        return control_call("SetMemoryLimit", "\"device\":\"%.47s\",\"path\":\"%s\"%s%s",
+                            device.uuid, path.text, soft, hard);
 }
 
 nvmlReturn_t our_nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t handle, nvmlGetMemoryLimits_v1_t *limits)

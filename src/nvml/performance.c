@@ -68,7 +68,7 @@ nvmlReturn_t our_nvmlDeviceGetClockOffsets(nvmlDevice_t handle, nvmlClockOffset_
         return r;
 }
 
-/* In the form that NVML's header shows. Memory transfers at both edges of its clock. */
+/* In the form that NVML's header shows. NVIDIA's library lets nvml-wrapper leave out the version. Memory transfers at both edges of its clock. */
 nvmlReturn_t our_nvmlDeviceGetPerformanceModes(nvmlDevice_t handle, nvmlDevicePerfModes_v1_t *modes)
 {
         unsigned int graphics, memory;
@@ -76,7 +76,7 @@ nvmlReturn_t our_nvmlDeviceGetPerformanceModes(nvmlDevice_t handle, nvmlDevicePe
 
         if (!modes)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        if (modes->version != NVML_VERSION(nvmlDevicePerfModes_v1_t, 1))
+        if (modes->version != NVML_VERSION(nvmlDevicePerfModes_v1_t, 1) && modes->version != 0)
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
         r = our_nvmlDeviceGetMaxClockInfo(handle, NVML_CLOCK_GRAPHICS, &graphics);
         if (r == NVML_SUCCESS)

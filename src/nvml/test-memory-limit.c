@@ -54,7 +54,7 @@ static void test_no_limit_takes_one_away(void **state)
         (void)state;
         setenv("OPENVGPU_RUN", fake_manager_get_directory(fake), 1);
         assert_int_equal(nvmlDeviceSetMemoryLimits_v1(device_0(), &limits), NVML_SUCCESS);
-        assert_non_null(strstr(fake_manager_get_call(fake, 0), "'path':'/proc','soft':0}}"));
+        assert_non_null(strstr(fake_manager_get_call(fake, 0), "'path':'/proc'}}"));
 }
 
 static void test_arguments_are_checked(void **state)
