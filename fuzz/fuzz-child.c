@@ -27,6 +27,7 @@
 #include "fuzz/world.h"
 #include "manager/device.h"
 #include "manager/guest.h"
+#include "manager/instance-create.h"
 #include "manager/meter-sampler.h"
 #include "manager/operation.h"
 #include "manager/session.h"

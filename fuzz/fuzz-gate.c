@@ -22,7 +22,11 @@
 #include "fuzz/target.h"
 #include "fuzz/world.h"
 #include "manager/device.h"
+#include "manager/guest-life.h"
+#include "manager/guest-request.h"
 #include "manager/guest.h"
+#include "manager/instance-create.h"
+#include "manager/instance-life.h"
 #include "wire/gate.h"
 
 #define FRAME_BUFFER ((uint64_t)64 << 20)
@@ -150,7 +154,7 @@ static void forget_guests(void)
                 guest_free(guest);
         instance_settle(fuzz.instance);
         run_manager();
-        assert(instance_get_used(fuzz.instance) == 0);
+        assert(guests_get_used(fuzz.instance) == 0);
 }
 
 /* The input. */

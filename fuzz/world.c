@@ -21,6 +21,7 @@
 #include "helper/keeper.h"
 #include "manager/device.h"
 #include "manager/guest.h"
+#include "manager/instance-life.h"
 #include "manager/startup.h"
 #include "wire/gate.h"
 #include "wire/mover.h"

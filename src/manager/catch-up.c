@@ -11,7 +11,7 @@
 #include "manager/contexts.h"
 #include "manager/copies.h"
 #include "manager/custody.h"
-#include "manager/gate.h"
+#include "manager/gate-link.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"

@@ -183,7 +183,7 @@ static uint64_t neighbours_bytes(const struct operation *operation)
         list_for_each(instance, &operation->source->manager->instances, link)
                 if (instance != operation->instance && instance->device == operation->source &&
                     !instance_is_off(instance))
-                        sum += instance_get_used(instance);
+                        sum += guests_get_used(instance);
         return sum;
 }
 

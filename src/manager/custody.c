@@ -9,35 +9,28 @@
 #include <string.h>
 
 #include "daemon/log.h"
-#include "manager/backlog.h"
+#include "manager/custody-internal.h"
 #include "manager/device.h"
-#include "manager/footprint.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
-#include "manager/observer.h"
 #include "wire/keeper.h"
 
-#define PAGE_PREFIX   "page/"
-#define MEMORY_PREFIX "memory/"
-#define PARKED_PREFIX "parked/"
-#define SLAB_PREFIX   "slab/"
-
-static void page_label(char label[KEEPER_LABEL_MAX], const struct instance *instance)
-{
-        snprintf(label, KEEPER_LABEL_MAX, PAGE_PREFIX "%s", instance->uuid);
-}
-
-static void memory_label(char label[KEEPER_LABEL_MAX], const char *prefix,
-                         const struct guest *guest, const struct guest_memory *memory)
+void custody_memory_label(char label[KEEPER_LABEL_MAX], const char *prefix,
+                          const struct guest *guest, const struct guest_memory *memory)
 {
         snprintf(label, KEEPER_LABEL_MAX, "%s%s/%d/%" PRIx64 "/%" PRIx64, prefix,
                  guest->instance->uuid, (int)guest->pid, memory->address, memory->size);
 }
 
+static void page_label(char label[KEEPER_LABEL_MAX], const struct instance *instance)
+{
+        snprintf(label, KEEPER_LABEL_MAX, CUSTODY_PAGE "%s", instance->uuid);
+}
+
 static void slab_label(char label[KEEPER_LABEL_MAX], uint32_t slab)
 {
-        snprintf(label, KEEPER_LABEL_MAX, SLAB_PREFIX "%" PRIu32, slab);
+        snprintf(label, KEEPER_LABEL_MAX, CUSTODY_SLAB "%" PRIu32, slab);
 }
 
 /* Pages. */
@@ -76,10 +69,7 @@ int custody_get_page(struct instance *instance)
 
 /* Processes and memory. */
 
-/* Beside what the store has of a context: the process was left behind when the others were resumed. */
-#define ABSENT 0x100u
-
-static bool is_away(const struct guest *guest)
+bool custody_is_away(const struct guest *guest)
 {
         return guest->presence != GUEST_PRESENT;
 }
@@ -91,7 +81,7 @@ static int put_process(const struct guest *guest)
                 .pid = guest->pid,
                 .start_time = guest->start_time,
                 .slot = guest->slot,
-                .context = guest->context | (is_away(guest) ? ABSENT : 0),
+                .context = guest->context | (custody_is_away(guest) ? CUSTODY_ABSENT : 0),
         };
 
         snprintf(process.context_device, sizeof(process.context_device), "%s",
@@ -102,7 +92,7 @@ static int put_process(const struct guest *guest)
         return store_put_process(guest->instance->manager->store, &process);
 }
 
-static void note_stored(struct guest *guest)
+void custody_note_stored(struct guest *guest)
 {
         guest->stored.context = guest->context;
         guest->stored.device = guest->context_device;
@@ -114,7 +104,7 @@ int custody_store_process(struct guest *guest)
         int r = put_process(guest);
 
         if (r == 0)
-                note_stored(guest);
+                custody_note_stored(guest);
         return r;
 }
 
@@ -178,8 +168,8 @@ static const struct kind {
         const char *prefix;
         bool (*has)(const struct guest_memory *memory);
         int (*fd)(const struct guest *guest, const struct guest_memory *memory);
-} exported = { MEMORY_PREFIX, has_exported, exported_fd },
-  parked = { PARKED_PREFIX, has_parked, parked_fd };
+} exported = { CUSTODY_MEMORY, has_exported, exported_fd },
+  parked = { CUSTODY_PARKED, has_parked, parked_fd };
 
 /* Shows what the guest has of a kind to @tell, as many at once as the keeper takes. */
 static int tell_memory(struct guest *guest, const struct kind *kind, size_t first, size_t n_memory,
@@ -192,7 +182,7 @@ static int tell_memory(struct guest *guest, const struct kind *kind, size_t firs
 
         for (size_t i = first; r == 0 && i < first + n_memory; i++) {
                 if (kind->has(&guest->memory[i])) {
-                        memory_label(labels[n], kind->prefix, guest, &guest->memory[i]);
+                        custody_memory_label(labels[n], kind->prefix, guest, &guest->memory[i]);
                         items[n] = (struct keeper_item){ labels[n],
                                                          kind->fd(guest, &guest->memory[i]) };
                         n++;
@@ -221,6 +211,13 @@ void custody_drop_part(struct guest *guest, size_t first, size_t n)
 {
         (void)tell_memory(guest, &exported, first, n, keeper_drop_batch);
         (void)tell_memory(guest, &parked, first, n, keeper_drop_batch);
+}
+
+void custody_drop_sources(struct guest *guest)
+{
+        custody_drop_memory(guest);
+        for (size_t i = 0; i < guest->n_memory; i++)
+                guest_close_source(guest, &guest->memory[i]);
 }
 
 int custody_put_parked(struct guest *guest, size_t first, size_t n)
@@ -254,7 +251,7 @@ static int put_settled(struct instance *instance)
                 if (r < 0 || guest->is_dead || guest->slot == UINT32_MAX)
                         continue;
                 r = put_process(guest);
-                if (r == 0 && !instance_is_off(instance) && !is_away(guest))
+                if (r == 0 && !instance_is_off(instance) && !custody_is_away(guest))
                         r = store_put_memory(store, instance->id, guest->pid, &nothing);
         }
         return r;
@@ -284,8 +281,8 @@ int custody_store_instance(struct instance *instance)
                 return r;
         }
         list_for_each(guest, &instance->guests, link) {
-                note_stored(guest);
-                if (!instance_is_off(instance) && !is_away(guest))
+                custody_note_stored(guest);
+                if (!instance_is_off(instance) && !custody_is_away(guest))
                         let_memory_go(guest);
         }
         custody_sync_slabs(instance->manager);
@@ -352,261 +349,12 @@ static int drop_idle_slab(const char *label, int fd, void *userdata)
 
         (void)fd;
         if (!pool_is_in_use(manager->pool,
-                            (uint32_t)strtoul(label + strlen(SLAB_PREFIX), NULL, 10)))
+                            (uint32_t)strtoul(label + strlen(CUSTODY_SLAB), NULL, 10)))
                 (void)keeper_drop(manager->keeper, label);
         return 0;
 }
 
 void custody_sync_slabs(struct manager *manager)
 {
-        (void)keeper_list(manager->keeper, SLAB_PREFIX, drop_idle_slab, manager);
-}
-
-static int drop_ownerless_page(const char *label, int fd, void *userdata)
-{
-        struct manager *manager = userdata;
-        struct failure failure = { 0 };
-
-        (void)fd;
-        if (!instance_find(manager, label + strlen(PAGE_PREFIX), &failure))
-                (void)keeper_drop(manager->keeper, label);
-        return 0;
-}
-
-static bool is_memory_known(struct manager *manager, const char *label)
-{
-        char uuid[STORE_UUID_MAX];
-        struct failure failure = { 0 };
-        struct instance *instance;
-        uint64_t address, size;
-        struct guest *guest;
-        int pid;
-
-        if (sscanf(label, "%*[^/]/%47[^/]/%d/%" SCNx64 "/%" SCNx64, uuid, &pid, &address, &size) !=
-            4)
-                return false;
-        instance = instance_find(manager, uuid, &failure);
-        guest = instance ? guest_find(instance, pid) : NULL;
-        for (size_t i = 0; guest && i < guest->n_memory; i++)
-                if (guest->memory[i].address == address && guest->memory[i].size == size)
-                        return true;
-        return false;
-}
-
-static int drop_ownerless_memory(const char *label, int fd, void *userdata)
-{
-        struct manager *manager = userdata;
-
-        (void)fd;
-        if (!is_memory_known(manager, label))
-                (void)keeper_drop(manager->keeper, label);
-        return 0;
-}
-
-/* Loading. */
-
-static int adopt_slab(const char *label, int fd, void *userdata)
-{
-        struct manager *manager = userdata;
-        CLEANUP(fd_closep) int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-        int r = own < 0 ? -errno
-                        : pool_adopt(manager->pool,
-                                     (uint32_t)strtoul(label + strlen(SLAB_PREFIX), NULL, 10), own);
-
-        if (r == 0)
-                (void)TAKE_FD(own);
-        else
-                log_event(LOG_LEVEL_ERROR, "a slab in the keeper cannot be used",
-                          "label=%s error=\"%s\"", label, strerror(-r));
-        return 0;
-}
-
-static int adopt_reservation(struct guest *guest, const struct store_extent *stored, size_t n)
-{
-        CLEANUP(freep) struct pool_extent *extents = calloc(n + 1, sizeof(*extents));
-        struct pool_mark mark = { .pid = guest->pid, .start_time = guest->start_time };
-
-        if (!extents)
-                return -ENOMEM;
-        if (n == 0)
-                return 0;
-        for (size_t i = 0; i < n; i++)
-                extents[i] =
-                        (struct pool_extent){ stored[i].slab, stored[i].offset, stored[i].length };
-        mark.generation = stored[0].generation;
-        snprintf(mark.owner, sizeof(mark.owner), "%s", guest->instance->uuid);
-        return pool_adopt_reservation(guest->instance->manager->pool, &guest->reservation, &mark,
-                                      extents, n);
-}
-
-static int adopt_allocations(struct guest *guest, const struct gate_allocation *allocations,
-                             size_t n)
-{
-        struct keeper *keeper = guest->instance->manager->keeper;
-        char label[KEEPER_LABEL_MAX];
-
-        guest->memory = calloc(n + 1, sizeof(*guest->memory));
-        if (!guest->memory)
-                return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                struct guest_memory *memory = &guest->memory[i];
-                int fd;
-
-                *memory = (struct guest_memory){ allocations[i].address, allocations[i].size, -1,
-                                                 -1, false };
-                guest->n_memory++;
-                guest->memory_bytes += memory->size;
-                memory_label(label, PARKED_PREFIX, guest, memory);
-                memory->is_parked = keeper_find(keeper, label) >= 0;
-                memory_label(label, MEMORY_PREFIX, guest, memory);
-                if (memory->is_parked)
-                        (void)keeper_drop(keeper, label);
-                fd = keeper_find(keeper, label);
-                if (fd < 0)
-                        continue;
-                memory->source = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-                if (memory->source < 0)
-                        return -errno;
-        }
-        return 0;
-}
-
-static int load_memory(struct guest *guest)
-{
-        CLEANUP(freep) struct gate_allocation *allocations = NULL;
-        CLEANUP(freep) struct store_extent *extents = NULL;
-        size_t n_allocations, n_extents;
-        int r = store_get_memory(guest->instance->manager->store, guest->instance->id, guest->pid,
-                                 &allocations, &n_allocations, &extents, &n_extents);
-
-        if (r == 0)
-                r = adopt_allocations(guest, allocations, n_allocations);
-        if (r == 0)
-                r = adopt_reservation(guest, extents, n_extents);
-        return r;
-}
-
-/* Statements are not nested: a list of the processes is made first. */
-struct process_list {
-        struct store_process *processes;
-        size_t n;
-};
-
-static int list_process(const struct store_process *process, void *userdata)
-{
-        struct process_list *list = userdata;
-        struct store_process *processes =
-                reallocarray(list->processes, list->n + 1, sizeof(*processes));
-
-        if (!processes)
-                return -ENOMEM;
-        list->processes = processes;
-        list->processes[list->n++] = *process;
-        return 0;
-}
-
-/*
- * Extents and descriptors count where the memory is off its device, or on its way. Anything else is
- * what the store could not be told to forget, and may be somebody else's by now.
- */
-static bool counts_memory(struct instance *instance)
-{
-        struct store_operation operation;
-
-        return instance_is_off(instance) ||
-               store_get_operation(instance->manager->store, instance->id, &operation) == 0;
-}
-
-static int load_claims(struct guest *guest)
-{
-        struct instance *instance = guest->instance;
-        int r;
-
-        if (!counts_memory(instance) && !is_away(guest)) {
-                instance->is_unsettled = true; /* custody_load() has it brought up to date */
-                return 0;
-        }
-        r = load_memory(guest);
-        guest->is_remembered = true;
-        if (r != -ENOENT && r != -EINVAL && r != -ESTALE)
-                return r;
-        log_event(LOG_LEVEL_ERROR, "the memory of a suspended process is lost",
-                  "vgpu=%s pid=%d reason=%s", instance->name, (int)guest->pid,
-                  r == -ENOENT   ? "slab-gone"
-                  : r == -ESTALE ? "other-memory"
-                                 : "bad-extents");
-        return 0; /* a resume is refused while it lives; the others of its vGPU lose nothing */
-}
-
-static int load_guest(struct instance *instance, const struct store_process *process)
-{
-        struct device *device = device_find_uuid(instance->manager, process->context_device);
-        struct guest *guest;
-        int r = guest_new(&guest, instance, process->pid, instance->owner, process->start_time);
-
-        if (r == -ESRCH) {
-                (void)store_remove_process(instance->manager->store, instance->id, process->pid);
-                return 0; /* if the store keeps it: the next manager finds it gone as well */
-        }
-        if (r < 0)
-                return r;
-        r = page_claim_slot(&instance->page, process->slot);
-        if (r < 0)
-                return r;
-        guest->slot = process->slot;
-        guest->must_stay = true; /* as far as we know, until it connects */
-        guest->state = instance_is_off(instance) ? GATE_STATE_RELEASED : GATE_STATE_OPEN;
-        guest->context = process->context & ~ABSENT;
-        if ((process->context & ABSENT) && !instance_is_off(instance)) {
-                guest->presence = GUEST_ABSENT;
-                guest->state = GATE_STATE_RELEASED;
-        }
-        if (device)
-                guest->context_device = device;
-        guest->context_target = device_find_uuid(instance->manager, process->context_target);
-        note_stored(guest);
-        footprint_load(guest);
-        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LOADED);
-        return load_claims(guest);
-}
-
-static int load_guests(struct instance *instance)
-{
-        struct process_list list = { 0 };
-        int r = store_each_process(instance->manager->store, instance->id, list_process, &list);
-
-        for (size_t i = 0; r == 0 && i < list.n; i++)
-                r = load_guest(instance, &list.processes[i]);
-        free(list.processes);
-        if (r == 0)
-                page_mend(&instance->page);
-        return r;
-}
-
-static int load_instance(const struct store_instance *stored, void *userdata)
-{
-        return instance_restore(userdata, stored);
-}
-
-int custody_load(struct manager *manager)
-{
-        struct instance *instance;
-        int r;
-
-        (void)keeper_list(manager->keeper, SLAB_PREFIX, adopt_slab, manager);
-        r = store_each_instance(manager->store, load_instance, manager);
-        if (r < 0)
-                return r;
-        list_for_each(instance, &manager->instances, link) {
-                r = load_guests(instance);
-                if (r < 0)
-                        return r;
-                if (instance->is_unsettled)
-                        backlog_add_instance(instance);
-        }
-        (void)keeper_list(manager->keeper, PAGE_PREFIX, drop_ownerless_page, manager);
-        (void)keeper_list(manager->keeper, MEMORY_PREFIX, drop_ownerless_memory, manager);
-        (void)keeper_list(manager->keeper, PARKED_PREFIX, drop_ownerless_memory, manager);
-        custody_sync_slabs(manager);
-        return 0;
+        (void)keeper_list(manager->keeper, CUSTODY_SLAB, drop_idle_slab, manager);
 }

@@ -51,6 +51,9 @@ int custody_store_memory(const struct guest *guest);
 /* custody_drop_memory() - out of the keeper; what the store knows stays. */
 void custody_drop_memory(struct guest *guest);
 
+/* custody_drop_sources() - let go of what it exported, in the keeper too; the list stays. */
+void custody_drop_sources(struct guest *guest);
+
 /* custody_drop_part() - the same for allocations @first to @first + @n - 1. */
 void custody_drop_part(struct guest *guest, size_t first, size_t n);
 
@@ -69,8 +72,5 @@ int custody_put_slabs(struct guest *guest);
 
 /* custody_sync_slabs() - drop those that hold nobody's memory any more. */
 void custody_sync_slabs(struct manager *manager);
-
-/* custody_load() - at start: all instances, their processes and memory, the pool. */
-int custody_load(struct manager *manager);
 
 #endif

@@ -116,7 +116,7 @@ void describe_write_instance(struct writer *writer, const struct instance *insta
         writer_text(writer, "device_uuid", instance->device->uuid);
         writer_text(writer, "state", describe_state(instance));
         writer_integer(writer, "frame_buffer", (int64_t)instance->frame_buffer);
-        writer_integer(writer, "frame_buffer_used", (int64_t)instance_get_used(instance));
+        writer_integer(writer, "frame_buffer_used", (int64_t)guests_get_used(instance));
         writer_boolean(writer, "transient", instance->is_transient);
         writer_integer(writer, "owner", instance->owner);
         writer_real(writer, "created", (double)instance->created_ns / 1e9);

@@ -96,7 +96,7 @@ uint64_t device_get_used(const struct device *device)
 
         list_for_each(instance, &device->manager->instances, link)
                 if (instance->device == device && !instance_is_off(instance))
-                        sum += instance_get_used(instance);
+                        sum += guests_get_used(instance);
         return sum;
 }
 

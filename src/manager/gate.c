@@ -17,12 +17,15 @@
 #include "daemon/log.h"
 #include "manager/account.h"
 #include "manager/fair-queue.h"
+#include "manager/gate-link.h"
+#include "manager/guest-life.h"
+#include "manager/guest-request.h"
 #include "manager/guest.h"
+#include "manager/instance-life.h"
 #include "manager/instance.h"
 #include "manager/listener.h"
 #include "manager/manager.h"
 #include "manager/observer.h"
-#include "manager/unread.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -39,52 +42,11 @@ static const struct account_cost link_cost = {
 /* One wake-up reads so many messages, then the others have their turn. */
 #define MESSAGES_A_TURN 32
 
-/*
- * Edge-triggered: of many whose processes have ended at once, the kernel tells each once. Who leaves messages
- * unread sets them again, which tells of what is there.
- */
-#define LINK_EVENTS (EPOLLIN | EPOLLET)
-
 struct gate {
         struct manager *manager;
         struct listener listener;
         struct list links;
 };
-
-struct gate_link {
-        struct list link;
-        struct gate *gate;
-        int fd;
-        struct ucred peer;
-        struct account_charge charge;
-        struct unread_fds unread;
-        char only
-                [STORE_UUID_MAX]; /* the vGPU that can be joined here, by any user; "": one's own */
-        struct guest *guest;      /* NULL for a stranger */
-        struct fair_entry entry;  /* of a stranger; while it waits, its source is off */
-        sd_event_source *source;
-        sd_event_source *join_timer;
-};
-
-void gate_link_hang_up(struct gate_link *link)
-{
-        (void)shutdown(link->fd, SHUT_RDWR);
-}
-
-struct gate_link *gate_link_free(struct gate_link *link)
-{
-        if (!link)
-                return NULL;
-        list_remove(&link->link);
-        fair_deinit(&link->entry);
-        sd_event_source_disable_unref(link->join_timer);
-        sd_event_source_disable_unref(link->source);
-        account_give(&link->charge, ACCOUNT_REQUESTS, 1);
-        unread_hang_up(link->gate->manager->unread, &link->unread, &link->charge, link->fd,
-                       link->peer.uid);
-        free(link);
-        return NULL;
-}
 
 static void drop(struct gate_link *link, int error)
 {
@@ -98,19 +60,6 @@ static void drop(struct gate_link *link, int error)
         gate_link_free(link);
         if (guest)
                 guest_detach(guest, error);
-}
-
-int gate_link_send(struct gate_link *link, const void *message, size_t size, const int *fds,
-                   size_t n_fds)
-{
-        int r = packet_send(link->fd, message, size, fds, n_fds);
-
-        if (r == 0)
-                unread_force(link->gate->manager->unread, &link->unread, &link->charge, link->fd,
-                             link->peer.uid, n_fds);
-        if (r == -EAGAIN)
-                sd_event_source_set_io_events(link->source, LINK_EVENTS | EPOLLOUT);
-        return r;
 }
 
 /* The caller hangs up. Returns -ECONNREFUSED. */
@@ -249,7 +198,7 @@ static int check_join(struct gate_link *link, const struct gate_join *join, size
             join->state > GATE_STATE_CREATED)
                 return -EPROTO;
 
-        *ret_instance = instance_find_settled(link->gate->manager, join->vgpu, &failure);
+        *ret_instance = instance_find_settled(link->manager, join->vgpu, &failure);
         if (!*ret_instance)
                 return refuse(link, ENOENT, "%s", failure.message);
         if (link->only[0] && strcmp(link->only, (*ret_instance)->uuid) != 0)
@@ -346,8 +295,8 @@ static bool is_behind(const struct gate_link *link)
 {
         uid_t user = link->peer.uid;
 
-        return foreign_is_behind(user, account_get_room(link->gate->manager->accounts, user,
-                                                        ACCOUNT_DESCRIPTORS) > 0);
+        return foreign_is_behind(
+                user, account_get_room(link->manager->accounts, user, ACCOUNT_DESCRIPTORS) > 0);
 }
 
 /* A stranger's first message. A user whose processes join in a loop does not delay those of others. */
@@ -383,7 +332,7 @@ static int on_link(sd_event_source *source, int fd, uint32_t events, void *userd
                 return 0;
         }
         if (events & EPOLLOUT) {
-                sd_event_source_set_io_events(link->source, LINK_EVENTS);
+                sd_event_source_set_io_events(link->source, GATE_LINK_EVENTS);
                 guest_flush(link->guest);
         }
         if (is_behind(link))
@@ -417,7 +366,7 @@ int gate_accept(struct gate *gate, int fd, const struct ucred *peer, const char 
                 free(link);
                 return r;
         }
-        link->gate = gate;
+        link->manager = gate->manager;
         link->fd = fd;
         link->peer = *peer;
         if (uuid)
@@ -425,8 +374,8 @@ int gate_accept(struct gate *gate, int fd, const struct ucred *peer, const char 
         list_append(&gate->links, &link->link);
         r = fair_init(&link->entry, gate->manager->fair_queue, peer->uid, on_turn, link);
         if (r == 0)
-                r = sd_event_add_io(gate->manager->event, &link->source, fd, LINK_EVENTS, on_link,
-                                    link);
+                r = sd_event_add_io(gate->manager->event, &link->source, fd, GATE_LINK_EVENTS,
+                                    on_link, link);
         if (r == 0)
                 r = sd_event_add_time_relative(gate->manager->event, &link->join_timer,
                                                CLOCK_MONOTONIC, JOIN_TIMEOUT_US, 0, on_no_join,

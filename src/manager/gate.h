@@ -12,11 +12,7 @@
  * message too many.
  */
 
-#include <stddef.h>
-#include <stdint.h>
-
 struct gate;
-struct gate_link;
 struct manager;
 struct ucred;
 
@@ -29,15 +25,5 @@ struct gate *gate_free(struct gate *gate);
  * of @uuid can, by whomever. Takes @fd, also when it fails.
  */
 int gate_accept(struct gate *gate, int fd, const struct ucred *peer, const char *uuid);
-
-/* gate_link_send() - Errors: -EAGAIN (guest_flush() follows when there is room), -EPIPE. */
-int gate_link_send(struct gate_link *link, const void *message, size_t size, const int *fds,
-                   size_t n_fds);
-
-/* gate_link_hang_up() - also while one of its messages is dealt with; guest_detach() follows. */
-void gate_link_hang_up(struct gate_link *link);
-
-/* gate_link_free() - hang up; the guest is not told. Returns NULL. */
-struct gate_link *gate_link_free(struct gate_link *link);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "manager/guest-request.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a guest's gate is asked, and what it answers. */
+#include "manager/guest-request.h"
+
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +10,7 @@
 #include "base/packet.h"
 #include "daemon/foreign.h"
 #include "manager/device.h"
-#include "manager/gate.h"
+#include "manager/gate-link.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
@@ -224,6 +226,18 @@ static bool is_done_by(enum gate_message message, enum gate_state state)
 {
         return message == 0 || (message == GATE_CLOSE && state == GATE_STATE_CLOSED) ||
                (message == GATE_OPEN && state == GATE_STATE_OPEN);
+}
+
+int guest_welcome(struct guest *guest)
+{
+        struct gate_welcome welcome = {
+                .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_WELCOME },
+                .slot = guest->slot,
+        };
+
+        snprintf(welcome.device_uuid, sizeof(welcome.device_uuid), "%s",
+                 guest->instance->device->uuid);
+        return gate_link_send(guest->gate, &welcome, sizeof(welcome), &guest->instance->page.fd, 1);
 }
 
 void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state state)

@@ -6,16 +6,6 @@
  * A guest process of an instance, as the manager knows it, whether its gate is
  * connected just now or not: a gate comes back after the manager or a message
  * went wrong, and a suspended guest may be silent for days.
- *
- * Requests to its gate complete by callback, exactly once, never before
- * guest_request() has returned. One is under way at a time. Without a connection a
- * request waits for one. How it may end besides the gate's own answer:
- *
- *     -ESRCH       the process died
- *     -ECONNRESET  the gate connected anew in the middle; guest->state says how far it was
- *     -ENOTCONN    it did not connect in time
- *     -ETIMEDOUT   no answer in time
- *     -EPROTO      nonsense; it was cut off
  */
 
 #include <stdbool.h>
@@ -172,29 +162,11 @@ struct guest {
         } request;
 };
 
-/*
- * guest_new() - in @instance's list; it dies with its process. Errors: -ESRCH.
- *
- * guest_charge() - charge its user with it. Errors: -EDQUOT.
- */
-int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, uid_t uid,
-              uint64_t start_time);
-int guest_charge(struct guest *guest, struct failure *failure);
+/* guests_count() - how many processes @instance has. */
+size_t guests_count(const struct instance *instance);
 
-/*
- * guest_leave() - it counts as dead from now on, though its process may live: it is hung up on, who waits
- * for its answer has -ESRCH, and guest_free() remains to be called.
- */
-void guest_leave(struct guest *guest);
-
-/* guest_bury() - its process has ended: an operation that looks at it frees it, or it is gone. For burial.h. */
-void guest_bury(struct guest *guest);
-
-/* guest_free() - gives its slot back, drops what is stored and kept of it. Returns NULL. */
-struct guest *guest_free(struct guest *guest);
-
-/* guest_unload() - frees it in memory only, as the next manager shall find all of it. */
-struct guest *guest_unload(struct guest *guest);
+/* guests_get_used() - what they say that they hold. */
+uint64_t guests_get_used(const struct instance *instance);
 
 /* guest_find() - by process; NULL for none. */
 struct guest *guest_find(struct instance *instance, pid_t pid);
@@ -208,43 +180,6 @@ bool guest_has_ended(const struct guest *guest);
  */
 bool guest_is_elsewhere(const struct instance *here, pid_t pid);
 
-/* guest_admit() - give it a slot and remember it; then it may be welcomed. Errors: -ENOSPC. */
-int guest_admit(struct guest *guest);
-
-/* guest_attach() - its gate is connected and in @state; it is welcomed if it was before. */
-void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state state);
-
-/* guest_detach() - its gate is gone because of @error: -ENOTCONN (hung up) or -EPROTO. */
-void guest_detach(struct guest *guest, int error);
-
-/* guest_welcome() - tell its gate its slot and device. */
-int guest_welcome(struct guest *guest);
-
-/*
- * guest_request() - @message is one of the manager's to the gate; 0 only waits for a connection
- * @timeout_ms: for the answer; CLOSE: what the gate is told, the answer gets some more
- *
- * One that is stopped gets the operation's own time only.
- */
-void guest_request(struct guest *guest, enum gate_message message, uint32_t timeout_ms,
-                   guest_done_fn done, void *userdata);
-
-/* guest_request_range() - the same for RELEASE and CREATE of a part of its memory. */
-void guest_request_range(struct guest *guest, enum gate_message message, struct gate_range range,
-                         uint32_t timeout_ms, guest_done_fn done, void *userdata);
-
-/* guest_end_request() - whoever waits for an answer has @error instead. */
-void guest_end_request(struct guest *guest, int error);
-
-/* guest_receive() - a message from its gate; those of @fds that it takes are -1. -EPROTO: cut it off. */
-int guest_receive(struct guest *guest, const void *message, size_t size, int *fds, size_t n_fds);
-
-/* guest_watch() - tell its gate, if it has not been told yet. */
-void guest_watch(struct guest *guest, enum gate_watch watch);
-
-/* guest_flush() - the connection can take more. */
-void guest_flush(struct guest *guest);
-
 /* guest_find_memory() - the index of the first allocation at or behind @address, or n_memory. */
 size_t guest_find_memory(const struct guest *guest, uint64_t address);
 
@@ -255,9 +190,6 @@ int guest_charge_target(struct guest *guest, struct failure *failure);
 /* guest_close_source() .. - close it and give its charge back; -1 is fine. */
 void guest_close_source(struct guest *guest, struct guest_memory *memory);
 void guest_close_target(struct guest *guest, struct guest_memory *memory);
-
-/* guest_drop_sources() - let go of what it exported, in the keeper too; the list stays. */
-void guest_drop_sources(struct guest *guest);
 
 /* guest_give_back() - its reservation, unless the store lists it; then its forgetting gives it back. */
 void guest_give_back(struct guest *guest);

@@ -15,7 +15,9 @@
 #include "daemon/process.h"
 #include "manager/custody.h"
 #include "manager/device.h"
-#include "manager/gate.h"
+#include "manager/gate-link.h"
+#include "manager/guest-life.h"
+#include "manager/guest.h"
 #include "manager/manager.h"
 #include "manager/observer.h"
 #include "manager/pinning.h"
@@ -364,7 +366,7 @@ static int exchange_all(struct image_session *session, struct failure *failure)
         bool is_new = session->n_members > 0 && session->members[0].is_new;
         int r;
 
-        if (is_new && instance_count_guests(instance) > 0)
+        if (is_new && guests_count(instance) > 0)
                 return failure_set(failure, -EBUSY, "Busy", "end it, and load the image again",
                                    "a process has joined vGPU %s meanwhile", instance->name);
         r = store_begin(store);

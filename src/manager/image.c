@@ -19,6 +19,7 @@
 #include "manager/guest.h"
 #include "manager/held.h"
 #include "manager/image-session.h"
+#include "manager/instance-life.h"
 #include "manager/manager.h"
 #include "manager/observer.h"
 #include "manager/pinning.h"
@@ -116,7 +117,7 @@ static int check_off(const struct instance *instance, struct failure *failure)
 {
         if (instance_is_off(instance))
                 return 0;
-        if (instance_count_guests(instance) == 0)
+        if (guests_count(instance) == 0)
                 return failure_set(failure, -EALREADY, "WrongState",
                                    "start a program in it with vgpu run",
                                    "vGPU %s has no processes: it has no memory", instance->name);
@@ -327,7 +328,7 @@ int image_replace(struct control_pending *pending, struct instance *instance,
 
         if (r == 0 && !processes)
                 r = check_off(instance, failure);
-        if (r == 0 && processes && instance_count_guests(instance) > 0)
+        if (r == 0 && processes && guests_count(instance) > 0)
                 r = failure_set(failure, -EBUSY, "Busy", "end them first, or load into another one",
                                 "vGPU %s has processes", instance->name);
         if (r == 0)

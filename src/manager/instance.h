@@ -78,39 +78,14 @@ struct instance {
         bool is_creator_gone;
 };
 
-struct instance_request {
-        const char *name; /* NULL: make one up */
-        const char *uuid; /* NULL: make one up */
-        uint64_t frame_buffer;
-        struct device *device; /* NULL: where most is left */
-        bool is_transient;
-        uid_t owner;
-        pid_t creator;
-        uint32_t share; /* percent of the device's time; 0: none */
-};
-
-/* instance_create() - check, remember and add. The caller borrows it. */
-int instance_create(struct manager *manager, const struct instance_request *request,
-                    struct instance **ret_instance, struct failure *failure);
-
-/* instance_restore() - one that the store has. Its page comes from the keeper or is made anew. */
-int instance_restore(struct manager *manager, const struct store_instance *stored);
-
 /* instance_check_idle() - does nothing go on with it? Errors: -EBUSY. */
 int instance_check_idle(const struct instance *instance, struct failure *failure);
 
-/* instance_remove() - forget it everywhere. Refused with Busy while it has processes. */
-int instance_remove(struct instance *instance, struct failure *failure);
-
-/* instance_free() - in memory only: the manager ends. Returns NULL. */
-struct instance *instance_free(struct instance *instance);
+/* instance_check_no_image() - is none of its images being written or read? Errors: -EBUSY. */
+int instance_check_no_image(const struct instance *instance, struct failure *failure);
 
 /* instance_find() - by name or UUID; NULL with NoSuchVgpu. */
 struct instance *instance_find(struct manager *manager, const char *name, struct failure *failure);
-
-/* instance_find_settled() - likewise, without processes that have ended. It may end with the last of them. */
-struct instance *instance_find_settled(struct manager *manager, const char *name,
-                                       struct failure *failure);
 
 /* instance_find_own() - one that the user @uid may use and change; else also PermissionDenied. */
 struct instance *instance_find_own(struct manager *manager, const char *name, uid_t uid,
@@ -130,20 +105,6 @@ bool instance_is_bound_for(const struct instance *instance, const struct device 
 
 /* instance_is_usable() - may processes join and run? */
 bool instance_is_usable(const struct instance *instance);
-
-/*
- * instance_settle() - after a process came or went, or an operation ended: IDLE or RUNNING, or the
- * end of a transient one. @instance may be gone afterwards.
- */
-void instance_settle(struct instance *instance);
-
-/* instance_set_state() - in the store as well, or later, when that accepts it. */
-void instance_set_state(struct instance *instance, enum board_instance_state state);
-
-size_t instance_count_guests(const struct instance *instance);
-
-/* What its processes say that they hold. */
-uint64_t instance_get_used(const struct instance *instance);
 
 const char *instance_state_name(enum board_instance_state state);
 

@@ -98,7 +98,7 @@ static void write_vgpu(struct writer *writer, const struct instance *instance, u
         writer_integer(writer, "device", instance->device->index);
         writer_text(writer, "state", instance_state_name(instance->state));
         writer_integer(writer, "frame_buffer", (int64_t)instance->frame_buffer);
-        writer_integer(writer, "frame_buffer_used", (int64_t)instance_get_used(instance));
+        writer_integer(writer, "frame_buffer_used", (int64_t)guests_get_used(instance));
         write_percents(writer, instance->meter.percent);
         writer_integer(writer, "share", instance->share);
         writer_real(writer, "entitled", meter_get_entitled(instance, n_running));

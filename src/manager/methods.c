@@ -11,6 +11,8 @@
 #include "manager/control.h"
 #include "manager/describe.h"
 #include "manager/device.h"
+#include "manager/instance-create.h"
+#include "manager/instance-life.h"
 #include "manager/instance.h"
 #include "manager/launch.h"
 #include "manager/manager.h"

@@ -6,7 +6,9 @@
 #include "daemon/log.h"
 #include "manager/admission.h"
 #include "manager/device.h"
+#include "manager/guest-request.h"
 #include "manager/guest.h"
+#include "manager/instance-life.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/operation-internal.h"
@@ -122,8 +124,7 @@ static void try_again(struct instance *instance)
 {
         struct store_operation stored;
 
-        if (instance->operation || instance->state != BOARD_FAILED ||
-            instance_count_guests(instance) == 0)
+        if (instance->operation || instance->state != BOARD_FAILED || guests_count(instance) == 0)
                 return;
         if (store_get_operation(instance->manager->store, instance->id, &stored) == 0)
                 (void)operation_recover(instance, &stored);

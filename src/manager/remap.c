@@ -10,6 +10,7 @@
 #include "manager/custody.h"
 #include "manager/device.h"
 #include "manager/gates.h"
+#include "manager/guest-request.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"

@@ -6,6 +6,7 @@
 #include "board/board.h"
 #include "daemon/log.h"
 #include "manager/device.h"
+#include "manager/guest-request.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "board/board.h"
 #include "manager/device.h"
+#include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/schedule.h"
@@ -119,7 +120,7 @@ static const struct instance *find_running(const struct manager *manager,
 
         list_for_each(instance, &manager->instances, link)
                 if (instance->device == device && instance->state != BOARD_SUSPENDED &&
-                    instance_count_guests(instance) > 0)
+                    guests_count(instance) > 0)
                         return instance;
         return NULL;
 }

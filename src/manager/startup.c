@@ -24,14 +24,17 @@
 #include "manager/backlog.h"
 #include "manager/burial.h"
 #include "manager/control.h"
+#include "manager/custody-load.h"
 #include "manager/custody.h"
 #include "manager/device-mover.h"
 #include "manager/device.h"
 #include "manager/fair-queue.h"
 #include "manager/gate.h"
+#include "manager/guest-life.h"
 #include "manager/guest.h"
 #include "manager/held.h"
 #include "manager/image.h"
+#include "manager/instance-life.h"
 #include "manager/instance.h"
 #include "manager/listener.h"
 #include "manager/manager.h"
@@ -268,7 +271,7 @@ static int load(struct manager *manager, struct failure *failure)
         if (r == 0)
                 r = backlog_new(&manager->backlog, manager);
         if (r == 0)
-                r = burial_new(&manager->burial, manager->event, guest_bury);
+                r = burial_new(&manager->burial, manager->event, instance_bury);
         if (r == 0)
                 r = device_probe_all(manager, failure);
         if (r == 0)
@@ -338,7 +341,7 @@ static void drop_leftovers(struct instance *instance)
         struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                guest_drop_sources(guest);
+                custody_drop_sources(guest);
 }
 
 static int recover(struct manager *manager)

@@ -8,6 +8,7 @@
 #include "base/test.h"
 #include "manager/backlog.h"
 #include "manager/device.h"
+#include "manager/guest-life.h"
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_INSTANCE_CREATE_H
+#define MANAGER_INSTANCE_CREATE_H
+
+/* A new vGPU that somebody asks for: may there be one? */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "daemon/failure.h"
+
+struct device;
+struct instance;
+struct manager;
+
+struct instance_request {
+        const char *name; /* NULL: make one up */
+        const char *uuid; /* NULL: make one up */
+        uint64_t frame_buffer;
+        struct device *device; /* NULL: where most is left */
+        bool is_transient;
+        uid_t owner;
+        pid_t creator;
+        uint32_t share; /* percent of the device's time; 0: none */
+};
+
+/* instance_create() - check, remember and add. The caller borrows it. */
+int instance_create(struct manager *manager, const struct instance_request *request,
+                    struct instance **ret_instance, struct failure *failure);
+
+#endif
