@@ -29,6 +29,7 @@
 #include "manager/guest.h"
 #include "manager/instance-create.h"
 #include "manager/meter-sampler.h"
+#include "manager/operation-engine.h"
 #include "manager/operation.h"
 #include "manager/session.h"
 #include "wire/mover.h"

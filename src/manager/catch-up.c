@@ -15,6 +15,7 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/operation-engine.h"
 #include "manager/operation.h"
 
 /* Of what no client has set a time for. */

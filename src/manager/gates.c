@@ -10,7 +10,6 @@
 #include "manager/instance.h"
 #include "manager/manager.h"
 #include "manager/operation.h"
-#include "manager/remap.h"
 
 /* Gates connect again within a second; one that is stopped or hangs must not hold up the others. */
 #define GATHER_MS 10000
@@ -217,7 +216,7 @@ void gates_export(struct operation *operation)
 /* An undo has brought back what it has, and dropped where it came from. */
 static bool is_irreplaceable(const struct operation *operation, const struct guest *guest)
 {
-        return operation->kind != &operation_resume && remap_has_begun(guest);
+        return operation->kind != &operation_resume && guest_lacks_sources(guest);
 }
 
 void gates_release(struct operation *operation)

@@ -81,6 +81,14 @@ size_t guest_find_memory(const struct guest *guest, uint64_t address)
         return low;
 }
 
+bool guest_lacks_sources(const struct guest *guest)
+{
+        for (size_t i = 0; i < guest->n_memory; i++)
+                if (guest->memory[i].source < 0)
+                        return true;
+        return false;
+}
+
 /* The keeper's table has a duplicate of each that was exported. */
 #define SOURCE_COST 2
 #define TARGET_COST 1

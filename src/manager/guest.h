@@ -183,6 +183,12 @@ bool guest_is_elsewhere(const struct instance *here, pid_t pid);
 /* guest_find_memory() - the index of the first allocation at or behind @address, or n_memory. */
 size_t guest_find_memory(const struct guest *guest, uint64_t address);
 
+/*
+ * guest_lacks_sources() - is some of its memory not exported any more? Then undoing has begun to bring
+ * it back: remap.h.
+ */
+bool guest_lacks_sources(const struct guest *guest);
+
 /* guest_charge_source() .. - charge for one more descriptor of its memory. Errors: -EDQUOT. */
 int guest_charge_source(struct guest *guest, struct failure *failure);
 int guest_charge_target(struct guest *guest, struct failure *failure);

@@ -21,6 +21,7 @@
 #include "manager/methods-mig.h"
 #include "manager/methods-scheduler.h"
 #include "manager/methods-setting.h"
+#include "manager/operation-engine.h"
 #include "manager/operation.h"
 #include "manager/policy.h"
 #include "manager/writer.h"

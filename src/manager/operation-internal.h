@@ -4,10 +4,18 @@
 
 /* For operation*.c: the engine, what it says, and how it begins where a former manager stopped. */
 
-#include "manager/operation.h"
+#include <stdbool.h>
+
+struct instance;
+struct manager;
+struct operation;
+struct operation_kind;
 
 /* operation_new() - nothing has begun yet. NULL: no memory. */
 struct operation *operation_new(struct instance *instance, const struct operation_kind *kind);
+
+/* operation_free() - in memory only. Returns NULL. */
+struct operation *operation_free(struct operation *operation);
 
 /* operation_begin() - it is what @operation->instance is busy with from now on. */
 void operation_begin(struct operation *operation);
@@ -17,6 +25,18 @@ void operation_start_undoing(struct operation *operation);
 
 /* operation_wake() - see, when this event has been dealt with, whether it can go on. */
 void operation_wake(struct operation *operation);
+
+/* operation_wake_all() - what one of them may have waited for has happened: a mover is gone entirely. */
+void operation_wake_all(struct manager *manager);
+
+/*
+ * operation_open_returned() - those whose gate connected again during an operation that is over, and that
+ * nobody has opened: what it was asked may have been lost with its connection
+ */
+void operation_open_returned(struct instance *instance);
+
+/* operation_persist() - in the store: @step is the last complete one. */
+int operation_persist(const struct operation *operation, const char *step);
 
 /* operation_report_progress() - to the caller, now. */
 void operation_report_progress(struct operation *operation);

@@ -11,7 +11,9 @@
 #include "manager/instance-life.h"
 #include "manager/instance.h"
 #include "manager/manager.h"
+#include "manager/operation-engine.h"
 #include "manager/operation-internal.h"
+#include "manager/operation.h"
 
 /* What a request gets that no client has set a time for. */
 #define RECOVERY_TIMEOUT_MS 10000

@@ -14,6 +14,7 @@
 #include "manager/guest.h"
 #include "manager/instance.h"
 #include "manager/operation-internal.h"
+#include "manager/operation.h"
 
 #define PROGRESS_INTERVAL_NS 50000000
 

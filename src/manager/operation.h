@@ -125,38 +125,7 @@ struct operation {
         uint64_t neighbours_bytes; /* what other vGPUs had on the source when its context left */
 };
 
-/*
- * operation_start() - 0: @request->pending will be answered. An operation that only tidies up does
- * not stand in the way: the new one begins after it.
- */
-int operation_start(struct instance *instance, const struct operation_kind *kind,
-                    const struct operation_request *request, struct failure *failure);
-
-/*
- * operation_call_after() - make the call again when what tidies up in the vGPU has ended. False: nothing
- * does, or somebody else waits for it.
- */
-bool operation_call_after(struct instance *instance, struct control_pending *pending);
-
-/* operation_recover() - undo what a former manager left of @stored. */
-int operation_recover(struct instance *instance, const struct store_operation *stored);
-
-/* operation_subscribe() - once: to what those of @manager wait for, or must go on after. */
-void operation_subscribe(struct manager *manager);
-
-/*
- * operation_open_returned() - those whose gate connected again during an operation that is over, and that
- * nobody has opened: what it was asked may have been lost with its connection
- */
-void operation_open_returned(struct instance *instance);
-
-/* operation_wake_all() - what one of them may have waited for has happened: a mover is gone entirely. */
-void operation_wake_all(struct manager *manager);
-
-/* operation_free() - in memory only. Returns NULL. */
-struct operation *operation_free(struct operation *operation);
-
-/* The rest is for the steps. */
+/* For the steps. An operation is started in operation-engine.h. */
 
 /* The guests that take part: @guest runs over them. */
 struct guest *operation_next_guest(const struct operation *operation, struct guest *after);

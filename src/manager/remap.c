@@ -33,14 +33,6 @@ static size_t first_away(const struct guest *guest)
         return i;
 }
 
-bool remap_has_begun(const struct guest *guest)
-{
-        for (size_t i = 0; i < guest->n_memory; i++)
-                if (guest->memory[i].source < 0)
-                        return true;
-        return false;
-}
-
 /* The end of the guest's part. */
 static void end(struct guest *guest)
 {
@@ -265,7 +257,7 @@ static void remap(struct operation *operation, struct guest *guest)
                 return;
         }
         operation_begin_part(operation);
-        if (is_released && (guest->n_memory == 0 || !remap_has_begun(guest)))
+        if (is_released && (guest->n_memory == 0 || !guest_lacks_sources(guest)))
                 guest_request(guest, GATE_MAP, GATES_ANSWER_MS, on_mapped, NULL);
         else if (first_away(guest) < guest->n_memory)
                 begin_parts(guest);

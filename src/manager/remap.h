@@ -28,7 +28,4 @@ struct operation;
 /* remap_memory() - of the guests whose context runs. Parts of the operation, which they may fail. */
 void remap_memory(struct operation *operation);
 
-/* remap_has_begun() - is some of its exported memory back? Then it must not be released as a whole. */
-bool remap_has_begun(const struct guest *guest);
-
 #endif

@@ -40,6 +40,7 @@
 #include "manager/manager.h"
 #include "manager/meter.h"
 #include "manager/methods.h"
+#include "manager/operation-engine.h"
 #include "manager/operation.h"
 #include "manager/pinning.h"
 #include "manager/publisher.h"
