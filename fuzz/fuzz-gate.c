@@ -21,12 +21,12 @@
 #include "fuzz/input.h"
 #include "fuzz/target.h"
 #include "fuzz/world.h"
-#include "manager/device.h"
-#include "manager/guest-life.h"
-#include "manager/guest-request.h"
-#include "manager/guest.h"
-#include "manager/instance-create.h"
-#include "manager/instance-life.h"
+#include "manager/guests/guest-request.h"
+#include "manager/methods/instance-create.h"
+#include "manager/model/device.h"
+#include "manager/model/guest-life.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance-life.h"
 #include "wire/gate.h"
 
 #define FRAME_BUFFER ((uint64_t)64 << 20)

@@ -17,8 +17,8 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "manager/instance.h"
-#include "manager/manager.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
 #include "wire/mover.h"
 
 #define WORLD_GUESTS  2

@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def steps_in_code(kind):
-    text = (ROOT / f"src/manager/{kind}.c").read_text(encoding="utf-8")
+    text = (ROOT / f"src/manager/operation/{kind}.c").read_text(encoding="utf-8")
     table = re.search(r"operation_step steps\[\] = \{\n(.*?)\n\};", text, re.DOTALL).group(1)
     return re.findall(r'^\s*\{ "([a-z-]+)"', table, re.MULTILINE)
 

@@ -7,8 +7,8 @@
 #include "base/privilege.h"
 #include "daemon/log.h"
 #include "daemon/reload.h"
-#include "manager/containers.h"
-#include "manager/manager.h"
+#include "manager/guests/containers.h"
+#include "manager/model/manager.h"
 #include "manager/startup.h"
 
 static void give_up_privilege(void)

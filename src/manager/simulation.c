@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "manager/manager.h"
+#include "manager/model/manager.h"
 #include "scenario/scenario.h"
 #include "sim/host.h"
 

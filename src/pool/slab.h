@@ -4,7 +4,7 @@
 
 /*
  * A slab: one memfd of the pool, whose it is, and which of its bytes are taken.
- * What is to be done with it decides manager/pool.h.
+ * What is to be done with it decides pool/pool.h.
  */
 
 #include <stdbool.h>

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_GATE_LINK_H
+#define MANAGER_GATE_LINK_H
+
+/* One connection of the gate socket (gate.h). */
+
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <systemd/sd-event.h>
+
+#include "base/list.h"
+#include "manager/model/account.h"
+#include "manager/socket/fair-queue.h"
+#include "manager/socket/unread.h"
+#include "store/store.h"
+
+struct gate;
+struct guest;
+struct manager;
+
+/*
+ * Edge-triggered: of many whose processes have ended at once, the kernel tells each once. Who leaves messages
+ * unread sets them again, which tells of what is there.
+ */
+#define GATE_LINK_EVENTS (EPOLLIN | EPOLLET)
+
+struct gate_link {
+        struct list link;
+        struct manager *manager;
+        int fd;
+        struct ucred peer;
+        struct account_charge charge;
+        struct unread_fds unread;
+        /* The vGPU that can be joined here, by any user; "": one's own. */
+        char only[STORE_UUID_MAX];
+        struct guest *guest;     /* NULL for a stranger */
+        struct fair_entry entry; /* of a stranger; while it waits, its source is off */
+        sd_event_source *source;
+        sd_event_source *join_timer;
+};
+
+/* gate_link_send() - Errors: -EAGAIN (guest_flush() follows when there is room), -EPIPE. */
+int gate_link_send(struct gate_link *link, const void *message, size_t size, const int *fds,
+                   size_t n_fds);
+
+/* gate_link_hang_up() - also while one of its messages is dealt with; guest_detach() follows. */
+void gate_link_hang_up(struct gate_link *link);
+
+/* gate_link_free() - hang up; the guest is not told. Returns NULL. */
+struct gate_link *gate_link_free(struct gate_link *link);
+
+#endif

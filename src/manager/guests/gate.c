@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/guests/gate.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/packet.h"
+#include "daemon/foreign.h"
+#include "daemon/log.h"
+#include "manager/guests/gate-link.h"
+#include "manager/guests/guest-request.h"
+#include "manager/model/account.h"
+#include "manager/model/guest-life.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance-life.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/observer.h"
+#include "manager/socket/fair-queue.h"
+#include "manager/socket/listener.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+/* From connect to JOIN; the gate sends it at once. */
+#define JOIN_TIMEOUT_US 10000000
+
+/* Until it has joined, it is a request as well. */
+static const struct account_cost link_cost = {
+        { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 1, [ACCOUNT_REQUESTS] = 1 },
+};
+
+/* One wake-up reads so many messages, then the others have their turn. */
+#define MESSAGES_A_TURN 32
+
+struct gate {
+        struct manager *manager;
+        struct listener listener;
+        struct list links;
+};
+
+static void drop(struct gate_link *link, int error)
+{
+        struct guest *guest = link->guest;
+
+        if (error == -EPROTO)
+                log_event_of(link->peer.uid, guest ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG,
+                             "cut off a gate that broke the protocol", "pid=%d uid=%u vgpu=%s",
+                             (int)link->peer.pid, link->peer.uid,
+                             guest ? guest->instance->name : "?");
+        gate_link_free(link);
+        if (guest)
+                guest_detach(guest, error);
+}
+
+/* The caller hangs up. Returns -ECONNREFUSED. */
+__attribute__((format(printf, 3, 4))) static int refuse(struct gate_link *link, int error,
+                                                        const char *format, ...)
+{
+        struct gate_refused refused = {
+                .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_REFUSED },
+                .error = error,
+        };
+        char quoted[LOG_QUOTED_MAX];
+        va_list args;
+
+        va_start(args, format);
+        vsnprintf(refused.text, sizeof(refused.text), format, args);
+        va_end(args);
+        log_event_of(link->peer.uid, LOG_LEVEL_NOTICE, "refused a process",
+                     "pid=%d uid=%u reason=%s", (int)link->peer.pid, link->peer.uid,
+                     log_quote(quoted, refused.text));
+        (void)gate_link_send(link, &refused, sizeof(refused), NULL, 0);
+        return -ECONNREFUSED;
+}
+
+static void attach(struct gate_link *link, struct guest *guest, enum gate_state state)
+{
+        link->join_timer = sd_event_source_disable_unref(link->join_timer);
+        account_give(&link->charge, ACCOUNT_REQUESTS, 1);
+        foreign_allow_fds(link->fd, true);
+        link->guest = guest;
+        guest_attach(guest, link, state);
+}
+
+static int admit(struct gate_link *link)
+{
+        struct guest *guest = link->guest;
+        char quoted[LOG_QUOTED_MAX];
+        int r = guest_admit(guest);
+
+        if (r < 0) {
+                link->guest = NULL;
+                guest->gate = NULL;
+                guest_unload(guest);
+                return refuse(link, -r,
+                              r == -ENOSPC ? "the vGPU has %d processes already"
+                                           : "vgpud could not admit it (limit %d)",
+                              INSTANCE_PAGE_SLOTS);
+        }
+        log_event_of(guest->uid, LOG_LEVEL_INFO, "process joined",
+                     "vgpu=%s pid=%d uid=%u slot=%u name=%s", guest->instance->name,
+                     (int)guest->pid, guest->uid, guest->slot, log_quote(quoted, guest->name));
+        (void)guest_welcome(guest); /* a broken connection shows as a hang-up */
+        return 0;
+}
+
+static int admit_now(struct gate_link *link)
+{
+        struct instance *instance = link->guest->instance;
+        int r = instance_is_usable(instance) ? admit(link) : 0;
+
+        if (r == 0)
+                instance_settle(instance);
+        return r;
+}
+
+static struct gate_link *find_waiting(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->is_waiting && guest->gate)
+                        return guest->gate;
+        return NULL;
+}
+
+/* Those in that joined while @instance was not usable. */
+static void admit_waiting(struct instance *instance)
+{
+        struct gate_link *link;
+
+        while ((link = find_waiting(instance)))
+                if (admit(link) < 0)
+                        drop(link, 0); /* the guest is gone already */
+}
+
+static int rejoin(struct gate_link *link, struct guest *guest, enum gate_state state)
+{
+        log_event_of(guest->uid, LOG_LEVEL_INFO, "process is back", "vgpu=%s pid=%d state=%d",
+                     guest->instance->name, (int)guest->pid, (int)state);
+        attach(link, guest, state);
+        if (guest->is_waiting)
+                return admit_now(link);
+        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_RETURNED);
+        return 0;
+}
+
+static int join_new(struct gate_link *link, struct instance *instance, uint64_t start_time,
+                    enum gate_state state)
+{
+        struct failure failure = { 0 };
+        struct guest *guest;
+        int r;
+
+        if (state != GATE_STATE_OPEN)
+                return refuse(link, EIO,
+                              "vgpud no longer has the memory of process %d; it must be ended",
+                              (int)link->peer.pid);
+
+        r = guest_new(&guest, instance, link->peer.pid, link->peer.uid, start_time);
+        if (r < 0)
+                return refuse(link, -r, "the process could not be added: %s", strerror(-r));
+        r = guest_charge(guest, &failure);
+        if (r < 0) {
+                guest_unload(guest);
+                return refuse(link, -r, "%s; %s", failure.message, failure.hint);
+        }
+        guest->is_waiting = true;
+        attach(link, guest, state);
+        return admit_now(link);
+}
+
+static int check_join(struct gate_link *link, const struct gate_join *join, size_t size,
+                      struct instance **ret_instance)
+{
+        struct failure failure = { 0 };
+
+        if (size < sizeof(join->header) || join->header.magic != GATE_WIRE_MAGIC ||
+            join->header.message != GATE_JOIN)
+                return -EPROTO;
+        if (join->header.version != GATE_WIRE_VERSION)
+                return refuse(
+                        link, EPROTONOSUPPORT,
+                        "the gate speaks version %u and vgpud version %u: upgrade and restart "
+                        "the older of them",
+                        join->header.version, GATE_WIRE_VERSION);
+        if (size != sizeof(*join) || !memchr(join->vgpu, '\0', sizeof(join->vgpu)) ||
+            join->state > GATE_STATE_CREATED)
+                return -EPROTO;
+
+        *ret_instance = instance_find_settled(link->manager, join->vgpu, &failure);
+        if (!*ret_instance)
+                return refuse(link, ENOENT, "%s", failure.message);
+        if (link->only[0] && strcmp(link->only, (*ret_instance)->uuid) != 0)
+                return refuse(link, EPERM, "a container may join its own vGPU, not another one");
+        if (!link->only[0] && instance_check_owner(*ret_instance, link->peer.uid, &failure) < 0)
+                return refuse(link, EPERM, "%s", failure.message);
+        return 0;
+}
+
+/* An operation looks at it still: what is dropped then must not be what its successor has by then. */
+static bool is_buried_later(const struct instance *instance, pid_t pid)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->pid == pid && guest->is_dead)
+                        return true;
+        return false;
+}
+
+/* Who connected; since Linux 6.5, and whatever has its number by now. */
+static bool is_peer_dead(int socket)
+{
+        CLEANUP(fd_closep) int pidfd = -1;
+        socklen_t size = sizeof(pidfd);
+        struct pollfd end = { .events = POLLIN };
+
+        if (getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &size) < 0) {
+                pidfd = -1;
+                return errno != ENOPROTOOPT && errno != EMFILE && errno != ENFILE;
+        }
+        end.fd = pidfd;
+        return poll(&end, 1, 0) != 0;
+}
+
+static int receive_join(struct gate_link *link, const struct gate_join *join, size_t size)
+{
+        struct instance *instance = NULL;
+        struct guest *guest;
+        uint64_t start_time;
+        uid_t user;
+        int r = check_join(link, join, size, &instance);
+
+        if (r < 0)
+                return r;
+        r = process_get_start_time(link->peer.pid, &start_time);
+        if (r == 0)
+                r = process_get_user(link->peer.pid, &user);
+        if (r < 0)
+                return -ENOTCONN;                             /* it has just died */
+        if (user != link->peer.uid || is_peer_dead(link->fd)) /* its number is somebody else's */
+                return -EPROTO;
+
+        if ((join->state != GATE_STATE_OPEN && instance->keeps_gates_away) ||
+            is_buried_later(instance, link->peer.pid))
+                return -ENOTCONN; /* it tries again */
+
+        guest = guest_find(instance, link->peer.pid);
+        if (guest && guest->start_time == start_time)
+                return rejoin(link, guest, join->state);
+        if (guest || guest_is_elsewhere(instance, link->peer.pid))
+                return refuse(link, EBUSY, "process %d is in another vGPU already",
+                              (int)link->peer.pid);
+        return join_new(link, instance, start_time, join->state);
+}
+
+static int receive(struct gate_link *link)
+{
+        union {
+                struct gate_header header;
+                struct gate_join join;
+                char bytes[PACKET_SIZE_MAX];
+        } message;
+        int fds[PACKET_FDS_ANY];
+        size_t size, n_fds;
+        int r = packet_receive_any(link->fd, &message, sizeof(message), &size, fds, &n_fds);
+
+        if (r == 0 && link->guest && link->guest->is_dead)
+                r = -ENOTCONN;
+        if (r == 0 && !link->guest && size > 0 && n_fds == 0)
+                return receive_join(link, &message.join, size);
+        if (r == 0 && link->guest && size >= sizeof(message.header) &&
+            message.header.magic == GATE_WIRE_MAGIC && message.header.version == GATE_WIRE_VERSION)
+                r = guest_receive(link->guest, &message, size, fds, n_fds);
+        else if (r == -EMSGSIZE || (r == 0 && (size > 0 || n_fds > 0)))
+                r = -EPROTO;
+        else if (r != -EAGAIN)
+                r = -ENOTCONN;
+        foreign_close(fds, n_fds, link->peer.uid); /* those that were taken are -1 */
+        return r;
+}
+
+static bool is_behind(const struct gate_link *link)
+{
+        uid_t user = link->peer.uid;
+
+        return foreign_is_behind(
+                user, account_get_room(link->manager->accounts, user, ACCOUNT_DESCRIPTORS) > 0);
+}
+
+/* A stranger's first message. A user whose processes join in a loop does not delay those of others. */
+static void on_turn(void *userdata)
+{
+        struct gate_link *link = userdata;
+        int r = is_behind(link) ? -ENOTCONN : receive(link);
+
+        if (r < 0 && r != -EAGAIN)
+                drop(link, r);
+        else
+                sd_event_source_set_enabled(link->source, SD_EVENT_ON);
+}
+
+/* Of what is there by now, at the next wake-up. */
+static void tell_again(sd_event_source *source)
+{
+        uint32_t events;
+
+        if (sd_event_source_get_io_events(source, &events) >= 0)
+                (void)sd_event_source_set_io_events(source, events);
+}
+
+static int on_link(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        struct gate_link *link = userdata;
+        int r = 0;
+
+        (void)fd;
+        if (!link->guest) {
+                sd_event_source_set_enabled(source, SD_EVENT_OFF);
+                fair_wait(&link->entry);
+                return 0;
+        }
+        if (events & EPOLLOUT) {
+                sd_event_source_set_io_events(link->source, GATE_LINK_EVENTS);
+                guest_flush(link->guest);
+        }
+        if (is_behind(link))
+                r = -ENOTCONN; /* it tries again */
+        for (int i = 0; r == 0 && i < MESSAGES_A_TURN; i++)
+                r = receive(link);
+        if (r < 0 && r != -EAGAIN)
+                drop(link, r);
+        else if (r == 0)
+                tell_again(source);
+        return 0;
+}
+
+static int on_no_join(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        (void)source, (void)usec;
+        drop(userdata, -ETIMEDOUT);
+        return 0;
+}
+
+int gate_accept(struct gate *gate, int fd, const struct ucred *peer, const char *uuid)
+{
+        struct gate_link *link = calloc(1, sizeof(*link));
+        struct failure failure = { 0 };
+        int r = link ? account_take(gate->manager->accounts, &link->charge, peer->uid, &link_cost,
+                                    &failure)
+                     : -ENOMEM;
+
+        if (r < 0) { /* it tries again */
+                foreign_hang_up(fd, peer->uid);
+                free(link);
+                return r;
+        }
+        link->manager = gate->manager;
+        link->fd = fd;
+        link->peer = *peer;
+        if (uuid)
+                strcpy(link->only, uuid);
+        list_append(&gate->links, &link->link);
+        r = fair_init(&link->entry, gate->manager->fair_queue, peer->uid, on_turn, link);
+        if (r == 0)
+                r = sd_event_add_io(gate->manager->event, &link->source, fd, GATE_LINK_EVENTS,
+                                    on_link, link);
+        if (r == 0)
+                r = sd_event_add_time_relative(gate->manager->event, &link->join_timer,
+                                               CLOCK_MONOTONIC, JOIN_TIMEOUT_US, 0, on_no_join,
+                                               link);
+        if (r < 0)
+                gate_link_free(link);
+        return r;
+}
+
+static int on_connection(int fd, const struct ucred *peer, void *userdata)
+{
+        return gate_accept(userdata, fd, peer, NULL);
+}
+
+static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
+{
+        (void)userdata;
+        if (event == INSTANCE_SETTLED)
+                admit_waiting(instance);
+}
+
+static void leave(struct guest *guest)
+{
+        if (guest->gate)
+                gate_link_hang_up(guest->gate);
+        guest_end_request(guest, -ESRCH);
+}
+
+static void unload(struct guest *guest)
+{
+        guest->gate = gate_link_free(guest->gate);
+        guest->request.timer = sd_event_source_disable_unref(guest->request.timer);
+}
+
+static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
+{
+        (void)userdata;
+        if (event == GUEST_LEFT)
+                leave(guest);
+        else if (event == GUEST_UNLOADED)
+                unload(guest);
+}
+
+/* To the manager's end: guests are unloaded when the socket is closed. */
+static const struct observer observer = { .of_instance = on_instance, .of_guest = on_guest };
+
+int gate_new(struct gate **ret_gate, struct manager *manager)
+{
+        struct gate *gate = calloc(1, sizeof(*gate));
+        int r;
+
+        if (!gate)
+                return -ENOMEM;
+        gate->manager = manager;
+        list_init(&gate->links);
+        r = listener_init(&gate->listener, manager, PATHS_GATE_SOCKET, SOCK_SEQPACKET,
+                          on_connection, gate);
+        if (r < 0) {
+                free(gate);
+                return r;
+        }
+        observer_add(&manager->observers, &observer, NULL);
+        *ret_gate = gate;
+        return 0;
+}
+
+void gate_start(struct gate *gate)
+{
+        listener_set_enabled(&gate->listener, true);
+}
+
+struct gate *gate_free(struct gate *gate)
+{
+        struct gate_link *link, *after;
+
+        if (!gate)
+                return NULL;
+        list_for_each_safe(link, after, &gate->links, link) {
+                if (link->guest)
+                        link->guest->gate = NULL;
+                gate_link_free(link);
+        }
+        listener_deinit(&gate->listener);
+        free(gate);
+        return NULL;
+}

@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/guests/guest-request.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/packet.h"
+#include "daemon/foreign.h"
+#include "manager/guests/gate-link.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+
+/* What a gate may need beyond the time that it was given for draining; if it is stopped, in vain. */
+#define CLOSE_SLACK_MS   3000
+#define STOPPED_SLACK_MS 50
+
+/* After a hang-up: the death of the process or a new connection is told within this. */
+#define HANGUP_GRACE_MS 3000
+
+/* Even in pieces of 2 MiB that is 128 GiB; more descriptors would crowd out other guests. */
+#define MEMORIES_MAX 65536
+
+/* All real granularities are multiples of it. */
+#define GRANULARITY 4096
+
+static const struct {
+        enum gate_message request, answer;
+        enum gate_state state; /* after success */
+} requests[] = {
+        { GATE_CLOSE, GATE_CLOSED, GATE_STATE_CLOSED },
+        { GATE_EXPORT, GATE_EXPORTED, GATE_STATE_CLOSED },
+        { GATE_RELEASE, GATE_RELEASED, GATE_STATE_RELEASED },
+        { GATE_CREATE, GATE_CREATED, GATE_STATE_CLOSED },
+        { GATE_MAP, GATE_MAPPED, GATE_STATE_CLOSED },
+        { GATE_OPEN, GATE_OPENED, GATE_STATE_OPEN },
+};
+
+/* The end of a request. */
+
+static void complete(struct guest *guest, const struct guest_answer *answer)
+{
+        guest_done_fn done = guest->request.done;
+        void *userdata = guest->request.userdata;
+
+        sd_event_source_disable_unref(guest->request.timer);
+        memset(&guest->request, 0, sizeof(guest->request));
+        done(guest, answer, userdata);
+}
+
+void guest_end_request(struct guest *guest, int error)
+{
+        const struct guest_answer answer = { .error = error };
+
+        if (guest->request.done)
+                complete(guest, &answer);
+}
+
+/* Alone, a gate opens unless it was told to let its memory go. */
+static void note_loss(struct guest *guest)
+{
+        if (!guest->must_stay)
+                guest->state = GATE_STATE_OPEN;
+}
+
+static void set_timer(struct guest *guest, uint32_t ms);
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct guest *guest = userdata;
+
+        (void)source, (void)usec;
+        if (guest->request.rest_ms > 0 && !process_is_stopped(guest->pid)) {
+                set_timer(guest, guest->request.rest_ms);
+                guest->request.rest_ms = 0;
+                return 0;
+        }
+        if (guest->gate && guest->request.is_sent) { /* what it would answer later is out of turn */
+                guest->gate = gate_link_free(guest->gate);
+                note_loss(guest);
+                guest_end_request(guest, -ETIMEDOUT);
+        } else {
+                guest_end_request(guest, -ENOTCONN);
+        }
+        return 0;
+}
+
+static void set_timer(struct guest *guest, uint32_t ms)
+{
+        struct manager *manager = guest->instance->manager;
+
+        guest->request.timer = sd_event_source_disable_unref(guest->request.timer);
+        (void)sd_event_add_time_relative(manager->event, &guest->request.timer, CLOCK_MONOTONIC,
+                                         (uint64_t)ms * 1000, 0, on_timeout, guest);
+}
+
+static void start_timer(struct guest *guest, uint32_t timeout_ms)
+{
+        uint32_t course_ms = guest->instance->course.timeout_ms;
+        uint32_t all =
+                guest->request.message == GATE_CLOSE ? timeout_ms + CLOSE_SLACK_MS : timeout_ms;
+        uint32_t first = all;
+
+        if (guest->instance->operation && course_ms + STOPPED_SLACK_MS < all)
+                first = course_ms + STOPPED_SLACK_MS;
+        guest->request.rest_ms = all - first;
+        set_timer(guest, first);
+}
+
+/* Requests. */
+
+static int send_command(struct guest *guest)
+{
+        const struct gate_header header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION,
+                                            (uint16_t)guest->request.message };
+        const struct gate_command command = { header, guest->request.range };
+        const struct gate_close close = { .header = header,
+                                          .timeout_ms = guest->request.timeout_ms };
+
+        if (guest->request.message == GATE_CLOSE)
+                return gate_link_send(guest->gate, &close, sizeof(close), NULL, 0);
+        return gate_link_send(guest->gate, &command, sizeof(command), NULL, 0);
+}
+
+static int send_map_batch(struct guest *guest)
+{
+        struct gate_allocations batch = {
+                .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_MAP },
+        };
+        size_t first = guest->request.n_sent;
+        int fds[GATE_BATCH_MAX], r;
+
+        while (batch.count < GATE_BATCH_MAX && first + batch.count < guest->n_memory) {
+                const struct guest_memory *memory = &guest->memory[first + batch.count];
+
+                batch.allocation[batch.count] =
+                        (struct gate_allocation){ memory->address, memory->size };
+                fds[batch.count++] = memory->source;
+        }
+        batch.last = first + batch.count == guest->n_memory;
+        r = gate_link_send(guest->gate, &batch, sizeof(batch), fds, batch.count);
+        if (r == 0)
+                guest->request.n_sent += batch.count;
+        return r;
+}
+
+static int send_map(struct guest *guest)
+{
+        int r;
+
+        do
+                r = send_map_batch(guest);
+        while (r == 0 && guest->request.n_sent < guest->n_memory);
+        return r == -EAGAIN ? 0 : r; /* guest_flush() goes on */
+}
+
+static void send_request(struct guest *guest)
+{
+        guest->request.is_sent = true;
+        if (guest->request.message == GATE_RELEASE)
+                guest->must_stay = true;
+        if (guest->request.message == GATE_MAP)
+                (void)send_map(guest); /* a broken connection shows as a hang-up */
+        else
+                (void)send_command(guest);
+}
+
+static int on_connected(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        (void)source, (void)usec;
+        guest_end_request(userdata, 0);
+        return 0;
+}
+
+void guest_request(struct guest *guest, enum gate_message message, uint32_t timeout_ms,
+                   guest_done_fn done, void *userdata)
+{
+        guest_request_range(guest, message, GATE_RANGE_ALL, timeout_ms, done, userdata);
+}
+
+void guest_request_range(struct guest *guest, enum gate_message message, struct gate_range range,
+                         uint32_t timeout_ms, guest_done_fn done, void *userdata)
+{
+        guest->request.message = message;
+        guest->request.range = range;
+        guest->request.timeout_ms = timeout_ms;
+        guest->request.done = done;
+        guest->request.userdata = userdata;
+        start_timer(guest, timeout_ms);
+        if (!guest->gate)
+                return;
+        if (message) {
+                send_request(guest);
+                return;
+        }
+        guest->request.timer = sd_event_source_disable_unref(guest->request.timer);
+        (void)sd_event_add_time_relative(guest->instance->manager->event, &guest->request.timer,
+                                         CLOCK_MONOTONIC, 0, 0, on_connected, guest);
+}
+
+void guest_watch(struct guest *guest, enum gate_watch watch)
+{
+        const struct gate_watch_message message = {
+                .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_WATCH },
+                .watch = watch,
+        };
+
+        if (guest->gate && guest->watch != watch &&
+            gate_link_send(guest->gate, &message, sizeof(message), NULL, 0) == 0)
+                guest->watch = watch;
+}
+
+void guest_flush(struct guest *guest)
+{
+        if (guest->request.message == GATE_MAP && guest->request.is_sent &&
+            guest->request.n_sent < guest->n_memory)
+                (void)send_map(guest);
+}
+
+/* Waiting requests that the news of the gate's state answers. */
+static bool is_done_by(enum gate_message message, enum gate_state state)
+{
+        return message == 0 || (message == GATE_CLOSE && state == GATE_STATE_CLOSED) ||
+               (message == GATE_OPEN && state == GATE_STATE_OPEN);
+}
+
+int guest_welcome(struct guest *guest)
+{
+        struct gate_welcome welcome = {
+                .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_WELCOME },
+                .slot = guest->slot,
+        };
+
+        snprintf(welcome.device_uuid, sizeof(welcome.device_uuid), "%s",
+                 guest->instance->device->uuid);
+        return gate_link_send(guest->gate, &welcome, sizeof(welcome), &guest->instance->page.fd, 1);
+}
+
+void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state state)
+{
+        if (guest->gate)
+                gate_link_free(guest->gate); /* it was faster than the news of its hang-up */
+        guest->gate = gate;
+        guest->is_unfilled = state == GATE_STATE_CREATED;
+        guest->state = guest->is_unfilled ? GATE_STATE_CLOSED : state;
+        guest->must_stay = state != GATE_STATE_OPEN;
+        guest->watch = GATE_WATCH_NOTHING; /* a gate that lost us has gone back to that */
+        if (guest->slot != UINT32_MAX)
+                (void)guest_welcome(guest); /* before all else: the gate waits for that */
+        if (!guest->request.done)
+                return;
+        if (guest->request.is_sent)
+                guest_end_request(guest, -ECONNRESET);
+        else if (is_done_by(guest->request.message, guest->state))
+                guest_end_request(guest, 0);
+        else
+                send_request(guest);
+}
+
+static void wait_for_return(struct guest *guest)
+{
+        guest->request.rest_ms = 0;
+        set_timer(guest, HANGUP_GRACE_MS);
+}
+
+void guest_detach(struct guest *guest, int error)
+{
+        guest->gate = NULL;
+        note_loss(guest);
+        if (error == -EPROTO)
+                guest_end_request(guest, -EPROTO);
+        else if (guest->request.done && guest->request.is_sent)
+                wait_for_return(guest);
+}
+
+/* Answers. */
+
+static bool is_behind_all(const struct guest *guest, const struct gate_allocation *allocation)
+{
+        const struct guest_memory *last;
+
+        if (guest->n_memory == 0)
+                return true;
+        last = &guest->memory[guest->n_memory - 1];
+        return allocation->address > last->address &&
+               allocation->address - last->address >= last->size;
+}
+
+/*
+ * Who has too many descriptors is not cut off: the rest of what it sends is let go, and then the request
+ * has failed.
+ */
+static int charge(struct guest *guest, int (*take)(struct guest *, struct failure *))
+{
+        struct failure failure = { 0 };
+
+        guest->request.refused = take(guest, &failure);
+        return guest->request.refused;
+}
+
+/* Of what is refused, which is memory: its end waits for nobody. No more than could have been accepted. */
+static int let_go(struct guest *guest, int *fd)
+{
+        *fd = fd_close(*fd);
+        return ++guest->request.n_refused > MEMORIES_MAX ? -EPROTO : 0;
+}
+
+static int add_memory(struct guest *guest, const struct gate_allocation *allocation, int *fd)
+{
+        struct guest_memory *memory;
+
+        if (guest->n_memory == MEMORIES_MAX || !is_behind_all(guest, allocation) ||
+            guest->memory_bytes + allocation->size > guest->instance->device->memory_total)
+                return -EPROTO;
+        if (charge(guest, guest_charge_source) < 0)
+                return let_go(guest, fd);
+        memory = reallocarray(guest->memory, guest->n_memory + 1, sizeof(*memory));
+        if (!memory)
+                return -ENOMEM;
+        guest->memory = memory;
+        guest->memory[guest->n_memory++] = (struct guest_memory){
+                .address = allocation->address,
+                .size = allocation->size,
+                .source = TAKE_FD(*fd),
+                .target = -1,
+        };
+        guest->memory_bytes += allocation->size;
+        return 0;
+}
+
+/* Those of the range that was asked for, in the order of their addresses. */
+static int set_target(struct guest *guest, const struct gate_allocation *allocation, int *fd)
+{
+        size_t i = guest_find_memory(guest, guest->request.range.from) + guest->request.n_received;
+        struct guest_memory *memory = i < guest->n_memory ? &guest->memory[i] : NULL;
+
+        if (!memory || memory->address != allocation->address || memory->size != allocation->size ||
+            memory->address >= guest->request.range.to || memory->target >= 0)
+                return -EPROTO;
+        if (charge(guest, guest_charge_target) < 0)
+                return let_go(guest, fd);
+        memory->target = TAKE_FD(*fd);
+        guest->request.n_received++;
+        return 0;
+}
+
+static int receive_allocations(struct guest *guest, const void *message, size_t size, int *fds,
+                               size_t n_fds)
+{
+        const struct gate_allocations *batch = message;
+        int r = 0;
+
+        if (size != sizeof(*batch) || batch->count == 0 || batch->count > GATE_BATCH_MAX ||
+            batch->count != n_fds)
+                return -EPROTO;
+
+        for (uint32_t i = 0; r == 0 && i < batch->count; i++) {
+                const struct gate_allocation *allocation = &batch->allocation[i];
+
+                if (allocation->size == 0 || allocation->size % GRANULARITY ||
+                    allocation->size > guest->instance->device->memory_total ||
+                    !foreign_is_memory(fds[i]))
+                        return -EPROTO;
+                if (guest->request.refused)
+                        r = let_go(guest, &fds[i]);
+                else if (guest->request.message == GATE_EXPORT)
+                        r = add_memory(guest, allocation, &fds[i]);
+                else
+                        r = set_target(guest, allocation, &fds[i]);
+        }
+        return r;
+}
+
+/* Whose part was done has none. */
+static bool is_fate(uint32_t fate, int32_t error)
+{
+        return fate == GATE_FATE_STAYS || (fate <= GATE_FATE_BROKEN && error > 0);
+}
+
+static int receive_closed(struct guest *guest, const void *message, size_t size)
+{
+        const struct gate_closed *closed = message;
+        struct guest_answer answer = { 0 };
+
+        if (size != sizeof(*closed) || closed->error < 0 || !is_fate(closed->fate, closed->error))
+                return -EPROTO;
+        answer.error = -closed->error;
+        answer.fate = closed->fate;
+        answer.driver_code = closed->driver_code;
+        answer.bytes = closed->movable_bytes;
+        answer.holds = closed->holds;
+        memcpy(answer.call, closed->call, sizeof(answer.call) - 1);
+        guest->state = closed->error ? GATE_STATE_OPEN : GATE_STATE_CLOSED;
+        complete(guest, &answer);
+        return 0;
+}
+
+static bool is_complete(const struct guest *guest)
+{
+        const struct gate_range *range = &guest->request.range;
+
+        return guest->request.message != GATE_CREATE ||
+               guest->request.n_received ==
+                       guest_find_memory(guest, range->to) - guest_find_memory(guest, range->from);
+}
+
+static int receive_result(struct guest *guest, enum gate_state state, const void *message,
+                          size_t size)
+{
+        const struct gate_result *result = message;
+        struct guest_answer answer = { 0 };
+
+        if (size != sizeof(*result) || result->error < 0 || !is_fate(result->fate, result->error))
+                return -EPROTO;
+        if (result->error == 0 && !guest->request.refused && !is_complete(guest))
+                return -EPROTO;
+        if (guest->request.message == GATE_CREATE && result->state == GATE_STATE_RELEASED)
+                state = GATE_STATE_RELEASED; /* a part of it is still without memory */
+        answer.error = -result->error;
+        answer.fate = result->fate;
+        answer.driver_code = result->driver_code;
+        answer.bytes = result->bytes;
+        memcpy(answer.call, result->call, sizeof(answer.call) - 1);
+        if (result->error == 0) {
+                guest->is_unfilled = guest->request.message == GATE_CREATE && guest->n_memory > 0;
+                guest->state = state;
+        }
+        if (guest->state == GATE_STATE_OPEN)
+                guest->must_stay = false;
+        if (answer.error == 0)
+                answer.error = guest->request.refused;
+        complete(guest, &answer);
+        return 0;
+}
+
+static int receive(struct guest *guest, const void *message, size_t size, int *fds, size_t n_fds)
+{
+        const struct gate_header *header = message;
+
+        if (header->message == GATE_ALLOCATIONS &&
+            (guest->request.message == GATE_EXPORT || guest->request.message == GATE_CREATE))
+                return receive_allocations(guest, message, size, fds, n_fds);
+
+        for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+                if (header->message != requests[i].answer ||
+                    guest->request.message != requests[i].request || n_fds > 0)
+                        continue;
+                if (header->message == GATE_CLOSED)
+                        return receive_closed(guest, message, size);
+                return receive_result(guest, requests[i].state, message, size);
+        }
+        return -EPROTO;
+}
+
+int guest_receive(struct guest *guest, const void *message, size_t size, int *fds, size_t n_fds)
+{
+        return guest->request.is_sent ? receive(guest, message, size, fds, n_fds) : -EPROTO;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_METER_INTERNAL_H
+#define MANAGER_METER_INTERNAL_H
+
+/*
+ * The parts of the meter: where numbers come from (source), what is made of them (settle), who they are
+ * of (life), and where they go (board, books).
+ */
+
+#include <systemd/sd-event.h>
+
+#include "daemon/pace.h"
+#include "ledger/ledger-thread.h"
+#include "manager/model/meter-record.h"
+#include "meter/allowance.h"
+#include "meter/wall.h"
+
+struct device;
+struct guest;
+struct instance;
+struct manager;
+struct meter_source;
+struct observer;
+
+struct meter {
+        struct manager *manager;
+        sd_event_source *timer;
+        struct pace pace;
+        bool has_news; /* since the last batch for the ledger: work, or who came or went */
+        struct meter_source *source; /* NULL: there is none */
+        struct ledger_thread *ledger;
+        struct allowance allowance; /* of rows for processes */
+        struct ledger_device *devices;
+        struct wall wall;
+        struct wall_stamps stamps; /* of the samples on the board */
+        uint64_t sampled_ns;       /* the last sample */
+        uint64_t written_ns;       /* the last batch for the ledger */
+        uint64_t last_serial;
+        struct ledger_process *former; /* that ran when the former manager wrote last */
+        size_t n_former;
+        struct ledger *loading;  /* until the thread has it */
+        struct wall former_wall; /* of the former manager's last write, */
+        bool is_former_boot;     /* which was before the machine was started anew */
+};
+
+/* CLOCK_MONOTONIC and CLOCK_REALTIME, in nanoseconds. */
+uint64_t meter_now(void);
+uint64_t meter_wall_now(void);
+
+/* meter_has() - is the process metered, does it run? */
+bool meter_has(const struct guest *guest);
+
+/* meter_read_wall() - note both clocks; to be called before something is settled. */
+void meter_read_wall(struct meter *meter, uint64_t now_ns);
+
+/* meter_settle() - all of @instance until @now_ns; meter_settle_all() - of all, until now. */
+void meter_settle(struct meter *meter, struct instance *instance, uint64_t now_ns);
+uint64_t meter_settle_all(struct meter *meter);
+
+/* meter_get_former_ns() - CLOCK_MONOTONIC of the former manager's last write; 0: none in this boot. */
+uint64_t meter_get_former_ns(const struct meter *meter);
+
+/* meter_wake() - sample soon, and not what was before. */
+void meter_wake(struct meter *meter);
+
+/* The life of vGPUs and of processes in them; userdata is the meter. */
+extern const struct observer meter_observer;
+
+/* The source: adds what it sees to new_ns (or weight_ns, of GPU time on a device that has turns). */
+int meter_source_new(struct meter_source **ret_source, struct manager *manager);
+struct meter_source *meter_source_free(struct meter_source *source);
+void meter_source_read(struct meter_source *source, struct guest *guest);
+enum meter_source_kind meter_source_get_kind(const struct meter_source *source,
+                                             const struct device *device);
+
+/* meter_source_tick() - with each sample: so many processes are metered. */
+void meter_source_tick(struct meter_source *source, size_t n_guests);
+
+/* meter_source_begin() - @guest is new: what it did before is not to be counted. */
+void meter_source_begin(struct meter_source *source, struct guest *guest);
+
+/* meter_source_add() - @engine ran for @guest for @ns, as seen from below. */
+void meter_source_add(struct guest *guest, enum meter_engine engine, uint64_t ns);
+
+/* The board: samples, and the accounts. */
+void meter_board_sample(struct instance *instance, uint64_t at_us);
+void meter_board_update(struct instance *instance);
+
+/* meter_board_start(), meter_board_end() - as accounting_start() and accounting_end(). */
+int meter_board_start(struct guest *guest);
+void meter_board_end(struct guest *guest);
+
+/* The books: rows for the ledger. */
+int meter_books_open(struct meter *meter);
+void meter_books_load(struct meter *meter, struct instance *instance);
+
+/* meter_books_know() - is what @instance used up to the former manager's last write in the ledger? */
+bool meter_books_know(struct meter *meter, const struct instance *instance);
+bool meter_books_take(struct meter *meter, const struct guest *guest,
+                      struct ledger_process *ret_process);
+int meter_books_start(struct meter *meter);
+void meter_books_add_vgpu(struct meter *meter, const struct instance *instance);
+
+/* meter_books_remove_vgpu() - after all its usage was added. */
+void meter_books_remove_vgpu(struct meter *meter, const struct instance *instance);
+void meter_books_add_process(struct meter *meter, struct guest *guest, uint64_t ended_ms);
+void meter_books_add_usage(struct meter *meter, const struct usage_key *key,
+                           const struct usage_amount *amount, uint64_t from_ns, uint64_t to_ns);
+void meter_books_clear(struct meter *meter, const struct instance *instance);
+
+/* meter_books_settled() - all is entered that was used up to the wall that was read last. */
+void meter_books_settled(struct meter *meter);
+
+/* meter_books_write() - hand over what has come together. */
+void meter_books_write(struct meter *meter);
+
+#endif

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * To settle is to take what came in since the last time and to enter it everywhere at once: in the
+ * account of the process and in the usage of the minutes in between. Whatever happens, each
+ * nanosecond is settled once.
+ */
+#include <time.h>
+
+#include "daemon/log.h"
+#include "manager/meter/meter-internal.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+
+#define NS_PER_MS 1000000u
+
+uint64_t meter_now(void)
+{
+        struct timespec now;
+
+        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+uint64_t meter_wall_now(void)
+{
+        struct timespec now;
+
+        (void)clock_gettime(CLOCK_REALTIME, &now);
+        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* Settling. */
+
+bool meter_has(const struct guest *guest)
+{
+        return guest->meter.record.serial != 0;
+}
+
+static size_t list_guests(const struct instance *instance, struct guest **guests)
+{
+        struct guest *guest;
+        size_t n = 0;
+
+        list_for_each(guest, &instance->guests, link)
+                if (meter_has(guest) && n < INSTANCE_PAGE_SLOTS)
+                        guests[n++] = guest;
+        return n;
+}
+
+static void divide_turns(struct meter *meter, struct instance *instance, uint64_t now_ns)
+{
+        struct guest *guests[INSTANCE_PAGE_SLOTS];
+        uint64_t weights[INSTANCE_PAGE_SLOTS] = { 0 }, parts[INSTANCE_PAGE_SLOTS];
+        size_t n;
+
+        if (!instance->device->meter.has_turns && instance->meter.turn_ns == 0)
+                return;
+        n = list_guests(instance, guests);
+        for (size_t i = 0; i < n; i++) {
+                weights[i] = guests[i]->meter.weight_ns;
+                guests[i]->meter.weight_ns = 0;
+        }
+        if (instance->meter.turn_ns == 0)
+                return;
+        rate_divide(instance->meter.turn_ns, weights, n, parts);
+        for (size_t i = 0; i < n; i++)
+                guests[i]->meter.new_ns[METER_SM] += parts[i];
+        if (n == 0) { /* its processes have died since: the vGPU had it all the same */
+                const struct usage_key key = { 0, instance->created_ns, instance->meter.device };
+                const struct usage_amount amount = {
+                        .busy_ns = { [METER_SM] = instance->meter.turn_ns }
+                };
+
+                meter_books_add_usage(meter, &key, &amount, now_ns, now_ns);
+        }
+        instance->meter.turn_ns = 0;
+}
+
+static uint64_t read_memory(struct guest *guest)
+{
+        const struct instance *instance = guest->instance;
+        struct page_use use = { 0 };
+
+        if (guest->slot != UINT32_MAX)
+                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+        if (use.peak > guest->meter.record.max_memory)
+                guest->meter.record.max_memory = use.peak;
+        return instance_is_off(instance) ? 0 : use.movable + use.fixed;
+}
+
+static void settle_guest(struct meter *meter, struct guest *guest, uint64_t now_ns)
+{
+        struct meter_guest *mine = &guest->meter;
+        const struct usage_key key = { mine->record.serial, guest->instance->created_ns,
+                                       guest->instance->meter.device };
+        uint64_t ms = now_ns / NS_PER_MS - mine->since_ns / NS_PER_MS;
+        struct usage_amount amount = { 0 };
+        struct accounting_record *record;
+
+        for (int engine = 0; engine < METER_ENGINES; engine++) {
+                amount.busy_ns[engine] = mine->new_ns[engine];
+                meter->has_news = meter->has_news || mine->new_ns[engine];
+                mine->record.busy_ns[engine] += mine->new_ns[engine];
+                mine->sampled_ns[engine] += mine->new_ns[engine];
+                mine->new_ns[engine] = 0;
+        }
+        mine->record.life_ns += now_ns - mine->since_ns;
+        amount.used_mib_ms = rate_area_add(&mine->used, read_memory(guest), ms);
+        if (!usage_is_zero(&amount)) {
+                meter_books_add_usage(meter, &key, &amount, mine->since_ns, now_ns);
+                mine->is_changed = true;
+        }
+        mine->since_ns = now_ns;
+        record = accounting_find(&guest->instance->meter.accounting, mine->record.serial);
+        if (record) {
+                uint64_t number = record->number, shown = record->shown;
+
+                *record = mine->record;
+                record->number = number;
+                record->shown = shown;
+        }
+}
+
+static void settle_quota(struct meter *meter, struct instance *instance, uint64_t now_ns)
+{
+        struct meter_instance *mine = &instance->meter;
+        const struct usage_key key = { 0, instance->created_ns, mine->device };
+        uint64_t ms = now_ns / NS_PER_MS - mine->since_ns / NS_PER_MS;
+        struct usage_amount amount = { 0 };
+
+        if (mine->is_held)
+                amount.quota_mib_ms = rate_area_add(&mine->quota, instance->frame_buffer, ms);
+        if (!usage_is_zero(&amount))
+                meter_books_add_usage(meter, &key, &amount, mine->since_ns, now_ns);
+        mine->since_ns = now_ns;
+}
+
+void meter_settle(struct meter *meter, struct instance *instance, uint64_t now_ns)
+{
+        struct guest *guest;
+
+        if (instance->meter.since_ns == 0)
+                return;
+        list_for_each(guest, &instance->guests, link)
+                if (meter_has(guest) && meter->source)
+                        meter_source_read(meter->source, guest);
+        divide_turns(meter, instance, now_ns);
+        list_for_each(guest, &instance->guests, link)
+                if (meter_has(guest))
+                        settle_guest(meter, guest, now_ns);
+        settle_quota(meter, instance, now_ns);
+        instance->meter.device = instance->device->index;
+        instance->meter.is_held = !instance_is_off(instance);
+}
+
+void meter_read_wall(struct meter *meter, uint64_t now_ns)
+{
+        int64_t step = wall_read(&meter->wall, now_ns / NS_PER_MS, meter_wall_now() / NS_PER_MS);
+
+        if (step)
+                log_event(LOG_LEVEL_NOTICE,
+                          "the clock of the machine was set; usage is entered as of now",
+                          "seconds=%+.3f", (double)step / 1000);
+}
+
+uint64_t meter_settle_all(struct meter *meter)
+{
+        uint64_t now_ns = meter_now();
+        struct instance *instance;
+
+        meter_read_wall(meter, now_ns);
+        list_for_each(instance, &meter->manager->instances, link)
+                meter_settle(meter, instance, now_ns);
+        meter_books_settled(meter);
+        return now_ns;
+}

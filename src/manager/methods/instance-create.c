@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/methods/instance-create.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/size.h"
+#include "daemon/log.h"
+#include "daemon/process.h"
+#include "daemon/uuid.h"
+#include "manager/model/device.h"
+#include "manager/model/instance-life.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/observer.h"
+#include "manager/model/policy.h"
+#include "manager/publish/virtual.h"
+#include "manager/schedule/schedule.h"
+#include "manager/setting/settings.h"
+
+static bool has_name(const struct manager *manager, const char *name)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                if (strcmp(instance->name, name) == 0)
+                        return true;
+        return false;
+}
+
+static struct device *roomiest_device(struct manager *manager)
+{
+        struct device *best = NULL;
+        uint64_t most = 0;
+
+        for (size_t i = 0; i < manager->n_devices; i++) {
+                struct device *device = &manager->device[i];
+                uint64_t promised = device_get_promised(device, NULL);
+                uint64_t left =
+                        promised < device->memory_total ? device->memory_total - promised : 0;
+
+                if (device->meter.is_lost)
+                        left = 0;
+                if (!best || left > most) {
+                        best = device;
+                        most = left;
+                }
+        }
+        return best;
+}
+
+#define MADE_UP_NAME "vgpu-%u"
+
+/* N of a name as make_up_name() gives it; 0: it is none. */
+static unsigned int made_up_number(const char *name)
+{
+        char same[STORE_NAME_MAX];
+        unsigned int n;
+
+        if (sscanf(name, MADE_UP_NAME, &n) != 1)
+                return 0;
+        snprintf(same, sizeof(same), MADE_UP_NAME, n);
+        return strcmp(same, name) == 0 ? n : 0;
+}
+
+/* With the lowest number that is free: at most one for each vGPU is taken. */
+static void make_up_name(struct manager *manager, char name[STORE_NAME_MAX])
+{
+        bool is_taken[BOARD_INSTANCES_MAX + 2] = { true };
+        struct instance *instance;
+        unsigned int n;
+
+        list_for_each(instance, &manager->instances, link) {
+                n = made_up_number(instance->name);
+                if (n <= BOARD_INSTANCES_MAX)
+                        is_taken[n] = true;
+        }
+        for (n = 1; is_taken[n]; n++)
+                ;
+        snprintf(name, STORE_NAME_MAX, MADE_UP_NAME, n);
+}
+
+/* What the gate takes from the device at once: less is of no use, but is "40" without its G. */
+#define FRAME_BUFFER_MIN (2 * MIB)
+
+static int check_size(const struct device *device, uint64_t frame_buffer, struct failure *failure)
+{
+        char wanted[SIZE_TEXT_MAX], total[SIZE_TEXT_MAX];
+
+        if (frame_buffer < FRAME_BUFFER_MIN)
+                return failure_parameter(failure, "frame_buffer", "sizes have a unit: 40G, 512M",
+                                         "a vGPU has at least 2 MiB, not %s",
+                                         size_format(wanted, frame_buffer));
+        if (frame_buffer <= device->memory_total)
+                return 0;
+        size_format(total, device->memory_total);
+        return failure_set(failure, -ENOSPC, "NoRoom", "ask for less", "device %u has %s, not %s",
+                           device->index, total, size_format(wanted, frame_buffer));
+}
+
+static int check_request(struct manager *manager, const struct instance_request *request,
+                         const struct device *device, struct failure *failure)
+{
+        int r = request->name ? instance_check_name(request->name, failure) : 0;
+
+        if (r == 0 && request->name &&
+            (has_name(manager, request->name) || virtual_find(manager->stage, request->name)))
+                r = failure_set(failure, -EEXIST, "VgpuExists",
+                                "choose another name, or vgpu rm that one",
+                                "there is a vGPU '%s' already", request->name);
+        if (r == 0)
+                r = policy_check_limits(manager, request->owner, request->frame_buffer, failure);
+        if (r == 0)
+                r = check_size(device, request->frame_buffer, failure);
+        if (r == 0)
+                r = device_check_room(device, request->frame_buffer, NULL, failure);
+        if (r == 0)
+                r = settings_check_size(device, request->frame_buffer, NULL, failure);
+        if (r == 0)
+                r = schedule_check_share(device, NULL, request->share, failure);
+        return r;
+}
+
+static int make_stored(struct manager *manager, const struct instance_request *request,
+                       const struct device *device, struct store_instance *stored)
+{
+        int r = 0;
+
+        *stored = (struct store_instance){
+                .frame_buffer = request->frame_buffer,
+                .created_ns = clock_now(CLOCK_REALTIME),
+                .state = BOARD_IDLE,
+                .owner = request->owner,
+                .is_transient = request->is_transient,
+                .creator = request->creator,
+        };
+        snprintf(stored->device_uuid, sizeof(stored->device_uuid), "%s", device->uuid);
+        if (request->name)
+                snprintf(stored->name, sizeof(stored->name), "%s", request->name);
+        else
+                make_up_name(manager, stored->name);
+        if (request->is_transient)
+                r = process_get_start_time(request->creator, &stored->creator_start);
+        if (request->uuid)
+                snprintf(stored->uuid, sizeof(stored->uuid), "%s", request->uuid);
+        else if (r == 0)
+                r = uuid_make(stored->uuid);
+        return r;
+}
+
+/* In the same transaction as itself. */
+static int set_share(struct instance *instance, const void *userdata, struct failure *failure)
+{
+        const struct instance_request *request = userdata;
+
+        return request->share ? settings_set_share(instance, request->share, failure) : 0;
+}
+
+int instance_create(struct manager *manager, const struct instance_request *request,
+                    struct instance **ret_instance, struct failure *failure)
+{
+        struct device *device = request->device ? request->device : roomiest_device(manager);
+        struct store_instance stored;
+        struct instance *instance = NULL;
+        int r = check_request(manager, request, device, failure);
+
+        if (r == 0)
+                r = make_stored(manager, request, device, &stored);
+        if (r == 0)
+                r = instance_add(manager, &stored, set_share, request, &instance, failure);
+        if (r < 0)
+                return failure_from_errno(failure, r, "creating the vGPU");
+
+        log_event_of(instance->owner, LOG_LEVEL_INFO, "created",
+                     "vgpu=%s uuid=%s device=%u frame_buffer=%" PRIu64 " uid=%u transient=%d",
+                     instance->name, instance->uuid, device->index, instance->frame_buffer,
+                     instance->owner, instance->is_transient);
+        observer_tell_changed(&manager->observers);
+        *ret_instance = instance;
+        return 0;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/methods/methods-meter.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "ledger/ledger-thread.h"
+#include "manager/control/writer.h"
+#include "manager/meter/meter.h"
+#include "manager/model/account.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+
+/* So many entries are in one answer; a client that wants more asks for what comes after. */
+#define PAGE_MAX 1000
+
+#define NS_PER_SECOND    1e9
+#define MIB_MS_PER_GIB_H (1024.0 * 3600 * 1000)
+
+/* In the order of the engines. */
+static const char *const engine_names[METER_ENGINES] = { "gpu",     "memory", "encoder",
+                                                         "decoder", "jpeg",   "ofa" };
+
+static const char *const source_names[] = {
+        [METER_SOURCE_NONE] = "none",
+        [METER_SOURCE_ENGINE] = "engine",
+        [METER_SOURCE_SAMPLES] = "samples",
+};
+
+static const char *const seconds_names[METER_ENGINES] = {
+        "gpu_seconds",     "memory_seconds", "encoder_seconds",
+        "decoder_seconds", "jpeg_seconds",   "ofa_seconds",
+};
+
+static void set_seconds(json_t *object, const uint64_t *busy_ns)
+{
+        for (int engine = 0; engine < METER_ENGINES; engine++)
+                json_object_set_new(object, seconds_names[engine],
+                                    json_real((double)busy_ns[engine] / NS_PER_SECOND));
+}
+
+/* Now: as text, for there may be thousands of processes. */
+
+static void write_percents(struct writer *writer, const uint32_t *percent)
+{
+        for (int engine = 0; engine < METER_ENGINES; engine++)
+                writer_integer(writer, engine_names[engine], percent[engine]);
+}
+
+static void write_seconds(struct writer *writer, const uint64_t *busy_ns)
+{
+        for (int engine = 0; engine < METER_ENGINES; engine++)
+                writer_real(writer, seconds_names[engine], (double)busy_ns[engine] / NS_PER_SECOND);
+}
+
+static void write_process(struct writer *writer, const struct guest *guest)
+{
+        struct page_use use = { 0 };
+
+        page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+        writer_begin_object(writer, NULL);
+        writer_integer(writer, "pid", guest->pid);
+        writer_text(writer, "name", guest->name);
+        writer_integer(writer, "memory_used", (int64_t)(use.movable + use.fixed));
+        write_percents(writer, guest->meter.percent);
+        write_seconds(writer, guest->meter.record.busy_ns);
+        writer_end_object(writer);
+}
+
+/* @busy_ns: the sum over all of them. */
+static void write_processes(struct writer *writer, const struct instance *instance,
+                            uint64_t *busy_ns)
+{
+        const struct guest *guest;
+
+        writer_begin_array(writer, "processes");
+        list_for_each(guest, &instance->guests, link) {
+                if (guest->meter.record.serial == 0 || guest->slot == UINT32_MAX)
+                        continue;
+                write_process(writer, guest);
+                for (int engine = 0; engine < METER_ENGINES; engine++)
+                        busy_ns[engine] += guest->meter.record.busy_ns[engine];
+        }
+        writer_end_array(writer);
+}
+
+static void write_vgpu(struct writer *writer, const struct instance *instance, uint32_t n_running)
+{
+        uint64_t busy_ns[METER_ENGINES] = { 0 };
+
+        writer_begin_object(writer, NULL);
+        writer_text(writer, "name", instance->name);
+        writer_text(writer, "uuid", instance->uuid);
+        writer_integer(writer, "device", instance->device->index);
+        writer_text(writer, "state", instance_state_name(instance->state));
+        writer_integer(writer, "frame_buffer", (int64_t)instance->frame_buffer);
+        writer_integer(writer, "frame_buffer_used", (int64_t)guests_get_used(instance));
+        write_percents(writer, instance->meter.percent);
+        writer_integer(writer, "share", instance->share);
+        writer_real(writer, "entitled", meter_get_entitled(instance, n_running));
+        write_processes(writer, instance, busy_ns);
+        write_seconds(writer, busy_ns);
+        writer_end_object(writer);
+}
+
+static void write_device(struct writer *writer, const struct device *device)
+{
+        const char *source =
+                device->meter.has_turns ? "turns" : source_names[meter_get_source(device)];
+
+        writer_begin_object(writer, NULL);
+        writer_integer(writer, "index", device->index);
+        writer_text(writer, "uuid", device->uuid);
+        writer_text(writer, "name", device->name);
+        writer_text(writer, "source", source);
+        writer_integer(writer, "memory_total", (int64_t)device->memory_total);
+        writer_integer(writer, "memory_used", (int64_t)device_get_used(device));
+        write_percents(writer, device->meter.percent);
+        writer_end_object(writer);
+}
+
+static void write_vgpus(struct writer *writer, const struct manager *manager)
+{
+        uint32_t n_running[BOARD_DEVICES_MAX] = { 0 };
+        const struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                n_running[instance->device->index] += instance->state == BOARD_RUNNING;
+        writer_begin_array(writer, "vgpus");
+        list_for_each(instance, &manager->instances, link)
+                write_vgpu(writer, instance, n_running[instance->device->index]);
+        writer_end_array(writer);
+}
+
+static int get_utilization(struct control_pending *pending, struct failure *failure)
+{
+        struct manager *manager = pending->manager;
+        struct writer writer = { 0 };
+
+        (void)failure;
+        meter_sync(manager->meter);
+        writer_begin_object(&writer, NULL);
+        writer_begin_object(&writer, "parameters");
+        writer_begin_array(&writer, "devices");
+        for (size_t i = 0; i < manager->n_devices; i++)
+                write_device(&writer, &manager->device[i]);
+        writer_end_array(&writer);
+        write_vgpus(&writer, manager);
+        writer_end_object(&writer);
+        writer_end_object(&writer);
+        control_reply_text(pending, &writer);
+        return 0;
+}
+
+/* Accounting. */
+
+static json_t *describe_record(const struct accounting_record *record)
+{
+        json_t *object = json_pack(
+                "{sI, si, ss, sb, sf, sf, si, si, sI}", "id", (json_int_t)record->serial, "pid",
+                (int)record->pid, "name", record->name, "running", record->is_running, "started",
+                (double)record->start_us / 1e6, "seconds", (double)record->life_ns / NS_PER_SECOND,
+                "gpu_utilization", (int)accounting_percent(record, METER_SM), "memory_utilization",
+                (int)accounting_percent(record, METER_MEMORY), "memory_peak",
+                (json_int_t)record->max_memory);
+
+        set_seconds(object, record->busy_ns);
+        return object;
+}
+
+/* As with usage, users see what is theirs. NVML's answer, which all see, is on the board. */
+static int get_accounting(struct control_pending *pending, struct failure *failure)
+{
+        struct instance *instance = instance_find_own(
+                pending->manager, control_call_text(&pending->call, "name"), pending->uid, failure);
+        size_t first = (size_t)control_call_size(&pending->call, "offset"), end;
+        const struct accounting *accounting;
+        json_t *records;
+
+        if (!instance)
+                return -ENOENT;
+        meter_sync(pending->manager->meter);
+        accounting = &instance->meter.accounting;
+        if (first > accounting->n)
+                first = accounting->n;
+        end = accounting->n - first > PAGE_MAX ? first + PAGE_MAX : accounting->n;
+        records = json_array();
+        for (size_t i = first; i < end; i++)
+                json_array_append_new(records, describe_record(&accounting->records[i]));
+        control_reply(pending,
+                      json_pack("{so, sb}", "records", records, "more", end < accounting->n));
+        return 0;
+}
+
+/* Usage. */
+
+static const struct {
+        const char *name;
+        enum ledger_group group;
+} groups[] = {
+        { "tenant", LEDGER_BY_TENANT },
+        { "vgpu", LEDGER_BY_VGPU },
+        { "process", LEDGER_BY_PROCESS },
+        { "device", LEDGER_BY_DEVICE },
+};
+
+static void set_vgpu(json_t *object, const struct ledger_row *row)
+{
+        json_object_set_new(object, "vgpu", json_string(row->vgpu.name));
+        json_object_set_new(object, "vgpu_uuid", json_string(row->vgpu.uuid));
+}
+
+static json_t *describe_row(const struct ledger_row *row, enum ledger_group group)
+{
+        json_t *object = json_object();
+
+        if (group == LEDGER_BY_DEVICE) {
+                json_object_set_new(object, "device_uuid", json_string(row->device.uuid));
+                json_object_set_new(object, "device_name", json_string(row->device.name));
+        } else {
+                json_object_set_new(object, "tenant", json_integer(row->tenant));
+        }
+        if (group == LEDGER_BY_VGPU || group == LEDGER_BY_PROCESS)
+                set_vgpu(object, row);
+        if (group == LEDGER_BY_PROCESS) {
+                json_object_set_new(object, "pid", json_integer(row->pid));
+                json_object_set_new(object, "name", json_string(row->process_name));
+                json_object_set_new(object, "started", json_real((double)row->started_ms / 1e3));
+                json_object_set_new(object, "ended", json_real((double)row->ended_ms / 1e3));
+        }
+        set_seconds(object, row->amount.busy_ns);
+        json_object_set_new(object, "quota_gib_hours",
+                            json_real((double)row->amount.quota_mib_ms / MIB_MS_PER_GIB_H));
+        json_object_set_new(object, "used_gib_hours",
+                            json_real((double)row->amount.used_mib_ms / MIB_MS_PER_GIB_H));
+        return object;
+}
+
+struct asking {
+        struct control_pending *pending;
+        enum ledger_group group;
+};
+
+static void on_answer(const struct ledger_answer *answer, void *userdata)
+{
+        struct asking asking = *(struct asking *)userdata;
+        struct failure failure = { 0 };
+        const char *what, *hint;
+        size_t n = answer->n_rows < PAGE_MAX ? answer->n_rows : PAGE_MAX;
+        json_t *rows;
+
+        free(userdata);
+        if (answer->error < 0) {
+                what = ledger_explain(answer->error, &hint);
+                (void)failure_set(&failure, answer->error, "Failed", hint,
+                                  "the ledger cannot be read: %s", what);
+                control_fail(asking.pending, &failure);
+                return;
+        }
+        rows = json_array();
+        for (size_t i = 0; i < n; i++)
+                json_array_append_new(rows, describe_row(&answer->rows[i], asking.group));
+        control_reply(asking.pending,
+                      json_pack("{so, sb}", "rows", rows, "more", answer->n_rows > PAGE_MAX));
+}
+
+static int find_group(const char *name, enum ledger_group *ret_group, struct failure *failure)
+{
+        for (size_t i = 0; name && i < sizeof(groups) / sizeof(groups[0]); i++)
+                if (strcmp(groups[i].name, name) == 0) {
+                        *ret_group = groups[i].group;
+                        return 0;
+                }
+        if (name)
+                return failure_parameter(failure, "by", "say tenant, vgpu, process or device",
+                                         "usage cannot be summed up by '%.32s'", name);
+        *ret_group = LEDGER_BY_VGPU;
+        return 0;
+}
+
+static uint64_t to_minute(double seconds, bool is_end)
+{
+        return (uint64_t)(is_end ? ceil(seconds / 60) : floor(seconds / 60));
+}
+
+/* Users see what is theirs; root and who runs vgpud see all. */
+static int get_usage(struct control_pending *pending, struct failure *failure)
+{
+        struct ledger_thread *ledger = meter_get_ledger(pending->manager->meter);
+        double since = control_call_seconds(&pending->call, "since", 0);
+        double until = control_call_seconds(&pending->call, "until", CONTROL_TIME_MAX);
+        bool is_operator = account_is_operator(pending->uid);
+        struct ledger_query query = {
+                .since = to_minute(since, false),
+                .until = to_minute(until, true),
+                .tenant = is_operator ? LEDGER_ANY_TENANT : (int64_t)pending->uid,
+                .offset = control_call_size(&pending->call, "offset"),
+                .limit = PAGE_MAX + 1,
+        };
+        struct asking *asking;
+        int r = find_group(control_call_text(&pending->call, "by"), &query.group, failure);
+
+        if (r < 0)
+                return r;
+        if (until <= since)
+                return failure_parameter(failure, "until", "give a later time",
+                                         "the end of the time range is not after its beginning");
+        if (!ledger)
+                return failure_set(failure, -EIO, "Failed", "the log of vgpud says why",
+                                   "usage is not metered");
+        asking = calloc(1, sizeof(*asking));
+        if (!asking)
+                return -ENOMEM;
+        *asking = (struct asking){ pending, query.group };
+        meter_write(pending->manager->meter);
+        r = ledger_thread_ask(ledger, &query, on_answer, asking);
+        if (r < 0)
+                free(asking);
+        return r;
+}
+
+static const struct control_parameter no_parameters[] = { { 0 } };
+static const struct control_parameter accounting_parameters[] = {
+        { "name", CONTROL_TEXT, true },
+        { "offset", CONTROL_NUMBER, false },
+        { 0 },
+};
+static const struct control_parameter usage_parameters[] = {
+        { "since", CONTROL_TIME, true },
+        { "until", CONTROL_TIME, false },
+        { "by", CONTROL_TEXT, false },
+        { "offset", CONTROL_NUMBER, false },
+        { 0 },
+};
+
+const struct control_method methods_meter[] = {
+        { "GetUtilization", get_utilization, no_parameters },
+        { "GetAccounting", get_accounting, accounting_parameters },
+        { "GetUsage", get_usage, usage_parameters },
+};
+const size_t n_methods_meter = sizeof(methods_meter) / sizeof(methods_meter[0]);

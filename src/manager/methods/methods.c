@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/methods/methods.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/uuid.h"
+#include "manager/control/control.h"
+#include "manager/control/describe.h"
+#include "manager/control/writer.h"
+#include "manager/methods/instance-create.h"
+#include "manager/methods/methods-image.h"
+#include "manager/methods/methods-meter.h"
+#include "manager/methods/methods-mig.h"
+#include "manager/methods/methods-scheduler.h"
+#include "manager/methods/methods-setting.h"
+#include "manager/model/account.h"
+#include "manager/model/device.h"
+#include "manager/model/instance-life.h"
+#include "manager/model/instance.h"
+#include "manager/model/launch.h"
+#include "manager/model/manager.h"
+#include "manager/model/policy.h"
+#include "manager/operation/operation-engine.h"
+#include "manager/operation/operation.h"
+
+/* What a gate gets to drain when the client does not say. */
+#define TIMEOUT_SECONDS 10.0
+
+static struct instance *find_own(struct control_pending *pending, struct failure *failure)
+{
+        return instance_find_own(pending->manager, control_call_text(&pending->call, "name"),
+                                 pending->uid, failure);
+}
+
+static int get_info(struct control_pending *pending, struct failure *failure)
+{
+        (void)failure;
+        control_reply(pending, describe_manager(pending->manager));
+        return 0;
+}
+
+static int list_devices(struct control_pending *pending, struct failure *failure)
+{
+        struct manager *manager = pending->manager;
+        json_t *devices = json_array();
+
+        (void)failure;
+        for (size_t i = 0; i < manager->n_devices; i++)
+                json_array_append_new(devices, describe_device(&manager->device[i]));
+        control_reply(pending, json_pack("{so}", "devices", devices));
+        return 0;
+}
+
+static int list_vgpus(struct control_pending *pending, struct failure *failure)
+{
+        const char *name = control_call_text(&pending->call, "name");
+        struct instance *instance = NULL;
+        struct writer writer = { 0 };
+
+        if (name) {
+                instance = instance_find(pending->manager, name, failure);
+                if (!instance)
+                        return -ENOENT;
+        }
+        writer_begin_object(&writer, NULL);
+        writer_begin_object(&writer, "parameters");
+        writer_begin_array(&writer, "vgpus");
+        if (instance)
+                describe_write_instance(&writer, instance);
+        else
+                list_for_each(instance, &pending->manager->instances, link)
+                        describe_write_instance(&writer, instance);
+        writer_end_array(&writer);
+        writer_end_object(&writer);
+        writer_end_object(&writer);
+        control_reply_text(pending, &writer);
+        return 0;
+}
+
+/* Who may be another vGPU's successor could get what the pool still has of it. */
+static int check_uuid(const struct control_pending *pending, const char *uuid,
+                      struct failure *failure)
+{
+        struct failure none = { 0 };
+        uint8_t bytes[16];
+
+        if (!uuid)
+                return 0;
+        if (!account_is_operator(pending->uid))
+                return failure_set(failure, -EPERM, "PermissionDenied", "do it as root",
+                                   "only root chooses the UUID of a vGPU");
+        if (strlen(uuid) != UUID_TEXT_MAX - 1 || uuid_parse(bytes, uuid) < 0)
+                return failure_parameter(failure, "uuid", "", "'%.64s' is no UUID", uuid);
+        if (instance_find(pending->manager, uuid, &none))
+                return failure_set(failure, -EEXIST, "VgpuExists", "load it into that one",
+                                   "there is a vGPU with UUID %s already", uuid);
+        return 0;
+}
+
+static int create_vgpu(struct control_pending *pending, struct failure *failure)
+{
+        const char *device = control_call_text(&pending->call, "device");
+        struct instance_request request = {
+                .name = control_call_text(&pending->call, "name"),
+                .uuid = control_call_text(&pending->call, "uuid"),
+                .frame_buffer = control_call_size(&pending->call, "frame_buffer"),
+                .is_transient = control_call_bool(&pending->call, "transient"),
+                .owner = control_call_number(&pending->call, "owner", pending->uid),
+                .creator = pending->pid,
+                .share = control_call_number(&pending->call, "share", 0),
+        };
+        struct instance *instance;
+        int r = check_uuid(pending, request.uuid, failure);
+
+        if (r == 0 && request.owner != pending->uid && !account_is_operator(pending->uid))
+                r = failure_set(failure, -EPERM, "PermissionDenied", "do it as root",
+                                "only root makes vGPUs for other users");
+        if (r == 0 && request.share)
+                r = policy_check_share(pending->uid, failure);
+        if (r < 0)
+                return r;
+        if (device) {
+                request.device = device_find(pending->manager, device, failure);
+                if (!request.device)
+                        return -ENODEV;
+        }
+        r = instance_create(pending->manager, &request, &instance, failure);
+        if (r < 0)
+                return r;
+        control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));
+        return 0;
+}
+
+static int remove_vgpu(struct control_pending *pending, struct failure *failure)
+{
+        const char *name = control_call_text(&pending->call, "name");
+        struct instance *instance;
+        json_t *was;
+        int r;
+
+        (void)instance_find_settled(pending->manager, name, failure);
+        instance = find_own(pending, failure);
+        if (!instance)
+                return -ENOENT;
+        if (operation_call_after(instance, pending))
+                return 0;
+        launch_drop(instance, pending->pid); /* it asks, so it is no other program */
+        was = describe_instance(instance);
+        r = instance_remove(instance, failure);
+        if (r < 0) {
+                json_decref(was);
+                return r;
+        }
+        control_reply(pending, json_pack("{so}", "vgpu", was));
+        return 0;
+}
+
+/* A simulated GPU has a CUDA runtime of its own, beside its driver (src/cudart/runtime.h). */
+static void add_simulation(json_t *environment, const struct manager *manager)
+{
+        const char *end = strrchr(manager->driver_path, '/');
+        int length = end ? (int)(end - manager->driver_path) : 0;
+
+        json_object_set_new(environment, "OPENVGPU_SIM", json_string(manager->simulation));
+        json_object_set_new(
+                environment, "LD_LIBRARY_PATH",
+                json_sprintf("%s:%.*s", manager->nvml_path, length, manager->driver_path));
+}
+
+static json_t *make_environment(const struct instance *instance)
+{
+        const struct manager *manager = instance->manager;
+        json_t *environment =
+                json_pack("{ss, ss, ss, ss, ss, ss}", "LD_PRELOAD", manager->gate_path,
+                          "LD_LIBRARY_PATH", manager->nvml_path, "OPENVGPU_VGPU", instance->uuid,
+                          "OPENVGPU_RUN", manager->options->run_directory, "OPENVGPU_DRIVER",
+                          manager->driver_path, "CUDA_VISIBLE_DEVICES", instance->device->uuid);
+
+        if (manager->simulation[0])
+                add_simulation(environment, manager);
+        return environment;
+}
+
+static int prepare_run(struct control_pending *pending, struct failure *failure)
+{
+        struct instance *instance = find_own(pending, failure);
+        int r = 0;
+
+        if (!instance)
+                return -ENOENT;
+        if (access(pending->manager->gate_path, R_OK) < 0)
+                return failure_set(failure, -errno, "Failed", "install OpenVGPU again",
+                                   "the gate %.200s cannot be read: %s",
+                                   pending->manager->gate_path, strerror(errno));
+        if (instance_is_off(instance) && control_call_bool(&pending->call, "usable"))
+                return failure_set(failure, -EHOSTDOWN, "WrongState", "vgpu resume it first",
+                                   "vGPU %s is %s", instance->name,
+                                   instance_state_name(instance->state));
+        if (control_call_bool(&pending->call, "becomes"))
+                r = launch_add(instance, pending->pid, pending->uid, failure);
+        if (r < 0)
+                return r;
+        control_reply(pending, json_pack("{so, so}", "vgpu", describe_instance(instance),
+                                         "environment", make_environment(instance)));
+        return 0;
+}
+
+static int start_operation(struct control_pending *pending, const struct operation_kind *kind,
+                           struct failure *failure)
+{
+        const char *device = control_call_text(&pending->call, "device");
+        struct instance *instance = find_own(pending, failure);
+        struct operation_request request = {
+                .keep_context = control_call_bool(&pending->call, "keep_context"),
+                .timeout_ms = (uint32_t)(1000 * control_call_seconds(&pending->call, "timeout",
+                                                                     TIMEOUT_SECONDS)),
+                .pending = pending,
+        };
+
+        if (!instance)
+                return -ENOENT;
+        if (device) {
+                request.target = device_find(pending->manager, device, failure);
+                if (!request.target)
+                        return -ENODEV;
+        }
+        if (request.timeout_ms == 0)
+                request.timeout_ms = 1;
+        return operation_start(instance, kind, &request, failure);
+}
+
+static int suspend_vgpu(struct control_pending *pending, struct failure *failure)
+{
+        return start_operation(pending, &operation_suspend, failure);
+}
+
+static int resume_vgpu(struct control_pending *pending, struct failure *failure)
+{
+        return start_operation(pending, &operation_resume, failure);
+}
+
+/* What is off its device moves by coming back elsewhere. */
+static int migrate_vgpu(struct control_pending *pending, struct failure *failure)
+{
+        struct instance *instance = find_own(pending, failure);
+
+        if (!instance)
+                return -ENOENT;
+        return start_operation(pending,
+                               instance_is_off(instance) ? &operation_resume : &operation_migrate,
+                               failure);
+}
+
+static const struct control_parameter no_parameters[] = { { 0 } };
+static const struct control_parameter list_parameters[] = { { "name", CONTROL_TEXT, false },
+                                                            { 0 } };
+static const struct control_parameter name_parameters[] = { { "name", CONTROL_TEXT, true }, { 0 } };
+static const struct control_parameter run_parameters[] = {
+        { "name", CONTROL_TEXT, true },
+        { "becomes", CONTROL_BOOL, false },
+        { "usable", CONTROL_BOOL, false },
+        { 0 },
+};
+static const struct control_parameter create_parameters[] = {
+        { "name", CONTROL_TEXT, false },        { "uuid", CONTROL_TEXT, false },
+        { "frame_buffer", CONTROL_SIZE, true }, { "device", CONTROL_TEXT, false },
+        { "transient", CONTROL_BOOL, false },   { "share", CONTROL_NUMBER, false },
+        { "owner", CONTROL_NUMBER, false },     { 0 },
+};
+static const struct control_parameter scheduler_parameters[] = { { "device", CONTROL_TEXT, true },
+                                                                 { 0 } };
+static const struct control_parameter log_parameters[] = { { "device", CONTROL_TEXT, true },
+                                                           { "from", CONTROL_SIZE, false },
+                                                           { 0 } };
+static const struct control_parameter suspend_parameters[] = {
+        { "name", CONTROL_TEXT, true },
+        { "timeout", CONTROL_SECONDS, false },
+        { "keep_context", CONTROL_BOOL, false },
+        { 0 },
+};
+static const struct control_parameter resume_parameters[] = {
+        { "name", CONTROL_TEXT, true },
+        { "device", CONTROL_TEXT, false },
+        { "timeout", CONTROL_SECONDS, false },
+        { 0 },
+};
+static const struct control_parameter migrate_parameters[] = {
+        { "name", CONTROL_TEXT, true },
+        { "device", CONTROL_TEXT, true },
+        { "timeout", CONTROL_SECONDS, false },
+        { 0 },
+};
+
+static const struct control_method methods[] = {
+        { "GetInfo", get_info, no_parameters },
+        { "ListDevices", list_devices, no_parameters },
+        { "ListVgpus", list_vgpus, list_parameters },
+        { "CreateVgpu", create_vgpu, create_parameters },
+        { "RemoveVgpu", remove_vgpu, name_parameters },
+        { "PrepareRun", prepare_run, run_parameters },
+        { "SuspendVgpu", suspend_vgpu, suspend_parameters },
+        { "ResumeVgpu", resume_vgpu, resume_parameters },
+        { "MigrateVgpu", migrate_vgpu, migrate_parameters },
+        { "GetScheduler", methods_get_scheduler, scheduler_parameters },
+        { "GetSchedulerLog", methods_get_scheduler_log, log_parameters },
+};
+
+static void refuse(struct control_pending *pending, struct failure *failure, int error)
+{
+        char quoted[LOG_QUOTED_MAX], method[LOG_QUOTED_MAX];
+
+        (void)failure_from_errno(failure, error, pending->call.method);
+        log_event_of(pending->uid, LOG_LEVEL_NOTICE, "refused a request",
+                     "method=%s uid=%u error=%s reason=%s", log_quote(method, pending->call.method),
+                     pending->uid, failure->name, log_quote(quoted, failure->message));
+        control_fail(pending, failure);
+}
+
+static const struct control_method *find(const struct control_method *table, size_t n,
+                                         const char *name)
+{
+        for (size_t i = 0; i < n; i++)
+                if (strcmp(table[i].name, name) == 0)
+                        return &table[i];
+        return NULL;
+}
+
+static int check_root(const struct control_pending *pending, struct failure *failure)
+{
+        if (account_is_operator(pending->uid))
+                return 0;
+        return failure_set(failure, -EACCES, "PermissionDenied", "try it as root, with sudo",
+                           "only root may do this; you are user %u", pending->uid);
+}
+
+void methods_call(struct control_pending *pending)
+{
+        const char *name = pending->call.method;
+        const struct control_method *method =
+                find(methods, sizeof(methods) / sizeof(methods[0]), name);
+        struct failure failure = { 0 };
+        int r = 0;
+
+        if (!method)
+                method = find(methods_image, n_methods_image, name);
+        if (!method)
+                method = find(methods_meter, n_methods_meter, name);
+        if (!method) {
+                method = find(methods_setting, n_methods_setting, name);
+                if (!method)
+                        method = find(methods_mig, n_methods_mig, name);
+                r = method ? check_root(pending, &failure)
+                           : failure_set(&failure, -ENOSYS, "MethodNotFound",
+                                         "upgrade vgpud and start it again",
+                                         "this vgpud (%s) has no method %.64s", OPENVGPU_VERSION,
+                                         name);
+        }
+        if (r == 0)
+                r = control_call_check(&pending->call, method->parameters, &failure);
+        if (r == 0)
+                r = method->function(pending, &failure);
+        if (r < 0)
+                refuse(pending, &failure, r);
+}

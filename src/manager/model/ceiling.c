@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/model/ceiling.h"
+
+#include "base/clock.h"
+#include "base/size.h"
+#include "manager/model/device.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+
+#define LOOK_US 500000
+
+/* The pages believe us so long, should we die: longer than a restore takes. */
+#define TERM_NS 10000000000u
+
+/* What may be taken without any charge: modules, stacks of kernels. */
+#define RESERVE      (128 * MIB)
+#define RESERVE_PART 64
+
+/* The ceiling that nobody is under. */
+#define CLOSED 1
+
+static bool is_resident(const struct instance *instance, const struct device *device)
+{
+        return instance->device == device && !instance_is_off(instance);
+}
+
+static void write_ceiling(struct instance *instance, uint64_t bytes)
+{
+        page_write_ceiling(&instance->page, bytes, clock_now(CLOCK_MONOTONIC) + TERM_NS);
+}
+
+uint64_t ceiling_freeze(struct device *device)
+{
+        struct instance *instance;
+        uint64_t pending = 0;
+
+        list_for_each(instance, &device->manager->instances, link) {
+                if (!is_resident(instance, device))
+                        continue;
+                write_ceiling(instance, CLOSED);
+                page_read_claim(&instance->page, instance->frame_buffer, &instance->claim);
+                pending += instance->claim.pending;
+        }
+        return pending;
+}
+
+static void lift(struct device *device)
+{
+        struct instance *instance;
+
+        ceiling_deinit(device);
+        list_for_each(instance, &device->manager->instances, link)
+                if (is_resident(instance, device))
+                        write_ceiling(instance, 0);
+}
+
+static size_t count_residents(const struct device *device)
+{
+        const struct instance *instance;
+        size_t n = 0;
+
+        list_for_each(instance, &device->manager->instances, link)
+                n += is_resident(instance, device);
+        return n;
+}
+
+/* To those who wait, as far as there is enough for all of what one wants. */
+static uint64_t grant_wanted(struct device *device, uint64_t spare)
+{
+        struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link) {
+                struct page_claim *claim = &instance->claim;
+
+                if (!is_resident(instance, device))
+                        continue;
+                if (claim->wanted > spare)
+                        claim->wanted = 0;
+                spare -= claim->wanted;
+        }
+        return spare;
+}
+
+static void divide(struct device *device, uint64_t spare)
+{
+        size_t n = count_residents(device);
+        struct instance *instance;
+        uint64_t part;
+
+        if (n == 0)
+                return;
+        part = grant_wanted(device, spare) / n;
+        list_for_each(instance, &device->manager->instances, link)
+                if (is_resident(instance, device))
+                        write_ceiling(instance, instance->claim.taken + instance->claim.wanted +
+                                                        part + CLOSED);
+}
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        (void)source, (void)usec;
+        ceiling_look(userdata);
+        return 0;
+}
+
+static void set_timer(struct device *device)
+{
+        ceiling_deinit(device);
+        (void)sd_event_add_time_relative(device->manager->event, &device->ceiling.timer,
+                                         CLOCK_MONOTONIC, LOOK_US, 0, on_time, device);
+}
+
+void ceiling_settle(struct device *device, uint64_t free, uint64_t mark, uint64_t pending)
+{
+        uint64_t reserve = device->memory_total / RESERVE_PART;
+        int64_t left = room_balance(&device->room, free, mark);
+
+        if (list_is_empty(&device->room.promises)) {
+                lift(device);
+                return;
+        }
+        left -= (int64_t)pending + (int64_t)(reserve < RESERVE ? reserve : RESERVE);
+        divide(device, left > 0 ? (uint64_t)left : 0);
+        set_timer(device);
+}
+
+static void on_info(struct mover *mover, int error, const struct mover_info *info, void *userdata)
+{
+        struct device *device = userdata;
+
+        (void)mover;
+        device->ceiling.is_looking = false;
+        ceiling_settle(device, error ? 0 : info->memory_free, device->ceiling.mark,
+                       device->ceiling.pending);
+}
+
+void ceiling_look(struct device *device)
+{
+        if (list_is_empty(&device->room.promises)) {
+                lift(device);
+                return;
+        }
+        set_timer(device);
+        if (!device->mover || mover_is_lost(device->mover) || !device->has_context) {
+                (void)ceiling_freeze(device); /* nobody knows what is free */
+                return;
+        }
+        if (device->ceiling.is_looking) { /* a mark of now would not go with that answer */
+                (void)ceiling_freeze(device);
+                return;
+        }
+        device->ceiling.mark = room_mark(&device->room);
+        device->ceiling.pending = ceiling_freeze(device);
+        device->ceiling.is_looking = mover_info(device->mover, on_info, device) == 0;
+        if (!device->ceiling.is_looking)
+                divide(device, 0);
+}
+
+bool ceiling_is_on(const struct device *device)
+{
+        return device->ceiling.timer != NULL;
+}
+
+void ceiling_deinit(struct device *device)
+{
+        device->ceiling.timer = sd_event_source_disable_unref(device->ceiling.timer);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a former manager left in the store and in the keeper. */
+#include "manager/model/custody-load.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "manager/model/backlog.h"
+#include "manager/model/custody-internal.h"
+#include "manager/model/custody.h"
+#include "manager/model/device.h"
+#include "manager/model/footprint.h"
+#include "manager/model/guest-life.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance-life.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/observer.h"
+
+static int drop_ownerless_page(const char *label, int fd, void *userdata)
+{
+        struct manager *manager = userdata;
+        struct failure failure = { 0 };
+
+        (void)fd;
+        if (!instance_find(manager, label + strlen(CUSTODY_PAGE), &failure))
+                (void)keeper_drop(manager->keeper, label);
+        return 0;
+}
+
+static bool is_memory_known(struct manager *manager, const char *label)
+{
+        char uuid[STORE_UUID_MAX];
+        struct failure failure = { 0 };
+        struct instance *instance;
+        uint64_t address, size;
+        struct guest *guest;
+        int pid;
+
+        if (sscanf(label, "%*[^/]/%47[^/]/%d/%" SCNx64 "/%" SCNx64, uuid, &pid, &address, &size) !=
+            4)
+                return false;
+        instance = instance_find(manager, uuid, &failure);
+        guest = instance ? guest_find(instance, pid) : NULL;
+        for (size_t i = 0; guest && i < guest->n_memory; i++)
+                if (guest->memory[i].address == address && guest->memory[i].size == size)
+                        return true;
+        return false;
+}
+
+static int drop_ownerless_memory(const char *label, int fd, void *userdata)
+{
+        struct manager *manager = userdata;
+
+        (void)fd;
+        if (!is_memory_known(manager, label))
+                (void)keeper_drop(manager->keeper, label);
+        return 0;
+}
+
+/* Loading. */
+
+static int adopt_slab(const char *label, int fd, void *userdata)
+{
+        struct manager *manager = userdata;
+        CLEANUP(fd_closep) int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+        int r = own < 0 ? -errno
+                        : pool_adopt(manager->pool,
+                                     (uint32_t)strtoul(label + strlen(CUSTODY_SLAB), NULL, 10),
+                                     own);
+
+        if (r == 0)
+                (void)TAKE_FD(own);
+        else
+                log_event(LOG_LEVEL_ERROR, "a slab in the keeper cannot be used",
+                          "label=%s error=\"%s\"", label, strerror(-r));
+        return 0;
+}
+
+static int adopt_reservation(struct guest *guest, const struct store_extent *stored, size_t n)
+{
+        CLEANUP(freep) struct pool_extent *extents = calloc(n + 1, sizeof(*extents));
+        struct pool_mark mark = { .pid = guest->pid, .start_time = guest->start_time };
+
+        if (!extents)
+                return -ENOMEM;
+        if (n == 0)
+                return 0;
+        for (size_t i = 0; i < n; i++)
+                extents[i] =
+                        (struct pool_extent){ stored[i].slab, stored[i].offset, stored[i].length };
+        mark.generation = stored[0].generation;
+        snprintf(mark.owner, sizeof(mark.owner), "%s", guest->instance->uuid);
+        return pool_adopt_reservation(guest->instance->manager->pool, &guest->reservation, &mark,
+                                      extents, n);
+}
+
+static int adopt_allocations(struct guest *guest, const struct gate_allocation *allocations,
+                             size_t n)
+{
+        struct keeper *keeper = guest->instance->manager->keeper;
+        char label[KEEPER_LABEL_MAX];
+
+        guest->memory = calloc(n + 1, sizeof(*guest->memory));
+        if (!guest->memory)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
+                struct guest_memory *memory = &guest->memory[i];
+                int fd;
+
+                *memory = (struct guest_memory){ allocations[i].address, allocations[i].size, -1,
+                                                 -1, false };
+                guest->n_memory++;
+                guest->memory_bytes += memory->size;
+                custody_memory_label(label, CUSTODY_PARKED, guest, memory);
+                memory->is_parked = keeper_find(keeper, label) >= 0;
+                custody_memory_label(label, CUSTODY_MEMORY, guest, memory);
+                if (memory->is_parked)
+                        (void)keeper_drop(keeper, label);
+                fd = keeper_find(keeper, label);
+                if (fd < 0)
+                        continue;
+                memory->source = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+                if (memory->source < 0)
+                        return -errno;
+        }
+        return 0;
+}
+
+static int load_memory(struct guest *guest)
+{
+        CLEANUP(freep) struct gate_allocation *allocations = NULL;
+        CLEANUP(freep) struct store_extent *extents = NULL;
+        size_t n_allocations, n_extents;
+        int r = store_get_memory(guest->instance->manager->store, guest->instance->id, guest->pid,
+                                 &allocations, &n_allocations, &extents, &n_extents);
+
+        if (r == 0)
+                r = adopt_allocations(guest, allocations, n_allocations);
+        if (r == 0)
+                r = adopt_reservation(guest, extents, n_extents);
+        return r;
+}
+
+/* Statements are not nested: a list of the processes is made first. */
+struct process_list {
+        struct store_process *processes;
+        size_t n;
+};
+
+static int list_process(const struct store_process *process, void *userdata)
+{
+        struct process_list *list = userdata;
+        struct store_process *processes =
+                reallocarray(list->processes, list->n + 1, sizeof(*processes));
+
+        if (!processes)
+                return -ENOMEM;
+        list->processes = processes;
+        list->processes[list->n++] = *process;
+        return 0;
+}
+
+/*
+ * Extents and descriptors count where the memory is off its device, or on its way. Anything else is
+ * what the store could not be told to forget, and may be somebody else's by now.
+ */
+static bool counts_memory(struct instance *instance)
+{
+        struct store_operation operation;
+
+        return instance_is_off(instance) ||
+               store_get_operation(instance->manager->store, instance->id, &operation) == 0;
+}
+
+static int load_claims(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+        int r;
+
+        if (!counts_memory(instance) && !custody_is_away(guest)) {
+                instance->is_unsettled = true; /* custody_load() has it brought up to date */
+                return 0;
+        }
+        r = load_memory(guest);
+        guest->is_remembered = true;
+        if (r != -ENOENT && r != -EINVAL && r != -ESTALE)
+                return r;
+        log_event(LOG_LEVEL_ERROR, "the memory of a suspended process is lost",
+                  "vgpu=%s pid=%d reason=%s", instance->name, (int)guest->pid,
+                  r == -ENOENT   ? "slab-gone"
+                  : r == -ESTALE ? "other-memory"
+                                 : "bad-extents");
+        return 0; /* a resume is refused while it lives; the others of its vGPU lose nothing */
+}
+
+static int load_guest(struct instance *instance, const struct store_process *process)
+{
+        struct device *device = device_find_uuid(instance->manager, process->context_device);
+        struct guest *guest;
+        int r = guest_new(&guest, instance, process->pid, instance->owner, process->start_time);
+
+        if (r == -ESRCH) {
+                (void)store_remove_process(instance->manager->store, instance->id, process->pid);
+                return 0; /* if the store keeps it: the next manager finds it gone as well */
+        }
+        if (r < 0)
+                return r;
+        r = page_claim_slot(&instance->page, process->slot);
+        if (r < 0)
+                return r;
+        guest->slot = process->slot;
+        guest->must_stay = true; /* as far as we know, until it connects */
+        guest->state = instance_is_off(instance) ? GATE_STATE_RELEASED : GATE_STATE_OPEN;
+        guest->context = process->context & ~CUSTODY_ABSENT;
+        if ((process->context & CUSTODY_ABSENT) && !instance_is_off(instance)) {
+                guest->presence = GUEST_ABSENT;
+                guest->state = GATE_STATE_RELEASED;
+        }
+        if (device)
+                guest->context_device = device;
+        guest->context_target = device_find_uuid(instance->manager, process->context_target);
+        custody_note_stored(guest);
+        footprint_load(guest);
+        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LOADED);
+        return load_claims(guest);
+}
+
+static int load_guests(struct instance *instance)
+{
+        struct process_list list = { 0 };
+        int r = store_each_process(instance->manager->store, instance->id, list_process, &list);
+
+        for (size_t i = 0; r == 0 && i < list.n; i++)
+                r = load_guest(instance, &list.processes[i]);
+        free(list.processes);
+        if (r == 0)
+                page_mend(&instance->page);
+        return r;
+}
+
+static int load_instance(const struct store_instance *stored, void *userdata)
+{
+        return instance_restore(userdata, stored);
+}
+
+int custody_load(struct manager *manager)
+{
+        struct instance *instance;
+        int r;
+
+        (void)keeper_list(manager->keeper, CUSTODY_SLAB, adopt_slab, manager);
+        r = store_each_instance(manager->store, load_instance, manager);
+        if (r < 0)
+                return r;
+        list_for_each(instance, &manager->instances, link) {
+                r = load_guests(instance);
+                if (r < 0)
+                        return r;
+                if (instance->is_unsettled)
+                        backlog_add_instance(instance);
+        }
+        (void)keeper_list(manager->keeper, CUSTODY_PAGE, drop_ownerless_page, manager);
+        (void)keeper_list(manager->keeper, CUSTODY_MEMORY, drop_ownerless_memory, manager);
+        (void)keeper_list(manager->keeper, CUSTODY_PARKED, drop_ownerless_memory, manager);
+        custody_sync_slabs(manager);
+        return 0;
+}

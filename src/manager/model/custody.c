@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/model/custody.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "manager/model/custody-internal.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "wire/keeper.h"
+
+void custody_memory_label(char label[KEEPER_LABEL_MAX], const char *prefix,
+                          const struct guest *guest, const struct guest_memory *memory)
+{
+        snprintf(label, KEEPER_LABEL_MAX, "%s%s/%d/%" PRIx64 "/%" PRIx64, prefix,
+                 guest->instance->uuid, (int)guest->pid, memory->address, memory->size);
+}
+
+static void page_label(char label[KEEPER_LABEL_MAX], const struct instance *instance)
+{
+        snprintf(label, KEEPER_LABEL_MAX, CUSTODY_PAGE "%s", instance->uuid);
+}
+
+static void slab_label(char label[KEEPER_LABEL_MAX], uint32_t slab)
+{
+        snprintf(label, KEEPER_LABEL_MAX, CUSTODY_SLAB "%" PRIu32, slab);
+}
+
+/* Pages. */
+
+int custody_put_page(struct instance *instance)
+{
+        char label[KEEPER_LABEL_MAX];
+
+        page_label(label, instance);
+        return keeper_put(instance->manager->keeper, label, instance->page.fd);
+}
+
+void custody_drop_page(struct instance *instance)
+{
+        char label[KEEPER_LABEL_MAX];
+
+        page_label(label, instance);
+        (void)keeper_drop(instance->manager->keeper, label);
+}
+
+int custody_get_page(struct instance *instance)
+{
+        char label[KEEPER_LABEL_MAX];
+        int fd, r;
+
+        page_label(label, instance);
+        fd = keeper_find(instance->manager->keeper, label);
+        if (fd >= 0) {
+                r = page_adopt(&instance->page, fd, instance->frame_buffer);
+                if (r != -EPROTO)
+                        return r;
+        }
+        r = page_create(&instance->page, instance->frame_buffer);
+        return r < 0 ? r : custody_put_page(instance);
+}
+
+/* Processes and memory. */
+
+bool custody_is_away(const struct guest *guest)
+{
+        return guest->presence != GUEST_PRESENT;
+}
+
+static int put_process(const struct guest *guest)
+{
+        struct store_process process = {
+                .instance = guest->instance->id,
+                .pid = guest->pid,
+                .start_time = guest->start_time,
+                .slot = guest->slot,
+                .context = guest->context | (custody_is_away(guest) ? CUSTODY_ABSENT : 0),
+        };
+
+        snprintf(process.context_device, sizeof(process.context_device), "%s",
+                 guest->context_device->uuid);
+        if (guest->context_target)
+                snprintf(process.context_target, sizeof(process.context_target), "%s",
+                         guest->context_target->uuid);
+        return store_put_process(guest->instance->manager->store, &process);
+}
+
+void custody_note_stored(struct guest *guest)
+{
+        guest->stored.context = guest->context;
+        guest->stored.device = guest->context_device;
+        guest->stored.target = guest->context_target;
+}
+
+int custody_store_process(struct guest *guest)
+{
+        int r = put_process(guest);
+
+        if (r == 0)
+                custody_note_stored(guest);
+        return r;
+}
+
+int custody_store_memory(const struct guest *guest)
+{
+        CLEANUP(freep)
+        struct gate_allocation *allocations = calloc(guest->n_memory + 1, sizeof(*allocations));
+        CLEANUP(freep) struct store_extent *extents = NULL;
+        const struct pool_extent *reserved = NULL;
+        size_t n_extents = 0;
+
+        if (guest->reservation)
+                reserved = pool_get_extents(guest->reservation, &n_extents);
+        extents = calloc(n_extents + 1, sizeof(*extents));
+        if (!allocations || !extents)
+                return -ENOMEM;
+
+        for (size_t i = 0; i < guest->n_memory; i++)
+                allocations[i] =
+                        (struct gate_allocation){ guest->memory[i].address, guest->memory[i].size };
+        for (size_t i = 0; i < n_extents; i++)
+                extents[i] = (struct store_extent){ reserved[i].slab, reserved[i].offset,
+                                                    reserved[i].length,
+                                                    pool_get_generation(guest->reservation) };
+        return store_put_memory(
+                guest->instance->manager->store, guest->instance->id, guest->pid,
+                &(struct store_memory){ allocations, guest->n_memory, extents, n_extents });
+}
+
+static int exported_fd(const struct guest *guest, const struct guest_memory *memory)
+{
+        (void)guest;
+        return memory->source;
+}
+
+static bool has_exported(const struct guest_memory *memory)
+{
+        return memory->source >= 0;
+}
+
+static bool has_parked(const struct guest_memory *memory)
+{
+        return memory->is_parked;
+}
+
+/* Any slab of the reservation: it is the label that says what is to be known. */
+static int parked_fd(const struct guest *guest, const struct guest_memory *memory)
+{
+        const struct pool_extent *extents;
+        size_t n = 0;
+
+        (void)memory;
+        if (!guest->reservation)
+                return -1;
+        extents = pool_get_extents(guest->reservation, &n);
+        return n > 0 ? pool_get_slab(guest->instance->manager->pool, extents[0].slab) : -1;
+}
+
+/* Parked memory whose reservation could not be adopted has a label, which is dropped, and no descriptor. */
+static const struct kind {
+        const char *prefix;
+        bool (*has)(const struct guest_memory *memory);
+        int (*fd)(const struct guest *guest, const struct guest_memory *memory);
+} exported = { CUSTODY_MEMORY, has_exported, exported_fd },
+  parked = { CUSTODY_PARKED, has_parked, parked_fd };
+
+/* Shows what the guest has of a kind to @tell, as many at once as the keeper takes. */
+static int tell_memory(struct guest *guest, const struct kind *kind, size_t first, size_t n_memory,
+                       int (*tell)(struct keeper *, const struct keeper_item *, size_t))
+{
+        struct keeper_item items[KEEPER_BATCH_MAX];
+        char labels[KEEPER_BATCH_MAX][KEEPER_LABEL_MAX];
+        size_t n = 0;
+        int r = 0;
+
+        for (size_t i = first; r == 0 && i < first + n_memory; i++) {
+                if (kind->has(&guest->memory[i])) {
+                        custody_memory_label(labels[n], kind->prefix, guest, &guest->memory[i]);
+                        items[n] = (struct keeper_item){ labels[n],
+                                                         kind->fd(guest, &guest->memory[i]) };
+                        n++;
+                }
+                if (n < KEEPER_BATCH_MAX && i + 1 < first + n_memory)
+                        continue;
+                r = tell(guest->instance->manager->keeper, items, n);
+                n = 0;
+        }
+        return r;
+}
+
+int custody_put_memory(struct guest *guest)
+{
+        int r = tell_memory(guest, &exported, 0, guest->n_memory, keeper_put_batch);
+
+        return r < 0 ? r : custody_store_memory(guest);
+}
+
+void custody_drop_memory(struct guest *guest)
+{
+        custody_drop_part(guest, 0, guest->n_memory);
+}
+
+void custody_drop_part(struct guest *guest, size_t first, size_t n)
+{
+        (void)tell_memory(guest, &exported, first, n, keeper_drop_batch);
+        (void)tell_memory(guest, &parked, first, n, keeper_drop_batch);
+}
+
+void custody_drop_sources(struct guest *guest)
+{
+        custody_drop_memory(guest);
+        for (size_t i = 0; i < guest->n_memory; i++)
+                guest_close_source(guest, &guest->memory[i]);
+}
+
+int custody_put_parked(struct guest *guest, size_t first, size_t n)
+{
+        int r;
+
+        for (size_t i = first; i < first + n; i++)
+                guest->memory[i].is_parked = true;
+        r = tell_memory(guest, &parked, first, n, keeper_put_batch);
+        (void)tell_memory(guest, r == 0 ? &exported : &parked, first, n, keeper_drop_batch);
+        for (size_t i = first; i < first + n; i++) {
+                guest->memory[i].is_parked = r == 0;
+                if (r == 0)
+                        guest_close_source(guest, &guest->memory[i]);
+        }
+        return r;
+}
+
+/* The whole of an instance, when nothing goes on with it. */
+
+static int put_settled(struct instance *instance)
+{
+        const struct store_memory nothing = { 0 };
+        struct store *store = instance->manager->store;
+        const struct guest *guest;
+        int r = store_set_instance(store, instance->id, instance->state, instance->device->uuid);
+
+        if (r == 0)
+                r = store_remove_operation(store, instance->id);
+        list_for_each(guest, &instance->guests, link) {
+                if (r < 0 || guest->is_dead || guest->slot == UINT32_MAX)
+                        continue;
+                r = put_process(guest);
+                if (r == 0 && !instance_is_off(instance) && !custody_is_away(guest))
+                        r = store_put_memory(store, instance->id, guest->pid, &nothing);
+        }
+        return r;
+}
+
+/* On the device it needs nothing of this; and nobody looks for it any more. */
+static void let_memory_go(struct guest *guest)
+{
+        custody_drop_memory(guest);
+        guest_forget_memory(guest);
+        guest->is_remembered = false;
+        guest_give_back(guest);
+}
+
+int custody_store_instance(struct instance *instance)
+{
+        struct store *store = instance->manager->store;
+        struct guest *guest;
+        int r = store_begin(store);
+
+        if (r == 0)
+                r = put_settled(instance);
+        if (r == 0)
+                r = store_commit(store);
+        if (r < 0) {
+                store_rollback(store);
+                return r;
+        }
+        list_for_each(guest, &instance->guests, link) {
+                custody_note_stored(guest);
+                if (!instance_is_off(instance) && !custody_is_away(guest))
+                        let_memory_go(guest);
+        }
+        custody_sync_slabs(instance->manager);
+        return 0;
+}
+
+static void plan_label(char label[KEEPER_LABEL_MAX], const char *prefix, const struct guest *guest)
+{
+        snprintf(label, KEEPER_LABEL_MAX, "%s%s/%d", prefix, guest->instance->uuid,
+                 (int)guest->pid);
+}
+
+struct plan_labels {
+        char process[KEEPER_LABEL_MAX], plan[KEEPER_LABEL_MAX];
+};
+
+static void make_plan_labels(struct plan_labels *labels, const struct guest *guest)
+{
+        plan_label(labels->process, KEEPER_PROCESS, guest);
+        plan_label(labels->plan, KEEPER_PLAN, guest);
+}
+
+int custody_put_plan(const struct guest *guest, int plan, int process)
+{
+        struct plan_labels labels;
+        const struct keeper_item items[] = { { labels.process, process }, { labels.plan, plan } };
+
+        make_plan_labels(&labels, guest);
+        return keeper_put_batch(guest->instance->manager->keeper, items, 2);
+}
+
+void custody_drop_plan(const struct guest *guest)
+{
+        struct plan_labels labels;
+        const struct keeper_item items[] = { { labels.process, -1 }, { labels.plan, -1 } };
+
+        make_plan_labels(&labels, guest);
+        (void)keeper_drop_batch(guest->instance->manager->keeper, items, 2);
+}
+
+int custody_put_slabs(struct guest *guest)
+{
+        struct manager *manager = guest->instance->manager;
+        const struct pool_extent *extents;
+        char label[KEEPER_LABEL_MAX];
+        size_t n;
+        int r = 0;
+
+        extents = pool_get_extents(guest->reservation, &n);
+        for (size_t i = 0; r == 0 && i < n; i++) {
+                slab_label(label, extents[i].slab);
+                if (keeper_find(manager->keeper, label) < 0)
+                        r = keeper_put(manager->keeper, label,
+                                       pool_get_slab(manager->pool, extents[i].slab));
+        }
+        return r;
+}
+
+/* Dropping what nobody needs. */
+
+static int drop_idle_slab(const char *label, int fd, void *userdata)
+{
+        struct manager *manager = userdata;
+
+        (void)fd;
+        if (!pool_is_in_use(manager->pool,
+                            (uint32_t)strtoul(label + strlen(CUSTODY_SLAB), NULL, 10)))
+                (void)keeper_drop(manager->keeper, label);
+        return 0;
+}
+
+void custody_sync_slabs(struct manager *manager)
+{
+        (void)keeper_list(manager->keeper, CUSTODY_SLAB, drop_idle_slab, manager);
+}

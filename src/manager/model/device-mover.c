@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/model/device-mover.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "daemon/uuid.h"
+#include "manager/model/ceiling.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/observer.h"
+
+/* A mover that dies is not started again ahead of need for so long: it may be a habit. */
+#define REST_US 1000000
+
+/* Probing. */
+
+static int add_device(struct manager *manager, const struct mover_device *found)
+{
+        struct device *device = &manager->device[manager->n_devices];
+
+        if (manager->n_devices == BOARD_DEVICES_MAX)
+                return -E2BIG;
+        *device = (struct device){
+                .manager = manager,
+                .index = (uint32_t)manager->n_devices,
+                .memory_total = found->memory_total,
+                .driver_version = found->driver_version,
+        };
+        list_init(&device->errands);
+        list_init(&device->admissions);
+        room_init(&device->room);
+        if (uuid_parse(device->uuid_bytes, found->uuid) < 0)
+                return -EPROTO;
+        snprintf(device->uuid, sizeof(device->uuid), "%s", found->uuid);
+        snprintf(device->pci_bus_id, sizeof(device->pci_bus_id), "%s", found->pci_bus_id);
+        snprintf(device->name, sizeof(device->name), "%s", found->name);
+        manager->n_devices++;
+        log_event(LOG_LEVEL_INFO, "found device", "device=%u uuid=%s name=\"%s\" pci=%s",
+                  device->index, device->uuid, device->name, device->pci_bus_id);
+        return 0;
+}
+
+int device_probe_all(struct manager *manager, struct failure *failure)
+{
+        CLEANUP(freep) struct mover_device *found = NULL;
+        size_t n = 0;
+        int r = mover_probe(&found, &n, manager->mover_path, manager->driver_path);
+
+        if (r < 0 && r != -ENODEV)
+                return failure_set(failure, r, "Failed", "is the installation complete?",
+                                   "%s could not look for devices: %s", manager->mover_path,
+                                   strerror(-r));
+        if (n == 0)
+                return failure_set(failure, -ENODEV, "Failed",
+                                   "check it with nvidia-smi; to try without a GPU: vgpud "
+                                   "--simulate 2xH200",
+                                   "the driver %s shows no GPU", manager->driver_path);
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = add_device(manager, &found[i]);
+        return r < 0 ? failure_from_errno(failure, r, "looking for devices") : 0;
+}
+
+/* The mover. */
+
+/* What the pool asked of a mover and waits for. */
+struct errand {
+        struct list link; /* in device->errands */
+        struct device *device;
+        enum pool_action action;
+        uint32_t slab;
+};
+
+static struct errand *errand_free(struct errand *errand)
+{
+        if (errand)
+                list_remove(&errand->link);
+        free(errand);
+        return NULL;
+}
+DEFINE_CLEANUP(struct errand *, errand_free);
+
+static void on_mover_lost(struct mover *mover, void *userdata)
+{
+        struct device *device = userdata;
+
+        log_event(LOG_LEVEL_WARNING, "a mover died", "device=%u pid=%d", device->index,
+                  (int)mover_get_pid(mover));
+        device->mover = mover_free(mover);
+        device->is_standby = device->has_context = false;
+        pool_device_lost(device->manager->pool, device->index);
+        room_lose(&device->room);
+        if (ceiling_is_on(device)) /* what it held is free from now on */
+                ceiling_look(device);
+        device->wanted = 0;
+        (void)sd_event_now(device->manager->event, CLOCK_MONOTONIC, &device->rest_until_us);
+        device->rest_until_us += REST_US;
+        observer_tell_device(&device->manager->observers, device, DEVICE_MOVER_LOST);
+}
+
+static int start_mover(struct device *device)
+{
+        struct manager *manager = device->manager;
+        const struct mover_options options = {
+                .program = manager->mover_path,
+                .device_uuid = device->uuid,
+                .driver_path = manager->driver_path,
+                .lost = on_mover_lost,
+                .userdata = device,
+        };
+        int r = mover_new(&device->mover, manager->event, &options);
+
+        if (r < 0) {
+                device->mover = NULL;
+                log_event(LOG_LEVEL_ERROR, "a mover could not be started",
+                          "device=%u program=%s error=\"%s\"", device->index, manager->mover_path,
+                          strerror(-r));
+                return r;
+        }
+        device->generation++;
+        device->is_mover_stored = false;
+        return 0;
+}
+
+/* Noted before it is asked for anything; if the store refuses, the next time. */
+static void store_mover(struct device *device)
+{
+        if (device->is_mover_stored)
+                return;
+        device->is_mover_stored =
+                store_put_mover(device->manager->store, mover_get_pid(device->mover)) == 0;
+        if (!device->is_mover_stored)
+                log_event(LOG_LEVEL_WARNING,
+                          "should vgpud die now, the next will not wait for a mover",
+                          "device=%u pid=%d", device->index, (int)mover_get_pid(device->mover));
+}
+
+int device_get_mover(struct device *device, struct mover **ret_mover)
+{
+        int r = 0;
+
+        if (device->mover && mover_is_lost(device->mover))
+                return -ECONNRESET; /* until the last of it is gone */
+        if (!device->mover)
+                r = start_mover(device);
+        if (r < 0)
+                return r;
+        store_mover(device);
+        device->is_standby = false;
+        *ret_mover = device->mover;
+        return 0;
+}
+
+static void let_mover_go(struct device *device)
+{
+        if (!device->mover)
+                return;
+        (void)store_remove_mover(device->manager->store, mover_get_pid(device->mover));
+        device->mover = mover_free(device->mover);
+        device->is_standby = device->has_context = false;
+        pool_device_lost(device->manager->pool, device->index);
+        device->wanted = 0;
+}
+
+/*
+ * A mover that is let go in the middle of an errand works on for a moment: it would zero a slab
+ * that somebody else has been given meanwhile. So it ends what it does first, and gets no more;
+ * the next device_settle() looks again.
+ */
+static void retire_mover(struct device *device)
+{
+        if (device->mover && !list_is_empty(&device->errands)) {
+                pool_rest(device->manager->pool, device->index);
+                device->wanted = UINT64_MAX; /* nobody's wish: pool_want() will be told anew */
+                return;
+        }
+        let_mover_go(device);
+}
+
+/* Does anything on @device need its mover, and how much of the pool would evicting all take? */
+static bool is_wanted(const struct device *device, uint64_t *ret_bytes)
+{
+        const struct instance *instance;
+        const struct guest *guest;
+        bool wanted = false;
+
+        *ret_bytes = 0;
+        list_for_each(instance, &device->manager->instances, link) {
+                if (instance_is_bound_for(instance, device))
+                        wanted = true;
+                if (instance->device != device || list_is_empty(&instance->guests))
+                        continue;
+                wanted = true;
+                list_for_each(guest, &instance->guests, link) {
+                        struct page_use use = { 0 };
+
+                        if (guest->slot != UINT32_MAX && !guest->reservation)
+                                page_read(&instance->page, guest->slot, instance->frame_buffer,
+                                          &use);
+                        *ret_bytes += use.movable;
+                }
+        }
+        return wanted;
+}
+
+/* Is there a vGPU that could come here? */
+static bool may_be_moved_to(const struct device *device)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance->device != device && !list_is_empty(&instance->guests))
+                        return true;
+        return false;
+}
+
+/* What the pool keeps ready grows and shrinks in these steps, not with every allocation. */
+static uint64_t round_up(uint64_t bytes, uint64_t slab_size)
+{
+        return (bytes + slab_size - 1) / slab_size * slab_size;
+}
+
+static bool is_resting(const struct device *device)
+{
+        uint64_t now = 0;
+
+        (void)sd_event_now(device->manager->event, CLOCK_MONOTONIC, &now);
+        return now < device->rest_until_us;
+}
+
+/* The store still has it: the next manager waits for its end. */
+void device_deinit(struct device *device)
+{
+        struct errand *errand, *after;
+
+        list_for_each_safe(errand, after, &device->errands, link)
+                errand_free(errand);
+        ceiling_deinit(device);
+        device->mover = mover_free(device->mover);
+}
+
+/* What had slabs or a context is let go, and a new one takes its place. */
+static void stand_by(struct device *device)
+{
+        bool is_useful = may_be_moved_to(device);
+
+        if (!device->is_standby || !is_useful)
+                retire_mover(device);
+        if (is_useful && !device->mover && !is_resting(device))
+                device->is_standby = start_mover(device) == 0;
+}
+
+void device_settle(struct device *device)
+{
+        struct pool_info info;
+        struct mover *mover;
+        uint64_t bytes;
+
+        if (!is_wanted(device, &bytes)) {
+                stand_by(device);
+                return;
+        }
+        if (!device->mover && (is_resting(device) || device_get_mover(device, &mover) < 0))
+                return;
+        pool_get_info(device->manager->pool, &info);
+        bytes = round_up(bytes, info.slab_size);
+        if (bytes == device->wanted)
+                return;
+        device->wanted = bytes;
+        pool_want(device->manager->pool, device->index, bytes);
+}
+
+/* The pool's errands. */
+
+static void on_errand(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        CLEANUP(errand_freep) struct errand *errand = userdata;
+        struct manager *manager = errand->device->manager;
+
+        (void)mover;
+        if (done->error == 0 && errand->action == POOL_ADD)
+                errand->device->has_context = true;
+        if (done->error < 0 && done->error != -ECONNRESET)
+                log_event(LOG_LEVEL_WARNING, "a slab could not be prepared",
+                          "device=%u slab=%u action=%d error=\"%s\" call=%.63s code=%d",
+                          errand->device->index, errand->slab, (int)errand->action,
+                          strerror(-done->error), done->call, done->driver_code);
+        if (done->error != -ECONNRESET) /* a loss is told by pool_device_lost() */
+                pool_work_done(manager->pool, errand->action, errand->device->index, errand->slab,
+                               done->error);
+}
+
+int device_work(const struct pool_work *work, void *userdata)
+{
+        struct manager *manager = userdata;
+        struct device *device = &manager->device[work->device];
+        CLEANUP(errand_freep) struct errand *errand = calloc(1, sizeof(*errand));
+        struct mover *mover;
+        int r;
+
+        if (!errand)
+                return -ENOMEM;
+        *errand = (struct errand){ .device = device, .action = work->action, .slab = work->slab };
+        list_init(&errand->link);
+        r = device_get_mover(device, &mover);
+        if (r < 0)
+                return r;
+        if (work->action == POOL_ADD)
+                r = mover_slab_add(mover, work->slab, work->fd, work->size, on_errand, errand);
+        else if (work->action == POOL_ZERO)
+                r = mover_slab_zero(mover, work->slab, on_errand, errand);
+        else
+                r = mover_slab_remove(mover, work->slab, on_errand, errand);
+        if (r == 0) {
+                list_append(&device->errands, &errand->link);
+                errand = NULL;
+        }
+        return r;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_DEVICE_H
+#define MANAGER_DEVICE_H
+
+/* A device, and what its vGPUs were promised of it. Its mover: device-mover.h. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "base/list.h"
+#include "board/board.h"
+#include "daemon/failure.h"
+#include "helper/mover.h"
+#include "manager/model/meter-record.h"
+#include "manager/model/room.h"
+
+struct manager;
+struct schedule;
+
+struct device {
+        struct manager *manager;
+        uint32_t index;
+        char uuid[MOVER_UUID_MAX]; /* "GPU-..." */
+        uint8_t uuid_bytes[16];
+        char pci_bus_id[32];
+        char name[96];
+        uint64_t memory_total;
+        uint64_t virtual_promised; /* to the vGPUs of a scenario */
+        uint64_t virtual_used;     /* by them */
+        uint32_t n_virtual;
+        struct board_sample virtual_load; /* percent */
+        uint32_t driver_version;
+        struct mover *mover;  /* NULL: not running */
+        bool is_mover_stored; /* else the next manager does not wait for its end */
+        uint32_t generation;  /* which of its movers that is, from 1 */
+        bool is_standby;      /* the mover has not been asked for anything yet */
+        bool has_context;     /* it has one, so free memory is known at once */
+        struct list errands;  /* what the pool waits for */
+        struct room room;     /* who was promised its memory */
+        struct {
+                sd_event_source *timer; /* NULL: nobody is limited */
+                bool is_looking;        /* the driver is being asked */
+                uint64_t mark, pending; /* from before that */
+        } ceiling;                      /* for those who run there: ceiling.h */
+        struct list admissions;         /* operations that wait for a promise, the first first */
+        uint64_t rest_until_us; /* CLOCK_MONOTONIC: after a loss no mover is started ahead */
+        uint64_t wanted;        /* bytes of the pool that were asked to be ready here */
+        struct meter_device meter;
+        struct schedule *schedule;
+};
+
+/*
+ * device_find() - by index, UUID, or the unique beginning of a UUID (with or without "GPU-").
+ * NULL with a reason: NoSuchDevice.
+ */
+struct device *device_find(struct manager *manager, const char *text, struct failure *failure);
+
+/* device_find_uuid() - exactly; NULL for none. */
+struct device *device_find_uuid(struct manager *manager, const char *uuid);
+
+/* device_get_promised() - the sum of the quotas of the vGPUs that are on it, without @except's. */
+struct instance;
+uint64_t device_get_promised(const struct device *device, const struct instance *except);
+
+/* device_get_used() - what the vGPUs on it hold, in bytes. */
+uint64_t device_get_used(const struct device *device);
+
+/* device_check_room() - can it promise @bytes more, without what @except has? NoRoom. */
+int device_check_room(const struct device *device, uint64_t bytes, const struct instance *except,
+                      struct failure *failure);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/model/footprint.h"
+
+#include "base/size.h"
+#include "daemon/log.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+
+/* Of a context that nobody has measured: about 0.5 GiB on an H200, more with large modules. */
+#define UNKNOWN      (768 * MIB)
+#define UNKNOWN_PART 16 /* of the device's memory, at most */
+
+/* For what a restore may take beyond what it gave back: tables, alignment. */
+#define MARGIN      (64 * MIB)
+#define MARGIN_PART 128
+
+static uint64_t at_most(uint64_t bytes, const struct device *device, uint64_t part)
+{
+        return bytes < device->memory_total / part ? bytes : device->memory_total / part;
+}
+
+static uint64_t fixed_bytes(const struct guest *guest)
+{
+        struct page_use use;
+
+        if (guest->slot == UINT32_MAX)
+                return 0;
+        page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+        return use.fixed;
+}
+
+static uint64_t context_bytes(const struct guest *guest)
+{
+        uint64_t seen = guest->meter.context_bytes;
+
+        return seen > guest->context_bytes ? seen : guest->context_bytes;
+}
+
+uint64_t footprint_get(const struct guest *guest, const struct device *device)
+{
+        uint64_t contexts = context_bytes(guest);
+
+        if (contexts == 0)
+                contexts = at_most(UNKNOWN, device, UNKNOWN_PART);
+        return contexts + fixed_bytes(guest) + at_most(MARGIN, device, MARGIN_PART);
+}
+
+static void keep(struct guest *guest, uint64_t bytes)
+{
+        const struct device *device = guest->instance->device;
+
+        if (bytes > device->memory_total)
+                bytes = device->memory_total; /* whatever a mover has told */
+        if (bytes == guest->context_bytes)
+                return;
+        guest->context_bytes = bytes;
+        (void)store_put_footprint(guest->instance->manager->store, guest->instance->id, guest->pid,
+                                  bytes); /* if not, the next manager assumes what is usual */
+}
+
+void footprint_note(struct guest *guest)
+{
+        keep(guest, context_bytes(guest));
+}
+
+void footprint_measure(struct guest *guest, uint64_t bytes)
+{
+        uint64_t fixed = fixed_bytes(guest);
+
+        if (bytes <= fixed)
+                return;
+        log_event(LOG_LEVEL_DEBUG, "measured a context", "vgpu=%s pid=%d bytes=%llu known=%llu",
+                  guest->instance->name, (int)guest->pid, (unsigned long long)(bytes - fixed),
+                  (unsigned long long)guest->context_bytes);
+        bytes -= fixed;
+        keep(guest, bytes > guest->meter.context_bytes ? bytes : guest->meter.context_bytes);
+}
+
+void footprint_load(struct guest *guest)
+{
+        uint64_t bytes;
+
+        if (store_get_footprint(guest->instance->manager->store, guest->instance->id, guest->pid,
+                                &bytes) == 0)
+                guest->context_bytes = bytes;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/model/guest-life.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "manager/model/backlog.h"
+#include "manager/model/burial.h"
+#include "manager/model/custody.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/launch.h"
+#include "manager/model/manager.h"
+#include "manager/model/observer.h"
+#include "manager/model/session.h"
+
+void guest_leave(struct guest *guest)
+{
+        sd_event_source_set_enabled(guest->pid_source, SD_EVENT_OFF);
+        guest->is_dead = true;
+        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LEFT);
+}
+
+static int on_death(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        struct guest *guest = userdata;
+
+        (void)fd, (void)events;
+        sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        burial_add(guest->instance->manager->burial, guest);
+        return 0;
+}
+
+int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, uid_t uid,
+              uint64_t start_time)
+{
+        struct guest *guest = calloc(1, sizeof(*guest));
+        int r;
+
+        if (!guest)
+                return -ENOMEM;
+        guest->instance = instance;
+        guest->pid = pid;
+        guest->uid = uid;
+        guest->start_time = start_time;
+        guest->joined_ns = clock_now(CLOCK_REALTIME);
+        guest->pidfd = -1;
+        guest->slot = UINT32_MAX;
+        guest->board_slot = UINT32_MAX;
+        guest->context_device = instance->device;
+        list_init(&guest->link);
+        list_init(&guest->sessions);
+        list_init(&guest->turns);
+        list_init(&guest->burial);
+        process_get_name(pid, guest->name);
+
+        /* Edge-triggered: of many that have ended, the kernel tells each once, not all again and again. */
+        r = process_open(pid, start_time, &guest->pidfd);
+        if (r == 0)
+                r = sd_event_add_io(instance->manager->event, &guest->pid_source, guest->pidfd,
+                                    EPOLLIN | EPOLLET, on_death, guest);
+        if (r < 0) {
+                guest_unload(guest);
+                return r;
+        }
+        list_append(&instance->guests, &guest->link);
+        launch_drop(instance, pid);
+        *ret_guest = guest;
+        return 0;
+}
+
+/* Its pidfd; what it takes for turns is charged with them. */
+int guest_charge(struct guest *guest, struct failure *failure)
+{
+        const struct account_cost cost = { { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 1 } };
+
+        return account_take(guest->instance->manager->accounts, &guest->charge, guest->uid, &cost,
+                            failure);
+}
+
+struct guest *guest_unload(struct guest *guest)
+{
+        if (!guest)
+                return NULL;
+        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_UNLOADED);
+        list_remove(&guest->link);
+        list_remove(&guest->burial);
+        sd_event_source_disable_unref(guest->room_timer);
+        room_forget(&guest->coming);
+        room_forget(&guest->arriving);
+        room_forget(&guest->returning);
+        sd_event_source_disable_unref(guest->pid_source);
+        guest_forget_memory(guest);
+        session_drop(guest);
+        fd_close(guest->pidfd);
+        account_end(&guest->memory_charge);
+        account_end(&guest->charge);
+        free(guest);
+        return NULL;
+}
+
+struct guest *guest_free(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+        struct manager *manager = instance->manager;
+
+        if (!guest->is_dead)
+                guest_leave(guest);
+        custody_drop_memory(guest);
+        if (guest->slot != UINT32_MAX) {
+                page_give_slot(&instance->page, guest->slot);
+                if (store_remove_process(manager->store, instance->id, guest->pid) < 0)
+                        backlog_add_process(guest);
+        }
+        if (guest->reservation) {
+                guest->reservation = pool_release(manager->pool, guest->reservation);
+                custody_sync_slabs(manager);
+        }
+        return guest_unload(guest);
+}
+
+int guest_admit(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+        int r = page_take_slot(&instance->page, &guest->slot);
+
+        if (r < 0)
+                return r;
+        guest->is_waiting = false;
+        guest->context_device = instance->device;
+        r = backlog_forget_process(instance, guest->pid);
+        if (r == 0)
+                r = custody_store_process(guest);
+        if (r < 0) {
+                page_give_slot(&instance->page, guest->slot);
+                guest->slot = UINT32_MAX;
+                return r;
+        }
+        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_JOINED);
+        return 0;
+}

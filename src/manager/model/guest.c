@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/model/guest.h"
+
+#include <poll.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+
+struct guest *guest_find(struct instance *instance, pid_t pid)
+{
+        struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->pid == pid && !guest->is_dead)
+                        return guest;
+        return NULL;
+}
+
+bool guest_has_ended(const struct guest *guest)
+{
+        struct pollfd end = { .fd = guest->pidfd, .events = POLLIN };
+
+        return poll(&end, 1, 0) > 0;
+}
+
+bool guest_is_elsewhere(const struct instance *here, pid_t pid)
+{
+        struct instance *instance;
+        const struct guest *guest;
+
+        list_for_each(instance, &here->manager->instances, link) {
+                guest = instance == here ? NULL : guest_find(instance, pid);
+                if (guest && !guest_has_ended(guest))
+                        return true;
+        }
+        return false;
+}
+
+size_t guests_count(const struct instance *instance)
+{
+        const struct guest *guest;
+        size_t n = 0;
+
+        list_for_each(guest, &instance->guests, link)
+                n += !guest->is_dead;
+        return n;
+}
+
+uint64_t guests_get_used(const struct instance *instance)
+{
+        const struct guest *guest;
+        uint64_t sum = 0;
+
+        list_for_each(guest, &instance->guests, link) {
+                struct page_use use;
+
+                if (guest->is_dead || guest->slot == UINT32_MAX)
+                        continue;
+                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+                sum += use.movable + use.fixed;
+        }
+        return sum < instance->frame_buffer ? sum : instance->frame_buffer; /* they may lie */
+}
+
+/* Memory. */
+
+size_t guest_find_memory(const struct guest *guest, uint64_t address)
+{
+        size_t low = 0, high = guest->n_memory;
+
+        while (low < high) {
+                size_t middle = (low + high) / 2;
+
+                if (guest->memory[middle].address < address)
+                        low = middle + 1;
+                else
+                        high = middle;
+        }
+        return low;
+}
+
+bool guest_lacks_sources(const struct guest *guest)
+{
+        for (size_t i = 0; i < guest->n_memory; i++)
+                if (guest->memory[i].source < 0)
+                        return true;
+        return false;
+}
+
+/* The keeper's table has a duplicate of each that was exported. */
+#define SOURCE_COST 2
+#define TARGET_COST 1
+
+static int charge_memory(struct guest *guest, uint64_t n, struct failure *failure)
+{
+        const struct account_cost cost = { { [ACCOUNT_DESCRIPTORS] = n } };
+
+        return account_take(guest->instance->manager->accounts, &guest->memory_charge, guest->uid,
+                            &cost, failure);
+}
+
+int guest_charge_source(struct guest *guest, struct failure *failure)
+{
+        return charge_memory(guest, SOURCE_COST, failure);
+}
+
+/* An undo brings back what its user had, a part at a time: that is not refused. */
+int guest_charge_target(struct guest *guest, struct failure *failure)
+{
+        const struct account_cost cost = { { [ACCOUNT_DESCRIPTORS] = TARGET_COST } };
+
+        if (!guest->instance->course.is_undoing)
+                return charge_memory(guest, TARGET_COST, failure);
+        return account_force(guest->instance->manager->accounts, &guest->memory_charge, guest->uid,
+                             &cost);
+}
+
+void guest_close_source(struct guest *guest, struct guest_memory *memory)
+{
+        if (memory->source < 0)
+                return;
+        memory->source = fd_close(memory->source);
+        account_give(&guest->memory_charge, ACCOUNT_DESCRIPTORS, SOURCE_COST);
+}
+
+void guest_close_target(struct guest *guest, struct guest_memory *memory)
+{
+        if (memory->target < 0)
+                return;
+        memory->target = fd_close(memory->target);
+        account_give(&guest->memory_charge, ACCOUNT_DESCRIPTORS, TARGET_COST);
+}
+
+void guest_give_back(struct guest *guest)
+{
+        if (!guest->is_remembered)
+                guest->reservation =
+                        pool_release(guest->instance->manager->pool, guest->reservation);
+}
+
+void guest_forget_memory(struct guest *guest)
+{
+        for (size_t i = 0; i < guest->n_memory; i++) {
+                guest_close_source(guest, &guest->memory[i]);
+                guest_close_target(guest, &guest->memory[i]);
+        }
+        free(guest->memory);
+        guest->memory = NULL;
+        guest->n_memory = 0;
+        guest->memory_bytes = 0;
+}

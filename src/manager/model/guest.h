@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_GUEST_H
+#define MANAGER_GUEST_H
+
+/*
+ * A guest process of an instance, as the manager knows it, whether its gate is
+ * connected just now or not: a gate comes back after the manager or a message
+ * went wrong, and a suspended guest may be silent for days.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <systemd/sd-event.h>
+
+#include "base/list.h"
+#include "daemon/process.h"
+#include "manager/model/account.h"
+#include "manager/model/meter-record.h"
+#include "manager/model/room.h"
+#include "wire/gate.h"
+#include "wire/mover.h"
+
+struct device;
+struct gate_link;
+struct guest;
+struct instance;
+struct pool_reservation;
+
+/* What the driver's checkpoint has done to the process; in the store by these numbers. */
+enum guest_context {
+        GUEST_CONTEXT_RUNNING = 0,
+        GUEST_CONTEXT_SUSPENDING, /* was asked for; only the driver knows how far it is */
+        GUEST_CONTEXT_SUSPENDED,
+        GUEST_CONTEXT_RESUMING, /* likewise; LOCKED or RUNNING means that it was restored */
+        GUEST_CONTEXT_LOST,     /* the driver gave it up */
+};
+
+/* With the others of its vGPU? One that hung when they were resumed comes after them. */
+enum guest_presence {
+        GUEST_PRESENT = 0,
+        GUEST_ABSENT,    /* what we hold of it stays; its gate may come back */
+        GUEST_RETURNING, /* operation_catch_up has it */
+};
+
+struct guest_memory {
+        uint64_t address, size;
+        int source; /* exported at suspend or migrate; -1: none */
+        int target; /* created at resume or migrate; -1: none */
+        /*
+         * In the middle of an undo: its contents are in the guest's reservation, and nowhere else. What
+         * is neither that nor exported any more has come back (remap.h).
+         */
+        bool is_parked;
+};
+
+struct guest_answer {
+        int error;       /* 0 or a negative errno */
+        int driver_code; /* CUresult or 0 */
+        uint64_t bytes;
+        uint32_t holds;      /* CLOSE: GATE_HOLDS_* */
+        enum gate_fate fate; /* with an error */
+        char call[64];
+};
+
+typedef void (*guest_done_fn)(struct guest *guest, const struct guest_answer *answer,
+                              void *userdata);
+
+typedef void (*guest_copied_fn)(struct guest *guest, bool is_done);
+
+/* What NVML's clients see of it that changes while it runs. */
+struct guest_shown {
+        uint64_t memory_used;
+        uint32_t percent[METER_ENGINES];
+};
+
+struct guest {
+        struct list link; /* in instance->guests */
+        struct instance *instance;
+        pid_t pid;
+        uid_t uid;
+        uint64_t start_time;
+        uint64_t joined_ns; /* CLOCK_REALTIME */
+        char name[PROCESS_NAME_MAX];
+        int pidfd;
+        sd_event_source *pid_source;
+
+        struct account_charge charge; /* of its user; so is that of its memory's descriptors */
+        struct account_charge memory_charge;
+
+        struct gate_link *gate; /* NULL: not connected */
+        enum gate_state state;
+        bool is_unfilled; /* CLOSED with memory that it created and that nothing was copied to yet */
+        bool must_stay;   /* RELEASE was sent and no OPEN since: it does not open by itself */
+        bool is_waiting;  /* for WELCOME, until the instance is usable; no slot yet */
+        bool is_dead;     /* or let go; kept until the operation that looks at it is over */
+        bool is_stuck;    /* undoing has failed for it */
+        enum guest_presence presence;
+        uint32_t slot;
+        uint32_t watch;      /* enum gate_watch, as its gate was last told */
+        uint32_t board_slot; /* UINT32_MAX: not published yet */
+        struct guest_shown shown;
+
+        enum guest_context context;
+        struct device *context_device; /* that it runs on or ran on last */
+        struct device *context_target; /* RESUMING: that it is restored to */
+        struct device *context_wanted; /* where an operation wants it; NULL: suspended */
+        struct {
+                enum guest_context context;
+                struct device *target;
+        } context_before; /* the call that is under way, should it come to nothing */
+        struct {
+                enum guest_context context;
+                struct device *device, *target;
+        } stored;               /* of this, what the store has */
+        uint64_t context_bytes; /* that it takes of a device, as last seen; 0: not known */
+
+        /* By the operation under way: for its context and its memory where it goes, and the way back. */
+        struct room_promise coming, arriving, returning;
+        sd_event_source *room_timer; /* undoing: its context finds no room yet */
+        uint64_t room_deadline_ns;   /* CLOCK_MONOTONIC; 0: it has not been looked for */
+
+        struct meter_guest meter;
+        struct list sessions; /* session.h */
+        struct list turns;    /* schedule_guest: as of its vGPU */
+        struct list burial;   /* it has ended, and waits for its turn: burial.h */
+
+        bool is_remembered; /* the store lists its memory: what we hold of it stays until it does not */
+        struct guest_memory *memory; /* in the order of addresses */
+        size_t n_memory;
+        uint64_t memory_bytes;                /* sum of the sizes */
+        struct pool_reservation *reservation; /* where its memory is while it is off the device */
+
+        struct {
+                uint32_t id;
+                size_t first, n; /* of its memory */
+                enum mover_job_kind kind;
+                guest_copied_fn then; /* NULL: it is a part of the operation */
+                bool is_done;
+                struct device *device; /* whose mover it is for */
+                uint32_t generation;   /* of the mover that has it; 0: no job */
+                uint64_t bytes_done;   /* of its progress, as counted so far */
+        } job;
+
+        size_t remap_width; /* so many allocations at once come back (remap.c) */
+
+        struct {
+                enum gate_message message; /* 0: none */
+                bool is_sent;
+                uint32_t
+                        rest_ms; /* more, once the operation's time is over, unless it is stopped */
+                uint32_t timeout_ms;
+                struct gate_range range; /* RELEASE, CREATE */
+                size_t n_sent;           /* MAP: entries */
+                size_t n_received;       /* CREATE: entries */
+                size_t n_refused;        /* entries that came after @refused */
+                int refused;             /* its user has no more descriptors: why it fails */
+                guest_done_fn done;
+                void *userdata;
+                sd_event_source *timer;
+        } request;
+};
+
+/* guests_count() - how many processes @instance has. */
+size_t guests_count(const struct instance *instance);
+
+/* guests_get_used() - what they say that they hold. */
+uint64_t guests_get_used(const struct instance *instance);
+
+/* guest_find() - by process; NULL for none. */
+struct guest *guest_find(struct instance *instance, pid_t pid);
+
+/* guest_has_ended() - has its process, whether the loop has seen it yet or not? */
+bool guest_has_ended(const struct guest *guest);
+
+/*
+ * guest_is_elsewhere() - is the process in another vGPU than @here? One that has ended and waits to be
+ * buried is not: its number may be another's by now.
+ */
+bool guest_is_elsewhere(const struct instance *here, pid_t pid);
+
+/* guest_find_memory() - the index of the first allocation at or behind @address, or n_memory. */
+size_t guest_find_memory(const struct guest *guest, uint64_t address);
+
+/*
+ * guest_lacks_sources() - is some of its memory not exported any more? Then undoing has begun to bring
+ * it back: remap.h.
+ */
+bool guest_lacks_sources(const struct guest *guest);
+
+/* guest_charge_source() .. - charge for one more descriptor of its memory. Errors: -EDQUOT. */
+int guest_charge_source(struct guest *guest, struct failure *failure);
+int guest_charge_target(struct guest *guest, struct failure *failure);
+
+/* guest_close_source() .. - close it and give its charge back; -1 is fine. */
+void guest_close_source(struct guest *guest, struct guest_memory *memory);
+void guest_close_target(struct guest *guest, struct guest_memory *memory);
+
+/* guest_give_back() - its reservation, unless the store lists it; then its forgetting gives it back. */
+void guest_give_back(struct guest *guest);
+
+/* guest_forget_memory() - close all descriptors and forget the list. */
+void guest_forget_memory(struct guest *guest);
+
+#endif

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/model/instance-life.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+#include "daemon/log.h"
+#include "manager/model/account.h"
+#include "manager/model/backlog.h"
+#include "manager/model/burial.h"
+#include "manager/model/custody.h"
+#include "manager/model/device.h"
+#include "manager/model/guest-life.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/launch.h"
+#include "manager/model/manager.h"
+#include "manager/model/observer.h"
+
+struct instance *instance_find_settled(struct manager *manager, const char *name,
+                                       struct failure *failure)
+{
+        struct instance *instance = instance_find(manager, name, failure);
+
+        if (!instance)
+                return NULL;
+        burial_finish(manager->burial, instance);
+        return instance_find(manager, name, failure);
+}
+
+/* In memory. */
+
+static int on_creator_gone(sd_event_source *source, int fd, uint32_t events, void *userdata)
+{
+        struct instance *instance = userdata;
+
+        (void)fd, (void)events;
+        sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        instance->is_creator_gone = true;
+        instance_settle(instance);
+        return 0;
+}
+
+static int watch_creator(struct instance *instance)
+{
+        CLEANUP(fd_closep) int pidfd = -1;
+        int r;
+
+        if (!instance->is_transient)
+                return 0;
+        r = process_open(instance->creator, instance->creator_start, &pidfd);
+        if (r == -ESRCH) {
+                instance->is_creator_gone = true;
+                return 0;
+        }
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(instance->manager->event, &instance->creator_source, pidfd, EPOLLIN,
+                            on_creator_gone, instance);
+        if (r < 0)
+                return r;
+        sd_event_source_set_io_fd_own(instance->creator_source, true);
+        pidfd = -1;
+        return 0;
+}
+
+struct instance *instance_free(struct instance *instance)
+{
+        struct guest *guest, *after;
+
+        if (!instance)
+                return NULL;
+        observer_tell_instance(&instance->manager->observers, instance, INSTANCE_UNLOADED);
+        list_for_each_safe(guest, after, &instance->guests, link)
+                guest_unload(guest);
+        launch_drop_all(instance);
+        list_remove(&instance->link);
+        sd_event_source_disable_unref(instance->creator_source);
+        sd_event_source_disable_unref(instance->catch_up_timer);
+        backlog_end_lack(instance);
+        page_deinit(&instance->page);
+        account_end(&instance->charge);
+        accounting_deinit(&instance->meter.accounting);
+        free(instance);
+        return NULL;
+}
+DEFINE_CLEANUP(struct instance *, instance_free);
+
+/* Its page, which is in the table of the keeper as well, and its creator. */
+static const struct account_cost cost = { { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 3 } };
+
+static int instance_new(struct instance **ret_instance, struct manager *manager,
+                        const struct store_instance *stored)
+{
+        struct instance *instance = calloc(1, sizeof(*instance));
+
+        if (!instance)
+                return -ENOMEM;
+        *instance = (struct instance){
+                .manager = manager,
+                .id = stored->id,
+                .device = device_find_uuid(manager, stored->device_uuid),
+                .frame_buffer = stored->frame_buffer,
+                .created_ns = stored->created_ns,
+                .owner = stored->owner,
+                .state = stored->state,
+                .page = { .fd = -1 },
+                .board_slot = UINT32_MAX,
+                .encoder_capacity = 100,
+                .placement = BOARD_PLACEMENT_NONE,
+                .is_transient = stored->is_transient,
+                .creator = stored->creator,
+                .creator_start = stored->creator_start,
+        };
+        snprintf(instance->name, sizeof(instance->name), "%s", stored->name);
+        snprintf(instance->uuid, sizeof(instance->uuid), "%s", stored->uuid);
+        list_init(&instance->link);
+        list_init(&instance->guests);
+        list_init(&instance->turns);
+        list_init(&instance->launches);
+        *ret_instance = instance;
+        return 0;
+}
+
+int instance_add(struct manager *manager, struct store_instance *stored, instance_add_fn also,
+                 const void *userdata, struct instance **ret_instance, struct failure *failure)
+{
+        CLEANUP(instance_freep) struct instance *instance = NULL;
+        int r = stored->is_transient ? store_begin(manager->store)
+                                     : store_begin_durable(manager->store);
+
+        if (r < 0)
+                return r;
+        r = store_add_instance(manager->store, stored);
+        if (r == 0)
+                r = instance_new(&instance, manager, stored);
+        if (r == 0)
+                r = account_take(manager->accounts, &instance->charge, instance->owner, &cost,
+                                 failure);
+        if (r == 0)
+                r = page_create(&instance->page, instance->frame_buffer);
+        if (r == 0)
+                r = custody_put_page(instance);
+        if (r == 0)
+                r = watch_creator(instance);
+        if (r == 0 && instance->is_creator_gone)
+                r = -ESRCH;
+        if (r == 0)
+                r = also(instance, userdata, failure);
+        if (r == 0)
+                r = store_commit(manager->store);
+        if (r < 0) {
+                store_rollback(manager->store);
+                if (instance)
+                        custody_drop_page(instance);
+                return r;
+        }
+        list_append(&manager->instances, &instance->link);
+        observer_tell_instance(&instance->manager->observers, instance, INSTANCE_ADDED);
+        *ret_instance = TAKE(instance);
+        return 0;
+}
+
+int instance_restore(struct manager *manager, const struct store_instance *stored)
+{
+        CLEANUP(instance_freep) struct instance *instance = NULL;
+        int r = instance_new(&instance, manager, stored);
+
+        if (r < 0)
+                return r;
+        if (!instance->device) {
+                log_event(LOG_LEVEL_ERROR, "the device of a vGPU is gone; moved to device 0",
+                          "vgpu=%s device=%s", stored->name, stored->device_uuid);
+                instance->device = &manager->device[0];
+        }
+        r = account_force(manager->accounts, &instance->charge, instance->owner, &cost);
+        if (r == 0)
+                r = custody_get_page(instance);
+        if (r < 0)
+                return r;
+        r = watch_creator(instance);
+        if (r < 0)
+                return r;
+        list_append(&manager->instances, &instance->link);
+        observer_tell_instance(&instance->manager->observers, instance, INSTANCE_LOADED);
+        instance = NULL;
+        return 0;
+}
+
+/* Changing and removing. */
+
+void instance_set_state(struct instance *instance, enum board_instance_state state)
+{
+        instance->state = state;
+        if (store_set_instance(instance->manager->store, instance->id, state,
+                               instance->device->uuid) < 0)
+                backlog_add_instance(instance);
+        observer_tell_changed(&instance->manager->observers);
+}
+
+static int remove_from_store(struct instance *instance)
+{
+        struct store *store = instance->manager->store;
+        int r = instance->is_transient ? store_begin(store) : store_begin_durable(store);
+
+        if (r == 0)
+                r = store_remove_instance(store, instance->id);
+        if (r == 0)
+                r = store_commit(store);
+        if (r < 0)
+                store_rollback(store);
+        return r;
+}
+
+static int forget(struct instance *instance)
+{
+        struct manager *manager = instance->manager;
+        int r = remove_from_store(instance);
+
+        if (r < 0)
+                return r;
+        log_event_of(instance->owner, LOG_LEVEL_INFO, "removed", "vgpu=%s", instance->name);
+        custody_drop_page(instance);
+        observer_tell_instance(&instance->manager->observers, instance, INSTANCE_REMOVED);
+        instance_free(instance);
+        observer_tell_changed(&manager->observers);
+        return 0;
+}
+
+int instance_remove(struct instance *instance, struct failure *failure)
+{
+        size_t n = guests_count(instance) + list_count(&instance->launches);
+        int r = instance_check_no_image(instance, failure);
+
+        if (r < 0)
+                return r;
+        /* First: an operation passes by itself, its processes do not. */
+        if (n > 0)
+                return failure_set(failure, -EBUSY, "Busy",
+                                   n == 1 ? "end it first (vgpu ls -l shows it)"
+                                          : "end them first (vgpu ls -l shows them)",
+                                   "vGPU %s has %zu process%s", instance->name, n,
+                                   n == 1 ? "" : "es");
+        r = instance_check_idle(instance, failure);
+        if (r < 0)
+                return r;
+        r = forget(instance);
+        return r < 0 ? failure_from_errno(failure, r, "removing the vGPU") : 0;
+}
+
+void instance_settle(struct instance *instance)
+{
+        enum board_instance_state wanted = instance->state;
+        size_t n = guests_count(instance);
+
+        if (instance->operation || instance->image)
+                return;
+        if (n == 0 && instance->is_transient && instance->is_creator_gone) {
+                (void)forget(instance);
+                return;
+        }
+        if (n == 0)
+                wanted = BOARD_IDLE;
+        else if (instance->state == BOARD_IDLE)
+                wanted = BOARD_RUNNING;
+        if (wanted != instance->state) {
+                instance_set_state(instance, wanted);
+                if (store_remove_operation(instance->manager->store, instance->id) < 0)
+                        backlog_add_instance(instance);
+        }
+        if (instance_is_usable(instance))
+                observer_tell_instance(&instance->manager->observers, instance, INSTANCE_SETTLED);
+        observer_tell_changed(
+                &instance->manager->observers); /* which settles the devices, once for all */
+}
+
+void instance_bury(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+        char quoted[LOG_QUOTED_MAX];
+
+        log_event_of(guest->uid, LOG_LEVEL_INFO, "process ended", "vgpu=%s pid=%d name=%s",
+                     instance->name, (int)guest->pid, log_quote(quoted, guest->name));
+        guest_leave(guest);
+        if (instance->operation && !guest->is_waiting)
+                return; /* the operation buries it at its end */
+        guest_free(guest);
+        observer_tell_instance(&instance->manager->observers, instance, INSTANCE_RETRY);
+        backlog_room_came(instance->manager->backlog);
+        instance_settle(instance);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_INSTANCE_H
+#define MANAGER_INSTANCE_H
+
+/*
+ * A vGPU instance: a quota on a device, the page that says so to its processes,
+ * and those processes.
+ *
+ * Its state is what board.h calls it. IDLE and RUNNING follow from whether it has
+ * processes; an operation sets the others. A suspended or evicted instance does
+ * not count against the promises of its device: making room is what suspending is
+ * for, and a resume asks again.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "base/list.h"
+#include "board/board.h"
+#include "board/page.h"
+#include "daemon/failure.h"
+#include "manager/model/account.h"
+#include "manager/model/meter-record.h"
+#include "store/store.h"
+
+struct device;
+struct image_session;
+struct manager;
+struct operation;
+
+struct instance {
+        struct list link; /* in manager->instances */
+        struct manager *manager;
+        uint32_t id;
+        char name[STORE_NAME_MAX];
+        char uuid[STORE_UUID_MAX];
+        struct device *device;
+        uint64_t frame_buffer;
+        uint64_t created_ns; /* CLOCK_REALTIME */
+        uid_t owner;
+        struct account_charge charge; /* of its owner */
+        enum board_instance_state state;
+        struct page page;
+        struct page_claim claim; /* at the last look of the ceilings */
+        struct list guests;
+        struct list turns;           /* schedule_vgpu: of its device, and of one that it leaves */
+        struct list launches;        /* programs that are no guests yet, see launch.h */
+        struct operation *operation; /* under way, or NULL */
+        struct {                     /* of the operation under way; all 0: there is none */
+                const struct device *target; /* where it is to be */
+                uint32_t timeout_ms;
+                bool is_undoing;
+        } course;
+        sd_event_source *catch_up_timer; /* the last catch-up has failed: not again before */
+        uint64_t catch_up_pause_us;
+        bool is_unsettled; /* the store says something else of it, see backlog.h */
+        struct {
+                struct list link;
+                sd_event_source *timer; /* NULL: it lacks none */
+                uint64_t pause_us;
+        } lack;                      /* of room, see backlog.h */
+        struct image_session *image; /* a client's, or NULL */
+        bool keeps_gates_away;       /* that have released their memory: they may not connect now */
+        struct meter_instance meter;
+        uint32_t share;            /* percent of its device; 0: none */
+        uint32_t encoder_capacity; /* percent */
+        uint32_t placement;        /* first slot on @placed_on; BOARD_PLACEMENT_NONE */
+        const struct device *placed_on;
+        uint32_t board_slot;         /* UINT32_MAX: not published yet */
+        struct board_instance shown; /* what the board says of it */
+        uint64_t shown_uses;
+
+        bool is_transient;
+        pid_t creator; /* transient: goes when this process and all guests are gone */
+        uint64_t creator_start;
+        sd_event_source *creator_source;
+        bool is_creator_gone;
+};
+
+/* instance_check_idle() - does nothing go on with it? Errors: -EBUSY. */
+int instance_check_idle(const struct instance *instance, struct failure *failure);
+
+/* instance_check_no_image() - is none of its images being written or read? Errors: -EBUSY. */
+int instance_check_no_image(const struct instance *instance, struct failure *failure);
+
+/* instance_find() - by name or UUID; NULL with NoSuchVgpu. */
+struct instance *instance_find(struct manager *manager, const char *name, struct failure *failure);
+
+/* instance_find_own() - one that the user @uid may use and change; else also PermissionDenied. */
+struct instance *instance_find_own(struct manager *manager, const char *name, uid_t uid,
+                                   struct failure *failure);
+
+/* instance_check_name() - InvalidParameter when @name cannot be one. */
+int instance_check_name(const char *name, struct failure *failure);
+
+/* instance_check_owner() - may the user @uid use and change it? PermissionDenied. */
+int instance_check_owner(const struct instance *instance, uid_t uid, struct failure *failure);
+
+/* instance_is_off() - is its memory off the device, so that it needs no promise? */
+bool instance_is_off(const struct instance *instance);
+
+/* instance_is_bound_for() - is it on its way to @device from another? */
+bool instance_is_bound_for(const struct instance *instance, const struct device *device);
+
+/* instance_is_usable() - may processes join and run? */
+bool instance_is_usable(const struct instance *instance);
+
+const char *instance_state_name(enum board_instance_state state);
+
+#endif

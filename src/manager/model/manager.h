@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_MANAGER_H
+#define MANAGER_MANAGER_H
+
+/*
+ * The manager: everything that vgpud knows, in one struct, in one thread.
+ *
+ * Who owns what: the manager owns the devices, the instances and the listening
+ * sockets; an instance its guests, its page and its operation. Nothing here waits:
+ * what takes time is done by movers and gates and comes back as an event. Only
+ * start-up, and the short calls to the keeper and the database, are synchronous.
+ */
+
+#include <stdbool.h>
+#include <systemd/sd-event.h>
+
+#include "base/cleanup.h"
+#include "base/list.h"
+#include "board/board.h"
+#include "daemon/failure.h"
+#include "daemon/options.h"
+#include "helper/keeper.h"
+#include "manager/model/observer.h"
+#include "pool/pool.h"
+#include "store/store.h"
+
+struct accounts;
+struct backlog;
+struct burial;
+struct control;
+struct device;
+struct fair_queue;
+struct pinning;
+struct gate;
+struct meter;
+struct publisher;
+struct scenario;
+struct unread;
+struct virtual_stage;
+
+struct manager {
+        const struct options *options;
+        sd_event *event;
+        int lock; /* of the run directory */
+        char boot_id[64];
+        char gate_path[PATHS_MAX], mover_path[PATHS_MAX], nvml_path[PATHS_MAX];
+        char driver_path[PATHS_MAX];
+        char driver_version[BOARD_NAME_MAX];
+        char real_nvml[PATHS_MAX];
+        char simulation[PATHS_MAX]; /* the simulated host's directory, or "" */
+        bool is_unused;             /* at its end: there is no vGPU */
+
+        struct device *device; /* BOARD_DEVICES_MAX, of which there are */
+        size_t n_devices;
+        struct list instances;
+        struct observers observers;
+        struct accounts *accounts;     /* what each user has of vgpud */
+        struct fair_queue *fair_queue; /* whose request is next */
+        struct pinning *pinning;       /* what movers pin for each user */
+        struct unread *unread;         /* what was sent and not received */
+
+        struct store *store;
+        struct backlog *backlog; /* what the store has not accepted */
+        struct burial *burial;   /* of processes that have ended */
+        struct keeper *keeper;
+        struct pool *pool;
+        struct held *held; /* what clients have kept of it */
+        struct publisher *publisher;
+        struct board *board;         /* the publisher's; NULL: there is none yet */
+        struct scenario *scenario;   /* that is played, or NULL */
+        struct virtual_stage *stage; /* where; NULL without a scenario */
+        struct meter *meter;
+        struct gate *gate;
+        struct control *control;
+        bool is_ready; /* what a former manager left is in order; clients are served */
+};
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/model/policy.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/size.h"
+#include "manager/model/account.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+
+int policy_check_share(uid_t uid, struct failure *failure)
+{
+        if (account_is_operator(uid))
+                return 0;
+        return failure_set(
+                failure, -EPERM, "PermissionDenied",
+                "create it without one, and have them run 'vgpu share' on it",
+                "only root and the user of vgpud give a vGPU a share of a device's time");
+}
+
+static int check_frame_buffer(uint64_t limit, uint64_t has, uint64_t wants, struct failure *failure)
+{
+        char limit_text[SIZE_TEXT_MAX], has_text[SIZE_TEXT_MAX], wants_text[SIZE_TEXT_MAX];
+
+        if (limit == 0 || (has <= limit && wants <= limit - has))
+                return 0;
+        size_format(limit_text, limit);
+        size_format(has_text, has);
+        return failure_set(
+                failure, -EDQUOT, "NoRoom",
+                "ask for less, remove one (vgpu ls -l), or ask who runs vgpud for more "
+                "(--user-frame-buffer)",
+                "the vGPUs of one user may have %s together: yours have %s, and %s more is too much",
+                limit_text, has_text, size_format(wants_text, wants));
+}
+
+int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame_buffer,
+                        struct failure *failure)
+{
+        const struct options *options = manager->options;
+        const struct instance *instance;
+        uint32_t n_all = 0, n = 0;
+        uint64_t bytes = 0;
+
+        list_for_each(instance, &manager->instances, link) {
+                n_all++;
+                if (instance->owner == uid) {
+                        n++;
+                        bytes += instance->frame_buffer;
+                }
+        }
+        if (n_all >= BOARD_INSTANCES_MAX)
+                return failure_set(failure, -EMFILE, "NoRoom", "remove one that is not needed",
+                                   "there are %d vGPUs already", BOARD_INSTANCES_MAX);
+        if (account_is_operator(uid))
+                return 0;
+        if (options->user_vgpus && n >= options->user_vgpus)
+                return failure_set(
+                        failure, -EDQUOT, "NoRoom",
+                        "remove one that is not needed (vgpu ls -l), or ask who runs vgpud "
+                        "for more (--user-vgpus)",
+                        "one user may have %u vGPUs: you have %u", options->user_vgpus, n);
+        return check_frame_buffer(options->user_frame_buffer, bytes, frame_buffer, failure);
+}
+
+/* The pool. */
+
+static bool has_reservation(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->reservation)
+                        return true;
+        return instance->image != NULL;
+}
+
+static uint64_t get_pool_bytes(const struct instance *instance)
+{
+        uint64_t room;
+
+        return has_reservation(instance)
+                       ? pool_get_owned(instance->manager->pool, instance->uuid, &room)
+                       : 0;
+}
+
+/* The reservations are the books: they are counted anew each time. */
+static int count_pool(struct manager *manager, struct accounts *accounts)
+{
+        const struct instance *instance;
+        int r = 0;
+
+        list_for_each(instance, &manager->instances, link) {
+                const struct account_cost cost = { { [ACCOUNT_POOL] = get_pool_bytes(instance) } };
+                struct account_charge charge = { 0 };
+
+                if (r == 0 && cost.of[ACCOUNT_POOL] > 0)
+                        r = account_force(accounts, &charge, instance->owner, &cost);
+        }
+        return r;
+}
+
+static int get_pool_room(const struct instance *instance, uint64_t *ret_room)
+{
+        struct account_cost capacity = { { 0 } };
+        struct accounts *accounts;
+        struct pool_info info;
+        int r;
+
+        pool_get_info(instance->manager->pool, &info);
+        capacity.of[ACCOUNT_POOL] = info.limit > info.held ? info.limit - info.held : 0;
+        r = accounts_new(&accounts, &capacity);
+        if (r < 0)
+                return r;
+        r = count_pool(instance->manager, accounts);
+        *ret_room = account_get_room(accounts, instance->owner, ACCOUNT_POOL);
+        accounts_free(accounts);
+        return r;
+}
+
+/* What @instance takes of the others' when it gets @bytes: whole slabs, beside what it has. */
+static uint64_t get_demand(const struct instance *instance, uint64_t bytes)
+{
+        struct pool_info info;
+        uint64_t own;
+
+        pool_get_info(instance->manager->pool, &info);
+        (void)pool_get_owned(instance->manager->pool, instance->uuid, &own);
+        return bytes <= own ? 0
+                            : (bytes - own + info.slab_size - 1) / info.slab_size * info.slab_size;
+}
+
+static int refuse_pool(const struct instance *instance, uint64_t bytes, uint64_t room,
+                       struct failure *failure)
+{
+        char wanted_text[SIZE_TEXT_MAX], room_text[SIZE_TEXT_MAX];
+
+        return failure_set(failure, -ENOSPC, "PoolTooSmall",
+                           "resume or end one of your suspended vGPUs, or ask who runs vgpud for a "
+                           "larger --pool-limit",
+                           "%s is needed, and user %u may put %s more into the pool: others need "
+                           "the rest",
+                           size_format(wanted_text, bytes), instance->owner,
+                           size_format(room_text, room));
+}
+
+int policy_check_pool(const struct instance *instance, uint64_t bytes, struct failure *failure)
+{
+        uint64_t available = pool_available(instance->manager->pool, instance->uuid);
+        uint64_t room = 0;
+        char wanted_text[SIZE_TEXT_MAX], room_text[SIZE_TEXT_MAX];
+        int r;
+
+        if (bytes > available)
+                return failure_set(failure, -ENOSPC, "PoolTooSmall",
+                                   "resume or end a suspended vGPU, or start vgpud with a larger "
+                                   "--pool-limit",
+                                   "%s is needed, the pool has room for %s",
+                                   size_format(wanted_text, bytes),
+                                   size_format(room_text, available));
+        if (account_is_operator(instance->owner))
+                return 0;
+        r = get_pool_room(instance, &room);
+        if (r < 0 || get_demand(instance, bytes) <= room)
+                return r;
+        return refuse_pool(instance, bytes, room, failure);
+}

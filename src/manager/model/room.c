@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/model/room.h"
+
+/* Sums of numbers that guests have a part in: far from the end of a word, and never over it. */
+#define SUM_MAX ((uint64_t)INT64_MAX / 2)
+
+static uint64_t add(uint64_t a, uint64_t b)
+{
+        return b < SUM_MAX - a ? a + b : SUM_MAX;
+}
+
+void room_init(struct room *room)
+{
+        list_init(&room->promises);
+        room->turned = 0;
+}
+
+void room_promise(struct room *room, struct room_promise *promise, uint64_t bytes)
+{
+        room_forget(promise);
+        list_append(&room->promises, &promise->link);
+        promise->room = room;
+        promise->bytes = bytes < SUM_MAX ? bytes : SUM_MAX;
+}
+
+void room_turn(struct room_promise *promise)
+{
+        if (!promise->room || promise->is_memory)
+                return;
+        promise->is_memory = true;
+        promise->room->turned += promise->bytes;
+}
+
+void room_return(struct room_promise *promise)
+{
+        promise->is_memory = false;
+}
+
+void room_forget(struct room_promise *promise)
+{
+        if (promise->room)
+                list_remove(&promise->link);
+        *promise = (struct room_promise){ 0 };
+}
+
+bool room_is_to(const struct room_promise *promise, const struct room *room)
+{
+        return promise->room == room;
+}
+
+void room_lose(struct room *room)
+{
+        struct room_promise *promise;
+
+        list_for_each(promise, &room->promises, link)
+                room_return(promise);
+}
+
+uint64_t room_owed(const struct room *room)
+{
+        const struct room_promise *promise;
+        uint64_t sum = 0;
+
+        list_for_each(promise, &room->promises, link)
+                if (!promise->is_memory)
+                        sum = add(sum, promise->bytes);
+        return sum;
+}
+
+int64_t room_balance(const struct room *room, uint64_t free, uint64_t mark)
+{
+        uint64_t owed = add(room_owed(room), add(0, room->turned - mark));
+
+        return (int64_t)add(0, free) - (int64_t)owed;
+}

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of names, devices, owners and promises: a manager without sockets and processes. */
+#include <stdio.h>
+
+#include "base/size.h"
+#include "base/test.h"
+#include "daemon/uuid.h"
+#include "manager/model/device.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/policy.h"
+
+static struct manager *make_manager(void)
+{
+        struct manager *manager = calloc(1, sizeof(*manager));
+
+        manager->device = calloc(3, sizeof(*manager->device));
+        list_init(&manager->instances);
+        for (uint32_t i = 0; i < 3; i++) {
+                struct device *device = &manager->device[manager->n_devices++];
+
+                device->manager = manager;
+                device->index = i;
+                device->memory_total = 10 * GIB;
+                snprintf(device->uuid, sizeof(device->uuid), "GPU-%s-0000-4000-8000-00000000000%u",
+                         i == 2 ? "abcd0000" : "abcdef00", i);
+        }
+        return manager;
+}
+
+static void free_manager(struct manager *manager)
+{
+        free(manager->device);
+        free(manager);
+}
+
+/* Neither root nor whoever runs the test. */
+static uid_t owner_uid(void)
+{
+        return geteuid() + 1;
+}
+
+static uid_t stranger_uid(void)
+{
+        return geteuid() + 2;
+}
+
+static struct instance add(struct manager *manager, uint32_t device, uint64_t size)
+{
+        return (struct instance){ .manager = manager,
+                                  .device = &manager->device[device],
+                                  .frame_buffer = size,
+                                  .name = "train",
+                                  .uuid = "6368faf8-f65e-4293-bd82-d89b0913e237",
+                                  .owner = owner_uid() };
+}
+
+static void link_in(struct manager *manager, struct instance *instance)
+{
+        list_init(&instance->guests);
+        list_append(&manager->instances, &instance->link);
+}
+
+static void test_names_are_of_letters_digits_and_three_signs(void **state)
+{
+        static const char *const good[] = { "a", "9a", "Train-1", "a.b_c-d", "1.5" };
+        static const char *const bad[] = { "",    "-a",   ".a",
+                                           "_a",  "a b",  "a/b",
+                                           "a\n", "../",  "a\xc3\xa4",
+                                           "a\"", "a%s",  "a'",
+                                           "9",   "4711", "6368faf8-f65e-4293-bd82-d89b0913e237" };
+        char name[80];
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+                assert_int_equal(instance_check_name(good[i], &(struct failure){ 0 }), 0);
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+                assert_int_equal(instance_check_name(bad[i], &(struct failure){ 0 }), -EINVAL);
+        memset(name, 'a', sizeof(name));
+        name[63] = '\0';
+        assert_int_equal(instance_check_name(name, &(struct failure){ 0 }), 0);
+        name[63] = 'a';
+        name[64] = '\0';
+        assert_int_equal(instance_check_name(name, &(struct failure){ 0 }), -EINVAL);
+}
+
+static void test_a_device_is_found_by_index_uuid_and_unique_beginning(void **state)
+{
+        static const struct {
+                const char *text;
+                int index; /* -1: none */
+        } cases[] = {
+                { "0", 0 },
+                { "2", 2 },
+                { "3", -1 },
+                { "", -1 },
+                { "GPU-", -1 },
+                { "abcd", -1 },
+                { "abcd0", 2 },
+                { "GPU-ABCD0", 2 },
+                { "abcdef00-", -1 },
+                { "GPU-abcdef00-0000-4000-8000-000000000001", 1 },
+                { "-1", -1 },
+                { "1x", -1 },
+                { "abcdef00-0000-4000-8000-0000000000010", -1 },
+        };
+        struct manager *manager = make_manager();
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                struct failure failure = { 0 };
+                struct device *device = device_find(manager, cases[i].text, &failure);
+
+                if (cases[i].index < 0) {
+                        assert_null(device);
+                        assert_string_equal(failure.name, "NoSuchDevice");
+                } else {
+                        assert_ptr_equal(device, &manager->device[cases[i].index]);
+                }
+        }
+        free_manager(manager);
+}
+
+static void test_promises_are_of_those_on_the_device(void **state)
+{
+        struct manager *manager = make_manager();
+        struct instance one = add(manager, 0, 4 * GIB), two = add(manager, 0, 5 * GIB);
+        struct device *device = &manager->device[0];
+        struct failure failure = { 0 };
+        (void)state;
+
+        link_in(manager, &one);
+        link_in(manager, &two);
+        assert_int_equal(device_get_promised(device, NULL), 9 * GIB);
+        assert_int_equal(device_get_promised(device, &two), 4 * GIB);
+        assert_int_equal(device_get_promised(&manager->device[1], NULL), 0);
+        assert_int_equal(device_check_room(device, GIB, NULL, &failure), 0);
+        assert_int_equal(device_check_room(device, GIB + 1, NULL, &failure), -ENOSPC);
+        assert_non_null(strstr(failure.message, "1 GiB left"));
+        two.state = BOARD_SUSPENDED;
+        assert_int_equal(device_get_promised(device, NULL), 4 * GIB);
+        free_manager(manager);
+}
+
+static void test_a_move_promises_at_its_target_as_well(void **state)
+{
+        struct manager *manager = make_manager();
+        struct instance one = add(manager, 0, 4 * GIB);
+        (void)state;
+
+        link_in(manager, &one);
+        one.state = BOARD_MIGRATING;
+        one.course.target = &manager->device[1];
+        assert_int_equal(device_get_promised(&manager->device[0], NULL), 4 * GIB);
+        assert_int_equal(device_get_promised(&manager->device[1], NULL), 4 * GIB);
+        free_manager(manager);
+}
+
+static void test_the_owner_root_and_ourselves_may_change_it(void **state)
+{
+        struct manager *manager = make_manager();
+        struct instance one = add(manager, 0, GIB);
+        struct failure failure = { 0 };
+        (void)state;
+
+        assert_int_equal(instance_check_owner(&one, owner_uid(), &failure), 0);
+        assert_int_equal(instance_check_owner(&one, 0, &failure), 0);
+        assert_int_equal(instance_check_owner(&one, geteuid(), &failure), 0);
+        assert_int_equal(instance_check_owner(&one, stranger_uid(), &failure), -EPERM);
+        assert_string_equal(failure.name, "PermissionDenied");
+        free_manager(manager);
+}
+
+static void test_suspended_vgpus_count_for_their_user(void **state)
+{
+        const struct options options = { .user_frame_buffer = 4 * GIB, .user_vgpus = 2 };
+        struct manager *manager = make_manager();
+        struct instance one = add(manager, 0, 3 * GIB);
+        struct failure failure = { 0 }, more = { 0 };
+        (void)state;
+
+        manager->options = &options;
+        one.state = BOARD_SUSPENDED;
+        link_in(manager, &one);
+        assert_int_equal(policy_check_limits(manager, owner_uid(), GIB, &failure), 0);
+        assert_int_equal(policy_check_limits(manager, owner_uid(), GIB + 1, &failure), -EDQUOT);
+        assert_string_equal(failure.name, "NoRoom");
+        assert_int_equal(policy_check_limits(manager, owner_uid(), UINT64_MAX, &more), -EDQUOT);
+        assert_int_equal(policy_check_limits(manager, stranger_uid(), 4 * GIB, &failure), 0);
+        assert_int_equal(policy_check_limits(manager, 0, 40 * GIB, &failure), 0);
+        free_manager(manager);
+}
+
+static void test_uuids_are_made_and_read(void **state)
+{
+        static const char *const bad[] = { "",
+                                           "GPU-",
+                                           "6368faf8f65e4293bd82d89b0913e237",
+                                           "6368faf8-f65e-4293-bd82-d89b0913e23",
+                                           "6368faf8-f65e-4293-bd82-d89b0913e2377",
+                                           "6368faf8-f65e-4293-bd82-d89b0913e2-7",
+                                           "6368faf8-f65e-4293-bd82-d89b0913e2+7" };
+        char text[UUID_TEXT_MAX];
+        uint8_t bytes[16];
+        (void)state;
+
+        assert_int_equal(uuid_make(text), 0);
+        assert_int_equal(uuid_parse(bytes, text), 0);
+        assert_int_equal(text[14], '4');
+        assert_int_equal(uuid_parse(bytes, "GPU-6368faf8-f65e-4293-bd82-d89b0913e237"), 0);
+        assert_int_equal(bytes[0], 0x63);
+        assert_int_equal(bytes[15], 0x37);
+        for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+                assert_int_equal(uuid_parse(bytes, bad[i]), -EINVAL);
+}
+
+int main(void)
+{
+        const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_names_are_of_letters_digits_and_three_signs),
+                cmocka_unit_test(test_a_device_is_found_by_index_uuid_and_unique_beginning),
+                cmocka_unit_test(test_promises_are_of_those_on_the_device),
+                cmocka_unit_test(test_a_move_promises_at_its_target_as_well),
+                cmocka_unit_test(test_the_owner_root_and_ourselves_may_change_it),
+                cmocka_unit_test(test_suspended_vgpus_count_for_their_user),
+                cmocka_unit_test(test_uuids_are_made_and_read),
+        };
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/operation/admission.h"
+
+#include <errno.h>
+
+#include "base/size.h"
+#include "daemon/log.h"
+#include "manager/model/ceiling.h"
+#include "manager/model/device-mover.h"
+#include "manager/model/device.h"
+#include "manager/model/footprint.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/operation/operation.h"
+
+/* What staging leaves free, for others on the device. */
+#define STAGE_RESERVE      (1024 * MIB)
+#define STAGE_RESERVE_PART 16
+
+static void look(struct operation *operation);
+
+/* What is needed. */
+
+static bool needs_restore(const struct operation *operation, const struct guest *guest)
+{
+        return guest->context != GUEST_CONTEXT_RUNNING ||
+               guest->context_device != operation->target;
+}
+
+static uint64_t memory_bytes(const struct guest *guest)
+{
+        struct page_use use;
+
+        if (guest->n_memory > 0)
+                return guest->memory_bytes;
+        page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+        return use.movable;
+}
+
+/* Returns what is lacking; what the mover holds of it already will not be free again. */
+static uint64_t ask(struct operation *operation, struct room_promise *promise, uint64_t bytes)
+{
+        struct room *room = &operation->target->room;
+        uint64_t had = room_is_to(promise, room) ? promise->bytes : 0;
+
+        if (had >= bytes)
+                return 0;
+        operation->admission.held += promise->is_memory ? had : 0;
+        room_promise(room, promise, bytes);
+        return bytes - had;
+}
+
+/* Makes the promises, as yet unchecked: false: nothing is lacking. */
+static bool ask_all(struct operation *operation)
+{
+        uint64_t sum = 0;
+        struct guest *guest;
+
+        operation->admission.held = 0;
+        operation_for_each_guest(guest, operation) {
+                if (needs_restore(operation, guest))
+                        sum += ask(operation, &guest->coming,
+                                   footprint_get(guest, operation->target));
+                sum += ask(operation, &guest->arriving, memory_bytes(guest));
+        }
+        operation->admission.needed = sum;
+        return sum > 0;
+}
+
+static void let_go(struct device *device, const struct guest *guest)
+{
+        if (device->mover && !mover_is_lost(device->mover))
+                (void)mover_hold(device->mover, guest->pid, 0, NULL, NULL);
+}
+
+static void forget_all(struct operation *operation)
+{
+        struct guest *guest;
+
+        list_for_each(guest, &operation->instance->guests, link) {
+                if (guest->coming.is_memory)
+                        let_go(operation->target, guest);
+                room_forget(&guest->coming);
+                room_forget(&guest->arriving);
+        }
+        room_forget(&operation->staging);
+}
+
+/* Who waits. */
+
+static bool is_queued(const struct operation *operation)
+{
+        return !list_is_empty(&operation->admission.link);
+}
+
+/* Is there anybody at work on the device, who may leave it or take less than he was promised? */
+static bool has_others(const struct operation *operation)
+{
+        const struct device *device = operation->target;
+        const struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link) {
+                const struct operation *other = instance->operation;
+
+                if (other && other != operation && !is_queued(other) &&
+                    (other->source == device || other->target == device))
+                        return true;
+        }
+        return false;
+}
+
+static void look_at_first(struct device *device)
+{
+        struct operation *first;
+
+        if (list_is_empty(&device->admissions))
+                return;
+        first = list_entry(device->admissions.next, struct operation, admission.link);
+        if (!first->admission.is_looking)
+                look(first);
+}
+
+static void leave_queue(struct operation *operation)
+{
+        operation->admission.timer = sd_event_source_disable_unref(operation->admission.timer);
+        list_remove(&operation->admission.link);
+}
+
+/* The end of the part; the next one's turn. */
+static void end(struct operation *operation)
+{
+        operation->admission.is_looking = false;
+        if (operation->error)
+                ceiling_look(operation->target);
+        leave_queue(operation);
+        operation_end_part(operation);
+        look_at_first(operation->target);
+}
+
+static void refuse(struct operation *operation)
+{
+        const struct device *device = operation->target;
+        char free_text[SIZE_TEXT_MAX], owed_text[SIZE_TEXT_MAX], needed_text[SIZE_TEXT_MAX];
+        uint64_t owed = room_owed(&device->room);
+
+        size_format(free_text, operation->admission.free);
+        size_format(owed_text, owed);
+        size_format(needed_text, operation->admission.needed);
+        operation_fail(operation, -ENOSPC, "NoRoom",
+                       "end or suspend what is there, or choose another device",
+                       "device %u has %s free%s%s%s, %s are needed", device->index, free_text,
+                       owed ? ", of which " : "", owed ? owed_text : "",
+                       owed ? " are promised to others" : "", needed_text);
+        end(operation);
+}
+
+static int on_waited(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct operation *operation = userdata;
+
+        (void)source, (void)usec;
+        operation->admission.timer = sd_event_source_disable_unref(operation->admission.timer);
+        operation->admission.is_late = true;
+        if (!operation->admission.is_looking)
+                refuse(operation);
+        return 0;
+}
+
+static void start_timer(struct operation *operation)
+{
+        if (!operation->admission.timer && !operation->admission.is_late)
+                (void)sd_event_add_time_relative(operation->instance->manager->event,
+                                                 &operation->admission.timer, CLOCK_MONOTONIC,
+                                                 (uint64_t)operation->timeout_ms * 1000, 0,
+                                                 on_waited, operation);
+}
+
+/* What did not fit. */
+static void wait_or_refuse(struct operation *operation)
+{
+        operation->admission.is_looking = false;
+        if (!operation->admission.can_wait) {
+                refuse(operation);
+                return;
+        }
+        forget_all(operation);
+        if (operation->admission.is_late || !has_others(operation)) {
+                refuse(operation);
+                return;
+        }
+        if (!operation->admission.is_waiting)
+                log_event(LOG_LEVEL_INFO, "waiting for room", "vgpu=%s operation=%s device=%u",
+                          operation->instance->name, operation->kind->name,
+                          operation->target->index);
+        operation->admission.is_waiting = true;
+        ceiling_look(operation->target);
+}
+
+/* Asking the driver. */
+
+static void fail(struct operation *operation, int error, const struct mover_done *done)
+{
+        operation->admission.is_failed = true;
+        if (error == -ECONNRESET)
+                operation_lost_mover(operation);
+        else if (error == -ENOMEM)
+                operation->admission.is_full = true;
+        else if (done)
+                operation_fail(operation, error, "DriverFailed", "look at it with nvidia-smi",
+                               "device %u cannot be used: %.63s failed with %d",
+                               operation->target->index, done->call, done->driver_code);
+        else
+                operation_fail_errno(operation, error, "asking for free memory");
+}
+
+/* No hold is under way any more. */
+static void settle(struct operation *operation)
+{
+        if (!operation->admission.is_failed) {
+                end(operation);
+                return;
+        }
+        if (operation->admission.is_full) {
+                wait_or_refuse(operation);
+                return;
+        }
+        if (operation->admission.can_wait)
+                forget_all(operation);
+        end(operation);
+}
+
+static void end_hold(struct operation *operation)
+{
+        if (--operation->admission.n_holds == 0)
+                settle(operation);
+}
+
+static void on_held(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct guest *guest = userdata;
+        struct operation *operation = guest->instance->operation;
+
+        (void)mover;
+        if (done->error)
+                fail(operation, done->error, done);
+        else
+                room_turn(&guest->coming);
+        end_hold(operation);
+}
+
+static void hold(struct operation *operation)
+{
+        struct guest *guest;
+        struct mover *mover;
+        int r = device_get_mover(operation->target, &mover);
+
+        operation->admission.n_holds = 1; /* until all are asked for */
+        operation_for_each_guest(guest, operation) {
+                if (!room_is_to(&guest->coming, &operation->target->room) ||
+                    guest->coming.is_memory)
+                        continue;
+                if (r == 0)
+                        r = mover_hold(mover, guest->pid, guest->coming.bytes, on_held, guest);
+                if (r == 0)
+                        operation->admission.n_holds++;
+        }
+        if (r < 0)
+                fail(operation, r, NULL);
+        end_hold(operation);
+}
+
+/* As much as there is, but not what others may want. */
+static void promise_staging(struct operation *operation, uint64_t left)
+{
+        uint64_t total = operation->target->memory_total;
+        uint64_t reserve = total / STAGE_RESERVE_PART < STAGE_RESERVE ? total / STAGE_RESERVE_PART
+                                                                      : STAGE_RESERVE;
+        uint64_t sum = 0;
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                sum += guest->arriving.bytes;
+        left = left > reserve ? left - reserve : 0;
+        room_promise(&operation->target->room, &operation->staging, left < sum ? left : sum);
+}
+
+static void on_info(struct mover *mover, int error, const struct mover_info *info, void *userdata)
+{
+        struct operation *operation = userdata;
+        struct room *room = &operation->target->room;
+        int64_t left;
+
+        (void)mover;
+        if (error) {
+                fail(operation, error, NULL);
+                settle(operation);
+                return;
+        }
+        operation->admission.free = info->memory_free;
+        left = room_balance(room, info->memory_free + operation->admission.held,
+                            operation->admission.mark) -
+               (int64_t)operation->admission.pending;
+        if (left < 0) {
+                wait_or_refuse(operation);
+                return;
+        }
+        if (!operation->staging.room)
+                promise_staging(operation, (uint64_t)left);
+        ceiling_settle(operation->target, info->memory_free + operation->admission.held,
+                       operation->admission.mark, operation->admission.pending);
+        hold(operation);
+}
+
+/* Free memory is only known with a context. */
+static void on_context(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct operation *operation = userdata;
+        int r = done->error;
+
+        operation->admission.mark = room_mark(&operation->target->room);
+        operation->admission.pending = ceiling_freeze(operation->target);
+        operation->target->has_context |= r == 0;
+        if (r == 0)
+                r = mover_info(mover, on_info, operation);
+        if (r == 0)
+                return;
+        fail(operation, r, done->error ? done : NULL);
+        settle(operation);
+}
+
+static void look(struct operation *operation)
+{
+        struct mover *mover;
+        int r;
+
+        operation->admission.is_looking = true;
+        operation->admission.is_failed = operation->admission.is_full = false;
+        (void)ask_all(operation);
+        r = device_get_mover(operation->target, &mover);
+        if (r == 0)
+                r = mover_context(mover, true, on_context, operation);
+        if (r == 0)
+                return;
+        fail(operation, r, NULL);
+        settle(operation);
+}
+
+void admission_begin(struct operation *operation, bool can_wait)
+{
+        struct device *device = operation->target;
+
+        if (!ask_all(operation))
+                return;
+        operation_begin_part(operation);
+        operation->admission.can_wait = can_wait;
+        if (!can_wait) { /* those in the queue wait for it */
+                look(operation);
+                return;
+        }
+        forget_all(operation);
+        list_append(&device->admissions, &operation->admission.link);
+        start_timer(operation);
+        if (device->admissions.next == &operation->admission.link)
+                look(operation);
+}
+
+/* The way back. */
+
+void admission_expect_back(struct operation *operation, struct guest *guest)
+{
+        struct device *source = operation->source;
+
+        room_promise(&source->room, &guest->returning, footprint_get(guest, source));
+}
+
+struct room_promise *admission_promise_to(struct guest *guest, struct device *device)
+{
+        if (room_is_to(&guest->coming, &device->room))
+                return &guest->coming;
+        if (!room_is_to(&guest->returning, &device->room))
+                room_promise(&device->room, &guest->returning, footprint_get(guest, device));
+        return &guest->returning;
+}
+
+/* The end. */
+
+void admission_end(struct operation *operation)
+{
+        struct guest *guest;
+
+        leave_queue(operation);
+        list_for_each(guest, &operation->instance->guests, link) {
+                if (guest->coming.room && !guest->coming.is_memory)
+                        let_go(operation->target, guest);
+                if (guest->returning.room)
+                        let_go(operation->source, guest);
+                room_forget(&guest->returning);
+        }
+        forget_all(operation);
+        ceiling_look(operation->target);
+        ceiling_look(operation->source);
+}
+
+void admission_look_again(struct manager *manager)
+{
+        for (size_t i = 0; i < manager->n_devices; i++)
+                look_at_first(&manager->device[i]);
+}

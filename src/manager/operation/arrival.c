@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/operation/arrival.h"
+
+#include <errno.h>
+
+#include "board/kind.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/operation/admission.h"
+#include "manager/operation/copies.h"
+#include "manager/operation/departure.h"
+#include "manager/operation/gates.h"
+#include "manager/operation/operation.h"
+#include "manager/schedule/schedule.h"
+#include "manager/setting/settings.h"
+
+int arrival_check_promise(const struct operation *operation, struct failure *failure)
+{
+        const struct instance *instance = operation->instance;
+        int r;
+
+        if (instance->frame_buffer > operation->target->memory_total)
+                return failure_set(failure, -ENOSPC, "NoRoom", "choose another device",
+                                   "device %u is smaller than vGPU %s", operation->target->index,
+                                   instance->name);
+        r = device_check_room(operation->target, instance->frame_buffer, instance, failure);
+        if (r == 0)
+                r = settings_check_size(operation->target, instance->frame_buffer, instance,
+                                        failure);
+        return r < 0 ? r : schedule_check_move(instance, operation->target, failure);
+}
+
+/* By what the board says of both, and so as NVML's library answers for their metadata. */
+int arrival_check_kind(const struct operation *operation, struct failure *failure)
+{
+        const struct device *from = operation->instance->device, *to = operation->target;
+        const struct board *board = from->manager->board;
+        struct board_kind from_kind, to_kind;
+        struct board_device record;
+
+        if (from == to)
+                return 0;
+        if (board_read_device(board, to->index, &record) && !record.can_migrate)
+                return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose another device",
+                                   "vGPU %s cannot move to device %u: no vGPU can move there",
+                                   operation->instance->name, to->index);
+        if (board_read_kind(board, from->index, &from_kind) &&
+            board_read_kind(board, to->index, &to_kind) && board_is_same_kind(&from_kind, &to_kind))
+                return 0;
+        return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose a device of the same kind",
+                           "vGPU %s cannot move from device %u (%s) to device %u (%s): they are "
+                           "not of one kind",
+                           operation->instance->name, from->index, from->name, to->index, to->name);
+}
+
+void arrival_check(struct operation *operation)
+{
+        if (operation->n_processes > 0)
+                admission_begin(operation, true);
+}
+
+void arrival_check_again(struct operation *operation)
+{
+        admission_begin(operation, false);
+}
+
+void arrival_create(struct operation *operation)
+{
+        gates_create(operation);
+}
+
+/* Memory that was created but not filled is worth nothing. */
+void arrival_undo_create(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                for (size_t i = 0; i < guest->n_memory; i++)
+                        guest_close_target(guest, &guest->memory[i]);
+        gates_release(operation);
+}
+
+void arrival_copy(struct operation *operation)
+{
+        struct guest *guest;
+
+        room_turn(&operation->staging); /* it ends where the copy begins */
+        operation_for_each_guest(guest, operation) {
+                room_turn(&guest->arriving); /* it has been created */
+                copies_in(operation, guest);
+        }
+}
+
+static void end_copies(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                copies_end(operation, guest);
+}
+
+void arrival_undo_copy(struct operation *operation)
+{
+        end_copies(operation);
+}
+
+static int record(struct operation *operation)
+{
+        const struct store_memory nothing = { 0 };
+        struct instance *instance = operation->instance;
+        struct store *store = instance->manager->store;
+        uint32_t state = operation_next_guest(operation, NULL) ? BOARD_RUNNING : BOARD_IDLE;
+        struct guest *guest;
+        int r = store_begin(store);
+
+        if (r == 0)
+                r = store_set_instance(store, instance->id, state, operation->target->uuid);
+        operation_for_each_guest(guest, operation)
+                if (r == 0)
+                        r = store_put_memory(store, instance->id, guest->pid, &nothing);
+        if (r == 0)
+                r = store_remove_operation(store, instance->id);
+        if (r == 0)
+                r = store_commit(store);
+        if (r == 0) {
+                instance->device = operation->target;
+                instance->state = state;
+                operation_for_each_guest(guest, operation)
+                        guest->is_remembered = false;
+        } else {
+                store_rollback(store);
+        }
+        return r;
+}
+
+void arrival_record(struct operation *operation)
+{
+        int r = record(operation);
+
+        if (r < 0)
+                operation_fail_store(operation, r, "recording the end");
+}
+
+void arrival_open(struct operation *operation)
+{
+        gates_open(operation);
+}
+
+void arrival_let_go(struct operation *operation)
+{
+        end_copies(operation);
+}
+
+void arrival_drop(struct operation *operation)
+{
+        struct manager *manager = operation->instance->manager;
+        struct guest *guest;
+
+        departure_drop(operation);
+        operation_for_each_guest(guest, operation) {
+                guest_forget_memory(guest);
+                guest->reservation = pool_release(manager->pool, guest->reservation);
+        }
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/operation/departure.h"
+
+#include "base/clock.h"
+#include "manager/model/custody.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/operation/gates.h"
+#include "manager/operation/operation.h"
+#include "manager/operation/remap.h"
+
+void departure_close(struct operation *operation)
+{
+        gates_close(operation);
+}
+
+void departure_undo_close(struct operation *operation)
+{
+        gates_open(operation);
+}
+
+void departure_export(struct operation *operation)
+{
+        if (operation->drained_ns == 0)
+                operation->drained_ns = clock_now(CLOCK_MONOTONIC);
+        gates_export(operation);
+}
+
+void departure_undo_export(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                if (!guest->is_remembered)
+                        guest_forget_memory(guest);
+}
+
+void departure_keep(struct operation *operation)
+{
+        struct store *store = operation->instance->manager->store;
+        struct guest *guest;
+        int r = store_begin(store);
+
+        operation->bytes = 0;
+        operation_for_each_guest(guest, operation) {
+                operation->bytes += guest->memory_bytes;
+                if (r == 0)
+                        r = custody_put_memory(guest);
+        }
+        if (r == 0)
+                r = store_commit(store);
+        if (r < 0) {
+                store_rollback(store);
+                operation_fail_store(operation, r, "keeping the exported memory");
+                return;
+        }
+        operation_for_each_guest(guest, operation)
+                guest->is_remembered = true;
+}
+
+static int forget(struct operation *operation)
+{
+        const struct store_memory nothing = { 0 };
+        struct store *store = operation->instance->manager->store;
+        struct guest *guest;
+        int r = store_begin(store);
+
+        operation_for_each_guest(guest, operation)
+                if (r == 0)
+                        r = store_put_memory(store, operation->instance->id, guest->pid, &nothing);
+        if (r == 0)
+                r = operation_store_undone(operation);
+        if (r == 0)
+                r = store_commit(store);
+        if (r < 0)
+                store_rollback(store);
+        return r;
+}
+
+/*
+ * The store first, and with it that all before this is undone: a next manager that knew of the memory
+ * but had it not, or the other way round, would take from a guest what it has mapped again. What the
+ * store does not forget is kept, and so is all while a guest is stuck; the guests go on meanwhile.
+ */
+void departure_undo_keep(struct operation *operation)
+{
+        struct guest *guest;
+
+        if (operation->has_failed_undo || forget(operation) < 0)
+                return;
+        operation_for_each_guest(guest, operation) {
+                guest->is_remembered = false;
+                custody_drop_memory(guest);
+                guest_give_back(guest);
+        }
+}
+
+void departure_release(struct operation *operation)
+{
+        if (gates_expect(operation, GATE_STATE_CLOSED))
+                gates_release(operation);
+}
+
+void departure_undo_release(struct operation *operation)
+{
+        remap_memory(operation);
+}
+
+void departure_drop(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) {
+                custody_drop_memory(guest);
+                for (size_t i = 0; i < guest->n_memory; i++)
+                        guest_close_source(guest, &guest->memory[i]);
+        }
+}

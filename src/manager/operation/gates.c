@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/operation/gates.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "manager/guests/guest-request.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/operation/operation.h"
+
+/* Gates connect again within a second; one that is stopped or hangs must not hold up the others. */
+#define GATHER_MS 10000
+
+/* CUresult of a device without room. */
+#define DRIVER_OUT_OF_MEMORY 2
+
+/* Hangs, or has hung up and does not come back. */
+static bool is_silent(const struct guest_answer *answer)
+{
+        return answer->error == -ETIMEDOUT || answer->error == -ENOTCONN;
+}
+
+static void fail_stopped(struct operation *operation, const struct guest *guest)
+{
+        operation_fail(operation, -ETIMEDOUT, "TimedOut",
+                       "continue it (kill -CONT), or end it, and try again",
+                       "process %d (%.40s) is stopped", (int)guest->pid, guest->name);
+}
+
+static void fail_close(struct operation *operation, struct guest *guest,
+                       const struct guest_answer *answer)
+{
+        if (answer->error == -ETIMEDOUT && process_is_stopped(guest->pid))
+                fail_stopped(operation, guest);
+        else if (answer->error == -ETIMEDOUT)
+                operation_fail(operation, -ETIMEDOUT, "TimedOut",
+                               "it runs on; try again with a longer --timeout",
+                               "process %d (%.40s) did not come to rest within %u ms%s%.63s",
+                               (int)guest->pid, guest->name, operation->timeout_ms,
+                               answer->call[0] ? ": it is in " : "", answer->call);
+        else
+                operation_fail(operation, -EOPNOTSUPP, "NotMovable",
+                               "it runs on; what it holds there cannot be moved",
+                               "process %d (%.40s) cannot be suspended: %.63s", (int)guest->pid,
+                               guest->name, answer->call[0] ? answer->call : "it is busy");
+}
+
+/* The state of the account is still that of the refusal: it says the same again. */
+static void fail_charge(struct operation *operation, struct guest *guest)
+{
+        const struct account_cost more = { { [ACCOUNT_DESCRIPTORS] = UINT32_MAX } };
+        struct account_charge none = { 0 };
+        struct failure failure = { 0 };
+
+        (void)account_take(operation->instance->manager->accounts, &none, guest->uid, &more,
+                           &failure);
+        operation_fail(operation, -EDQUOT, "NoRoom", failure.hint,
+                       "process %d (%.40s) has memory in too many pieces: %.400s", (int)guest->pid,
+                       guest->name, failure.message);
+}
+
+void gates_fail(struct operation *operation, struct guest *guest, const struct guest_answer *answer)
+{
+        if (answer->driver_code == DRIVER_OUT_OF_MEMORY && guest->state == GATE_STATE_RELEASED)
+                operation_fail(
+                        operation, -ENOSPC, "NoRoom",
+                        "end or suspend what is there, or choose another device",
+                        "somebody has taken memory of the device that process %d (%.40s) needs",
+                        (int)guest->pid, guest->name);
+        else if (answer->error == -EDQUOT)
+                fail_charge(operation, guest);
+        else if (answer->driver_code)
+                operation_fail_driver(operation, guest, answer->call, answer->driver_code,
+                                      answer->error);
+        else if (is_silent(answer) && process_is_stopped(guest->pid))
+                fail_stopped(operation, guest);
+        else
+                operation_fail(operation, answer->error, "GuestLost",
+                               "end it if it hangs; the log of vgpud has more",
+                               "the gate of process %d (%.40s) %s: %s", (int)guest->pid,
+                               guest->name, is_silent(answer) ? "does not answer" : "failed",
+                               strerror(-answer->error));
+        if (answer->error == -ECONNRESET && operation->is_undoing)
+                operation_lost_gate(operation);
+        operation_leave_guest(operation, guest);
+}
+
+static void fail_broken(struct operation *operation, struct guest *guest,
+                        const struct guest_answer *answer)
+{
+        operation_fail(operation, -EOPNOTSUPP, "NotMovable",
+                       "end it: it can do nothing on the device any more",
+                       "the CUDA context of process %d (%.40s) is broken: %.63s failed with %d",
+                       (int)guest->pid, guest->name, answer->call, answer->driver_code);
+}
+
+bool gates_failed(struct operation *operation, struct guest *guest,
+                  const struct guest_answer *answer)
+{
+        char why[128];
+
+        if (answer->error == 0 || answer->error == -ESRCH)
+                return false;
+        if (answer->fate == GATE_FATE_STAYS)
+                return true;
+        snprintf(why, sizeof(why), "%s: %.63s failed with %d",
+                 answer->fate == GATE_FATE_ENDS ? "it is ending" : "its CUDA context is broken",
+                 answer->call, answer->driver_code);
+        operation_let_go_guest(operation, guest, why);
+        return false;
+}
+
+static const struct {
+        uint32_t bit;
+        const char *what;
+} kept_by[] = {
+        { GATE_HOLDS_MANAGED,
+          "managed memory (cuMemAllocManaged), which the driver cannot checkpoint" },
+        { GATE_HOLDS_IMPORTED, "memory of another process, which the driver cannot checkpoint" },
+        { GATE_HOLDS_REGISTERED,
+          "memory of which it has a dma-buf (RDMA): a network card would go on with the old memory" },
+};
+
+static const char *what_keeps(uint32_t holds)
+{
+        for (size_t i = 0; i < sizeof(kept_by) / sizeof(kept_by[0]); i++)
+                if (holds & kept_by[i].bit)
+                        return kept_by[i].what;
+        return "something that this vgpud does not know";
+}
+
+/* Closed it has; but the driver's checkpoint would fail, or lose the process or what it shares. */
+static void check_holds(struct operation *operation, struct guest *guest, uint32_t holds)
+{
+        if (holds == 0 || operation->keep_context)
+                return;
+        operation_fail(operation, -EOPNOTSUPP, "NotMovable",
+                       operation->kind == &operation_suspend
+                               ? "it runs on; --keep-context evicts what can be moved"
+                               : "it runs on",
+                       "process %d (%.40s) holds %s", (int)guest->pid, guest->name,
+                       what_keeps(holds));
+}
+
+static void on_closed(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        struct operation *operation = userdata;
+
+        if (answer->error == -ETIMEDOUT || answer->error == -EBUSY)
+                fail_close(operation, guest, answer);
+        else if (answer->fate == GATE_FATE_BROKEN)
+                fail_broken(operation, guest, answer);
+        else if (gates_failed(operation, guest, answer))
+                gates_fail(operation, guest, answer);
+        else if (answer->error == 0)
+                check_holds(operation, guest, answer->holds);
+        operation_end_part(operation);
+}
+
+static void on_done(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        struct operation *operation = userdata;
+
+        if (gates_failed(operation, guest, answer) &&
+            !(is_silent(answer) && operation_leave_behind(operation, guest)))
+                gates_fail(operation, guest, answer);
+        operation_end_part(operation);
+}
+
+static void ask(struct operation *operation, struct guest *guest, enum gate_message message)
+{
+        bool is_close = message == GATE_CLOSE;
+
+        operation_begin_part(operation);
+        guest_request(guest, message, is_close ? operation->timeout_ms : GATES_ANSWER_MS,
+                      is_close ? on_closed : on_done, operation);
+}
+
+bool gates_expect(struct operation *operation, enum gate_state state)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                if (guest->state != state) {
+                        operation_fail(operation, -ECONNRESET, "GuestLost",
+                                       "the log of vgpud has more; try again",
+                                       "the gate of process %d (%.40s) lost its connection",
+                                       (int)guest->pid, guest->name);
+                        return false;
+                }
+        return true;
+}
+
+void gates_close(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                if (guest->state == GATE_STATE_OPEN)
+                        ask(operation, guest, GATE_CLOSE);
+}
+
+void gates_export(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) {
+                guest_forget_memory(guest);
+                ask(operation, guest, GATE_EXPORT);
+        }
+}
+
+/* An undo has brought back what it has, and dropped where it came from. */
+static bool is_irreplaceable(const struct operation *operation, const struct guest *guest)
+{
+        return operation->kind != &operation_resume && guest_lacks_sources(guest);
+}
+
+void gates_release(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                if (guest->state == GATE_STATE_CLOSED && !is_irreplaceable(operation, guest))
+                        ask(operation, guest, GATE_RELEASE);
+}
+
+void gates_create(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                if (guest->state == GATE_STATE_RELEASED)
+                        ask(operation, guest, GATE_CREATE);
+}
+
+/*
+ * Whoever is here has its memory: else it is stuck, or its copy has failed. That it is not filled may still
+ * have been said by its gate, which knows no better, when it connected anew after the copy.
+ */
+void gates_open(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) {
+                guest->is_unfilled = false;
+                if (guest->state == GATE_STATE_CLOSED)
+                        ask(operation, guest, GATE_OPEN);
+        }
+}
+
+static void on_gathered(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        struct operation *operation = userdata;
+
+        if (answer->error && answer->error != -ESRCH)
+                gates_fail(operation, guest, answer);
+        operation_end_part(operation);
+}
+
+void gates_gather(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) {
+                if (guest->gate || !guest->must_stay)
+                        continue;
+                operation_begin_part(operation);
+                guest_request(guest, 0, GATHER_MS, on_gathered, operation);
+        }
+}

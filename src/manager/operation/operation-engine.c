@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One step after another, and back. */
+#include "manager/operation/operation-engine.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "daemon/log.h"
+#include "manager/control/control.h"
+#include "manager/model/backlog.h"
+#include "manager/model/custody.h"
+#include "manager/model/device-mover.h"
+#include "manager/model/device.h"
+#include "manager/model/guest-life.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance-life.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/observer.h"
+#include "manager/operation/admission.h"
+#include "manager/operation/copies.h"
+#include "manager/operation/gates.h"
+#include "manager/operation/operation-internal.h"
+#include "manager/operation/operation.h"
+#include "manager/schedule/schedule.h"
+
+/* Its caller has been answered: what is left concerns nobody but us. */
+static bool is_tidying(const struct operation *operation)
+{
+        return !operation->is_undoing && operation->step > operation->kind->answer_step;
+}
+
+/* The end. */
+
+/* Who waits still when the manager ends was hung up on already. */
+static void drop_caller(struct control_pending *pending)
+{
+        const struct failure failure = { .name = "Failed", .message = "vgpud ends" };
+
+        if (pending)
+                control_fail(pending, &failure);
+}
+
+struct operation *operation_free(struct operation *operation)
+{
+        if (!operation)
+                return NULL;
+        sd_event_source_disable_unref(operation->advance);
+        sd_event_source_disable_unref(operation->admission.timer);
+        list_remove(&operation->admission.link);
+        room_forget(&operation->staging);
+        drop_caller(operation->pending);
+        drop_caller(operation->next.request.pending);
+        drop_caller(operation->next.call);
+        free(operation);
+        return NULL;
+}
+
+static void bury_dead(struct instance *instance)
+{
+        struct guest *guest, *after;
+
+        list_for_each_safe(guest, after, &instance->guests, link)
+                if (guest->is_dead)
+                        guest_free(guest);
+}
+
+static void start_next(struct instance *instance, const struct operation_next *next)
+{
+        struct failure failure = { 0 };
+        int r;
+
+        if (next->call)
+                control_call_again(next->call);
+        if (!next->kind)
+                return;
+        r = operation_start(instance, next->kind, &next->request, &failure);
+        if (r == 0)
+                return;
+        (void)failure_from_errno(&failure, r, next->kind->name);
+        control_fail(next->request.pending, &failure);
+}
+
+/* One that has failed is tried again when a gate comes back, or what was full has room. */
+static void record_undone(struct operation *operation, enum board_instance_state state)
+{
+        struct instance *instance = operation->instance;
+
+        instance->state = state;
+        if (state == BOARD_FAILED)
+                instance_set_state(instance, state);
+        if (state != BOARD_FAILED)
+                backlog_end_lack(instance);
+        else if (operation->has_lacked_room)
+                backlog_add_lack(instance);
+        if (state == BOARD_FAILED ? operation->has_failed_store
+                                  : custody_store_instance(instance) < 0)
+                backlog_add_instance(instance);
+}
+
+static const char *hint_undone(const struct operation *operation)
+{
+        if (operation->has_failed_store)
+                return "free room on the disk of vgpud's state directory: the rest is then undone automatically";
+        if (operation->has_lacked_room)
+                return "make room there (end, suspend or move others): the rest is then undone automatically; or end that process";
+        return "the operation could not be undone for that process: end the process, and the others continue";
+}
+
+/* Nothing of it is left to do; @has_succeeded: it was done, else it was undone as far as possible. */
+static void finish(struct operation *operation, bool has_succeeded)
+{
+        struct instance *instance = operation->instance;
+        struct manager *manager = instance->manager;
+        enum board_instance_state state = operation->former_state;
+        struct operation_next next = operation->next;
+        bool was_catching_up = operation->kind == &operation_catch_up;
+
+        operation->next = (struct operation_next){ 0 };
+        if (operation->has_failed_undo) {
+                state = BOARD_FAILED;
+                snprintf(operation->failure.hint, sizeof(operation->failure.hint), "%s",
+                         hint_undone(operation));
+        }
+        if (!has_succeeded) {
+                record_undone(operation, state);
+                operation_report_end(operation, false);
+        }
+        admission_end(operation);
+        instance->operation = NULL;
+        memset(&instance->course, 0, sizeof(instance->course));
+        bury_dead(instance);
+        custody_sync_slabs(manager);
+        pool_unpause(manager->pool);
+        operation_free(operation);
+        operation_open_returned(instance);
+        start_next(instance, &next);
+        if (was_catching_up && !has_succeeded)
+                operation_pause_catching_up(instance);
+        (void)operation_start_catching_up(instance);
+        operation_wake_all(manager);
+        admission_look_again(manager);
+        if (instance->state != BOARD_FAILED)
+                backlog_room_came(manager->backlog);
+        for (size_t i = 0; i < manager->n_devices; i++)
+                device_settle(&manager->device[i]);
+        instance_settle(instance);
+        observer_tell_changed(&manager->observers);
+}
+
+/* One step after another. */
+
+static void clear_error(struct operation *operation)
+{
+        operation->error = 0;
+        operation->has_lost_peer = false;
+}
+
+/* The step is over. True: run it again. */
+static bool wants_retry(struct operation *operation)
+{
+        if (!operation->has_lost_peer || operation->was_retried)
+                return false;
+        log_event(LOG_LEVEL_WARNING, "trying again with a new mover or connection",
+                  "vgpu=%s operation=%s step=%s", operation->instance->name, operation->kind->name,
+                  operation->kind->steps[operation->step].name);
+        operation->was_retried = true;
+        if (!operation->is_undoing) /* else it is why all is undone */
+                operation->failure = (struct failure){ 0 };
+        clear_error(operation);
+        return true;
+}
+
+/* Can the step still be undone, as far as the store is concerned? */
+static bool is_reversible(const struct operation *operation)
+{
+        return operation->step < operation->kind->final_step ||
+               (operation->step == operation->kind->final_step && operation->error);
+}
+
+static void check_survivors(struct operation *operation)
+{
+        if (operation->n_processes > 0 && !operation_next_guest(operation, NULL) &&
+            operation->lost[0])
+                operation_fail(operation, -EUCLEAN, "GuestLost",
+                               "end what is left of it, and start the program again",
+                               "%s: the driver could not restore it", operation->lost);
+        else if (operation->n_processes > 0 && !operation_next_guest(operation, NULL))
+                operation_fail(operation, -ESRCH, "GuestLost", "", "all processes of vGPU %s ended",
+                               operation->instance->name);
+}
+
+static void accept_step(struct operation *operation)
+{
+        const char *name = operation->kind->steps[operation->step].name;
+        int r;
+
+        check_survivors(operation);
+        operation_pass(operation, name);
+        if (operation->error)
+                return;
+        r = operation_persist(operation, name);
+        if (r < 0)
+                operation_fail_store(operation, r, "remembering the step");
+}
+
+static void next_step(struct operation *operation)
+{
+        clear_error(operation);
+        operation->was_retried = false;
+        operation->step++;
+}
+
+/* The others do not come back either: all are where they were. */
+static void call_back(struct operation *operation)
+{
+        struct guest *guest;
+
+        list_for_each(guest, &operation->instance->guests, link)
+                if (operation->kind->may_leave_behind)
+                        guest->presence = GUEST_PRESENT;
+}
+
+void operation_start_undoing(struct operation *operation)
+{
+        operation->was_retried = false;
+        operation->is_undoing = operation->instance->course.is_undoing = true;
+        call_back(operation);
+        gates_gather(operation);
+}
+
+/* A step has run and none of its parts is left. */
+static void end_step(struct operation *operation)
+{
+        operation->is_running = false;
+        operation_report_moment(operation, operation->kind->steps[operation->step].name);
+        if (!is_reversible(operation)) {
+                if (operation->error)
+                        log_event(LOG_LEVEL_ERROR, "the rest of an operation failed",
+                                  "vgpu=%s step=%s error=\"%s\"", operation->instance->name,
+                                  operation->kind->steps[operation->step].name,
+                                  strerror(-operation->error));
+                operation_pass(operation, operation->kind->steps[operation->step].name);
+                if (operation->step == operation->kind->answer_step)
+                        operation_report_end(operation, true);
+                next_step(operation);
+                return;
+        }
+        if (operation->error == 0)
+                accept_step(operation);
+        if (operation->error == 0) {
+                next_step(operation);
+        } else if (!wants_retry(operation)) {
+                clear_error(operation);
+                operation_start_undoing(operation);
+        }
+}
+
+/* Also one that was left behind before the step was tried again for the others. */
+static bool has_stuck_guest(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->is_stuck && !guest->is_dead)
+                        return true;
+        return false;
+}
+
+/*
+ * What undoes a step has run. The store says so, for then the next manager must not do it again: a
+ * guest that is closed with memory mapped may have it created, or mapped again, and which of them
+ * shows only in the step. After a failure the store stays behind: undoing begins there again, once
+ * the guests that are stuck come back.
+ */
+static void end_undo(struct operation *operation)
+{
+        char point[STORE_WORD_MAX];
+
+        operation->is_running = false;
+        if (operation->error && wants_retry(operation))
+                return;
+        if (operation->error || has_stuck_guest(operation->instance))
+                operation->has_failed_undo = true;
+        if (!operation->has_failed_undo)
+                (void)operation_store_undone(operation); /* see departure_undo_keep() */
+        snprintf(point, sizeof(point), "undo-%s", operation->kind->steps[operation->step].name);
+        operation_pass(operation, point);
+        clear_error(operation);
+        operation->was_retried = false;
+        operation->is_undone = operation->step == 0;
+        if (operation->step > 0)
+                operation->step--;
+}
+
+static bool is_over(const struct operation *operation)
+{
+        return operation->is_undone || operation->step == operation->kind->n_steps;
+}
+
+static void start_step(struct operation *operation)
+{
+        const struct operation_step *step = &operation->kind->steps[operation->step];
+
+        operation->is_running = true;
+        operation_report_progress(operation);
+        if (!operation->is_undoing)
+                step->run(operation);
+        else if (step->undo)
+                step->undo(operation);
+}
+
+/* Memory that will be free in a moment must not count as taken. */
+static bool is_being_tidied(const struct device *device)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance->operation && is_tidying(instance->operation) &&
+                    (instance->operation->source == device ||
+                     instance->operation->target == device))
+                        return true;
+        return false;
+}
+
+static bool is_losing_mover(const struct device *device)
+{
+        return device->mover && mover_is_lost(device->mover);
+}
+
+/*
+ * A mover that is dying has not let go of the memory yet: nobody tries again before it is gone. And
+ * a guest that has just come back may still be answering what it was asked then.
+ */
+static bool must_wait(const struct operation *operation)
+{
+        struct guest *guest;
+
+        if (operation->step == 0 && !operation->is_undoing && is_being_tidied(operation->target))
+                return true;
+
+        operation_for_each_guest(guest, operation)
+                if (guest->request.done)
+                        return true;
+        return is_losing_mover(operation->source) || is_losing_mover(operation->target);
+}
+
+/* Jobs that nobody will run any more hold slabs of the pool. True: wait for their end. */
+static bool end_jobs_of_dead(struct operation *operation)
+{
+        struct guest *guest;
+
+        list_for_each(guest, &operation->instance->guests, link)
+                if (guest->is_dead)
+                        copies_end(operation, guest);
+        return operation->n_parts > 0;
+}
+
+static int on_advance(sd_event_source *source, void *userdata)
+{
+        struct operation *operation = userdata;
+
+        (void)source;
+        while (operation->n_parts == 0 && !must_wait(operation)) {
+                if (operation->is_running) {
+                        if (operation->is_undoing)
+                                end_undo(operation);
+                        else
+                                end_step(operation);
+                }
+                if (is_over(operation) && end_jobs_of_dead(operation))
+                        return 0;
+                if (is_over(operation)) {
+                        finish(operation, !operation->is_undone);
+                        return 0;
+                }
+                start_step(operation);
+        }
+        return 0;
+}
+
+void operation_wake_all(struct manager *manager)
+{
+        struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                if (instance->operation)
+                        operation_wake(instance->operation);
+}
+
+/* Starting. */
+
+struct operation *operation_new(struct instance *instance, const struct operation_kind *kind)
+{
+        struct operation *operation = calloc(1, sizeof(*operation));
+        struct guest *guest;
+
+        if (!operation)
+                return NULL;
+        *operation = (struct operation){
+                .instance = instance,
+                .kind = kind,
+                .source = instance->device,
+                .target = instance->device,
+                .former_state = instance->state,
+                .started_ns = clock_now(CLOCK_MONOTONIC),
+        };
+        list_init(&operation->admission.link);
+        list_for_each(guest, &instance->guests, link)
+                guest->is_stuck = false;
+        operation_for_each_guest(guest, operation)
+                operation->n_processes++;
+        if (sd_event_add_defer(instance->manager->event, &operation->advance, on_advance,
+                               operation) < 0)
+                return operation_free(operation);
+        (void)sd_event_source_set_enabled(operation->advance, SD_EVENT_OFF);
+        return operation;
+}
+
+static int check_usable(const struct instance *instance, struct failure *failure)
+{
+        int r = instance_check_idle(instance, failure);
+
+        if (r == 0 && instance->state == BOARD_FAILED)
+                r = failure_set(failure, -EUCLEAN, "WrongState",
+                                "end its processes; the log of vgpud says what happened",
+                                "vGPU %s has failed", instance->name);
+        return r;
+}
+
+/* What we hold of an absent one is all that there is of it: no other operation may touch that. */
+static int check_present(const struct instance *instance, struct failure *failure)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (!guest->is_dead && instance_is_usable(instance) &&
+                    guest->presence != GUEST_PRESENT)
+                        return failure_set(failure, -EBUSY, "GuestLost",
+                                           "continue it (kill -CONT), or end it, and try again",
+                                           "process %d (%.40s) hung when vGPU %s was resumed, and "
+                                           "is not back",
+                                           (int)guest->pid, guest->name, instance->name);
+        return 0;
+}
+
+void operation_begin(struct operation *operation)
+{
+        struct instance *instance = operation->instance;
+
+        schedule_hold(instance);
+        instance->operation = operation;
+        instance->course.target = operation->target;
+        instance->course.timeout_ms = operation->timeout_ms;
+        instance->state = operation->kind->busy_state;
+        pool_pause(instance->manager->pool);
+        operation_wake(operation);
+}
+
+/* What an earlier one could not record comes first: the steps trust that nothing is left of it. */
+static int begin_in_store(struct operation *operation, struct failure *failure)
+{
+        int r = backlog_settle(operation->instance);
+
+        if (r == 0)
+                r = operation_persist(operation, "");
+        if (r == 0)
+                return 0;
+        return failure_set(failure, r, "Failed", OPERATION_STORE_HINT,
+                           "%s of vGPU %s cannot begin: the state database takes no writes (%s)",
+                           operation->kind->name, operation->instance->name, strerror(-r));
+}
+
+static bool has_next(const struct operation *operation)
+{
+        return operation->next.kind || operation->next.call;
+}
+
+bool operation_call_after(struct instance *instance, struct control_pending *pending)
+{
+        struct operation *operation = instance->operation;
+
+        if (!operation || !is_tidying(operation) || has_next(operation))
+                return false;
+        operation->next.call = pending;
+        return true;
+}
+
+int operation_start(struct instance *instance, const struct operation_kind *kind,
+                    const struct operation_request *request, struct failure *failure)
+{
+        struct operation *operation = instance->operation;
+        int r;
+
+        if (operation && is_tidying(operation) && !has_next(operation)) {
+                operation->next = (struct operation_next){ kind, *request, NULL };
+                return 0;
+        }
+        r = check_usable(instance, failure);
+        if (r == 0 && kind->guests == GUEST_PRESENT)
+                r = check_present(instance, failure);
+        if (r < 0)
+                return r;
+        operation = operation_new(instance, kind);
+        if (!operation)
+                return -ENOMEM;
+        operation->keep_context = request->keep_context;
+        operation->timeout_ms = request->timeout_ms;
+        if (request->target)
+                operation->target = request->target;
+        r = kind->check(operation, failure);
+        if (r == 0)
+                r = begin_in_store(operation, failure);
+        if (r < 0) {
+                operation_free(operation);
+                return r;
+        }
+        operation->pending = request->pending;
+        operation_begin(operation);
+        observer_tell_changed(&instance->manager->observers);
+        log_event_of(instance->owner, LOG_LEVEL_INFO, kind->name,
+                     "vgpu=%s processes=%zu from=%u to=%u timeout_ms=%u", instance->name,
+                     operation->n_processes, operation->source->index, operation->target->index,
+                     operation->timeout_ms);
+        return 0;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an operation says, of its progress, its failure and its end, to the caller and to the log. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "daemon/log.h"
+#include "manager/control/control.h"
+#include "manager/control/describe.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/operation/operation-internal.h"
+#include "manager/operation/operation.h"
+
+#define PROGRESS_INTERVAL_NS 50000000
+
+/* Failing. */
+
+static void note_failure(struct operation *operation, int error)
+{
+        if (operation->error == 0)
+                operation->error = error;
+        if (operation->is_undoing && error == -ENOSPC)
+                operation->has_lacked_room = true;
+}
+
+void operation_fail(struct operation *operation, int error, const char *name, const char *hint,
+                    const char *message, ...)
+{
+        char text[256];
+        va_list args;
+
+        va_start(args, message);
+        vsnprintf(text, sizeof(text), message, args);
+        va_end(args);
+        note_failure(operation, error);
+        (void)failure_set(&operation->failure, error, name, hint, "%s", text);
+}
+
+void operation_fail_errno(struct operation *operation, int error, const char *what)
+{
+        note_failure(operation, error);
+        (void)failure_from_errno(&operation->failure, error, what);
+}
+
+void operation_fail_store(struct operation *operation, int error, const char *what)
+{
+        operation->has_failed_store = true;
+        operation_fail(operation, error, "Failed", OPERATION_STORE_HINT,
+                       "%s: the state database takes no writes (%s)", what, strerror(-error));
+}
+
+void operation_fail_driver(struct operation *operation, struct guest *guest, const char *call,
+                           int code, int error)
+{
+        bool is_first = !operation->failure.name;
+
+        operation_fail(operation, error, "DriverFailed",
+                       operation->is_undoing ? "" : "the vGPU and the process continue as before",
+                       "process %d (%.40s): %.63s failed with %d", (int)guest->pid, guest->name,
+                       *call ? call : "the driver", code ? code : error);
+        if (!is_first)
+                return;
+        snprintf(operation->failure.call, sizeof(operation->failure.call), "%.63s", call);
+        operation->failure.code = code;
+        operation->failure.process = guest->pid;
+}
+
+void operation_lost_mover(struct operation *operation)
+{
+        operation->has_lost_peer = true;
+        operation_fail(operation, -ECONNRESET, "Failed", "the log of vgpud has more",
+                       "the mover of device %u died", operation->target->index);
+}
+
+void operation_lost_gate(struct operation *operation)
+{
+        operation->has_lost_peer = true;
+}
+
+/* Telling. */
+
+static const char *stage_of(const struct operation *operation)
+{
+        size_t step = operation->step < operation->kind->n_steps ? operation->step
+                                                                 : operation->kind->n_steps - 1;
+
+        return operation->is_undoing ? "finishing" : operation->kind->steps[step].stage;
+}
+
+void operation_report_progress(struct operation *operation)
+{
+        operation->progress_ns = clock_now(CLOCK_MONOTONIC);
+        if (operation->pending)
+                control_progress(operation->pending,
+                                 json_pack("{ss, sI, sI}", "stage", stage_of(operation),
+                                           "bytes_done", (json_int_t)operation->bytes_done,
+                                           "bytes_total", (json_int_t)operation->bytes));
+}
+
+void operation_add_progress(struct operation *operation, uint64_t bytes)
+{
+        operation->bytes_done += bytes;
+        if (operation->bytes_done > operation->bytes)
+                operation->bytes_done = operation->bytes;
+        if (clock_now(CLOCK_MONOTONIC) - operation->progress_ns >= PROGRESS_INTERVAL_NS)
+                operation_report_progress(operation);
+}
+
+static json_t *make_report(const struct operation *operation)
+{
+        uint64_t drain = operation->drained_ns ? operation->drained_ns - operation->started_ns : 0;
+
+        return json_pack("{so, sI, sf, sf, sf, sf, sf, si, si, si, ss}", "vgpu",
+                         describe_instance(operation->instance), "bytes",
+                         (json_int_t)operation->bytes, "seconds",
+                         (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
+                         "copy_seconds", (double)operation->copy_ns / 1e9, "context_seconds",
+                         (double)operation->context_ns / 1e9, "drain_seconds", (double)drain / 1e9,
+                         "pool_seconds", (double)operation->pool_ns / 1e9, "processes",
+                         (int)operation->n_processes, "from_device", (int)operation->source->index,
+                         "to_device", (int)operation->target->index, "lost", operation->lost);
+}
+
+static void log_end(const struct operation *operation, bool has_succeeded)
+{
+        const struct instance *instance = operation->instance;
+        char quoted[LOG_QUOTED_MAX];
+
+        if (has_succeeded)
+                log_event_of(instance->owner, LOG_LEVEL_NOTICE, operation->kind->past,
+                             "vgpu=%s bytes=%" PRIu64 " seconds=%.3f copy=%.3f context=%.3f "
+                             "pool=%.3f processes=%zu from=%u to=%u",
+                             instance->name, operation->bytes,
+                             (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
+                             (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
+                             (double)operation->pool_ns / 1e9, operation->n_processes,
+                             operation->source->index, operation->target->index);
+        else if (operation->is_recovery && !operation->has_failed_undo)
+                log_event(LOG_LEVEL_NOTICE, "undid an incomplete operation",
+                          "vgpu=%s operation=%s state=%s", instance->name, operation->kind->name,
+                          instance_state_name(instance->state));
+        else
+                log_event_of(operation->has_failed_undo ? 0 : instance->owner,
+                             operation->has_failed_undo ? LOG_LEVEL_ERROR : LOG_LEVEL_WARNING,
+                             operation->has_failed_undo ? "could not be undone" : "undone",
+                             "vgpu=%s operation=%s step=%s reason=%s", instance->name,
+                             operation->kind->name, operation->kind->steps[operation->step].name,
+                             log_quote(quoted, operation->failure.message));
+}
+
+void operation_report_end(struct operation *operation, bool has_succeeded)
+{
+        log_end(operation, has_succeeded);
+        if (!operation->pending)
+                return;
+        if (has_succeeded)
+                control_reply(operation->pending, make_report(operation));
+        else
+                control_fail(operation->pending, &operation->failure);
+        operation->pending = NULL;
+}
+
+void operation_report_moment(const struct operation *operation, const char *moment)
+{
+        log_event(LOG_LEVEL_DEBUG, moment, "vgpu=%s after_ms=%.1f", operation->instance->name,
+                  (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e6);
+}

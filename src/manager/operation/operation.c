@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What steps are made of: guests that take part, parts, fault points. */
+#include "manager/operation/operation.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "daemon/log.h"
+#include "manager/model/device.h"
+#include "manager/model/guest-life.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/operation/operation-internal.h"
+
+struct guest *operation_next_guest(const struct operation *operation, struct guest *after)
+{
+        struct list *head = &operation->instance->guests;
+        struct list *link = after ? after->link.next : head->next;
+
+        for (; link != head; link = link->next) {
+                struct guest *guest = list_entry(link, struct guest, link);
+
+                if (!guest->is_dead && !guest->is_waiting && !guest->is_stuck &&
+                    guest->presence == operation->kind->guests)
+                        return guest;
+        }
+        return NULL;
+}
+
+void operation_leave_guest(struct operation *operation, struct guest *guest)
+{
+        bool is_tried_again = operation->has_lost_peer && !operation->was_retried;
+
+        guest->is_stuck = operation->is_undoing && !is_tried_again;
+}
+
+void operation_let_go_guest(struct operation *operation, struct guest *guest, const char *why)
+{
+        char name[LOG_QUOTED_MAX], reason[LOG_QUOTED_MAX];
+
+        log_event(LOG_LEVEL_WARNING, "let a process go",
+                  "vgpu=%s pid=%d name=%s operation=%s reason=%s", operation->instance->name,
+                  (int)guest->pid, log_quote(name, guest->name), operation->kind->name,
+                  log_quote(reason, why));
+        guest_leave(guest);
+}
+
+void operation_lose_guest(struct operation *operation, struct guest *guest)
+{
+        size_t at = strlen(operation->lost);
+
+        snprintf(operation->lost + at, sizeof(operation->lost) - at, "%sprocess %d (%.40s) is lost",
+                 at > 0 ? ", " : "", (int)guest->pid, guest->name);
+        operation_let_go_guest(operation, guest, "it is lost: the driver could not restore it");
+}
+
+int operation_persist(const struct operation *operation, const char *step)
+{
+        struct store_operation stored = {
+                .instance = operation->instance->id,
+                .keep_context = operation->keep_context,
+        };
+
+        snprintf(stored.kind, sizeof(stored.kind), "%s", operation->kind->name);
+        snprintf(stored.step, sizeof(stored.step), "%s", step);
+        snprintf(stored.source, sizeof(stored.source), "%s", operation->source->uuid);
+        snprintf(stored.target, sizeof(stored.target), "%s", operation->target->uuid);
+        return store_put_operation(operation->instance->manager->store, &stored);
+}
+
+int operation_store_undone(const struct operation *operation)
+{
+        return operation_persist(
+                operation,
+                operation->step > 0 ? operation->kind->steps[operation->step - 1].name : "");
+}
+
+void operation_pass(struct operation *operation, const char *point)
+{
+        char name[64];
+
+        snprintf(name, sizeof(name), "%s.%s", operation->kind->name, point);
+        if (fault_point(name))
+                operation_fail(operation, -EIO, "Failed", "", "told to fail at %s", name);
+}
+
+void operation_wake(struct operation *operation)
+{
+        if (operation->n_parts == 0)
+                (void)sd_event_source_set_enabled(operation->advance, SD_EVENT_ONESHOT);
+}
+
+void operation_begin_part(struct operation *operation)
+{
+        operation->n_parts++;
+}
+
+void operation_end_part(struct operation *operation)
+{
+        operation->n_parts--;
+        operation_wake(operation);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_OPERATION_H
+#define MANAGER_OPERATION_H
+
+/*
+ * Suspend, resume and migrate.
+ *
+ * An operation is a table of steps, each with what undoes it. A step works on all
+ * guests of the instance at once and is complete when the last of its parts is.
+ * When one fails, the steps so far are undone, from the last to the first; so a
+ * failed operation is one that did not happen.
+ *
+ * Steps, and what undoes them, look at how far each guest really is (its gate's
+ * state, its context, the memory that we hold) and do what is missing. That makes
+ * them repeatable: a step whose mover died runs again, and a new manager undoes
+ * what it finds half done by running all the undoing, without having been there.
+ *
+ * One step is the point of no return: it writes the new state of the instance to
+ * the store and removes the operation from it. Before it, the next manager undoes;
+ * after it, it only cleans up.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "base/list.h"
+#include "daemon/failure.h"
+#include "manager/model/room.h"
+#include "store/store.h"
+
+struct control_pending;
+struct device;
+struct guest;
+struct instance;
+struct manager;
+struct operation;
+
+#define OPERATION_STORE_HINT "free room on the disk of vgpud's state directory; its log says more"
+
+struct operation_step {
+        const char *name;  /* fault point KIND.NAME after it; in the store as the last complete */
+        const char *stage; /* of the progress messages */
+        void (*run)(struct operation *operation);
+        void (*undo)(struct operation *operation); /* NULL: nothing to undo */
+};
+
+struct operation_kind {
+        const char *name, *past; /* "suspend", "suspended" */
+        const struct operation_step *steps;
+        size_t n_steps;
+        size_t final_step;     /* the point of no return: from here on nothing is undone */
+        size_t answer_step;    /* with this one the caller has what he asked for; then we tidy up */
+        uint32_t busy_state;   /* enum board_instance_state while it runs */
+        bool is_from_pool;     /* what comes to the device is in the pool; else what was exported */
+        bool may_leave_behind; /* a guest that hangs, before final_step: the others go on */
+        uint32_t guests;       /* enum guest_presence: those of the instance that take part */
+        uint32_t settled_state; /* that of an instance for which it was undone */
+        /* Is the instance in the right state for it? Sets the target. */
+        int (*check)(struct operation *operation, struct failure *failure);
+};
+
+extern const struct operation_kind operation_suspend, operation_resume, operation_migrate,
+        operation_catch_up;
+
+struct operation_request {
+        struct device *target; /* or NULL */
+        bool keep_context;
+        uint32_t timeout_ms;
+        struct control_pending *pending; /* is answered at the end */
+};
+
+/* The next one, asked for while this one tidies up. */
+struct operation_next {
+        const struct operation_kind *kind; /* or NULL */
+        struct operation_request request;
+        struct control_pending *call; /* of another kind, made again then; or NULL */
+};
+
+struct operation {
+        struct instance *instance;
+        const struct operation_kind *kind;
+        struct control_pending *pending; /* NULL: nobody waits for the result */
+        /* Equal for suspend. The target's mover does the work, but for the checkpoint. */
+        struct device *source, *target;
+        bool keep_context;
+        uint32_t timeout_ms;
+        uint32_t former_state; /* of the instance, to go back to */
+
+        size_t step; /* the one that runs, or is undone */
+        bool is_running;
+        bool is_undoing, is_undone, is_recovery;
+        bool was_retried; /* this step, with a new mover or a new connection */
+        size_t n_parts;   /* of the step, that are under way */
+        sd_event_source *advance;
+        struct operation_next next;
+
+        struct failure failure; /* the first */
+        int error;              /* of the step */
+        bool has_lost_peer;     /* a mover or a connection: trying again may help */
+        bool has_failed_undo;
+        /* With room for the database, or on the device or in the pool, an undoing that failed may succeed. */
+        bool has_failed_store, has_lacked_room;
+
+        uint64_t started_ns, drained_ns, progress_ns; /* CLOCK_MONOTONIC */
+        uint64_t copy_ns, context_ns;                 /* the slowest process */
+        uint64_t pool_ns; /* that copies waited for the pool: slabs not zeroed or not pinned yet */
+        uint64_t pool_since_ns; /* while one waits */
+        size_t n_pool_waits;
+        uint64_t bytes, bytes_done;
+        size_t n_processes;
+        char lost[160]; /* what to tell of a process that did not come along; "": all did */
+
+        struct room_promise staging; /* what staging may take of the target */
+        struct {
+                struct list link; /* in target->admissions, while it waits for its promises */
+                sd_event_source *timer;
+                bool can_wait, is_waiting, is_late;
+                bool is_looking; /* the driver is being asked */
+                bool is_failed, is_full;
+                uint64_t mark, pending, held, needed, free;
+                size_t n_holds; /* under way */
+        } admission;
+        uint64_t neighbours_bytes; /* what other vGPUs had on the source when its context left */
+};
+
+/* For the steps. An operation is started in operation-engine.h. */
+
+/* The guests that take part: @guest runs over them. */
+struct guest *operation_next_guest(const struct operation *operation, struct guest *after);
+#define operation_for_each_guest(guest, operation)                 \
+        for (guest = operation_next_guest(operation, NULL); guest; \
+             guest = operation_next_guest(operation, guest))
+
+/* operation_begin_part() - something was started whose end will be told by operation_end_part(). */
+void operation_begin_part(struct operation *operation);
+void operation_end_part(struct operation *operation);
+
+/* operation_pass() - a fault point KIND.POINT. */
+void operation_pass(struct operation *operation, const char *point);
+
+/* operation_fail() - the step has failed; the first reason counts. */
+__attribute__((format(printf, 5, 6))) void operation_fail(struct operation *operation, int error,
+                                                          const char *name, const char *hint,
+                                                          const char *message, ...);
+
+/* operation_fail_errno() - the same for what has no better words. */
+void operation_fail_errno(struct operation *operation, int error, const char *what);
+
+/* operation_fail_store() - the store did not accept @what. */
+void operation_fail_store(struct operation *operation, int error, const char *what);
+
+/* operation_store_undone() - the step that is being undone is from now on one that never was. */
+int operation_store_undone(const struct operation *operation);
+
+/* operation_fail_driver() - a driver call for @guest answered @code. */
+void operation_fail_driver(struct operation *operation, struct guest *guest, const char *call,
+                           int code, int error);
+
+/*
+ * operation_leave_guest() - what was tried for @guest has failed. If that was undoing, the guest is
+ * left as it is, with all that we hold of it, while the others go on; unless a mover died and a
+ * new one will be asked.
+ */
+void operation_leave_guest(struct operation *operation, struct guest *guest);
+
+/*
+ * operation_let_go_guest() - it is no guest any more, though its process may live: the operation goes on
+ * without it and drops all that we hold of it at its end. To be called in a part of the operation.
+ */
+void operation_let_go_guest(struct operation *operation, struct guest *guest, const char *why);
+
+/*
+ * operation_leave_behind() - @guest hangs: go on without it, if there are others and this is possible;
+ * then operation_start_catching_up() is for when its gate is back, or the operation is over.
+ */
+bool operation_leave_behind(struct operation *operation, struct guest *guest);
+bool operation_start_catching_up(struct instance *instance);
+
+/* operation_pause_catching_up() - it has failed, and is tried again after a while. */
+void operation_pause_catching_up(struct instance *instance);
+
+/* operation_lose_guest() - the driver has lost its process; the operation goes on without it, likewise. */
+void operation_lose_guest(struct operation *operation, struct guest *guest);
+
+/* operation_lost_mover() - the step has failed because a mover died. */
+void operation_lost_mover(struct operation *operation);
+
+/* operation_lost_gate() - or because the connection of a gate broke, which is back. */
+void operation_lost_gate(struct operation *operation);
+
+/* operation_add_progress() - @bytes more were copied. */
+void operation_add_progress(struct operation *operation, uint64_t bytes);
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Resume: the mover fills memory of its own ahead while the driver restores the
+ * context; then the guest creates its memory, which gets what was staged and the
+ * rest of the pool's.
+ */
+#include <errno.h>
+
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/operation/arrival.h"
+#include "manager/operation/contexts.h"
+#include "manager/operation/copies.h"
+#include "manager/operation/gates.h"
+#include "manager/operation/operation.h"
+
+static int check(struct operation *operation, struct failure *failure)
+{
+        const struct instance *instance = operation->instance;
+        struct guest *guest;
+        int r;
+
+        if (!instance_is_off(instance))
+                return failure_set(failure, -EALREADY, "WrongState",
+                                   "only a suspended vGPU can be resumed", "vGPU %s is %s",
+                                   instance->name, instance_state_name(instance->state));
+        operation->keep_context = instance->state == BOARD_EVICTED;
+        operation_for_each_guest(guest, operation) {
+                operation->bytes += guest->memory_bytes;
+                r = copies_check(guest, failure);
+                if (r < 0)
+                        return r;
+        }
+        r = arrival_check_kind(operation, failure);
+        return r < 0 ? r : arrival_check_promise(operation, failure);
+}
+
+static void restore(struct operation *operation)
+{
+        struct guest *guest;
+
+        if (!gates_expect(operation, GATE_STATE_RELEASED))
+                return;
+        operation_for_each_guest(guest, operation) {
+                if (process_is_stopped(guest->pid) && operation_leave_behind(operation, guest))
+                        continue; /* the driver would try for long, and in vain */
+                copies_stage(operation, guest);
+                contexts_move(operation, guest, operation->target);
+        }
+}
+
+static void undo_restore(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) {
+                copies_end(operation, guest);
+                contexts_move(operation, guest, operation->keep_context ? operation->source : NULL);
+        }
+}
+
+static const struct operation_step steps[] = {
+        { "checked", "context", arrival_check, NULL },
+        { "restored", "context", restore, undo_restore },
+        { "created", "copying", arrival_create, arrival_undo_create },
+        { "copied", "copying", arrival_copy, arrival_undo_copy },
+        { "recorded", "finishing", arrival_record, NULL },
+        { "opened", "finishing", arrival_open, NULL },
+        { "let-go", "finishing", arrival_let_go, NULL },
+        { "dropped", "finishing", arrival_drop, NULL },
+};
+
+const struct operation_kind operation_resume = {
+        .name = "resume",
+        .past = "resumed",
+        .steps = steps,
+        .n_steps = sizeof(steps) / sizeof(steps[0]),
+        .final_step = 4,
+        .answer_step = 5,
+        .is_from_pool = true,
+        .may_leave_behind = true,
+        .busy_state = BOARD_RESUMING,
+        .settled_state = BOARD_SUSPENDED,
+        .check = check,
+};

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Suspend: the memory goes to the pool, the context into the guest's own host
+ * memory by the driver's checkpoint, both at the same time; then nothing of the
+ * vGPU is left on the device. With keep_context the checkpoint is left out.
+ */
+#include <errno.h>
+
+#include "base/size.h"
+#include "manager/model/custody.h"
+#include "manager/model/device-mover.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/policy.h"
+#include "manager/operation/contexts.h"
+#include "manager/operation/copies.h"
+#include "manager/operation/departure.h"
+#include "manager/operation/gates.h"
+#include "manager/operation/operation.h"
+
+static int check(struct operation *operation, struct failure *failure)
+{
+        const struct instance *instance = operation->instance;
+
+        if (instance->state == BOARD_RUNNING)
+                return 0;
+        if (instance->state == BOARD_IDLE)
+                return failure_set(
+                        failure, -ENOENT, "WrongState", "start a program in it with vgpu run",
+                        "vGPU %s has no processes: nothing of it is on the device", instance->name);
+        return failure_set(failure, -EALREADY, "WrongState", "vgpu resume brings it back",
+                           "vGPU %s is %s already", instance->name,
+                           instance_state_name(instance->state));
+}
+
+/* The pool. */
+
+static void fail_small(struct operation *operation, uint64_t needed)
+{
+        const struct instance *instance = operation->instance;
+        struct failure failure = { 0 };
+
+        if (policy_check_pool(instance, needed, &failure) == 0)
+                (void)failure_from_errno(&failure, -ENOSPC, "reserving memory of the pool");
+        operation_fail(operation, -ENOSPC, "PoolTooSmall", failure.hint, "vGPU %s: %.400s",
+                       instance->name, failure.message);
+}
+
+/* One guest's reservation is brought to @bytes, which are not 0. */
+static int reserve(struct operation *operation, struct guest *guest, uint64_t bytes)
+{
+        struct pool *pool = operation->instance->manager->pool;
+        struct failure failure = { 0 };
+        int r;
+
+        if (pool_get_length(guest->reservation) == bytes)
+                return 0;
+        guest->reservation = pool_release(pool, guest->reservation);
+        r = policy_check_pool(operation->instance, bytes, &failure);
+        if (r == 0)
+                r = pool_reserve(pool, &guest->reservation, operation->instance->uuid,
+                                 operation->source->index, bytes);
+        if (r == -ENOSPC)
+                fail_small(operation, bytes);
+        else if (r < 0)
+                operation_fail_errno(operation, r, "reserving memory of the pool");
+        return r;
+}
+
+static uint64_t movable_bytes(const struct guest *guest)
+{
+        struct page_use use;
+
+        page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+        return use.movable;
+}
+
+/* Before anybody is stopped: would it fit? What the guests claim now is close to what they export. */
+static void reserve_claimed(struct operation *operation)
+{
+        const struct instance *instance = operation->instance;
+        struct failure failure = { 0 };
+        uint64_t sum = 0;
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                sum += movable_bytes(guest);
+        if (policy_check_pool(instance, sum, &failure) < 0) {
+                fail_small(operation, sum);
+                return;
+        }
+        operation_for_each_guest(guest, operation) {
+                uint64_t bytes = movable_bytes(guest);
+
+                if (bytes > 0 && reserve(operation, guest, bytes) < 0)
+                        return;
+        }
+}
+
+/* What would fail without a context is better not begun: the way back from a full device is not sure. */
+static void on_context(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct operation *operation = userdata;
+        unsigned int index = operation->source->index;
+
+        (void)mover;
+        operation->source->has_context |= done->error == 0;
+        if (done->error == -ECONNRESET)
+                operation_lost_mover(operation);
+        else if (done->error == -ENOMEM)
+                operation_fail(
+                        operation, -ENOSPC, "NoRoom",
+                        "end a program there, or let it give back memory",
+                        "device %u has no room for the context of its mover, which copies the memory there",
+                        index);
+        else if (done->error)
+                operation_fail(operation, done->error, "DriverFailed", "look at it with nvidia-smi",
+                               "device %u cannot be used: %.63s failed with %d", index, done->call,
+                               done->driver_code);
+        operation_end_part(operation);
+}
+
+static void reserve_all(struct operation *operation)
+{
+        struct mover *mover;
+        int r;
+
+        reserve_claimed(operation);
+        if (operation->error)
+                return;
+        r = device_get_mover(operation->source, &mover);
+        if (r == 0)
+                r = mover_context(mover, true, on_context, operation);
+        if (r == -ECONNRESET)
+                operation_lost_mover(operation);
+        else if (r < 0)
+                operation_fail_errno(operation, r, "asking for a context");
+        else
+                operation_begin_part(operation);
+}
+
+static void give_back(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                guest_give_back(guest);
+}
+
+/* Now the sizes are exact. */
+static void reserve_exported(struct operation *operation)
+{
+        struct pool *pool = operation->instance->manager->pool;
+        struct guest *guest;
+        int r = 0;
+
+        operation_for_each_guest(guest, operation) {
+                if (guest->memory_bytes == 0) {
+                        guest->reservation = pool_release(pool, guest->reservation);
+                        continue;
+                }
+                if (reserve(operation, guest, guest->memory_bytes) < 0)
+                        return;
+                r = custody_put_slabs(guest);
+                if (r < 0) {
+                        operation_fail_errno(operation, r, "keeping the slabs");
+                        return;
+                }
+        }
+        departure_keep(operation);
+}
+
+/* Moving. */
+
+static void move_out(struct operation *operation)
+{
+        struct guest *guest;
+
+        if (!gates_expect(operation, GATE_STATE_RELEASED))
+                return;
+        operation_for_each_guest(guest, operation) {
+                copies_out(operation, guest);
+                if (!operation->keep_context)
+                        contexts_move(operation, guest, NULL);
+        }
+}
+
+static void move_back(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) {
+                copies_end(operation, guest);
+                contexts_move(operation, guest, operation->source);
+        }
+}
+
+static int record(struct operation *operation)
+{
+        struct instance *instance = operation->instance;
+        struct store *store = instance->manager->store;
+        uint32_t state = operation->keep_context ? BOARD_EVICTED : BOARD_SUSPENDED;
+        int r = store_begin(store);
+
+        if (r == 0)
+                r = store_set_instance(store, instance->id, state, instance->device->uuid);
+        if (r == 0)
+                r = store_remove_operation(store, instance->id);
+        if (r == 0)
+                r = store_commit(store);
+        if (r == 0)
+                instance->state = state;
+        else
+                store_rollback(store);
+        return r;
+}
+
+static void record_end(struct operation *operation)
+{
+        int r = record(operation);
+
+        if (r < 0)
+                operation_fail_store(operation, r, "recording the end");
+}
+
+static const struct operation_step steps[] = {
+        { "reserved", "draining", reserve_all, give_back },
+        { "closed", "draining", departure_close, departure_undo_close },
+        { "exported", "draining", departure_export, departure_undo_export },
+        { "kept", "copying", reserve_exported, departure_undo_keep },
+        { "released", "copying", departure_release, departure_undo_release },
+        { "moved", "copying", move_out, move_back },
+        { "recorded", "finishing", record_end, NULL },
+        { "dropped", "finishing", departure_drop, NULL },
+};
+
+const struct operation_kind operation_suspend = {
+        .name = "suspend",
+        .past = "suspended",
+        .steps = steps,
+        .n_steps = sizeof(steps) / sizeof(steps[0]),
+        .final_step = 6,
+        .answer_step = 7,
+        .busy_state = BOARD_SUSPENDING,
+        .settled_state = BOARD_RUNNING,
+        .check = check,
+};

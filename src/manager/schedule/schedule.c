@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The manager's side of the turns: who is in the schedule, and by which settings. */
+#include "manager/schedule/schedule.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "board/board.h"
+#include "daemon/log.h"
+#include "manager/model/custody.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/observer.h"
+#include "manager/schedule/schedule-internal.h"
+
+/* What is about to be forgotten is tried to be let on so often. */
+#define LET_ON_TRIES 10
+
+/* Birth and death. */
+
+static void init_lock(struct schedule *schedule)
+{
+        pthread_condattr_t attributes;
+
+        pthread_mutex_init(&schedule->lock, NULL);
+        pthread_condattr_init(&attributes);
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        pthread_cond_init(&schedule->changed, &attributes);
+        pthread_condattr_destroy(&attributes);
+}
+
+int schedule_new(struct schedule **ret_schedule, struct device *device)
+{
+        struct manager *manager = device->manager;
+        struct schedule *schedule = calloc(1, sizeof(*schedule));
+        int r = 0;
+
+        if (!schedule)
+                return -ENOMEM;
+        schedule->device = device;
+        schedule->reason = "the run list of the device is used";
+        list_init(&schedule->vgpus);
+        scheduler_init(&schedule->scheduler);
+        init_lock(schedule);
+        if (manager->options->has_gate_turns)
+                schedule->reason = "vgpud was started with --turns gate";
+        else
+                r = channels_host_new(&schedule->owned_host, manager->simulation);
+        schedule->host = schedule->owned_host;
+        if (r < 0) {
+                schedule_free(schedule);
+                return r;
+        }
+        *ret_schedule = schedule;
+        return 0;
+}
+
+static void free_vgpu(struct schedule *schedule, struct schedule_vgpu *vgpu)
+{
+        scheduler_remove(&schedule->scheduler, &vgpu->member);
+        if (schedule->has_pending && schedule->pending.owner == &vgpu->member) {
+                schedule->has_pending = false; /* the gates of others are closed for it */
+                scheduler_void(&schedule->scheduler);
+        }
+        list_remove(&vgpu->link);
+        list_remove(&vgpu->of_instance);
+        free(vgpu);
+}
+
+/*
+ * Finding: a vGPU is in one schedule, and in that of a device that it has left until all its processes are
+ * let on there.
+ */
+
+static struct schedule_vgpu *find_vgpu(const struct schedule *schedule,
+                                       const struct instance *instance)
+{
+        struct schedule_vgpu *vgpu;
+
+        list_for_each(vgpu, &instance->turns, of_instance)
+                if (vgpu->schedule == schedule)
+                        return vgpu;
+        return NULL;
+}
+
+static struct schedule_guest *find_guest(const struct schedule_vgpu *vgpu,
+                                         const struct guest *guest)
+{
+        struct schedule_guest *found;
+
+        list_for_each(found, &guest->turns, of_guest)
+                if (found->vgpu == vgpu)
+                        return found;
+        return NULL;
+}
+
+struct schedule *schedule_find(const struct instance *instance, struct schedule_vgpu **ret_vgpu)
+{
+        struct schedule *schedule = instance->device->schedule;
+
+        *ret_vgpu = schedule ? find_vgpu(schedule, instance) : NULL;
+        if (*ret_vgpu)
+                return schedule;
+        if (list_is_empty(&instance->turns))
+                return NULL;
+        *ret_vgpu = list_entry(instance->turns.next, struct schedule_vgpu, of_instance);
+        return (*ret_vgpu)->schedule;
+}
+
+/* Channels. */
+
+/* The plan, and what the keeper's table has of both: not of the reserve that is for vgpud itself. */
+#define CHANNELS_COST 3
+
+static int charge_channels(struct guest *guest)
+{
+        const struct account_cost cost = { { [ACCOUNT_DESCRIPTORS] = CHANNELS_COST } };
+        struct accounts *accounts = guest->instance->manager->accounts;
+
+        if (account_get_room(accounts, geteuid(), ACCOUNT_DESCRIPTORS) < CHANNELS_COST)
+                return -EMFILE;
+        return account_force(accounts, &guest->charge, guest->uid, &cost);
+}
+
+static void close_channels(struct schedule_guest *guest)
+{
+        if (!guest->channels)
+                return;
+        guest->channels = channels_free(guest->channels);
+        account_give(&guest->guest->charge, ACCOUNT_DESCRIPTORS, CHANNELS_COST);
+}
+
+static int open_channels(struct schedule *schedule, struct schedule_guest *guest)
+{
+        int r;
+
+        if (!schedule->host)
+                return 0;
+        r = charge_channels(guest->guest);
+        if (r < 0)
+                return r;
+        r = channels_new(&guest->channels, schedule->host, guest->guest->pid, guest->guest->pidfd,
+                         &guest->vgpu->page->channels[guest->guest->slot]);
+        if (r < 0) {
+                account_give(&guest->guest->charge, ACCOUNT_DESCRIPTORS, CHANNELS_COST);
+                return r;
+        }
+        return custody_put_plan(guest->guest, channels_get_plan_fd(guest->channels),
+                                channels_get_process_fd(guest->channels));
+}
+
+/* Leaving. */
+
+static void free_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
+                       struct schedule_guest *guest)
+{
+        pthread_mutex_lock(&schedule->lock);
+        list_remove(&guest->link);
+        list_remove(&guest->of_guest);
+        vgpu->n_guests--;
+        schedule->n_guests--;
+        pthread_mutex_unlock(&schedule->lock);
+        close_channels(guest);
+        free(guest);
+}
+
+static bool let_go(struct schedule *schedule, struct schedule_guest *guest)
+{
+        bool is_on;
+
+        pthread_mutex_lock(&schedule->lock);
+        guest->is_leaving = true;
+        is_on = schedule_let_guest_on(guest);
+        pthread_mutex_unlock(&schedule->lock);
+        return is_on;
+}
+
+/* It lives, and must not stay off the device: while it does, it stays here and the thread goes on trying. */
+static void remove_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
+                         struct schedule_guest *guest)
+{
+        if (!let_go(schedule, guest))
+                return;
+        if (guest->channels)
+                custody_drop_plan(guest->guest);
+        free_guest(schedule, vgpu, guest);
+}
+
+/* Nothing of it may be left here; what cannot be done now, the keeper does when we end. */
+static void forget_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
+                         struct schedule_guest *guest)
+{
+        bool is_on = let_go(schedule, guest);
+
+        for (int i = 1; i < LET_ON_TRIES && !is_on; i++)
+                is_on = let_go(schedule, guest);
+        if (!is_on)
+                log_event(LOG_LEVEL_ERROR,
+                          "a process stays off its device; it is let on when vgpud ends",
+                          "pid=%d error=\"%s\"", (int)guest->guest->pid, strerror(-guest->stuck));
+        else if (guest->channels)
+                custody_drop_plan(guest->guest);
+        free_guest(schedule, vgpu, guest);
+}
+
+static void hold_vgpu(struct schedule *schedule, struct schedule_vgpu *vgpu)
+{
+        struct schedule_guest *guest, *after;
+
+        pthread_mutex_lock(&schedule->lock);
+        vgpu->is_held = true;
+        schedule_let_on(schedule, vgpu);
+        scheduler_set_work(&schedule->scheduler, &vgpu->member, false);
+        schedule_wake(schedule);
+        pthread_mutex_unlock(&schedule->lock);
+        list_for_each_safe(guest, after, &vgpu->guests, link)
+                remove_guest(schedule, vgpu, guest);
+}
+
+static void forget_vgpu(struct schedule *schedule, struct schedule_vgpu *vgpu)
+{
+        struct schedule_guest *guest, *after;
+
+        list_for_each_safe(guest, after, &vgpu->guests, link)
+                forget_guest(schedule, vgpu, guest);
+        pthread_mutex_lock(&schedule->lock);
+        schedule_give_to_meter(schedule, vgpu, clock_now(CLOCK_MONOTONIC));
+        free_vgpu(schedule, vgpu);
+        pthread_mutex_unlock(&schedule->lock);
+}
+
+static void leave(struct schedule_vgpu *vgpu)
+{
+        hold_vgpu(vgpu->schedule, vgpu);
+        forget_vgpu(vgpu->schedule, vgpu);
+}
+
+void schedule_hold(struct instance *instance)
+{
+        struct schedule_vgpu *vgpu;
+        struct schedule *schedule = schedule_find(instance, &vgpu);
+
+        if (schedule)
+                hold_vgpu(schedule, vgpu);
+}
+
+static void forget(struct guest *guest)
+{
+        struct schedule_guest *found, *after;
+
+        list_for_each_safe(found, after, &guest->turns, of_guest)
+                forget_guest(found->vgpu->schedule, found->vgpu, found);
+}
+
+static void forget_instance(struct instance *instance)
+{
+        struct schedule_vgpu *vgpu, *after;
+
+        list_for_each_safe(vgpu, after, &instance->turns, of_instance)
+                leave(vgpu);
+}
+
+static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
+{
+        (void)userdata;
+        if (event == INSTANCE_UNLOADED)
+                forget_instance(instance);
+}
+
+static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
+{
+        (void)userdata;
+        if (event == GUEST_LEFT || event == GUEST_UNLOADED)
+                forget(guest);
+}
+
+static const struct observer observer = { .of_instance = on_instance, .of_guest = on_guest };
+
+void schedule_subscribe(struct manager *manager)
+{
+        observer_add(&manager->observers, &observer, NULL);
+}
+
+struct schedule *schedule_free(struct schedule *schedule)
+{
+        struct schedule_vgpu *vgpu, *after;
+
+        if (!schedule)
+                return NULL;
+        schedule_end_thread(schedule);
+        list_for_each_safe(vgpu, after, &schedule->vgpus, link)
+                leave(vgpu);
+        channels_host_free(schedule->owned_host);
+        pthread_cond_destroy(&schedule->changed);
+        pthread_mutex_destroy(&schedule->lock);
+        free(schedule->on);
+        free(schedule->off);
+        free(schedule);
+        return NULL;
+}
+
+/* Coming. */
+
+static int make_room(struct schedule *schedule)
+{
+        uint32_t room = schedule->room ? 2 * schedule->room : 16;
+        struct channels **on, **off;
+
+        if (schedule->n_guests < schedule->room)
+                return 0;
+        on = reallocarray(schedule->on, room, sizeof(*on));
+        if (on)
+                schedule->on = on;
+        off = reallocarray(schedule->off, room, sizeof(*off));
+        if (off)
+                schedule->off = off;
+        if (!on || !off)
+                return -ENOMEM;
+        schedule->room = room;
+        return 0;
+}
+
+static uint32_t portion_of(const struct instance *instance)
+{
+        uint64_t n = instance->device->memory_total / instance->frame_buffer;
+
+        return n > 0 ? (uint32_t)(SCHEDULER_WHOLE / n) : SCHEDULER_WHOLE;
+}
+
+static struct schedule_vgpu *add_vgpu(struct schedule *schedule, struct instance *instance)
+{
+        struct schedule_vgpu *vgpu = calloc(1, sizeof(*vgpu));
+
+        if (!vgpu)
+                return NULL;
+        vgpu->schedule = schedule;
+        vgpu->instance = instance;
+        vgpu->page = instance->page.map;
+        list_init(&vgpu->guests);
+        vgpu->member.id = instance->id;
+        vgpu->member.share = instance->share;
+        vgpu->member.portion = portion_of(instance);
+        pthread_mutex_lock(&schedule->lock);
+        list_append(&schedule->vgpus, &vgpu->link);
+        list_append(&instance->turns, &vgpu->of_instance);
+        scheduler_add(&schedule->scheduler, &vgpu->member);
+        pthread_mutex_unlock(&schedule->lock);
+        return vgpu;
+}
+
+static void say_without_turns(const struct guest *guest, int error)
+{
+        log_event(LOG_LEVEL_WARNING, "a process takes no turns", "pid=%d error=\"%s\"",
+                  (int)guest->pid, strerror(-error));
+}
+
+static void add_guest(struct schedule *schedule, struct schedule_vgpu *vgpu, struct guest *guest)
+{
+        struct schedule_guest *added = calloc(1, sizeof(*added));
+        int r = added ? 0 : -ENOMEM;
+
+        if (r == 0) {
+                list_init(&added->of_guest);
+                added->vgpu = vgpu;
+                added->guest = guest;
+                added->slot = &vgpu->page->slot[guest->slot];
+                r = open_channels(schedule, added);
+        }
+        if (r < 0) {
+                say_without_turns(guest, r);
+                if (added)
+                        close_channels(added);
+                free(added);
+                return;
+        }
+        pthread_mutex_lock(&schedule->lock);
+        r = make_room(schedule);
+        list_append(&vgpu->guests, &added->link);
+        list_append(&guest->turns, &added->of_guest);
+        vgpu->n_guests++;
+        schedule->n_guests++;
+        schedule_wake(schedule);
+        pthread_mutex_unlock(&schedule->lock);
+        if (r < 0)
+                forget_guest(schedule, vgpu, added);
+}
+
+static bool takes_turns(const struct guest *guest)
+{
+        return !guest->is_dead && !guest->is_waiting && guest->gate && guest->slot != UINT32_MAX &&
+               guest->context == GUEST_CONTEXT_RUNNING;
+}
+
+/* A process costs descriptors: it is here only where there is something to enforce. */
+static void settle_guests(struct schedule *schedule, struct schedule_vgpu *vgpu, bool is_enforcing)
+{
+        struct schedule_guest *old, *after;
+        struct guest *guest;
+
+        list_for_each_safe(old, after, &vgpu->guests, link)
+                if (takes_turns(old->guest))
+                        old->is_leaving = false;
+                else
+                        remove_guest(schedule, vgpu, old);
+        if (!is_enforcing)
+                return;
+        list_for_each(guest, &vgpu->instance->guests, link)
+                if (takes_turns(guest) && !find_guest(vgpu, guest))
+                        add_guest(schedule, vgpu, guest);
+}
+
+static void settle_vgpu(struct schedule *schedule, struct instance *instance)
+{
+        struct schedule_vgpu *vgpu = find_vgpu(schedule, instance);
+
+        if (!vgpu)
+                vgpu = add_vgpu(schedule, instance);
+        if (!vgpu)
+                return;
+        pthread_mutex_lock(&schedule->lock);
+        vgpu->is_held = false;
+        if (vgpu->member.share != instance->share)
+                scheduler_set_share(&schedule->scheduler, &vgpu->member, instance->share);
+        pthread_mutex_unlock(&schedule->lock);
+}
+
+static bool is_member(const struct instance *instance)
+{
+        return instance_is_usable(instance) && !instance->operation;
+}
+
+static void settle_vgpus(struct schedule *schedule)
+{
+        struct manager *manager = schedule->device->manager;
+        struct schedule_vgpu *vgpu, *after;
+        struct instance *instance;
+        bool is_enforcing;
+
+        list_for_each_safe(vgpu, after, &schedule->vgpus, link) {
+                if (vgpu->instance->device == schedule->device && is_member(vgpu->instance))
+                        continue;
+                hold_vgpu(schedule, vgpu);
+                if (vgpu->n_guests == 0)
+                        forget_vgpu(schedule, vgpu);
+        }
+        list_for_each(instance, &manager->instances, link)
+                if (instance->device == schedule->device && is_member(instance))
+                        settle_vgpu(schedule, instance);
+        pthread_mutex_lock(&schedule->lock);
+        is_enforcing = scheduler_is_enforcing(&schedule->scheduler);
+        pthread_mutex_unlock(&schedule->lock);
+        list_for_each(vgpu, &schedule->vgpus, link)
+                if (!vgpu->is_held)
+                        settle_guests(schedule, vgpu, is_enforcing);
+}
+
+void schedule_settle(struct device *device)
+{
+        struct schedule *schedule = device->schedule;
+
+        if (!schedule)
+                return;
+        settle_vgpus(schedule);
+        pthread_mutex_lock(&schedule->lock);
+        if (schedule_is_needed(schedule) && schedule_start_thread(schedule) < 0)
+                log_event(LOG_LEVEL_ERROR, "no thread for the turns of a device", "device=%u",
+                          device->index);
+        schedule_report(schedule);
+        schedule_wake(schedule);
+        pthread_mutex_unlock(&schedule->lock);
+}
+
+/* Settings. */
+
+void schedule_configure(struct device *device, const struct board_scheduler *settings)
+{
+        struct schedule *schedule = device->schedule;
+        struct scheduler_settings asked = {
+                .policy = settings->policy,
+                .is_adaptive = settings->arr == BOARD_ARR_ENABLED,
+                .frequency = settings->frequency,
+                .averaging_factor = settings->averaging_factor,
+                .time_slice = settings->time_slice,
+        };
+
+        if (!schedule)
+                return;
+        pthread_mutex_lock(&schedule->lock);
+        scheduler_configure(&schedule->scheduler, &asked);
+        schedule_wake(schedule);
+        pthread_mutex_unlock(&schedule->lock);
+        observer_tell_changed(&device->manager->observers);
+}
+
+/* A share goes with its vGPU: where one is on its way to, it is promised already. */
+static uint32_t sum_shares(const struct device *device, const struct instance *except)
+{
+        const struct instance *instance;
+        uint32_t sum = 0;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance != except &&
+                    (instance->device == device || instance_is_bound_for(instance, device)))
+                        sum += instance->share;
+        return sum;
+}
+
+static uint32_t get_left(uint32_t sum)
+{
+        return sum < 100 ? 100 - sum : 0;
+}
+
+int schedule_check_share(const struct device *device, const struct instance *instance,
+                         uint32_t share, struct failure *failure)
+{
+        uint32_t sum = sum_shares(device, instance);
+
+        if (share > 100)
+                return failure_parameter(failure, "share", "0 means no share",
+                                         "a share is a percentage of the device: 1 to 100, not %u",
+                                         share);
+        if (sum + share <= 100 || share == 0 || (instance && share <= instance->share))
+                return 0; /* less is right even where there is too much */
+        return failure_parameter(failure, "share", "vgpu scheduler show lists the shares",
+                                 "the shares of device %u would add up to %u %%: %u %% are left",
+                                 device->index, sum + share, get_left(sum));
+}
+
+int schedule_check_move(const struct instance *instance, const struct device *target,
+                        struct failure *failure)
+{
+        uint32_t sum = sum_shares(target, instance);
+
+        if (target == instance->device || instance->share == 0 || sum + instance->share <= 100)
+                return 0;
+        return failure_set(
+                failure, -ENOSPC, "NoRoom",
+                "choose another device, or have root make a share smaller (vgpu share)",
+                "device %u has %u %% of its time left to promise, and vGPU %s has a share "
+                "of %u %%",
+                target->index, get_left(sum), instance->name, instance->share);
+}

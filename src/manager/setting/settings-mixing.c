@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heterogeneous mode: may vGPUs of different sizes share a device or a GPU instance? */
+#include <errno.h>
+#include <stdio.h>
+
+#include "board/board.h"
+#include "catalog/catalog.h"
+#include "manager/model/device.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/observer.h"
+#include "manager/setting/settings-internal.h"
+#include "manager/setting/settings.h"
+
+static board_switch get_mixing(const struct manager *manager, const struct settings_site *site)
+{
+        struct board_gpu_instance gpu_instance;
+        struct board_device device;
+
+        if (site->gpu_instance == BOARD_NONE)
+                return board_read_device(settings_get_board(manager), site->device->index, &device)
+                               ? device.mixes_sizes
+                               : BOARD_NONE;
+        return board_read_gpu_instance(settings_get_board(manager),
+                                       site->site - board_site_of_gpu_instance(0), &gpu_instance)
+                       ? gpu_instance.mixes_sizes
+                       : BOARD_NONE;
+}
+
+void settings_put_mixing(struct manager *manager, const struct settings_site *site, bool mixes)
+{
+        uint32_t slot = site->site - board_site_of_gpu_instance(0);
+        struct board *board = settings_get_board(manager);
+        struct board_gpu_instance gpu_instance;
+        struct board_device device;
+
+        if (site->gpu_instance == BOARD_NONE) {
+                if (!board_read_device(board, site->device->index, &device))
+                        return;
+                device.mixes_sizes = mixes;
+                board_write_device(board, site->device->index, &device);
+        } else if (board_read_gpu_instance(board, slot, &gpu_instance)) {
+                gpu_instance.mixes_sizes = mixes;
+                board_write_gpu_instance(board, slot, &gpu_instance);
+        }
+}
+
+int settings_set_mixing(struct manager *manager, const struct settings_site *site, bool mixes,
+                        struct failure *failure)
+{
+        char name[SETTING_NAME_MAX], where[SETTING_NAME_MAX / 2];
+        int r = settings_check_mig(manager, site, failure);
+
+        if (r < 0)
+                return r;
+        if (get_mixing(manager, site) == BOARD_NONE)
+                return failure_set(failure, -EOPNOTSUPP, "Unsupported", "",
+                                   "vGPUs of different sizes cannot share this device");
+        if (settings_is_active(manager, site))
+                return failure_set(failure, -EBUSY, "InUse", "remove or suspend its vGPUs first",
+                                   "this cannot be set while vGPUs are active");
+        settings_format_site(where, site);
+        snprintf(name, sizeof(name), "mixes_sizes/%s", where);
+        r = settings_remember(manager, name, 0, mixes ? "1" : "0", failure);
+        if (r == 0) {
+                settings_put_mixing(manager, site, mixes);
+                observer_tell_changed(&manager->observers);
+        }
+        return r;
+}
+
+static int refuse_size(const struct device *device, struct failure *failure)
+{
+        return failure_set(failure, -EOPNOTSUPP, "Unsupported",
+                           "ask for the same size, or turn its heterogeneous mode on",
+                           "device %u hosts vGPUs of one size only, and has vGPUs of another size",
+                           device->index);
+}
+
+int settings_check_size(const struct device *device, uint64_t bytes, const struct instance *except,
+                        struct failure *failure)
+{
+        struct manager *manager = device->manager;
+        const struct settings_site site = { .device = (struct device *)(uintptr_t)device,
+                                            .gpu_instance = BOARD_NONE,
+                                            .site = board_site_of_device(device->index) };
+        const struct instance *instance;
+        struct board_instance record;
+        const struct board *board;
+        uint32_t type;
+
+        if (!manager->publisher || get_mixing(manager, &site) != 0)
+                return 0;
+        board = settings_get_board(manager);
+        type = catalog_type_of_quota(board, site.site, bytes);
+        list_for_each(instance, &manager->instances, link)
+                if (instance != except && instance->device == device &&
+                    instance->state != BOARD_SUSPENDED &&
+                    catalog_type_of_quota(board, site.site, instance->frame_buffer) != type)
+                        return refuse_size(device, failure);
+        for (uint32_t slot = 0; slot < board_end_instance(board); slot++)
+                if (board_read_instance(board, slot, &record) && record.is_virtual &&
+                    settings_is_on_site(&record, &site) && record.type_id != type)
+                        return refuse_size(device, failure);
+        return 0;
+}
