@@ -42,6 +42,7 @@
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
 #include "manager/publish/publisher.h"
+#include "manager/publish/virtual.h"
 #include "manager/schedule/schedule.h"
 #include "manager/setting/settings.h"
 #include "manager/simulation.h"
