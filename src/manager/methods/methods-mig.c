@@ -6,6 +6,7 @@
 #include "manager/model/device.h"
 #include "manager/model/manager.h"
 #include "manager/publish/virtual-mig.h"
+#include "manager/publish/virtual.h"
 
 static uint32_t get_number(const struct control_pending *pending, const char *name)
 {
@@ -40,6 +41,8 @@ static int create_gpu_instance(struct control_pending *pending, struct failure *
                 r = virtual_create_gpu_instance(pending->manager->stage, device,
                                                 get_number(pending, "profile"),
                                                 get_number(pending, "start"), &id, failure);
+        if (r == 0)
+                virtual_play(pending->manager->stage); /* its vGPUs */
         return reply_id(pending, r, id);
 }
 

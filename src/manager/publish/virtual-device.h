@@ -11,11 +11,6 @@ int virtual_put_host(struct virtual_stage *stage);
 /* virtual_put_device() - what stays or is changed by settings. Errors: -ENOSPC, too many types. */
 int virtual_put_device(struct virtual_stage *stage, size_t index);
 
-/* virtual_put_schedulers() - at a site; an engine without one shares as best it can. */
-struct scenario_scheduler;
-void virtual_put_schedulers(struct virtual_stage *stage, uint32_t site,
-                            const struct scenario_scheduler *schedulers, size_t n);
-
 /* virtual_play_device() - from the sums over its vGPUs. */
 void virtual_play_device(struct virtual_stage *stage, size_t index);
 

@@ -10,8 +10,8 @@
 #include "catalog/catalog.h"
 #include "catalog/mig.h"
 #include "daemon/uuid.h"
-#include "manager/publish/virtual-device.h"
 #include "manager/publish/virtual-internal.h"
+#include "manager/publish/virtual-scheduler.h"
 #include "scenario/scenario.h"
 
 #define SLICES_MAX 7 /* of multiprocessors, of a device */
@@ -334,7 +334,6 @@ int virtual_create_gpu_instance(struct virtual_stage *stage, uint32_t device, ui
         if (r < 0)
                 return r;
         put_profiles(stage, device);
-        virtual_play(stage);
         *ret_id = record.id;
         return 0;
 }

@@ -9,8 +9,12 @@
  * A slot of the board is used again as late as possible, since a client's handle is the slot.
  */
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "daemon/failure.h"
-#include "manager/publish/virtual.h"
+
+struct virtual_stage;
 
 /* virtual_put_mig() - what the scenario has on a device when it begins. Errors: -ENOSPC, -ENOMEM. */
 int virtual_put_mig(struct virtual_stage *stage, size_t device);
