@@ -57,6 +57,7 @@ USES = {
     "image": {"base"},
     "lib": {"base", "abi", "wire", "image"},
     "nvml": {"base", "abi", "board"},
+    "slurm": {"base"},
     "cli": {"base", "cdi"},
 }
 
