@@ -30,6 +30,7 @@ static const struct {
 
         FIXED("group", group),
         FIXED("simulate", simulate_text),
+        FIXED("cdi", cdi_path),
 #undef FIXED
 };
 
