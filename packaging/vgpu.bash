@@ -4,7 +4,7 @@
 # shellcheck shell=bash
 
 _vgpu_commands() {
-        echo devices create apply run ls suspend resume migrate rm checkpoint top accounting usage info \
+        echo devices create apply run ls suspend resume migrate rename rm checkpoint top accounting usage info \
                 env cdi simulate show types utilization sessions licence metadata placements heterogeneous capabilities version-range \
                 share scheduler
 }
@@ -132,7 +132,7 @@ _vgpu() {
                         case $command in
                         apply) compopt -o default && return ;;
                         help) choices=$(_vgpu_commands) ;;
-                        ls | suspend | resume | migrate | rm | accounting | show | licence | sessions)
+                        ls | suspend | resume | migrate | rename | rm | accounting | show | licence | sessions)
                                 choices=$(_vgpu_ask ls)
                                 ;;
                         share)

@@ -134,6 +134,16 @@ int vgpu_instance_create(struct vgpu_client *client, const struct vgpu_instance_
 int vgpu_instance_remove(struct vgpu_client *client, const char *name,
                          struct vgpu_instance **ret_instance);
 
+/**
+ * vgpu_instance_rename() - the vGPU @name is called @to from now on; its programs run on
+ * @ret_instance:  the vGPU as it is now, vgpu_instance_free(); may be NULL
+ *
+ * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_VGPU_EXISTS. VGPU_ERROR_INVALID_PARAMETER.
+ * VGPU_ERROR_BUSY. VGPU_ERROR_PERMISSION_DENIED.
+ */
+int vgpu_instance_rename(struct vgpu_client *client, const char *name, const char *to,
+                         struct vgpu_instance **ret_instance);
+
 /*
  * Asked of NVML.
  */

@@ -30,7 +30,7 @@ __all__ = ["Account", "Busy", "Client", "ConnectionLost", "Device", "DeviceUse",
            "NoSuchDevice", "NoSuchVgpu", "NotMovable", "Percents", "PermissionDenied", "Pool", "PoolTooSmall",
            "Process", "ProcessUse", "Progress", "Report", "Seconds", "TimedOut", "Unsupported", "Usage",
            "Utilization", "Vgpu", "VgpuExists", "VgpuUse", "WrongState", "accounting", "create", "created",
-           "devices", "environment", "info", "migrate", "parse_size", "remove", "resume", "set_share", "start",
+           "devices", "environment", "info", "migrate", "parse_size", "remove", "rename", "resume", "set_share", "start",
            "suspend", "suspended", "usage", "utilization", "vgpu", "vgpus"]
 
 _local = threading.local()
@@ -64,6 +64,7 @@ environment = _of_default("environment")
 info = _of_default("info")
 migrate = _of_default("migrate")
 remove = _of_default("remove")
+rename = _of_default("rename")
 resume = _of_default("resume")
 set_share = _of_default("set_share")
 start = _of_default("start")

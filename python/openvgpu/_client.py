@@ -108,6 +108,10 @@ class Client:
         """Remove a vGPU that no program runs in; what it was."""
         return Vgpu.from_answer(self.call("RemoveVgpu", name=name)["vgpu"])
 
+    def rename(self, name: str, to: str) -> Vgpu:
+        """Give a vGPU another name; its programs run on."""
+        return Vgpu.from_answer(self.call("RenameVgpu", name=name, to=to)["vgpu"])
+
     @contextlib.contextmanager
     def created(self, name: str | None = None, frame_buffer: int | str = 0, **options: Any) -> Iterator[Vgpu]:
         """A vGPU for the length of a with block, at whose end its programs must have ended.

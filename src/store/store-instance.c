@@ -28,6 +28,12 @@ int store_set_instance(struct store *store, uint32_t id, uint32_t state, const c
                          (int64_t)state, device_uuid, (int64_t)id);
 }
 
+int store_rename_instance(struct store *store, uint32_t id, const char *name)
+{
+        return STORE_RUN(store, "UPDATE instance SET name = ? WHERE id = ?", "si", name,
+                         (int64_t)id);
+}
+
 int store_remove_instance(struct store *store, uint32_t id)
 {
         return STORE_RUN(store, "DELETE FROM instance WHERE id = ?", "i", (int64_t)id);

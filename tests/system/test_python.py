@@ -33,6 +33,8 @@ class Python(case.Case):
         self.assertEqual((vgpu.name, vgpu.frame_buffer, vgpu.device, vgpu.state, vgpu.processes),
                          ("train", 64 * MIB, 1, "idle", ()))
         self.assertEqual([device.memory_promised for device in self.client.devices()], [0, 64 * MIB])
+        self.assertEqual(self.client.rename("train", "other").uuid, vgpu.uuid)
+        self.client.rename("other", "train")
         guest = self.host.train("train", "--size", "4M")
         stages = []
         report = self.client.suspend("train", progress=lambda progress: stages.append(progress.stage))

@@ -105,6 +105,25 @@ class Story(case.Case):
         polite.join()
         waiting.join()
 
+    def test_a_vgpu_gets_another_name_while_its_program_runs(self):
+        guest = self.host.train(self.host.create("train"), "--size", "4M")
+        uuid = self.host.get("train")["uuid"]
+        self.host.create("other")
+        self.host.vgpu("rename", "train", "other", code=1)
+        self.host.vgpu("rename", "train", "no good", code=2)
+        self.host.vgpu("rename", "nobody", "new", code=3)
+        self.assertEqual(self.host.vgpu("rename", "train", "new").output, "renamed train to new\n")
+        self.host.vgpu("suspend", "train", code=3)
+        self.host.vgpu("suspend", "new")
+        self.host.restart()
+        self.assertEqual((self.host.get("new")["uuid"], self.host.get("new")["state"]), (uuid, "suspended"))
+        self.host.vgpu("resume", "new")
+        guest.wait_steps()
+        until(lambda: [row["vgpu"] for row in
+                       self.host.vgpu("usage", "--since", "1h", "--json").json["rows"]
+                       if row["vgpu_uuid"] == uuid] == ["new"], "the ledger to have the new name")
+        guest.finish()
+
     def apply(self, text, code=0):
         path = os.path.join(self.host.directory, "declared.conf")
         with open(path, "w") as file:

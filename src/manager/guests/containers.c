@@ -229,6 +229,8 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
         if (event == INSTANCE_ADDED) {
                 add(containers, instance);
                 write_again(containers);
+        } else if (event == INSTANCE_RENAMED) {
+                write_again(containers);
         } else if (event == INSTANCE_REMOVED) {
                 door = find(containers, instance->uuid);
                 if (door)

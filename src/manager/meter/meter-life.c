@@ -197,6 +197,8 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
                 add_instance(userdata, instance);
         else if (event == INSTANCE_LOADED)
                 load_instance(userdata, instance);
+        else if (event == INSTANCE_RENAMED)
+                meter_books_add_vgpu(userdata, instance); /* the ledger has the last name */
         else if (event == INSTANCE_REMOVED)
                 remove_instance(userdata, instance);
 }

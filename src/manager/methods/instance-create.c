@@ -101,16 +101,22 @@ static int check_size(const struct device *device, uint64_t frame_buffer, struct
                            device->index, total, size_format(wanted, frame_buffer));
 }
 
+static int check_free_name(struct manager *manager, const char *name, struct failure *failure)
+{
+        int r = instance_check_name(name, failure);
+
+        if (r == 0 && (has_name(manager, name) || virtual_find(manager->stage, name)))
+                r = failure_set(failure, -EEXIST, "VgpuExists",
+                                "choose another name, or vgpu rm that one",
+                                "there is a vGPU '%s' already", name);
+        return r;
+}
+
 static int check_request(struct manager *manager, const struct instance_request *request,
                          const struct device *device, struct failure *failure)
 {
-        int r = request->name ? instance_check_name(request->name, failure) : 0;
+        int r = request->name ? check_free_name(manager, request->name, failure) : 0;
 
-        if (r == 0 && request->name &&
-            (has_name(manager, request->name) || virtual_find(manager->stage, request->name)))
-                r = failure_set(failure, -EEXIST, "VgpuExists",
-                                "choose another name, or vgpu rm that one",
-                                "there is a vGPU '%s' already", request->name);
         if (r == 0)
                 r = policy_check_limits(manager, request->owner, request->frame_buffer, failure);
         if (r == 0)
@@ -180,5 +186,39 @@ int instance_create(struct manager *manager, const struct instance_request *requ
                      instance->owner, instance->is_transient);
         observer_tell_changed(&manager->observers);
         *ret_instance = instance;
+        return 0;
+}
+
+static int rename_in_store(const struct instance *instance, const char *name)
+{
+        struct store *store = instance->manager->store;
+        int r = store_begin_durable(store);
+
+        if (r == 0)
+                r = store_rename_instance(store, instance->id, name);
+        if (r == 0)
+                r = store_commit(store);
+        if (r < 0)
+                store_rollback(store);
+        return r;
+}
+
+int instance_rename(struct instance *instance, const char *name, struct failure *failure)
+{
+        struct observers *observers = &instance->manager->observers;
+        int r = instance_check_idle(instance, failure);
+
+        if (r == 0)
+                r = check_free_name(instance->manager, name, failure);
+        if (r < 0)
+                return r;
+        r = rename_in_store(instance, name);
+        if (r < 0)
+                return failure_from_errno(failure, r, "renaming the vGPU");
+        log_event_of(instance->owner, LOG_LEVEL_INFO, "renamed", "vgpu=%s name=%s", instance->name,
+                     name);
+        snprintf(instance->name, sizeof(instance->name), "%s", name);
+        observer_tell_instance(observers, instance, INSTANCE_RENAMED);
+        observer_tell_changed(observers);
         return 0;
 }

@@ -2,7 +2,7 @@
 #ifndef MANAGER_INSTANCE_CREATE_H
 #define MANAGER_INSTANCE_CREATE_H
 
-/* A new vGPU that somebody asks for: may there be one? */
+/* A new vGPU, or a new name for one, that somebody asks for: may there be one? */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +28,11 @@ struct instance_request {
 /* instance_create() - check, remember and add. The caller borrows it. */
 int instance_create(struct manager *manager, const struct instance_request *request,
                     struct instance **ret_instance, struct failure *failure);
+
+/*
+ * instance_rename() - it is called @name from now on, also in the ledger. Its programs do not notice: they
+ * know its UUID. Errors: InvalidParameter, VgpuExists, Busy.
+ */
+int instance_rename(struct instance *instance, const char *name, struct failure *failure);
 
 #endif

@@ -158,6 +158,20 @@ static int remove_vgpu(struct control_pending *pending, struct failure *failure)
         return 0;
 }
 
+static int rename_vgpu(struct control_pending *pending, struct failure *failure)
+{
+        struct instance *instance = find_own(pending, failure);
+        int r;
+
+        if (!instance)
+                return -ENOENT;
+        r = instance_rename(instance, control_call_text(&pending->call, "to"), failure);
+        if (r < 0)
+                return r;
+        control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));
+        return 0;
+}
+
 /* A simulated GPU has a CUDA runtime of its own, beside its driver (src/cudart/runtime.h). */
 static void add_simulation(json_t *environment, const struct manager *manager)
 {
@@ -258,6 +272,9 @@ static const struct control_parameter no_parameters[] = { { 0 } };
 static const struct control_parameter list_parameters[] = { { "name", CONTROL_TEXT, false },
                                                             { 0 } };
 static const struct control_parameter name_parameters[] = { { "name", CONTROL_TEXT, true }, { 0 } };
+static const struct control_parameter rename_parameters[] = { { "name", CONTROL_TEXT, true },
+                                                              { "to", CONTROL_TEXT, true },
+                                                              { 0 } };
 static const struct control_parameter run_parameters[] = {
         { "name", CONTROL_TEXT, true },
         { "becomes", CONTROL_BOOL, false },
@@ -300,6 +317,7 @@ static const struct control_method methods[] = {
         { "ListVgpus", list_vgpus, list_parameters },
         { "CreateVgpu", create_vgpu, create_parameters },
         { "RemoveVgpu", remove_vgpu, name_parameters },
+        { "RenameVgpu", rename_vgpu, rename_parameters },
         { "PrepareRun", prepare_run, run_parameters },
         { "SuspendVgpu", suspend_vgpu, suspend_parameters },
         { "ResumeVgpu", resume_vgpu, resume_parameters },

@@ -19,6 +19,7 @@ enum instance_event {
         INSTANCE_LOADED,   /* a former manager had it; its processes follow */
         INSTANCE_SETTLED,  /* nothing goes on with it, and processes may join */
         INSTANCE_RETRY,    /* what kept a failed one from being undone may have ended */
+        INSTANCE_RENAMED,  /* it has another name */
         INSTANCE_REMOVED,  /* it is not in the store any more; INSTANCE_UNLOADED follows */
         INSTANCE_UNLOADED, /* it is about to be freed: it was removed, or the manager ends */
 };
