@@ -5,12 +5,12 @@
 /*
  * Scope-bound ownership.
  *
- * A local that owns something says so where it is declared:
+ * The declaration of a local variable says that the variable owns something:
  *
  *     CLEANUP(freep) char *text = NULL;
  *     CLEANUP(fd_closep) int fd = -1;
  *
- * and is emptied by TAKE() or TAKE_FD() at the one place where ownership leaves
+ * TAKE() or TAKE_FD() empties the variable at the one place where ownership leaves
  * the scope. Every handler keeps errno.
  */
 

@@ -3,12 +3,12 @@
 #define BASE_CONFIGURATION_H
 
 /*
- * Configuration files: lines of `key = value`, and where the caller wants them, sections, which begin with
- * `[name]`. A line that is empty, or that begins with #, says nothing. Values are taken as they are: no
- * quotes, no continued lines.
+ * Configuration files: lines of `key = value` and, where the caller wants them, sections that begin
+ * with `[name]`. Empty lines and lines that begin with # are ignored. Values are taken as they are:
+ * there are no quotes and no continued lines.
  *
- * The drop-ins of FILE are FILE.d/NAME.conf, read after it in the order of their names. Only what is wrong
- * with the form is known here; what a key means is its caller's to say.
+ * The drop-ins of FILE are FILE.d/NAME.conf. They are read after FILE, in the order of their names.
+ * This module checks only the form of a file; the caller decides what a key means.
  */
 
 #include <stdbool.h>
@@ -57,8 +57,8 @@ bool configuration_read(const char *path, bool is_optional, const struct configu
                         void *userdata, size_t *ret_n_files);
 
 /*
- * configuration_read_file() - the settings of @path alone; configuration_read_folder() - of the NAME.conf
- * in it, none if it does not exist. Return whether all was right.
+ * configuration_read_file() - the settings of @path alone; configuration_read_folder() - of the
+ * NAME.conf in it, none if it does not exist. Return whether all was right.
  */
 bool configuration_read_file(const char *path, const struct configuration_kind *kind,
                              void *userdata);

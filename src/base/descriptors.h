@@ -3,11 +3,11 @@
 #define BASE_DESCRIPTORS_H
 
 /*
- * descriptors_make_room() - for tens of thousands, each a piece of somebody's device memory
+ * descriptors_make_room() - make room for tens of thousands of descriptors of device memory
  *
- * To be called before the process has threads, or it takes some time: the kernel doubles its table of a
- * process's descriptors as they come, and with threads waits each time until all CPUs have noticed, which is
- * tens of milliseconds in which a loop serves nobody. The soft limit becomes the hard one.
+ * Call it before the process has threads. The kernel doubles a process' table of descriptors as
+ * they come. With threads, it waits each time until all CPUs have noticed: tens of milliseconds in
+ * which an event loop serves nobody. The soft limit is raised to the hard limit.
  */
 void descriptors_make_room(void);
 

@@ -15,10 +15,10 @@
  *             as a line, and the process waits until somebody removes it: time
  *             for a test to kill it or others
  *
- * A point can also be armed while the process runs: by a file OPENVGPU_FAULT_DIR/POINT=ACTION. The
- * process that passes the point next removes it and takes the action; others do not. With a number N in
- * the file it is the N-th pass (the file counts down), and with "N+" that one and all after it, until
- * somebody removes the file.
+ * A file OPENVGPU_FAULT_DIR/POINT=ACTION arms a point while the process runs. The process that
+ * passes the point next removes the file and takes the action; others do not. With a number N in
+ * the file, the action happens at the N-th pass (the file counts down); with "N+", at the N-th pass
+ * and all later ones, until somebody removes the file.
  *
  * Without these variables a point costs one comparison.
  */

@@ -5,9 +5,9 @@
 /*
  * File descriptors under labels, owned by the table.
  *
- * An array, so that it can be walked, with a hash over it: a guest may have tens of thousands of pieces
- * of memory, each with a label. The hash is keyed by chance, since guests have a say in the labels. The order
- * is not kept.
+ * The table is an array, which can be walked, with a hash over it: a guest may have tens of
+ * thousands of pieces of memory, each with a label. The hash has a random key, because guests
+ * influence the labels. The table does not keep the order.
  */
 
 #include <stddef.h>

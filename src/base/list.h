@@ -3,9 +3,9 @@
 #define BASE_LIST_H
 
 /*
- * A doubly linked list whose links are members of what is listed: nothing is allocated, and an
- * entry leaves in one step without a search. The head is a link of its own; an entry that is in no
- * list points at itself, so that list_remove() may be called twice.
+ * A doubly linked list whose links are members of the listed objects. Nothing is allocated, and an
+ * entry leaves in one step without a search. The head is a link too. An entry that is in no list
+ * points at itself, so that list_remove() may be called twice.
  */
 
 #include <stdbool.h>

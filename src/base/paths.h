@@ -3,19 +3,19 @@
 #define BASE_PATHS_H
 
 /*
- * Where things are.
+ * Paths of the run, state and private directories.
  *
- * Run directory (sockets, board; gone at reboot): $OPENVGPU_RUN, else /run/openvgpu for root, else
- * $XDG_RUNTIME_DIR/openvgpu, else /tmp/openvgpu-UID. A client without $OPENVGPU_RUN that is not
- * root uses /run/openvgpu when a manager's control socket is there.
+ * Run directory (sockets, state page; gone after a reboot): $OPENVGPU_RUN, else /run/openvgpu for
+ * root, else $XDG_RUNTIME_DIR/openvgpu, else /tmp/openvgpu-UID. A client without $OPENVGPU_RUN that
+ * is not root uses /run/openvgpu when a manager's control socket is there.
  *
- * State directory (what must last): $OPENVGPU_STATE, else /var/lib/openvgpu for root, else
- * $XDG_STATE_HOME/openvgpu, else $HOME/.local/state/openvgpu.
+ * State directory (databases that must last): $OPENVGPU_STATE, else /var/lib/openvgpu for root,
+ * else $XDG_STATE_HOME/openvgpu, else $HOME/.local/state/openvgpu.
  *
  * Private directory (gate, simulated driver, NVML, helper programs): $OPENVGPU_LIB, else
  * ../lib/openvgpu from the running program's folder, so that an installed tree can be moved.
  *
- * All write into the caller's PATHS_MAX bytes. Errors: -ENAMETOOLONG.
+ * All functions write into the caller's PATHS_MAX bytes. Errors: -ENAMETOOLONG.
  */
 
 #include <stdbool.h>

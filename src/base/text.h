@@ -3,8 +3,8 @@
 #define BASE_TEXT_H
 
 /*
- * Text from somewhere else, made fit to be shown: a guest chooses its process name, and a name with
- * an escape sequence in it would otherwise reach the administrator's terminal.
+ * Makes foreign text safe to print. A guest chooses its process name, and an escape sequence in the
+ * name would otherwise reach the administrator's terminal.
  */
 
 #include <stddef.h>

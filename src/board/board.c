@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each record has two copies. The writer makes the sequence odd and writes the first, makes it even and
- * writes the second; so one of them is whole at any time, also when the writer stops in the middle or
- * dies there, and the sequence says which. A copy is read word by word with atomics: a
- * plain memcpy() beside a concurrent writer would be a data race in C, and a
+ * Each record has two copies. The writer makes the sequence odd and writes the first copy, then
+ * makes it even and writes the second. So one copy is complete at any time, also if the writer
+ * stops or dies in the middle, and the sequence says which. A copy is read word by word with
+ * atomics: a plain memcpy() beside a concurrent writer would be a data race in C, and a
  * compiler (or ThreadSanitizer) may act on that. Each load of a word acquires, each
  * store releases, instead of a fence around them: on x86 neither costs anything, and
  * ThreadSanitizer does not know fences.
@@ -38,8 +38,8 @@ static void words_store(word *to, const word *from, size_t n)
 }
 
 /*
- * A try fails where the writer has come back to this very record meanwhile. So many fail in a row only
- * where somebody writes the record for ever.
+ * A try fails where the writer has come back to this very record meanwhile. So many fail in a row
+ * only where somebody writes the record for ever.
  */
 #define READ_TRIES 10000
 
@@ -89,7 +89,8 @@ static inline void record_write(struct board_head *head, const uint64_t *number,
 
 /*
  * The file is sparse, and its disk may be full when a record is used first: a plain store would end
- * us by SIGBUS. So its pages are asked for before; a kernel before 5.14 does not know how, and dies.
+ * us by SIGBUS. So its pages are asked for before; a kernel before 5.14 does not know how, and
+ * dies.
  */
 static bool populate(const void *from, const void *behind)
 {

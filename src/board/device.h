@@ -3,10 +3,10 @@
 #define BOARD_DEVICE_H
 
 /*
- * What the board says of the host, of a device and of its GPU instances (MIG).
+ * The records of the state page for the host, for a device and for its GPU instances (MIG).
  *
- * struct board_device is read by most queries and stays small; what few ask for is in
- * records of its own at the same index.
+ * Most queries read struct board_device, which stays small; rarely used facts are in records of
+ * their own at the same index.
  *
  * A site is what vGPUs are placed on: a device as a whole, or one of its GPU instances. Types
  * on offer and schedulers belong to a site.

@@ -17,11 +17,11 @@
  * OFD lock: that one belongs to the open file, which all gates of an instance
  * share when the manager hands them the same descriptor.
  *
- * While somebody arrives on a device that is nearly full, nobody there may take what
- * he was promised: then the page has a ceiling for what the instance may hold in all,
- * beside the quota, and takes for contexts. A charge is told as pending before the
- * ceiling is read, and until the driver has answered, and the manager writes the
- * ceiling before it reads what is pending: so one of them sees the other.
+ * While a vGPU arrives on a device that is nearly full, nobody there may take its
+ * promised memory. The page then has a ceiling, beside the quota, for all memory of
+ * the instance, contexts included. A gate announces a charge as pending before it
+ * reads the ceiling, and until the driver has answered. The manager writes the
+ * ceiling before it reads pending charges. So at least one of them sees the other.
  *
  * The manager never locks, and believes nothing it reads here: a guest that
  * writes garbage lies about itself only. @quota is the manager's to write; it
@@ -47,8 +47,8 @@ enum instance_page_kind {
 };
 
 /*
- * Has the process work for the device? Kept only while the manager wants to know. A process that has
- * never said anything has work.
+ * Has the process work for the device? Kept only while the manager wants to know. A process that
+ * has never said anything has work.
  */
 enum instance_page_work {
         INSTANCE_PAGE_WORKING = 0,

@@ -3,10 +3,10 @@
 #define BOARD_INSTANCE_H
 
 /*
- * vGPU instances, and the virtual machine that NVML takes each of them to be in.
+ * vGPU instances, and the virtual machine in which NVML sees each of them.
  *
- * An instance keeps its slot as long as it lives; what belongs to it (struct board_vm,
- * its samples, its accounting) is at the same slot.
+ * An instance keeps its slot as long as it lives. Its other records (struct board_vm, samples,
+ * accounting) are at the same slot.
  */
 
 #include "board/device.h"

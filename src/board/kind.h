@@ -3,8 +3,8 @@
 #define BOARD_KIND_H
 
 /*
- * Between which devices can a vGPU move? Between those of one kind. This is the only place that says
- * what that is: the manager asks here before it moves one, NVML's library for its metadata.
+ * A vGPU can move between devices of one kind. Only this file defines a kind: the manager asks it
+ * before a move, and NVML's library for the metadata.
  */
 
 #include <string.h>

@@ -3,12 +3,12 @@
 #define BOARD_USAGE_H
 
 /*
- * Who uses what: processes, encoder and capture sessions, samples over time, and
+ * Use of devices: processes, encoder and capture sessions, samples over time, and
  * the accounts of processes that run or ran.
  *
- * Rings (board_sample, board_account, board_turn) are numbered from 0 on, for ever; the last
- * so many can still be read. A record says whose it is: one that names another instance or
- * process than the one that is asked for was there before it.
+ * Entries of a ring (board_sample, board_account, board_turn) are numbered from 0 on, for ever;
+ * only the last ones can still be read. An entry names its owner: an entry of another instance or
+ * process than the one asked for is an older one.
  */
 
 #include "board/device.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a site can still host, and where. */
+/* Finds what a site can still host, and where. */
 #include "catalog/catalog.h"
 
 /* Slots of a site, as many as the largest device has GiB. */

@@ -3,10 +3,10 @@
 #define CHANNELS_CHANNELS_H
 
 /*
- * Which processes may run kernels on a device: held off and let on in hardware, in the middle of a
- * kernel and in about a millisecond. Real devices and simulated ones look the same from here.
+ * The channel controller: holds processes off a device and lets them on again, in hardware, even in
+ * the middle of a kernel, in about a millisecond. Real and simulated devices look the same here.
  *
- * One thread at a time for all processes of a device.
+ * One thread at a time controls all processes of a device.
  */
 
 #include <stdbool.h>
@@ -56,9 +56,9 @@ bool channels_have_changed(const struct channels *channels);
  *
  * Who cannot be held off is let on, or stays as it was. Who cannot be let on is off, as
  * channels_are_off() says, and so does its plan: it must be let on again and again until it is.
- * channels_get_error() tells why: -ESRCH, it is gone; -EAGAIN, it is making or freeing channels; -E2BIG, it
- * has more than can be told; -EPERM, we have no right to; -EIO, anything else that the driver had
- * against it.
+ * channels_get_error() tells why: -ESRCH, it is gone; -EAGAIN, it is making or freeing channels;
+ * -E2BIG, it has more than can be told; -EPERM, we have no right to; -EIO, anything else that the
+ * driver had against it.
  */
 void channels_switch(struct channels **on, uint32_t n_on, struct channels **off, uint32_t n_off);
 

@@ -3,10 +3,10 @@
 #define CHANNELS_PLAN_H
 
 /*
- * How to let a process on the device again: what the keeper needs when the manager dies.
+ * A plan: what the keeper needs to let a process on its device again when the manager dies.
  *
- * A plan is a small memfd that the manager writes and that the keeper holds, together with a
- * descriptor to act on. As nothing has to be said when the plan changes, it is always up to date.
+ * A plan is a small memfd. The manager writes it, and the keeper holds it together with a
+ * descriptor to act on. A change needs no message, so the plan is always up to date.
  */
 
 #include <stdatomic.h>

@@ -2,10 +2,10 @@
 /*
  * Actions on a group of processes: all or none.
  *
- * Away from running, the group is walked from its first process (the root of a tree, which feeds the
- * others) to the last; back, the other way round. What fails is undone in the reverse order. Undoing
- * never locks: a process that runs again is left to run, because a lock that nobody asked for is the
- * greater evil.
+ * Steps away from running walk the group from its first process (the root of a tree, which feeds
+ * the others) to the last; steps back to running walk it in reverse. A failed action is undone in
+ * the reverse order. Undoing never locks: a process that runs again keeps running, because a lock
+ * that nobody asked for is worse.
  */
 
 #include "checkpoint/action.h"
@@ -394,8 +394,8 @@ static int begin(struct job *job, const int *pidfds, size_t n_pidfds)
                                 "install NVIDIA's driver, branch 570 or newer", "%s", problem);
         storage_sweep();
         /*
-         * CRIU's plugin asks for the thread of a process that it has stopped whole. That is answered;
-         * the question for the state is not (measured: an error after 15 s).
+         * CRIU's plugin asks for the thread of a process that it has stopped whole. That is
+         * answered; the question for the state is not (measured: an error after 15 s).
          */
         if (request->action == CHECKPOINT_UNDO || request->action == CHECKPOINT_THREAD)
                 return 0;

@@ -2,7 +2,7 @@
 #ifndef CHECKPOINT_ACTION_H
 #define CHECKPOINT_ACTION_H
 
-/* What can be asked for: one request, from its group of processes to its answer. */
+/* Actions: each carries out one request, from its group of processes to its answer. */
 
 #include <stddef.h>
 

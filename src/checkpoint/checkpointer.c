@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vgpu-checkpointer: makes the driver's checkpoint calls for libopenvgpu, because they can crash
- * or hang, and because a process that has started the driver is not what it was.
+ * vgpu-checkpointer: makes the driver's checkpoint calls for libopenvgpu. The calls can crash or
+ * hang, and a process that has started the driver can no longer fork or be checkpointed itself.
  *
- * The library starts it with a connection as descriptor 3. It serves one request after another and
- * ends with the connection, or when it holds nobody any more (holder.h). Signals from the terminal are the library's affair: Ctrl-C ends the
- * library's process, which is seen here as the end of the connection.
+ * The library starts it with a connection as descriptor 3. It serves one request after another, and
+ * ends with the connection, or when it holds no process any more (holder.h). It ignores signals
+ * from the terminal: Ctrl-C ends the library's process, and this ends the connection.
  */
 
 #include <poll.h>

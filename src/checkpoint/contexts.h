@@ -3,8 +3,8 @@
 #define CHECKPOINT_CONTEXTS_H
 
 /*
- * Primary contexts of ours. For custom storage the driver wants one on every device of the process. A
- * context takes memory of its device, about half a GiB, so it is held for one action only.
+ * Our own primary contexts. For custom storage the driver requires one on every device of the
+ * process. A context takes about half a GiB of its device, so it is held for one action only.
  *
  * Devices are ordinals, which are also the places in a struct device_list.
  */

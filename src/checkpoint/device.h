@@ -3,11 +3,11 @@
 #define CHECKPOINT_DEVICE_H
 
 /*
- * The devices of the host, and where a restore puts what was on each of them.
+ * The devices of the host, and the target of each device in a restore.
  *
- * Measured on driver 580: the pairs of a restore must name every device of the host, those included
- * that CUDA_VISIBLE_DEVICES hides from the process, each once as old and once as new. So a user's
- * moves are completed: a chain of moves is closed to a ring, and all other devices stay.
+ * Measured on driver 580: the pairs of a restore must name every device of the host, also those
+ * that CUDA_VISIBLE_DEVICES hides from the process, each once as old and once as new. A user's
+ * moves are therefore completed: a chain of moves is closed to a ring, and all other devices stay.
  */
 
 #include <stddef.h>

@@ -6,8 +6,8 @@
  * A job: one request on a group of processes, from their first states to the answer.
  *
  * The answer's processes are the group, in the order in which they are suspended. A function that
- * fails has noted why in the job and returns -1; what comes first is what is told, so the undoing
- * after it may fail in silence.
+ * fails notes the reason in the job and returns -1. Only the first reason is reported, so the
+ * undoing after it may fail silently.
  */
 
 #include <stdbool.h>
@@ -58,8 +58,8 @@ bool job_read_devices(struct job *job);
 bool job_is_dead(const struct job *job, int i, int timeout_ms);
 
 /*
- * JOB_CALL() - the driver's @name on process @i; JOB_NOT_ASKED, and no call, when that has ended: the
- * driver knows only its number, which may be another's by now
+ * JOB_CALL() - the driver's @name on process @i; JOB_NOT_ASKED, and no call, when that has ended:
+ * the driver knows only its number, which may be another's by now
  */
 #define JOB_CALL(job, i, name, ...)             \
         (job_is_dead(job, i, 0) ? JOB_NOT_ASKED \

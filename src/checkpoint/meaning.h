@@ -2,7 +2,7 @@
 #ifndef CHECKPOINT_MEANING_H
 #define CHECKPOINT_MEANING_H
 
-/* What a code of the driver means in the call that answered it. */
+/* The meaning of the driver's codes, by the call that answered. */
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's calls with custom storage: from the moment it maps the memory until it is told that we
- * are done, there is no way back.
+ * The driver's calls with custom storage. There is no way back from the moment when the driver maps
+ * the memory until it is told that the copy is complete.
  */
 
 #include <errno.h>
@@ -158,8 +158,8 @@ static int make_spare(struct operation *operation)
 }
 
 /*
- * A directory that fails after the mapping need not cost the process its life: with its memory in the
- * host's, the checkpoint can be completed, and then be undone as any other failure.
+ * A directory that fails after the mapping need not cost the process its life: with its memory in
+ * the host's, the checkpoint can be completed, and then be undone as any other failure.
  */
 static int rescue(struct operation *operation)
 {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Each step: tell the library what comes, call, take the time, and put a failure into words.
+ * Each step announces its call to the library, makes the call, takes the time, and describes a
+ * failure.
  *
- * A fault point stands before and behind each call, so that tests can let anybody die there.
+ * A fault point stands before and behind each call, so that tests can kill a process there.
  */
 
 #include "checkpoint/step.h"
@@ -144,8 +145,8 @@ static int check_caller(struct job *job, enum step step)
 }
 
 /*
- * The driver's thread in a stopped process can't answer. Measured: then not even the question for its
- * state returns, and no time-out of a lock passes.
+ * The driver's thread in a stopped process can't answer. Measured: then not even the question for
+ * its state returns, and no time-out of a lock passes.
  */
 static int check_stopped(struct job *job, int i)
 {

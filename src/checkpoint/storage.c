@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Before the driver's calls: where the memory goes, and what that takes. */
+/* Decides before the driver's calls where the memory goes, and reserves what this takes. */
 
 #include "checkpoint/storage.h"
 
@@ -119,8 +119,8 @@ int storage_check_lost(struct job *job, int i)
 /* Room. */
 
 /*
- * No process holds more than NVML says of it. Where NVML does not see it (another PID namespace), none
- * holds more than is used of the device.
+ * No process holds more than NVML says of it. Where NVML does not see it (another PID namespace),
+ * none holds more than is used of the device.
  */
 static CUresult find_bound(struct job *job, int i, struct bound *bound)
 {

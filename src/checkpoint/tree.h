@@ -2,7 +2,7 @@
 #ifndef CHECKPOINT_TREE_H
 #define CHECKPOINT_TREE_H
 
-/* The processes below one. */
+/* The processes below a process. */
 
 #include "checkpoint/job.h"
 

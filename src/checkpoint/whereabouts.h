@@ -2,7 +2,7 @@
 #ifndef CHECKPOINT_WHEREABOUTS_H
 #define CHECKPOINT_WHEREABOUTS_H
 
-/* Where threads of a process are: inside the CUDA driver, or not. */
+/* Says whether threads of a process are inside the CUDA driver. */
 
 #include <stdbool.h>
 #include <stddef.h>

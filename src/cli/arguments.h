@@ -3,9 +3,9 @@
 #define CLI_ARGUMENTS_H
 
 /*
- * The words behind the name of a command, parsed by its description.
+ * The words behind the name of a command, parsed by the command's description.
  *
- * Not getopt_long(): that takes abbreviations, which break scripts when an option is added.
+ * getopt_long() is not used: it accepts abbreviations, which break scripts when an option is added.
  */
 
 #include <stdbool.h>
@@ -35,15 +35,15 @@ int arguments_parse(struct arguments *arguments, const struct command *command, 
 const char *arguments_get(const struct arguments *arguments, const char *name);
 
 /*
- * The value of an option as a size or as seconds. Return 0 and leave @value alone when the option is
- * not given; an exit code after they have said what is wrong.
+ * The value of an option as a size or as seconds. Return 0 and leave @value alone when the option
+ * is not given; an exit code after they have said what is wrong.
  */
 int arguments_get_size(const struct arguments *arguments, const char *name, uint64_t *value);
 int arguments_get_percent(const struct arguments *arguments, const char *name, uint32_t *value);
 
 /*
- * A number in a range, with a unit ("": none) behind it: "5ms". @scale: of 1 in the result. 0 is the
- * default and not accepted. Otherwise as above.
+ * A number in a range, with a unit ("": none) behind it: "5ms". @scale: of 1 in the result. 0 is
+ * the default and not accepted. Otherwise as above.
  */
 struct arguments_range {
         const char *unit;

@@ -4,7 +4,7 @@
 
 /*
  * vgpu checkpoint: actions on processes, without a manager. An action is a row of a table
- * (checkpoint.c); what it did, or why it failed, is told here (checkpoint-say.c).
+ * (checkpoint.c); checkpoint-say.c prints what an action did, or why it failed.
  */
 
 #include <openvgpu/checkpoint.h>

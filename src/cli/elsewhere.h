@@ -2,7 +2,7 @@
 #ifndef CLI_ELSEWHERE_H
 #define CLI_ELSEWHERE_H
 
-/* A manager that answers, when none does where it was looked for. */
+/* Finds a manager elsewhere when none answers in the expected run directory. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,8 +12,8 @@
 /*
  * elsewhere_hint() - names the run directory of a manager that answers, and how to reach it
  *
- * Managers of this user come first, then those of root, then those of others, which the hint does not
- * call safe. False: none answers, and @hint is untouched.
+ * Managers of this user come first, then those of root, then those of others, which the hint does
+ * not call safe. False: none answers, and @hint is untouched.
  */
 bool elsewhere_hint(char *hint, size_t room);
 

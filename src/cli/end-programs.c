@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The manager tells the ids of processes, and an id is given again once its process is gone. So a
- * descriptor of each process is opened first, and then the manager is asked once more: who it still
- * names has had that id all the time, and the descriptor is of it.
+ * The manager names processes by their ids, and the kernel reuses ids. So a pidfd of each process
+ * is opened first, and then the manager is asked once more: a process that it still names has had
+ * its id all the time, and the pidfd belongs to it.
  */
 #include "cli/end-programs.h"
 
@@ -21,8 +21,8 @@
 #include "cli/say.h"
 
 /*
- * A program writes its files at SIGTERM; in a suspended vGPU it cannot, when it waits in a GPU call. One
- * that is killed goes at once, if the kernel lets it.
+ * A program writes its files at SIGTERM; in a suspended vGPU it cannot, when it waits in a GPU
+ * call. One that is killed goes at once, if the kernel lets it.
  */
 #define TERM_MS     10000
 #define TERM_OFF_MS 1000

@@ -2,7 +2,7 @@
 #ifndef CLI_EXAMPLE_H
 #define CLI_EXAMPLE_H
 
-/* The scenarios that are installed with us. */
+/* The installed scenarios. */
 
 #include <jansson.h>
 

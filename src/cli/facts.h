@@ -3,8 +3,8 @@
 #define CLI_FACTS_H
 
 /*
- * What is known of one thing, one line each for people, or one member each of a JSON object. What is
- * not known says why to people, and is null.
+ * Facts about one thing: one line each for people, or one member each of a JSON object. An unknown
+ * fact tells people why it is unknown, and is null in JSON.
  */
 
 #include <jansson.h>

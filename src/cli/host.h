@@ -2,7 +2,7 @@
 #ifndef CLI_HOST_H
 #define CLI_HOST_H
 
-/* What the commands that ask NVML have in common. */
+/* Shared by the commands that ask NVML. */
 
 #include <openvgpu/host.h>
 #include <openvgpu/instance.h>
@@ -36,8 +36,8 @@ int host_new(const struct arguments *arguments, struct vgpu_host **ret_host);
 int host_say_error(const struct arguments *arguments, const struct vgpu_host *host);
 
 /*
- * host_each_device() - @add for the device of --device, or for all that host vGPUs. One that fails is
- * told, and the others come nevertheless. Returns an exit code.
+ * host_each_device() - @add for the device of --device, or for all that host vGPUs. One that fails
+ * is told, and the others come nevertheless. Returns an exit code.
  * @add:  returns what the library did
  */
 int host_each_device(const struct arguments *arguments, struct vgpu_host *host,
@@ -45,8 +45,8 @@ int host_each_device(const struct arguments *arguments, struct vgpu_host *host,
                      void *userdata);
 
 /*
- * host_find_instance() - the id of the vGPU that the user calls @word: by name if vgpud answers, else
- * by UUID or id
+ * host_find_instance() - the id of the vGPU that the user calls @word: by name if vgpud answers,
+ * else by UUID or id
  * @ret_record:  what vgpud says of it, or NULL; vgpu_instance_free()
  *
  * Returns an exit code. A suspended vGPU is found with the id 0 if @ret_record is given.

@@ -2,7 +2,7 @@
 #ifndef CLI_LIBRARY_PATH_H
 #define CLI_LIBRARY_PATH_H
 
-/* The variable with which programs find our NVML library first. */
+/* The variable that makes programs find our NVML library first. */
 
 #include <stdbool.h>
 

@@ -2,7 +2,7 @@
 #ifndef CLI_LISTING_H
 #define CLI_LISTING_H
 
-/* Rows of one sort: a table for people, an array for programs. */
+/* Rows of one kind: a table for people, an array for programs. */
 
 #include <jansson.h>
 

@@ -2,7 +2,7 @@
 #ifndef CLI_MANAGER_H
 #define CLI_MANAGER_H
 
-/* Scope-bound ownership for what the manager says of itself. */
+/* Scope-bound ownership for the manager's facts about itself. */
 
 #include <openvgpu/manager.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metadata in files. Each begins with a line that says what it is of, since the bytes themselves do
- * not: so nobody can take one for the other.
+ * Metadata in files. Each file begins with a line that says whether it is of a vGPU or of a device,
+ * because the bytes themselves do not.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The bar is drawn by the library's call-back in between; so an interrupt is the only thing that can
- * happen at a bad moment. The manager goes on with the operation whatever becomes of us: the handler
- * says so, in a text that was made before, and lets the signal end the process.
+ * The library's call-back draws the bar, so only an interrupt can come at a bad moment. The manager
+ * continues the operation whatever happens to this process: the handler of the interrupt prints
+ * this, in a text that was made before, and lets the signal end the process.
  */
 #include "cli/operation.h"
 

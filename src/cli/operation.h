@@ -2,7 +2,7 @@
 #ifndef CLI_OPERATION_H
 #define CLI_OPERATION_H
 
-/* What suspend, resume and migrate have in common. */
+/* Shared by suspend, resume and migrate. */
 
 #include <openvgpu/operation.h>
 
@@ -42,8 +42,8 @@ char *operation_describe_copy(char *text, const struct vgpu_operation_report *re
 
 /*
  * operation_describe_whole() - ", 2.61 s in all" into @text of OPERATION_WHOLE_MAX bytes when
- * the person waited much longer than copy and context took, else "". It says how long host memory was
- * waited for, which is what that comes from after a start or a move.
+ * the person waited much longer than copy and context took, else "". It says how long host memory
+ * was waited for, which is what that comes from after a start or a move.
  */
 #define OPERATION_WHOLE_MAX (2 * OPERATION_TIME_MAX + 64)
 char *operation_describe_whole(char *text, const struct vgpu_operation_report *report);

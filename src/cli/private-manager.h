@@ -5,10 +5,10 @@
 /*
  * A vgpud of our own, in a directory of its own, for as long as this process lives.
  *
- * A process in between, the supervisor, starts it, and when we close our end of a pipe, or die
- * of whatever, ends it and removes the directory. It is in a session of its own: what the
- * terminal sends to us does not reach it. If the supervisor itself is killed, vgpud ends as well, and
- * the directory is left to private_manager_free().
+ * A process in between, the supervisor, starts this vgpud. When we close our end of a pipe, or die,
+ * the supervisor ends vgpud and removes the directory. The supervisor has a session of its own, so
+ * signals of the terminal do not reach it. If the supervisor itself is killed, vgpud ends as well,
+ * and private_manager_free() removes the directory.
  */
 
 #include <sys/types.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Executes the program in our own process, so that nobody stands between it and its parent: signals,
- * exit status and terminal are as without us.
+ * Executes the program in this process, so that nothing stands between the program and its parent:
+ * signals, exit status and terminal are as without vgpu.
  */
 #include <errno.h>
 #include <string.h>

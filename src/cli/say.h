@@ -3,7 +3,7 @@
 #define CLI_SAY_H
 
 /*
- * What goes wrong, told on standard error: one line, a hint, or with --json a document.
+ * Reports errors on standard error: one line and a hint, or with --json a document.
  */
 
 #include <openvgpu/client.h>

@@ -3,11 +3,11 @@
 #define CLI_SEVERAL_H
 
 /*
- * Several vGPUs in one command: one after another, and the failure of one keeps none of the others
- * from its turn. Only when no vgpud answers, the rest is not tried.
+ * Several vGPUs in one command. They are handled one after another, and a failure does not stop the
+ * rest. Only if no vgpud answers, the rest is not tried.
  *
- * With --json, one name gives the document that it always gave; several names, or --all, give
- * {"results": [...]} of those that succeeded. Each error is a document of its own.
+ * With --json, one name prints the usual document. Several names, or --all, print {"results":
+ * [...]} of the successes. Each error is a document of its own.
  */
 
 #include <jansson.h>
@@ -24,8 +24,8 @@
 
 struct several {
         /*
-         * Does it to the vGPU @name and prints the outcome; with --json, gives it as a document (a new
-         * reference) instead. Returns an exit code after it has said what is wrong.
+         * Does it to the vGPU @name and prints the outcome; with --json, gives it as a document (a
+         * new reference) instead. Returns an exit code after it has said what is wrong.
          */
         int (*act)(const struct arguments *arguments, struct vgpu_client *client, const char *name,
                    json_t **ret_document);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Runs a program against a host that is not there. Signals that are sent to us go on to the program;
- * what the terminal sends, it gets by itself. Should we be killed, it is killed as well.
+ * Runs a program against a host that does not exist. It passes on the signals that it gets; the
+ * terminal itself sends its signals to the program. If vgpu is killed, the program is killed as
+ * well.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,8 @@
 #define CLI_TOP_ACTION_H
 
 /*
- * What vgpu top does for its user: it runs another vgpu, so that the screen goes on while that waits,
- * and shows the first line that it says.
+ * Actions of vgpu top. An action runs another vgpu, so that the screen is updated while that waits,
+ * and shows the first line of its output.
  */
 
 #include <sys/types.h>
@@ -22,8 +22,8 @@ struct top_action {
 int top_action_start(struct top_action *action, const char *const *words);
 
 /*
- * top_action_read() - there is something to read. 1: it has ended, and @ret_said, borrowed until the next
- * start, is what it said.
+ * top_action_read() - there is something to read. 1: it has ended, and @ret_said, borrowed until
+ * the next start, is what it said.
  */
 int top_action_read(struct top_action *action, const char **ret_said);
 

@@ -2,7 +2,7 @@
 #ifndef CLI_USAGE_H
 #define CLI_USAGE_H
 
-/* What accounting, usage and top have in common. */
+/* Shared by accounting, usage and top. */
 
 #include <jansson.h>
 
@@ -27,8 +27,8 @@ char *usage_format_time(char *text, double seconds);
 char *usage_format_user(char *text, uint32_t user);
 
 /*
- * usage_parse_time() - "2026-11-01", "2026-11-01 09:30" (or with a T), of the local time; "today"; "7d",
- * "12h", "30m" before @now. Errors: -EINVAL.
+ * usage_parse_time() - "2026-11-01", "2026-11-01 09:30" (or with a T), of the local time; "today";
+ * "7d", "12h", "30m" before @now. Errors: -EINVAL.
  */
 int usage_parse_time(double *ret_seconds, const char *text, double now);
 

@@ -5,9 +5,9 @@
 /*
  * Starting our helper programs, and reaping them from the event loop.
  *
- * A child's end is seen through its pidfd, not through SIGCHLD, which a process
- * has only one of. A child runs in a session of its own: an interrupt at the
- * terminal is the manager's to handle.
+ * A pidfd shows the end of a child. SIGCHLD is not used, because a process has only
+ * one handler for it. A child runs in a session of its own, because the manager
+ * handles interrupts at the terminal.
  */
 
 #include <sys/types.h>

@@ -3,9 +3,9 @@
 #define DAEMON_CONTROL_CALL_H
 
 /*
- * From the bytes of a control connection to a call that was checked (the framing
- * and shapes of docs/control-protocol.md). No socket in here: what a client may
- * send is this file's to survive, and a fuzzer's to try.
+ * Turns the bytes of a control connection into a checked call (the framing and
+ * shapes of docs/control-protocol.md). There is no socket here, so that a fuzzer
+ * can try everything that a client may send.
  */
 
 #include <jansson.h>
@@ -19,8 +19,8 @@
 #define CONTROL_MESSAGE_MAX (1024 * 1024)
 
 /*
- * Of one message, at all depths: parsing 60,000 members takes 35 ms, which others would wait for. The
- * largest call, ReplaceMemory, has two members a process and three values an allocation.
+ * Of one message, at all depths: parsing 60,000 members takes 35 ms, which others would wait for.
+ * The largest call, ReplaceMemory, has two members a process and three values an allocation.
  */
 #define CONTROL_MEMBERS_MAX 1024
 #define CONTROL_VALUES_MAX  100000
@@ -56,8 +56,8 @@ struct control_call {
 };
 
 /*
- * control_call_parse() - Errors: -EINVAL, the message is no call: the connection has no sense; -E2BIG, it
- * has too many members or values.
+ * control_call_parse() - Errors: -EINVAL, the message is no call: the connection has no sense;
+ * -E2BIG, it has too many members or values.
  */
 int control_call_parse(struct control_call *ret_call, const char *text, size_t size);
 void control_call_deinit(struct control_call *call);

@@ -3,7 +3,7 @@
 #define DAEMON_DRIVER_PATH_H
 
 /*
- * Where NVIDIA's libraries are. The manager only needs their path: movers and gates open them.
+ * Finds NVIDIA's libraries. The manager needs only their paths; movers and gates open them.
  * dlopen() would search better, but it would also run the driver's code in this process.
  */
 

@@ -3,10 +3,10 @@
 #define DAEMON_FAILURE_H
 
 /*
- * Why a request was refused or went wrong, in the words of docs/control-protocol.md.
+ * A failure: why a request was refused or failed, in the words of docs/control-protocol.md.
  *
- * Functions that work for a client take one, fill it where the reason is known best, and return a
- * negative errno; callers in between pass that on.
+ * Functions that work for a client take a failure, fill it in where the reason is known best, and
+ * return a negative errno, which their callers pass on.
  */
 
 #include <stdbool.h>

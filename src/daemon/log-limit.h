@@ -3,9 +3,9 @@
 #define DAEMON_LOG_LIMIT_H
 
 /*
- * How many lines of the log one user may cause. Anybody who can connect can be refused in a loop, 3,000
- * times a second: that fills a disk, and the journal, which takes 10,000 lines in 30 seconds from a
- * service by default, then drops the lines about everybody else.
+ * Limits the lines of the log that one user may cause. Anybody who can connect can provoke refusals
+ * in a loop, 3,000 times a second. This fills a disk. The journal, which by default takes 10,000
+ * lines in 30 seconds from a service, then drops the lines about everybody else.
  */
 
 #include <stdint.h>
@@ -31,8 +31,8 @@ enum log_limit_answer {
 };
 
 /*
- * log_limit_take() - may a line about @user be written at @now_ns (not 0)? @ret_left_out: how many were not
- * in an interval that has ended, told once.
+ * log_limit_take() - may a line about @user be written at @now_ns (not 0)? @ret_left_out: how many
+ * were not in an interval that has ended, told once.
  */
 enum log_limit_answer log_limit_take(struct log_limit *limit, uid_t user, uint64_t now_ns,
                                      uint32_t *ret_left_out);

@@ -7,8 +7,8 @@
  *
  *     vgpud: suspended vgpu=train bytes=34145828864 seconds=0.668
  *
- * When stderr is the journal, each line starts with its level as "<N>". Who logs gives fields as
- * text that is ready: values that may hold spaces or come from a guest go through log_quote().
+ * When stderr is the journal, each line starts with its level as "<N>". Callers pass the fields as
+ * finished text: values that may contain spaces or come from a guest go through log_quote().
  */
 
 #include <sys/types.h>
@@ -32,8 +32,8 @@ __attribute__((format(printf, 3, 4))) void log_event(enum log_level level, const
                                                      const char *fields, ...);
 
 /*
- * log_event_of() - the same, of what @user has caused; nobody but root and our own user can fill the log
- * (daemon/log-limit.h).
+ * log_event_of() - the same, of what @user has caused; nobody but root and our own user can fill
+ * the log (daemon/log-limit.h).
  */
 __attribute__((format(printf, 4, 5))) void
 log_event_of(uid_t user, enum log_level level, const char *message, const char *fields, ...);

@@ -3,8 +3,8 @@
 #define DAEMON_OPTIONS_H
 
 /*
- * What vgpud is told: the defaults, over them the configuration files (base/configuration.h), over
- * them the command line.
+ * The options of vgpud: the configuration files (base/configuration.h) override the defaults, and
+ * the command line overrides both.
  */
 
 #include <stdbool.h>

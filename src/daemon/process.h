@@ -2,7 +2,7 @@
 #ifndef DAEMON_PROCESS_H
 #define DAEMON_PROCESS_H
 
-/* What /proc and the kernel say about another process. */
+/* Facts about other processes, from /proc and the kernel. */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -3,11 +3,11 @@
 #define DAEMON_RELOAD_H
 
 /*
- * SIGHUP: the configuration is read again. What only limits future requests, and the log's level, is taken
- * over at once; of the rest the log says that it waits for the next start. A configuration that is wrong
- * changes nothing.
+ * SIGHUP makes vgpud read its configuration again. Limits of future requests, and the level of the
+ * log, change at once; the log says that other changes wait for the next start. A wrong
+ * configuration changes nothing.
  *
- * A vgpud without a configuration ends at SIGHUP, as programs do when their terminal goes.
+ * A vgpud without a configuration ends at SIGHUP, as programs do when their terminal goes away.
  */
 
 #include <systemd/sd-event.h>

@@ -3,8 +3,8 @@
 #define DAEMON_RUN_LOCK_H
 
 /*
- * One manager a run directory: a lock on a file in it, which the kernel takes away from a process
- * that dies. The file says who holds it.
+ * Ensures one manager for each run directory, by a lock on a file in it. The kernel releases the
+ * lock of a process that dies. The file names the process that holds the lock.
  */
 
 #include "daemon/failure.h"

@@ -2,7 +2,7 @@
 #ifndef DATABASE_TEST_RELEASE_H
 #define DATABASE_TEST_RELEASE_H
 
-/* For tests: a database as a release left it, from the text of it that is kept. */
+/* For tests: makes the database of a release from its checked-in text. */
 #include <stdio.h>
 
 #include "base/test.h"

@@ -3,8 +3,8 @@
 #define GATE_AGENT_H
 
 /*
- * The agent: one thread in the guest that does what the manager asks (wire/gate.h). It is started
- * when the process has joined its vGPU, blocks all signals, and sleeps in between.
+ * The agent: one thread in the guest that carries out the manager's requests (wire/gate.h). It
+ * starts when the process has joined its vGPU, blocks all signals, and sleeps between requests.
  */
 
 /* agent_start() - with the connection to the manager, which it takes. Errors: -EAGAIN. */

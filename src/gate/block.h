@@ -3,12 +3,12 @@
 #define GATE_BLOCK_H
 
 /*
- * A block: BLOCK_SIZE bytes of device memory out of which small allocations come.
+ * A block: BLOCK_SIZE bytes of device memory that several small allocations share.
  *
- * This is bookkeeping only: it deals in offsets, knows no driver and no lock, and lives in host
- * memory. Space is given out first fit in order of addresses, in granules: CUDA promises that an
- * allocation is aligned for all uses, and a texture wants most. Size classes would be faster and waste
- * more, and a small allocation waits for the driver when it is freed anyway.
+ * This is only bookkeeping: it works with offsets, knows no driver and no lock, and lives in host
+ * memory. Space is allocated first fit, in order of addresses, in granules. CUDA promises alignment
+ * for all uses, and textures need the largest. Size classes would be faster but waste more, and
+ * freeing a small allocation waits for the driver anyway.
  */
 
 #include <stdbool.h>

@@ -3,9 +3,9 @@
 #define GATE_CHILD_H
 
 /*
- * The child of a fork: it has none of the threads, no memory on the device and no place in the
- * vGPU, and must not use its parent's. It starts clean. If the parent had initialised CUDA the
- * driver refuses the child; else the child may join by itself, as a program that it executes does.
+ * The child of a fork has no other thread, no device memory and no slot in the vGPU, and must not
+ * use its parent's. It starts clean. If the parent had initialised CUDA, the driver refuses the
+ * child. Otherwise the child may join by itself, as a program that it executes does.
  */
 
 /* child_watch() - once, when the process first uses the gate. */

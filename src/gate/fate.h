@@ -2,7 +2,7 @@
 #ifndef GATE_FATE_H
 #define GATE_FATE_H
 
-/* Of the driver's answers, those after which this process can take no part in a suspend or resume. */
+/* The driver's answers after which this process can take no part in a suspend or resume. */
 
 #include "abi/cuda.h"
 #include "wire/gate.h"

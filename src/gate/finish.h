@@ -2,7 +2,7 @@
 #ifndef GATE_FINISH_H
 #define GATE_FINISH_H
 
-/* Waiting for the work that the guest has on the device, for the drain. */
+/* Waits for the guest's work on the device, for the drain. */
 
 #include <stdint.h>
 
@@ -15,8 +15,8 @@
 int finish_all(uint64_t until_ns, const char **ret_call, CUresult *ret_code);
 
 /*
- * finish_stop() - the gate opens: a wait that timed out, and goes on for the context that it is at, is to
- * wait for no other. It would ruin captures that begin there.
+ * finish_stop() - the gate opens: a wait that timed out, and goes on for the context that it is at,
+ * is to wait for no other. It would ruin captures that begin there.
  */
 void finish_stop(void);
 

@@ -3,13 +3,13 @@
 #define GATE_FORK_GUARD_H
 
 /*
- * Descriptors of device memory keep it occupied in whoever has one, also in the child of a fork that
- * knows nothing of it. So the child closes them (child.h), and must find them all: between
- * fork_guard_enter() and fork_guard_leave() nobody forks. What gets or closes such descriptors notes
- * that within.
+ * A descriptor of device memory keeps the memory occupied, also in the child of a fork, which does
+ * not know about it. The child therefore closes all such descriptors (child.h). To find them all,
+ * nobody forks between fork_guard_enter() and fork_guard_leave(), and code that gets or closes such
+ * a descriptor records it in between.
  *
- * fork_guard_start() - before the first of them, and after the driver has been at work: its own handlers
- * of a fork then come behind ours, and no thread waits for us with the driver's locks.
+ * fork_guard_start() - before the first of them, and after the driver has been at work: its own
+ * handlers of a fork then come behind ours, and no thread waits for us with the driver's locks.
  */
 
 void fork_guard_start(void);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions about a pointer: the driver sees memory of the virtual-memory calls, of whole mappings;
- * the application must see the ordinary allocation that it made.
+ * Queries about a pointer. The driver sees whole mappings of the virtual-memory calls; the
+ * application must see the ordinary allocation that it made.
  *
  * Changed are those answers that measurably differ (driver 580): the context, the range, the
  * handle types, and the id of the buffer, which must be a small allocation's own. The rest is the
@@ -103,8 +103,8 @@ CUresult our_cuPointerSetAttribute(const void *value, CUpointer_attribute attrib
 }
 
 /*
- * A dma-buf, for RDMA: whoever has it would not notice a move. That it is closed we do not learn, and a
- * network card may go on after that; so it counts until the memory is freed.
+ * A dma-buf, for RDMA: whoever has it would not notice a move. That it is closed we do not learn,
+ * and a network card may go on after that; so it counts until the memory is freed.
  */
 CUresult our_cuMemGetHandleForAddressRange(void *handle, CUdeviceptr pointer, size_t size, int type,
                                            unsigned long long flags)

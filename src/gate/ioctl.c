@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ioctl() as the driver's library finds it, for we are loaded before libc. Everybody else in the
- * process finds it too: whatever is not for NVIDIA's kernel module is passed on untouched.
+ * ioctl() as the driver's library finds it, because the gate is loaded before libc. All other code
+ * in the process finds it too: a call that is not for NVIDIA's kernel module is passed on
+ * unchanged.
  */
 #include <dlfcn.h>
 #include <errno.h>

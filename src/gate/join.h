@@ -2,7 +2,7 @@
 #ifndef GATE_JOIN_H
 #define GATE_JOIN_H
 
-/* cuInit(): the moment at which a process becomes part of its vGPU. */
+/* Joining: at cuInit() a process becomes part of its vGPU. */
 
 /* join_forget() - in the child of a fork. */
 void join_forget(void);

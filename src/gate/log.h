@@ -3,7 +3,7 @@
 #define GATE_LOG_H
 
 /*
- * What the gate says. It is silent inside other people's programs, except:
+ * The gate's log. The gate is silent inside other people's programs, with two exceptions:
  *
  *   log_to_user()  one line on stderr when the program cannot work as its user expects;
  *                  the same text is said once

@@ -4,8 +4,8 @@
 
 /*
  * Peer access: cuCtxEnablePeerAccess() has no effect on memory of the virtual-memory calls, where
- * each mapping says which devices may use it. So we remember which device may use whose memory and
- * say it for each of our mappings.
+ * each mapping says which devices may use it. The gate therefore remembers which device may use
+ * whose memory, and sets this for each of its mappings.
  */
 
 #include <stddef.h>

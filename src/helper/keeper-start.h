@@ -5,10 +5,10 @@
 /*
  * Starting a keeper.
  *
- * We make the listening socket and hand it to the keeper as its descriptor 3, so
- * that connecting needs no waiting for the new process. It is started by a child
- * that ends at once: the keeper belongs to init, not to us, and does not get the
- * signals of our session.
+ * The manager makes the listening socket and hands it to the keeper as descriptor 3,
+ * so that a connection need not wait for the new process. A child that ends at once
+ * starts the keeper: the keeper then belongs to init, and does not get the signals of
+ * the manager's session.
  */
 
 #include <sys/un.h>

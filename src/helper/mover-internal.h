@@ -2,7 +2,7 @@
 #ifndef HELPER_MOVER_INTERNAL_H
 #define HELPER_MOVER_INTERNAL_H
 
-/* What the manager's side of a mover consists of, for its own files. */
+/* The parts of the manager's side of a mover, for its own files. */
 
 #include "helper/mover.h"
 

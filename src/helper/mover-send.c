@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is said to a mover: non-blocking, in order, with duplicates of what has to wait. */
+/* Sends messages to a mover: non-blocking, in order, with duplicates of waiting descriptors. */
 
 #include <errno.h>
 #include <fcntl.h>

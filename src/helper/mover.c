@@ -2,9 +2,9 @@
 /*
  * The manager's side of a mover.
  *
- * The socket is non-blocking; what does not fit is queued, with duplicates of its
- * descriptors. What ends a mover is always the end of its process: when the
- * socket fails or speaks nonsense we kill it, and go on when it is gone.
+ * The socket is non-blocking; a message that does not fit is queued, with duplicates of
+ * its descriptors. A mover ends only with its process: if the socket fails or carries a
+ * malformed message, the manager kills the process, and continues when it is gone.
  *
  * A callback may free the mover, hence the references.
  */

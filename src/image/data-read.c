@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading. What is plain goes straight where it belongs, and its checksum is compared there; what is
- * packed, or would go to a place that direct I/O cannot take, goes through a buffer.
+ * Reading. A plain chunk is read directly to its place, and its checksum is compared there. A
+ * packed chunk, or one whose place direct I/O cannot use, goes through a buffer.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Writing. A plain image has its place on the disk before the first byte is written: a full disk is
- * found at once, and writes into a file that is long enough already do not wait for each other, as
- * those do that make it longer. A packed one grows in steps, for the same reason.
+ * Writing. The space of a plain image is allocated before the first byte is written: a full disk
+ * shows at once, and writes do not wait for each other to extend the file. A packed image grows in
+ * steps, for the same reason.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -5,13 +5,13 @@
 /*
  * The data file of an image: memory in chunks.
  *
- * A chunk is so many bytes of the memory, the last one less. It stands anywhere in the file, at a
- * multiple of 4096; it is plain, or packed and then shorter, or, if it is all zeros, not there. The
- * table says where and how long, and has the checksum of what was in the memory. So chunks are
- * worked on by several threads in any order, and any part can be read alone.
+ * All chunks have the same size, except that the last one may be smaller. A chunk begins anywhere
+ * in the file, at a multiple of 4096. It is plain, or packed and then shorter, or missing if it is
+ * all zeros. The table has the place and length of each chunk, and the checksum of its memory.
+ * Several threads can therefore work on chunks in any order, and any part can be read alone.
  *
- * The file is written with direct I/O where the file system can; what it holds is on the disk when
- * image_data_write() returns.
+ * The file is written with direct I/O where the file system supports it. Its contents are on the
+ * disk when image_data_write() returns.
  */
 
 #include <stdbool.h>

@@ -3,8 +3,8 @@
 #define IMAGE_DIRECTORY_H
 
 /*
- * The directory of an image. It is made beside its place, as NAME.partial, and renamed when
- * everything in it is on the disk; so what has the name is whole. The manifest is written last.
+ * The directory of an image. It is written as NAME.partial and renamed when everything in it is on
+ * the disk; a directory with its final name is therefore complete. The manifest is written last.
  */
 
 #include <limits.h>
@@ -51,9 +51,9 @@ int image_directory_check_criu(const struct image_directory *directory,
                                const struct image_manifest *manifest, struct image_error *error);
 
 /*
- * image_directory_open_criu() - the folder of CRIU's files, to make processes of them: with the rights of
- * whoever loads them, so nobody but root and that user may have written any of it, or be able to
- * Returns a descriptor. Errors: -EPERM.
+ * image_directory_open_criu() - the folder of CRIU's files, to make processes of them: with the
+ * rights of whoever loads them, so nobody but root and that user may have written any of it, or be
+ * able to Returns a descriptor. Errors: -EPERM.
  */
 int image_directory_open_criu(const struct image_directory *directory, struct image_error *error);
 

@@ -2,7 +2,7 @@
 #ifndef IMAGE_ERROR_H
 #define IMAGE_ERROR_H
 
-/* Why something with an image failed: what and why in one line, what to do in another. */
+/* Why an action with an image failed: what and why in one line, what to do in another. */
 
 struct image_error {
         int code; /* a negative errno; 0: none */

@@ -2,7 +2,7 @@
 #ifndef IMAGE_SPAN_H
 #define IMAGE_SPAN_H
 
-/* Memory in pieces (the extents of a vGPU in its slabs), looked at as one row of bytes. */
+/* Memory in pieces (the extents of a vGPU in its slabs), seen as one sequence of bytes. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
 #define IMAGE_WORKERS_H
 
 /*
- * The threads that write or read a data file. Each takes the next chunk, does what costs processor
- * time for it, and keeps several on their way to or from the disk.
+ * The threads that write or read a data file. Each thread takes the next chunk, does the
+ * processor's work for it, and keeps several chunks on their way to or from the disk.
  */
 
 #include <pthread.h>

@@ -2,13 +2,13 @@
 /*
  * vgpu-keeper: holds the descriptors that must survive the manager (wire/keeper.h).
  *
- * It is started with its listening socket as descriptor 3, so that whoever starts
- * it can connect at once and nobody waits for a file to appear.
+ * It starts with its listening socket as descriptor 3, so that the manager can connect
+ * at once and nobody waits for a file to appear.
  *
- * One poll loop; nothing waits for the client. While the client owes us the
- * reading of an answer we read no further request from it, so one answer in hand
- * is all the memory that a client can make us use, besides what it puts. A client
- * that breaks the protocol is hung up on; what we hold we hold.
+ * It has one poll loop, and nothing waits for the client. While the client has not read
+ * an answer, the keeper reads no further request from it. One answer is therefore all
+ * the memory that a client can make the keeper use, besides what it puts. The keeper
+ * disconnects a client that breaks the protocol, and keeps what it holds.
  */
 
 #include "wire/keeper.h"

@@ -2,7 +2,7 @@
 #ifndef LIB_ANSWER_H
 #define LIB_ANSWER_H
 
-/* What all questions to NVML do with an answer: numbers become ours, texts and lists are copied. */
+/* Turns NVML's answers into ours: translates numbers, copies texts and lists. */
 
 #include "lib/growing.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The actions: what a caller wishes, as a request to the helper. */
+/* The actions: turns the caller's options into a request to the helper. */
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef LIB_CHECKPOINT_ERROR_H
 #define LIB_CHECKPOINT_ERROR_H
 
-/* Why the last call with a struct vgpu_checkpoint failed, with the storage for its texts. */
+/* The error of the last call with a struct vgpu_checkpoint, with the storage for its texts. */
 
 #include <openvgpu/checkpoint.h>
 

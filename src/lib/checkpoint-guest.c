@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A guest is known by its environment, as 'vgpu run' has made it; whether its manager still looks
- * after it, the manager is asked.
+ * The environment that 'vgpu run' has made identifies a guest. The manager is asked whether it
+ * still controls the guest.
  */
 #include "lib/checkpoint-guest.h"
 

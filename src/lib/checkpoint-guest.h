@@ -2,7 +2,7 @@
 #ifndef LIB_CHECKPOINT_GUEST_H
 #define LIB_CHECKPOINT_GUEST_H
 
-/* Whose a process is: nobody's, or a manager's. */
+/* Says whether a process is the guest of a manager. */
 
 #include <stdbool.h>
 #include <sys/types.h>

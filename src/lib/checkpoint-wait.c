@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at processes, and waiting for what becomes of them. */
+/* Checks the states of processes, and waits for a state. */
 
 #include <math.h>
 #include <poll.h>

@@ -3,8 +3,8 @@
 #define LIB_GROWING_H
 
 /*
- * Room that grows until the driver is content. NVML has six ways to ask how much room an answer needs,
- * and what is asked for may have grown before the second call: so one loop for all of them.
+ * A buffer that grows until the driver's answer fits. NVML has six ways to ask how much room an
+ * answer needs, and the answer may have grown before the second call. One loop handles all of them.
  *
  *     CLEANUP(growing_deinit) struct growing types = GROWING(nvmlVgpuTypeId_t, 0);
  *

@@ -2,7 +2,7 @@
 #ifndef LIB_IMAGE_H
 #define LIB_IMAGE_H
 
-/* What the actions with images share. */
+/* Shared by the actions with images. */
 
 #include <openvgpu/image.h>
 #include <openvgpu/instance.h>

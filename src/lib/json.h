@@ -3,7 +3,7 @@
 #define LIB_JSON_H
 
 /*
- * From a JSON object to a struct, by a table of its members.
+ * Fills a struct from a JSON object, by a table of its members.
  *
  * Texts are not copied: they point into the JSON object, which the result keeps.
  */

@@ -3,8 +3,8 @@
 #define LIB_MEMORY_H
 
 /*
- * The memory of a suspended vGPU: what the manager's pool has of it, mapped here, to be read, or to
- * be filled and then exchanged for what is there.
+ * The memory of a suspended vGPU: its part of the manager's pool, mapped here. It can be read, or
+ * filled and then exchanged for the present contents.
  */
 
 #include <stdbool.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver reads such bytes without being told how many there are: it goes by the length that they
- * have in themselves. So that is compared with what is really there, and the driver gets a copy with
- * zeros behind it.
+ * The driver reads metadata without a length: it uses the length inside the bytes. So this length
+ * is compared with the real one, and the driver gets a copy with zeros behind it.
  */
 #include <openvgpu/metadata.h>
 

@@ -2,7 +2,7 @@
 #ifndef LIB_NVML_CODE_H
 #define LIB_NVML_CODE_H
 
-/* What NVML's codes mean, by the call and what it was about. */
+/* The meaning of NVML's codes, by the call and its subject. */
 
 #include <openvgpu/error.h>
 

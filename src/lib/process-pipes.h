@@ -3,8 +3,8 @@
 #define LIB_PROCESS_PIPES_H
 
 /*
- * Pipes out of a tree of processes. CRIU dumps a pipe whose reader is elsewhere without a word, and
- * makes it again without a reader: whoever writes to it then gets SIGPIPE.
+ * Pipes out of a tree of processes. CRIU silently dumps a pipe whose reader is elsewhere, and makes
+ * the pipe again without a reader: a process that writes to it then gets SIGPIPE.
  */
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 #ifndef LIB_PROCESS_TREE_H
 #define LIB_PROCESS_TREE_H
 
-/* A process and all below it: what CRIU dumps as one. */
+/* A process and all processes below it, which CRIU dumps together. */
 
 #include <stdbool.h>
 #include <stddef.h>

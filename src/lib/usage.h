@@ -2,15 +2,15 @@
 #ifndef LIB_USAGE_H
 #define LIB_USAGE_H
 
-/* What the three kinds of usage have in common. */
+/* Shared by the three kinds of usage. */
 
 #include <openvgpu/usage.h>
 
 #include "lib/client.h"
 
 /*
- * For tables of fields. What is decoded into is a struct of the library: the caller's as @value, and
- * behind it @percents and @seconds, to which it points.
+ * For tables of fields. What is decoded into is a struct of the library: the caller's as @value,
+ * and behind it @percents and @seconds, to which it points.
  */
 #define USAGE_OPTIONAL(type_, struct_, member_, name_)                           \
         {                                                                        \
@@ -55,8 +55,8 @@ struct usage_box {
 };
 
 /*
- * usage_collect() - make @call again and again, each time with the offset of what there is, until the answer
- * has no "more"
+ * usage_collect() - make @call again and again, each time with the offset of what there is, until
+ * the answer has no "more"
  * @parameters:  without the offset
  * @what:        the key of what it answers, objects for usage_decode_array()
  */

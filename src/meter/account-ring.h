@@ -3,15 +3,15 @@
 #define METER_ACCOUNT_RING_H
 
 /*
- * The accounting of a vGPU (meter/accounting.h) as the board shows it.
+ * The accounting of a vGPU (meter/accounting.h) as the state page shows it.
  *
- * The ring of a vGPU's accounts holds as many as its accounting, and each record has one place in
- * it, which is written anew as its process goes on. Two things would cost it a second place or its
- * only one: a process that ends after others that began later (those that ended come in the order of
- * their ends), and one that runs while thousands come and go. When that has made a record fall out of
- * the ring, all are written again, one after the other.
+ * The ring of a vGPU's accounts holds as many records as its accounting. Each record has one place
+ * in the ring, which is rewritten while its process runs. Two cases would cost a record a second
+ * place or its only one: a process that ends after others that began later (ended processes come in
+ * the order of their ends), and a process that runs while thousands come and go. When this has made
+ * a record fall out of the ring, all records are written again, one after the other.
  *
- * The number of a record is that of its place plus one; 0: it has none.
+ * The number of a record is that of its place plus one; 0: it has no place.
  */
 
 #include "board/board.h"

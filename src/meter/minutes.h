@@ -5,12 +5,12 @@
 /*
  * Usage by the minute, on its way to the ledger.
  *
- * Amounts are added with the span of time in which they came together and are cut at the full
- * minutes. What is taken out was not lost until the ledger has it: it is put back when that fails.
+ * An amount is added with its span of time and cut at the full minutes. Rows that are taken out are
+ * put back if the ledger cannot be written, so that none is lost.
  *
- * No more than MINUTES_ROWS_MAX rows are kept, however long the ledger cannot be written: then an amount
- * goes to the latest minute that its key has a row of. Sums stay right, minutes become coarse; only
- * a key that has no row yet still gets one.
+ * At most MINUTES_ROWS_MAX rows are kept, however long the ledger cannot be written. Beyond that,
+ * an amount goes to the latest minute for which its key has a row. Sums stay right, and minutes
+ * become coarse. Only a key that has no row yet still gets one.
  */
 
 #include <stddef.h>
@@ -39,8 +39,8 @@ void minutes_deinit(struct minutes *minutes);
 /*
  * minutes_add() - @amount came together from @from_ms to @to_ms, CLOCK_REALTIME, evenly
  *
- * A span that is empty, or ends before it begins, is the instant @to_ms. Errors: -ENOMEM; then part of the
- * amount may have been added, and @amount is what has not.
+ * A span that is empty, or ends before it begins, is the instant @to_ms. Errors: -ENOMEM; then part
+ * of the amount may have been added, and @amount is what has not.
  */
 int minutes_add(struct minutes *minutes, const struct usage_key *key, struct usage_amount *amount,
                 uint64_t from_ms, uint64_t to_ms);

@@ -2,7 +2,7 @@
 #ifndef METER_RATE_H
 #define METER_RATE_H
 
-/* From counts of nanoseconds to what people read, and back. No count is ever lost on the way. */
+/* Turns counts of nanoseconds into rates for people, and back, without losing a count. */
 
 #include <stddef.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 #ifndef METER_USAGE_H
 #define METER_USAGE_H
 
-/* What is billed: an amount of usage, of whom, in which minute. */
+/* A billed amount of usage: how much, of whom, in which minute. */
 
 #include <stdint.h>
 

@@ -3,12 +3,12 @@
 #define METER_WALL_H
 
 /*
- * Which wall-clock time a span of steady time was.
+ * Finds the wall-clock time of a span of steady time.
  *
- * How long something took is always measured with CLOCK_MONOTONIC, so that a step of
- * CLOCK_REALTIME changes no amount. Only where on the wall clock a span lies depends on that clock: it
- * ends at what the clock shows now, and begins as much earlier as it was long. After a step forward no
- * usage is invented for the hours that never were; after a step back the same minutes fill twice.
+ * CLOCK_MONOTONIC measures how long something took, so a step of CLOCK_REALTIME changes no amount.
+ * Only the position of a span on the wall clock depends on CLOCK_REALTIME: a span ends at what the
+ * clock shows now, and begins as much earlier as it was long. A step forward therefore invents no
+ * usage for hours that never were; after a step back the same minutes fill twice.
  */
 
 #include <stdint.h>

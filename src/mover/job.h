@@ -3,9 +3,9 @@
 #define MOVER_JOB_H
 
 /*
- * A job: device memory that is copied out to slabs, in from slabs, or over from
- * another device (wire/mover.h). Here is what it consists of and who may touch
- * it; mover/transfer.h does the copying.
+ * A job: a copy of device memory out to slabs, in from slabs, or over from another
+ * device (wire/mover.h). This file has the parts of a job and says who may touch them;
+ * mover/transfer.h does the copying.
  *
  * The socket's thread collects it from several messages. Staging and the run are
  * tasks of their own, and the end may come at any time: each takes part by

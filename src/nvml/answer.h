@@ -2,7 +2,7 @@
 #ifndef NVML_ANSWER_H
 #define NVML_ANSWER_H
 
-/* The parts that many answers have in common: texts and lists. */
+/* Shared parts of many answers: texts and lists. */
 
 #include "abi/nvml-vgpu.h"
 

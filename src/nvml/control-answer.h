@@ -2,7 +2,7 @@
 #ifndef NVML_CONTROL_ANSWER_H
 #define NVML_CONTROL_ANSWER_H
 
-/* What an answer of the manager means in NVML's terms. */
+/* Turns answers of the manager into NVML's codes. */
 
 #include <stdbool.h>
 

@@ -3,11 +3,11 @@
 #define NVML_CONTROL_H
 
 /*
- * Taking a change to the manager, over its control socket (docs/control-protocol.md). It is the
- * manager that decides who may change what: it sees who calls.
+ * Sends a change to the manager over its control socket (docs/control-protocol.md). The manager
+ * sees who calls, and decides who may change what.
  *
- * A connection lives for one call; there is no thread, no signal, and an end to waiting. Any thread
- * may call.
+ * A connection lives for one call. It uses no thread and no signal, and never waits for ever. Any
+ * thread may call.
  */
 
 #include "abi/nvml.h"

@@ -2,7 +2,7 @@
 #ifndef NVML_LIBRARY_H
 #define NVML_LIBRARY_H
 
-/* What the library as a whole is in: initialised or not, and with whom behind it. */
+/* The state of the whole library: initialised or not, and which library stands behind it. */
 
 #include <stdbool.h>
 

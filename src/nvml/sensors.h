@@ -2,7 +2,7 @@
 #ifndef NVML_SENSORS_H
 #define NVML_SENSORS_H
 
-/* What a device measures of itself; its errors, clocks and fields are answered from it too. */
+/* A device's sensors, which also answer for its errors, clocks and fields. */
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
 #define NVML_SITE_H
 
 /*
- * A site: what hosts vGPUs. It is a device as a whole, or one of its GPU instances (MIG). NVML asks
- * the same of both through functions with different names and structs.
+ * A site hosts vGPUs: a whole device, or one of its GPU instances (MIG). NVML has functions with
+ * different names and structs for the two.
  *
  * A GPU instance is one of the board's: where NVIDIA's library is in use, these are its own and it
  * answers for them (abi/nvml.abi: "stand-in").

@@ -3,11 +3,11 @@
 #define NVML_UTILIZATION_H
 
 /*
- * What the calls for samples of utilization have in common.
+ * Shared by the calls for samples of utilization.
  *
- * Each vGPU and each process has a ring of samples; a call tells the newest of each. It is new if
- * it is strictly newer than what the caller has seen, so a caller that feeds back the
- * newest stamp gets NOT_FOUND until there is another.
+ * Each vGPU and each process has a ring of samples; a call returns the newest sample of each ring.
+ * A sample is new if it is strictly newer than the caller's time stamp. A caller that passes the
+ * newest stamp gets NOT_FOUND until there is a newer sample.
  */
 
 #include <stdbool.h>
@@ -39,9 +39,9 @@ struct utilization_list {
 };
 
 /*
- * utilization_answer() - those newer than @last_seen_us, into the caller's @elements, of which there
- * are *@count. With a NULL array the answer is how many there are in all, idle ones included, as
- * INSUFFICIENT_SIZE, or SUCCESS when it is 0. NOT_FOUND: there is no entry to write.
+ * utilization_answer() - those newer than @last_seen_us, into the caller's @elements, of which
+ * there are *@count. With a NULL array the answer is how many there are in all, idle ones included,
+ * as INSUFFICIENT_SIZE, or SUCCESS when it is 0. NOT_FOUND: there is no entry to write.
  */
 nvmlReturn_t utilization_answer(const struct utilization_list *list, uint32_t device,
                                 unsigned long long last_seen_us, void *elements,

@@ -3,18 +3,18 @@
 #define NVML_VIEW_H
 
 /*
- * The board as this process may see it.
+ * The part of the state page that this process may see.
  *
- * On the host that is everything. In a guest (OPENVGPU_VGPU is set and the board
- * knows that vGPU) it is the vGPU only: its device looks as large as its quota and
- * as busy as the vGPU, and there is no other.
+ * On the host this is everything. In a guest (OPENVGPU_VGPU is set and the state page
+ * knows this vGPU) it is only the vGPU: one device, as large as the quota and as busy
+ * as the vGPU.
  *
- * All readers are lock-free and make no system call; only when the manager has gone
- * or was replaced, one call a second looks for a new board. Any thread may read.
+ * All readers are lock-free and make no system call. Only when the manager has gone or
+ * was replaced, one call a second looks for a new state page. Any thread may read.
  *
- * A device's handle is NVIDIA's own where its library is in use, so that forwarded
- * calls need no translation; else a number that is no address. Which board record
- * belongs to one of NVIDIA's handles is found by UUID when the board is opened.
+ * Where NVIDIA's library is in use, a device's handle is NVIDIA's own, so that forwarded
+ * calls need no translation; otherwise it is a number that is no address. The records
+ * of NVIDIA's handles are found by UUID when the state page is opened.
  *
  * A vGPU is active, in NVML's sense, unless it is suspended: then it is off its
  * device, which may hold others in its place.

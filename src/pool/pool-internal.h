@@ -2,7 +2,7 @@
 #ifndef POOL_POOL_INTERNAL_H
 #define POOL_POOL_INTERNAL_H
 
-/* What pool.c (who has what) and pool-work.c (what movers do for it) share. */
+/* Shared by pool.c (who owns what) and pool-work.c (the work of movers for the pool). */
 
 #include "pool/pool.h"
 #include "pool/slab.h"

@@ -2,7 +2,7 @@
 #ifndef SAMPLER_LIBRARY_H
 #define SAMPLER_LIBRARY_H
 
-/* NVIDIA's NVML: the functions that are used of it. */
+/* The functions of NVIDIA's NVML that the sampler uses. */
 
 #include "abi/nvml.h"
 

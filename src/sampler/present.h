@@ -2,7 +2,7 @@
 #ifndef SAMPLER_PRESENT_H
 #define SAMPLER_PRESENT_H
 
-/* What is on a device now, in contrast to what was used over time: memory and sessions of processes. */
+/* The present memory and sessions of processes on a device, in contrast to use over time. */
 
 #include <stdbool.h>
 

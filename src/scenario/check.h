@@ -2,7 +2,7 @@
 #ifndef SCENARIO_CHECK_H
 #define SCENARIO_CHECK_H
 
-/* What check.c and check-vgpu.c have in common. */
+/* Shared by check.c and check-vgpu.c. */
 
 #include <errno.h>
 #include <stdarg.h>

@@ -3,11 +3,11 @@
 #define SCENARIO_READER_H
 
 /*
- * From JSON to structs by tables of fields, with errors that a person can act on: where
- * (vgpus[2].licence.state), what is wrong, and what is allowed there.
+ * Fills structs from JSON by tables of fields. An error says where (vgpus[2].licence.state), what
+ * is wrong, and what is allowed there.
  *
- * The first error stays; everything after it is skipped and answers -EINVAL. Numbers that were not
- * given keep what the struct had before.
+ * The first error stays; everything after it is skipped and answers -EINVAL. A number that is not
+ * given keeps the struct's former value.
  */
 
 #include <jansson.h>

@@ -3,11 +3,11 @@
 #define SCENARIO_SCENARIO_H
 
 /*
- * A scenario: a host with devices and vGPUs, as a JSON file describes it (docs/scenarios.md), and
- * how they change as time goes by. Nothing runs in its vGPUs: they are what NVML shows.
+ * A scenario: a host with devices and vGPUs as a JSON file describes them (docs/scenarios.md), and
+ * their changes over time. Nothing runs in its vGPUs: only NVML shows them.
  *
- * All that can be wrong with the file is found when it is read. Texts and entries are the
- * scenario's; it never changes after it was read.
+ * Reading a file finds everything that is wrong with it. Texts and entries belong to the scenario,
+ * which never changes after it was read.
  */
 
 #include "base/cleanup.h"

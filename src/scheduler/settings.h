@@ -5,13 +5,13 @@
 /*
  * How the time of a device is divided: NVIDIA's policies and defaults.
  *
- *     best effort   the driver divides it, unless a vGPU has a share: then those that have work get
- *                   time as their shares ask for, and nobody's time is left unused
- *     equal share   as much for each vGPU that has work
- *     fixed share   each vGPU its part, also when nobody else wants the rest
+ *     best effort   the driver divides the time, unless a vGPU has a share: then vGPUs with work
+ *                   get time in proportion to their shares, and no time is left unused
+ *     equal share   all vGPUs with work get the same time
+ *     fixed share   each vGPU gets its part, also when nobody else wants the rest
  *
- * Under the last two, adaptive round robin (the default) takes turns in strict order and remembers
- * who ran too long; without it whoever has had least comes next.
+ * Under the last two policies, adaptive round robin (the default) takes turns in strict order and
+ * remembers overruns. Without it, the vGPU that has had least comes next.
  */
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 #ifndef SCHEDULER_TURN_H
 #define SCHEDULER_TURN_H
 
-/* Whose turn comes next, and what the last one cost. */
+/* Chooses the next turn, and charges the last one. */
 
 #include "scheduler/scheduler.h"
 

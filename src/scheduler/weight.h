@@ -2,7 +2,7 @@
 #ifndef SCHEDULER_WEIGHT_H
 #define SCHEDULER_WEIGHT_H
 
-/* What the members of a scheduler are entitled to, and how long their turns are. */
+/* Entitlements of the members of a scheduler, and the lengths of their turns. */
 
 #include "scheduler/scheduler.h"
 

@@ -3,16 +3,16 @@
 #define STORE_STORE_H
 
 /*
- * The store: what the next manager must know, in one SQLite database.
+ * The store: the facts that the next manager must know, in one SQLite database.
  *
  * Instances last until they are removed. Processes, memories, extents and
  * operations describe one boot of the machine: store_open() forgets them when it
  * finds that the machine has started anew, for the processes are gone as well.
  *
- * A change is on its way to the disk when a call returns and survives the death
- * of this process, but perhaps not that of the machine: what describes one boot need
- * not. What was begun with store_begin_durable(), with all before it, is on the disk
- * when store_commit() returns.
+ * When a call returns, its change is on its way to the disk and survives the death of
+ * this process, but perhaps not that of the machine: facts of one boot need not. After
+ * store_begin_durable(), the change and all changes before it are on the disk when
+ * store_commit() returns.
  *
  * Errors: -EIO, -ENOSPC, -ENOMEM; the log has SQLite's words.
  */
@@ -143,15 +143,15 @@ int store_get_operation(struct store *store, uint32_t instance,
                         struct store_operation *ret_operation);
 
 /*
- * Settings, by name. With @instance they belong to that instance and go with it; without (0) they last
- * until the machine starts anew. In a transaction they are part of it.
+ * Settings, by name. With @instance they belong to that instance and go with it; without (0) they
+ * last until the machine starts anew. In a transaction they are part of it.
  */
 int store_put_setting(struct store *store, const char *name, uint32_t instance, const char *value);
 
 /*
- * store_put_driver_setting() - one that the driver forgets when it is loaded anew. @load says which load
- * that is: what was put by this function with another one is forgotten. It is found as a setting of no
- * instance, @load as STORE_DRIVER_LOAD. Not in a transaction.
+ * store_put_driver_setting() - one that the driver forgets when it is loaded anew. @load says which
+ * load that is: what was put by this function with another one is forgotten. It is found as a
+ * setting of no instance, @load as STORE_DRIVER_LOAD. Not in a transaction.
  */
 #define STORE_DRIVER_LOAD "driver_load"
 int store_put_driver_setting(struct store *store, const char *load, const char *name,

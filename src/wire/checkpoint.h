@@ -3,13 +3,13 @@
 #define WIRE_CHECKPOINT_H
 
 /*
- * What the public library and its helper vgpu-checkpointer say to each other, over a SOCK_SEQPACKET
+ * The messages between the public library and its helper vgpu-checkpointer, over a SOCK_SEQPACKET
  * connection that only they have.
  *
  *     REQUEST + a pidfd for each pid  ->  NOTE before each driver call, then ANSWER
  *
- * A note tells what is about to be called, and in which state the process was found: when the helper
- * dies in the call, the library knows what to name, and what to undo with the next helper. When the
+ * A note names the next call and the state in which the process was found. When the helper dies in
+ * the call, the library knows what to report, and what the next helper must undo. When the
  * library's process dies, the helper sees the end of the connection, undoes what it has begun and
  * ends.
  */

@@ -3,9 +3,9 @@
 #define WIRE_RESOURCE_MANAGER_H
 
 /*
- * The few calls of NVIDIA's resource manager, in their kernel module, that we know: what a process
- * makes its channels with, and what a channel is kept off the device with. Declared here in our own
- * words; the numbers are the interface. Stable from driver 535 to 595.
+ * The few calls of NVIDIA's resource manager, in the kernel module, that OpenVGPU uses: those with
+ * which a process makes its channels, and those that hold a channel off the device. The
+ * declarations are our own; the numbers are the interface, which is stable from driver 535 to 595.
  *
  * All are ioctls of type 'F' on a descriptor of /dev/nvidiactl. Objects have handles, which mean
  * something within one client only; a client belongs to the open file that it was made on, and the
