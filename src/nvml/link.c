@@ -10,8 +10,9 @@
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
-/* Where switches are on the bus: behind all devices. */
-#define SWITCH_BUS_FIRST 0xc1
+/* Where switches are on the bus: behind all devices, and each generation has its own. */
+#define SWITCH_BUS_AMPERE 0xc1
+#define SWITCH_BUS_HOPPER 0xd1
 
 #define SWITCH_PCI_AMPERE 0x1af110deu
 #define SWITCH_PCI_HOPPER 0x22a310deu
@@ -93,19 +94,20 @@ static nvmlReturn_t find_remote(struct board_device *ret_remote, nvmlDevice_t ha
 {
         struct board_links links;
         nvmlReturn_t r = find_link(&links, handle, link, has_pointers);
+        bool is_hopper;
 
         if (r != NVML_SUCCESS)
                 return r;
         if (!is_active(&links, link))
                 return NVML_ERROR_NOT_SUPPORTED;
+        is_hopper = links.version >= VERSION_HOPPER;
         if (links.peer == BOARD_LINK_TO_DEVICE)
                 return board_read_device(view_board(), links.peers[link], ret_remote)
                                ? NVML_SUCCESS
                                : NVML_ERROR_UNKNOWN;
         *ret_remote = (struct board_device){
-                .pci_bus = SWITCH_BUS_FIRST + links.peers[link],
-                .pci_device_id =
-                        links.version >= VERSION_HOPPER ? SWITCH_PCI_HOPPER : SWITCH_PCI_AMPERE,
+                .pci_bus = (is_hopper ? SWITCH_BUS_HOPPER : SWITCH_BUS_AMPERE) + links.peers[link],
+                .pci_device_id = is_hopper ? SWITCH_PCI_HOPPER : SWITCH_PCI_AMPERE,
         };
         return NVML_SUCCESS;
 }
@@ -182,7 +184,8 @@ uint32_t link_count_between(uint32_t a, uint32_t b)
         uint32_t n_a, n_b, n = 0;
 
         if (view_is_guest() || a == b || !board_read_links(view_board(), a, &of_a) ||
-            !board_read_links(view_board(), b, &of_b) || of_a.peer != of_b.peer)
+            !board_read_links(view_board(), b, &of_b) || of_a.peer != of_b.peer ||
+            of_a.version != of_b.version)
                 return 0;
         n_a = (uint32_t)__builtin_popcount(of_a.active);
         n_b = (uint32_t)__builtin_popcount(of_b.active);

@@ -4,6 +4,7 @@
  * all: they are those of the device memory, caches and registers have none. No page was retired and
  * no row remapped: boards from Ampere on do the one, those before them the other.
  */
+#include "nvml/compute-instance.h"
 #include "nvml/sensors.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
@@ -58,17 +59,30 @@ nvmlReturn_t our_nvmlDeviceGetTotalEccErrors(nvmlDevice_t handle, nvmlMemoryErro
         return NVML_SUCCESS;
 }
 
+/* SRAM has no errors; whose those of the memory were, nobody knows. */
+static nvmlReturn_t count_of_mig(const struct compute_instance *mig, nvmlMemoryLocation_t location,
+                                 unsigned long long *count)
+{
+        if (mig->device.ecc != 1 || location != NVML_MEMORY_LOCATION_SRAM)
+                return NVML_ERROR_NOT_SUPPORTED;
+        *count = 0;
+        return NVML_SUCCESS;
+}
+
 nvmlReturn_t our_nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t handle, nvmlMemoryErrorType_t kind,
                                                  nvmlEccCounterType_t counter,
                                                  nvmlMemoryLocation_t location,
                                                  unsigned long long *count)
 {
         bool is_valid = count && location < NVML_MEMORY_LOCATION_COUNT;
+        struct compute_instance mig;
         struct board_device device;
         unsigned long long total;
-        nvmlReturn_t r =
-                our_nvmlDeviceGetTotalEccErrors(handle, kind, counter, is_valid ? &total : NULL);
+        nvmlReturn_t r;
 
+        if (is_valid && mig_device_find(&mig, handle))
+                return count_of_mig(&mig, location, count);
+        r = our_nvmlDeviceGetTotalEccErrors(handle, kind, counter, is_valid ? &total : NULL);
         if (r != NVML_SUCCESS)
                 return r;
         if (location != NVML_MEMORY_LOCATION_DEVICE_MEMORY && location != NVML_MEMORY_LOCATION_SRAM)

@@ -83,10 +83,10 @@ static void test_a_link_leads_to_a_switch(void **state)
         assert_int_equal(nvmlDeviceGetNvLinkRemoteDeviceType(device, 5, &type), NVML_SUCCESS);
         assert_int_equal(type, NVML_NVLINK_DEVICE_TYPE_SWITCH);
         assert_int_equal(nvmlDeviceGetNvLinkRemotePciInfo_v2(device, 5, &pci), NVML_SUCCESS);
-        assert_string_equal(pci.busId, "00000000:C2:00.0");
+        assert_string_equal(pci.busId, "00000000:D2:00.0");
         assert_int_equal(pci.pciDeviceId, 0x22a310de);
         assert_int_equal(nvmlDeviceGetNvLinkRemotePciInfo(device, 5, &old), NVML_SUCCESS);
-        assert_string_equal(old.busId, "0000:C2:00.0");
+        assert_string_equal(old.busId, "0000:D2:00.0");
 }
 
 static void test_a_link_that_is_down_leads_nowhere(void **state)
@@ -181,12 +181,19 @@ static void test_linked_devices_are_peers(void **state)
 {
         nvmlGpuP2PStatus_t status;
         struct fixture *fixture = *state;
-        struct board_links links = { .n = 2, .active = 3, .peer = BOARD_LINK_TO_DEVICE };
+        struct board_links links = { .n = 2, .active = 3, .peer = BOARD_LINK_TO_DEVICE },
+                           other_links;
         nvmlDevice_t device = link_devices(*state), other = device_at(1);
 
         assert_int_equal(nvmlDeviceGetP2PStatus(device, other, NVML_P2P_CAPS_INDEX_NVLINK, &status),
                          NVML_SUCCESS);
         assert_int_equal(status, NVML_P2P_STATUS_OK);
+        assert_true(board_read_links(fixture->board, 1, &other_links));
+        other_links.version = 4; /* at switches of another generation */
+        board_write_links(fixture->board, 1, &other_links);
+        assert_int_equal(nvmlDeviceGetP2PStatus(device, other, NVML_P2P_CAPS_INDEX_NVLINK, &status),
+                         NVML_SUCCESS);
+        assert_int_equal(status, NVML_P2P_STATUS_NOT_SUPPORTED);
         links.peers[0] = links.peers[1] = 7; /* some other device */
         board_write_links(fixture->board, 0, &links);
         board_write_links(fixture->board, 1, &links);

@@ -147,6 +147,12 @@ class MigDevices(Scenario):
         self.assertEqual(rows, [("1", "0", "0", "20480"), ("1", "4", "1", ""),  # of one GPU instance
                                 ("2", "0", "2", "10240")])
 
+    def test_each_has_a_block_of_its_own(self):
+        blocks = re.split(r"(?m)^ +MIG Device$", self.smi("-q", "-i", "0"))[1:]
+        found = [re.findall(r" (?:Index|GPU Instance ID|Compute Instance ID|Multiprocessor count) +: (\d+)",
+                            block)[:4] for block in blocks]
+        self.assertEqual(found, [["0", "1", "0", "14"], ["1", "1", "4", "28"], ["2", "2", "0", "28"]])
+
     def test_instances_are_made_and_ended(self):
         self.assertEqual(self.devices(1), {})
         self.assertIn("created compute instance ID  0", self.smi("mig", "-i", "1", "-cgi", "9,19", "-C"))
