@@ -5,6 +5,7 @@ door, and a real podman with runc, where there is one."""
 import functools
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -74,6 +75,8 @@ class Containers(case.Case):
         if os.geteuid() == 0 and shutil.which("podman"):
             cls.file = CDI_FILE
         cls.host.options += ["--cdi", cls.file]
+        if cls.file == CDI_FILE:  # also of a manager that was killed
+            cls.addClassCleanup(pathlib.Path(CDI_FILE).unlink, missing_ok=True)
         cls.host.start()
         cls.addClassCleanup(cls.host.close)
 
