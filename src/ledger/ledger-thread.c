@@ -42,6 +42,7 @@ struct ledger_thread {
         struct ledger_batch next;
         bool is_to_be_written, must_end;
         uint64_t cost_ns; /* of writing the last batch: processor time */
+        bool is_failing;  /* the last try to write it */
         struct list asked, done;
         uint64_t round; /* of the last question */
 
@@ -333,6 +334,7 @@ static void *run_ledger(void *userdata)
                 prune(thread);
                 (void)pthread_mutex_lock(&thread->lock);
                 thread->cost_ns = cost_ns;
+                thread->is_failing = thread->error != 0;
                 if (!is_last)
                         answer_all(thread);
         } while (!is_last);
@@ -490,6 +492,16 @@ uint64_t ledger_thread_get_cost(struct ledger_thread *thread)
         cost_ns = thread->cost_ns;
         (void)pthread_mutex_unlock(&thread->lock);
         return cost_ns;
+}
+
+bool ledger_thread_is_failing(struct ledger_thread *thread)
+{
+        bool is_failing;
+
+        (void)pthread_mutex_lock(&thread->lock);
+        is_failing = thread->is_failing;
+        (void)pthread_mutex_unlock(&thread->lock);
+        return is_failing;
 }
 
 void ledger_thread_end(struct ledger_thread *thread, bool is_to_be_written)

@@ -39,6 +39,9 @@ void ledger_thread_end(struct ledger_thread *thread, bool is_to_be_written);
 /* ledger_thread_get_cost() - of the last writing, nanoseconds of processor time. */
 uint64_t ledger_thread_get_cost(struct ledger_thread *thread);
 
+/* ledger_thread_is_failing() - could the last batch not be written? It is kept and tried again. */
+bool ledger_thread_is_failing(struct ledger_thread *thread);
+
 struct ledger_answer {
         int error;
         struct ledger_row *rows;

@@ -14,6 +14,7 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/descriptors.h"
 #include "daemon/driver-path.h"
 #include "daemon/foreign.h"
@@ -394,6 +395,7 @@ int manager_new(struct manager **ret_manager, const struct options *options,
         if (!manager)
                 return -ENOMEM;
         manager->lock = -1;
+        manager->tally.started_ns = clock_now(CLOCK_REALTIME);
         list_init(&manager->instances);
         manager->device = calloc(BOARD_DEVICES_MAX, sizeof(*manager->device));
         if (!manager->device)

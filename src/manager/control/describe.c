@@ -84,6 +84,21 @@ static void write_launch(struct writer *writer, const struct launch *launch)
 }
 
 /* One that has ended is not shown while it waits to be buried. */
+static bool is_shown(const struct guest *guest)
+{
+        return !guest->is_dead && list_is_empty(&guest->burial);
+}
+
+int describe_count_processes(const struct instance *instance)
+{
+        const struct guest *guest;
+        int n = (int)list_count(&instance->launches);
+
+        list_for_each(guest, &instance->guests, link)
+                n += is_shown(guest);
+        return n;
+}
+
 static void write_processes(struct writer *writer, const struct instance *instance)
 {
         const struct guest *guest;
@@ -91,15 +106,14 @@ static void write_processes(struct writer *writer, const struct instance *instan
 
         writer_begin_array(writer, "processes");
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && list_is_empty(&guest->burial))
+                if (is_shown(guest))
                         write_guest(writer, guest);
         list_for_each(launch, &instance->launches, link)
                 write_launch(writer, launch);
         writer_end_array(writer);
 }
 
-/* A program that has not come to CUDA yet runs as well. */
-static const char *describe_state(const struct instance *instance)
+const char *describe_state(const struct instance *instance)
 {
         if (instance->state == BOARD_IDLE && list_count(&instance->launches) > 0)
                 return instance_state_name(BOARD_RUNNING);
@@ -133,4 +147,36 @@ json_t *describe_instance(const struct instance *instance)
         describe_write_instance(&writer, instance);
         text = writer_take(&writer);
         return text ? json_loads(text, 0, NULL) : NULL;
+}
+
+/* Operations. */
+
+static void write_count(struct writer *writer, const char *kind, const char *result,
+                        const struct tally_count *count)
+{
+        writer_begin_object(writer, NULL);
+        writer_text(writer, "operation", kind);
+        writer_text(writer, "result", result);
+        writer_integer(writer, "count", (int64_t)count->n);
+        writer_real(writer, "seconds", (double)count->ns / 1e9);
+        writer_integer(writer, "bytes", (int64_t)count->bytes);
+        writer_begin_array(writer, "buckets");
+        for (size_t b = 0; b < TALLY_BUCKETS; b++)
+                writer_integer(writer, NULL, (int64_t)count->bucket[b]);
+        writer_end_array(writer);
+        writer_end_object(writer);
+}
+
+void describe_write_tally(struct writer *writer, const struct tally *tally)
+{
+        writer_begin_array(writer, "buckets");
+        for (size_t b = 0; b < TALLY_BUCKETS; b++)
+                writer_real(writer, NULL, tally_get_bound(b));
+        writer_end_array(writer);
+        writer_begin_array(writer, "operations");
+        for (size_t kind = 0; kind < TALLY_KINDS; kind++)
+                for (enum tally_result result = 0; result < TALLY_RESULTS; result++)
+                        write_count(writer, tally_get_kind(kind), tally_get_result(result),
+                                    &tally->count[kind][result]);
+        writer_end_array(writer);
 }

@@ -9,13 +9,23 @@
 struct device;
 struct instance;
 struct manager;
+struct tally;
 struct writer;
 
 json_t *describe_manager(const struct manager *manager);
 json_t *describe_device(const struct device *device);
 json_t *describe_instance(const struct instance *instance);
 
+/* describe_state() - "running", also of one whose program has not come to CUDA yet. */
+const char *describe_state(const struct instance *instance);
+
+/* describe_count_processes() - how many describe_instance() has. */
+int describe_count_processes(const struct instance *instance);
+
 /* describe_write_instance() - the same as a text: for all of them. */
 void describe_write_instance(struct writer *writer, const struct instance *instance);
+
+/* describe_write_tally() - as the members "buckets" and "operations"; what never was comes as 0. */
+void describe_write_tally(struct writer *writer, const struct tally *tally);
 
 #endif

@@ -74,6 +74,7 @@ static void divide_turns(struct meter *meter, struct instance *instance, uint64_
                 };
 
                 meter_books_add_usage(meter, &key, &amount, now_ns, now_ns);
+                instance->meter.busy_ns += instance->meter.turn_ns;
         }
         instance->meter.turn_ns = 0;
 }
@@ -99,6 +100,7 @@ static void settle_guest(struct meter *meter, struct guest *guest, uint64_t now_
         struct usage_amount amount = { 0 };
         struct accounting_record *record;
 
+        guest->instance->meter.busy_ns += mine->new_ns[METER_SM];
         for (int engine = 0; engine < METER_ENGINES; engine++) {
                 amount.busy_ns[engine] = mine->new_ns[engine];
                 meter->has_news = meter->has_news || mine->new_ns[engine];

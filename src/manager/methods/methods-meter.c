@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "ledger/ledger-thread.h"
+#include "manager/control/describe.h"
 #include "manager/control/writer.h"
 #include "manager/meter/meter.h"
 #include "manager/model/account.h"
@@ -71,8 +72,8 @@ static void write_process(struct writer *writer, const struct guest *guest)
         writer_end_object(writer);
 }
 
-/* @busy_ns: the sum over all of them. */
-static void write_processes(struct writer *writer, const struct instance *instance,
+/* @busy_ns: the sum over all of them; with @is_short nothing else is told of them. */
+static void write_processes(struct writer *writer, const struct instance *instance, bool is_short,
                             uint64_t *busy_ns)
 {
         const struct guest *guest;
@@ -81,28 +82,34 @@ static void write_processes(struct writer *writer, const struct instance *instan
         list_for_each(guest, &instance->guests, link) {
                 if (guest->meter.record.serial == 0 || guest->slot == UINT32_MAX)
                         continue;
-                write_process(writer, guest);
+                if (!is_short)
+                        write_process(writer, guest);
                 for (int engine = 0; engine < METER_ENGINES; engine++)
                         busy_ns[engine] += guest->meter.record.busy_ns[engine];
         }
         writer_end_array(writer);
 }
 
-static void write_vgpu(struct writer *writer, const struct instance *instance, uint32_t n_running)
+static void write_vgpu(struct writer *writer, const struct instance *instance, uint32_t n_running,
+                       bool is_short)
 {
         uint64_t busy_ns[METER_ENGINES] = { 0 };
 
         writer_begin_object(writer, NULL);
+        writer_integer(writer, "id", instance->id);
         writer_text(writer, "name", instance->name);
         writer_text(writer, "uuid", instance->uuid);
+        writer_integer(writer, "owner", instance->owner);
         writer_integer(writer, "device", instance->device->index);
-        writer_text(writer, "state", instance_state_name(instance->state));
+        writer_text(writer, "state", describe_state(instance));
         writer_integer(writer, "frame_buffer", (int64_t)instance->frame_buffer);
         writer_integer(writer, "frame_buffer_used", (int64_t)guests_get_used(instance));
         write_percents(writer, instance->meter.percent);
         writer_integer(writer, "share", instance->share);
         writer_real(writer, "entitled", meter_get_entitled(instance, n_running));
-        write_processes(writer, instance, busy_ns);
+        writer_integer(writer, "process_count", describe_count_processes(instance));
+        writer_real(writer, "gpu_seconds_total", (double)instance->meter.busy_ns / NS_PER_SECOND);
+        write_processes(writer, instance, is_short, busy_ns);
         write_seconds(writer, busy_ns);
         writer_end_object(writer);
 }
@@ -118,12 +125,13 @@ static void write_device(struct writer *writer, const struct device *device)
         writer_text(writer, "name", device->name);
         writer_text(writer, "source", source);
         writer_integer(writer, "memory_total", (int64_t)device->memory_total);
+        writer_integer(writer, "memory_promised", (int64_t)device_get_promised(device, NULL));
         writer_integer(writer, "memory_used", (int64_t)device_get_used(device));
         write_percents(writer, device->meter.percent);
         writer_end_object(writer);
 }
 
-static void write_vgpus(struct writer *writer, const struct manager *manager)
+static void write_vgpus(struct writer *writer, const struct manager *manager, bool is_short)
 {
         uint32_t n_running[BOARD_DEVICES_MAX] = { 0 };
         const struct instance *instance;
@@ -132,7 +140,7 @@ static void write_vgpus(struct writer *writer, const struct manager *manager)
                 n_running[instance->device->index] += instance->state == BOARD_RUNNING;
         writer_begin_array(writer, "vgpus");
         list_for_each(instance, &manager->instances, link)
-                write_vgpu(writer, instance, n_running[instance->device->index]);
+                write_vgpu(writer, instance, n_running[instance->device->index], is_short);
         writer_end_array(writer);
 }
 
@@ -149,7 +157,29 @@ static int get_utilization(struct control_pending *pending, struct failure *fail
         for (size_t i = 0; i < manager->n_devices; i++)
                 write_device(&writer, &manager->device[i]);
         writer_end_array(&writer);
-        write_vgpus(&writer, manager);
+        write_vgpus(&writer, manager, control_call_bool(&pending->call, "short"));
+        writer_end_object(&writer);
+        writer_end_object(&writer);
+        control_reply_text(pending, &writer);
+        return 0;
+}
+
+/* Statistics: of the manager itself, for monitoring. */
+
+static int get_statistics(struct control_pending *pending, struct failure *failure)
+{
+        struct manager *manager = pending->manager;
+        struct ledger_thread *ledger = meter_get_ledger(manager->meter);
+        struct writer writer = { 0 };
+
+        (void)failure;
+        writer_begin_object(&writer, NULL);
+        writer_begin_object(&writer, "parameters");
+        writer_real(&writer, "started", (double)manager->tally.started_ns / NS_PER_SECOND);
+        writer_begin_object(&writer, "ledger");
+        writer_boolean(&writer, "working", ledger && !ledger_thread_is_failing(ledger));
+        writer_end_object(&writer);
+        describe_write_tally(&writer, &manager->tally);
         writer_end_object(&writer);
         writer_end_object(&writer);
         control_reply_text(pending, &writer);
@@ -324,6 +354,10 @@ static int get_usage(struct control_pending *pending, struct failure *failure)
 }
 
 static const struct control_parameter no_parameters[] = { { 0 } };
+static const struct control_parameter utilization_parameters[] = {
+        { "short", CONTROL_BOOL, false },
+        { 0 },
+};
 static const struct control_parameter accounting_parameters[] = {
         { "name", CONTROL_TEXT, true },
         { "offset", CONTROL_NUMBER, false },
@@ -338,7 +372,8 @@ static const struct control_parameter usage_parameters[] = {
 };
 
 const struct control_method methods_meter[] = {
-        { "GetUtilization", get_utilization, no_parameters },
+        { "GetUtilization", get_utilization, utilization_parameters },
+        { "GetStatistics", get_statistics, no_parameters },
         { "GetAccounting", get_accounting, accounting_parameters },
         { "GetUsage", get_usage, usage_parameters },
 };

@@ -21,6 +21,7 @@
 #include "daemon/options.h"
 #include "helper/keeper.h"
 #include "manager/model/observer.h"
+#include "manager/model/tally.h"
 #include "pool/pool.h"
 #include "store/store.h"
 
@@ -72,7 +73,8 @@ struct manager {
         struct meter *meter;
         struct gate *gate;
         struct control *control;
-        bool is_ready; /* what a former manager left is in order; clients are served */
+        struct tally tally; /* of operations */
+        bool is_ready;      /* what a former manager left is in order; clients are served */
 };
 
 #endif

@@ -13,6 +13,7 @@
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
+#include "manager/model/manager.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
 
@@ -153,9 +154,21 @@ static void log_end(const struct operation *operation, bool has_succeeded)
                              log_quote(quoted, operation->failure.message));
 }
 
+static void count_end(const struct operation *operation, bool has_succeeded)
+{
+        enum tally_result result = has_succeeded                ? TALLY_DONE
+                                   : operation->has_failed_undo ? TALLY_FAILED
+                                                                : TALLY_UNDONE;
+
+        tally_add(&operation->instance->manager->tally, operation->kind->name, result,
+                  clock_now(CLOCK_MONOTONIC) - operation->started_ns,
+                  has_succeeded ? operation->bytes : 0);
+}
+
 void operation_report_end(struct operation *operation, bool has_succeeded)
 {
         log_end(operation, has_succeeded);
+        count_end(operation, has_succeeded);
         if (!operation->pending)
                 return;
         if (has_succeeded)

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What has ended is counted once, in its kind and result and in the buckets that it fits. */
+#include <jansson.h>
+
+#include "base/test.h"
+#include "manager/control/describe.h"
+#include "manager/control/writer.h"
+#include "manager/model/tally.h"
+
+static json_t *write_out(const struct tally *tally)
+{
+        struct writer writer = { 0 };
+        json_t *value;
+        char *text;
+
+        writer_begin_object(&writer, NULL);
+        describe_write_tally(&writer, tally);
+        writer_end_object(&writer);
+        text = writer_take(&writer);
+        assert_non_null(text);
+        value = json_loads(text, 0, NULL);
+        assert_non_null(value);
+        free(text);
+        return value;
+}
+
+static json_int_t get(const json_t *object, const char *name)
+{
+        return json_integer_value(json_object_get(object, name));
+}
+
+static void test_an_operation_is_counted_once(void **state)
+{
+        struct tally tally = { 0 };
+        json_t *written, *operations, *resumed;
+        json_int_t n = 0;
+        (void)state;
+
+        tally_add(&tally, "resume", TALLY_UNDONE, 300000000, 7);
+        tally_add(&tally, "resume", TALLY_UNDONE, 90000000000, 5);
+        tally_add(&tally, "unheard-of", TALLY_DONE, 1, 1);
+        written = write_out(&tally);
+        operations = json_object_get(written, "operations");
+        assert_int_equal(json_array_size(operations), TALLY_KINDS * TALLY_RESULTS);
+        for (size_t i = 0; i < json_array_size(operations); i++)
+                n += get(json_array_get(operations, i), "count");
+        assert_int_equal(n, 2);
+
+        resumed = json_array_get(operations, TALLY_RESULTS + TALLY_UNDONE);
+        assert_string_equal(json_string_value(json_object_get(resumed, "operation")), "resume");
+        assert_string_equal(json_string_value(json_object_get(resumed, "result")), "undone");
+        assert_int_equal(get(resumed, "bytes"), 12);
+        assert_true(json_real_value(json_object_get(resumed, "seconds")) == 90.3);
+        json_decref(written);
+}
+
+static void test_buckets_hold_all_that_took_no_longer(void **state)
+{
+        struct tally tally = { 0 };
+        json_t *written, *bounds, *buckets;
+        (void)state;
+
+        tally_add(&tally, "suspend", TALLY_DONE, 300000000, 0);   /* 0.3 s */
+        tally_add(&tally, "suspend", TALLY_DONE, 500000000, 0);   /* a bound itself */
+        tally_add(&tally, "suspend", TALLY_DONE, 99000000000, 0); /* beyond all */
+        written = write_out(&tally);
+        bounds = json_object_get(written, "buckets");
+        buckets = json_object_get(json_array_get(json_object_get(written, "operations"), 0),
+                                  "buckets");
+        assert_int_equal(json_array_size(bounds), TALLY_BUCKETS);
+        assert_int_equal(json_array_size(buckets), TALLY_BUCKETS);
+        for (size_t i = 0; i < TALLY_BUCKETS; i++) {
+                double bound = json_real_value(json_array_get(bounds, i));
+
+                assert_int_equal(json_integer_value(json_array_get(buckets, i)), bound < 0.3   ? 0
+                                                                                 : bound < 0.5 ? 1
+                                                                                               : 2);
+        }
+        json_decref(written);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_an_operation_is_counted_once),
+                cmocka_unit_test(test_buckets_hold_all_that_took_no_longer),
+        };
+
+        return cmocka_run_group_tests(tests, NULL, NULL);
+}

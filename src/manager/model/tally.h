@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_TALLY_H
+#define MANAGER_TALLY_H
+
+/*
+ * The tally: how many operations of each kind ended how, since this manager began, how long they took
+ * and how many bytes they moved. For monitoring; nothing of it outlives the manager.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum tally_result {
+        TALLY_DONE,
+        TALLY_UNDONE, /* it failed, and all is as it was before */
+        TALLY_FAILED, /* and could not be undone */
+        TALLY_RESULTS,
+};
+
+#define TALLY_KINDS   4
+#define TALLY_BUCKETS 10
+
+struct tally_count {
+        uint64_t n, ns, bytes;
+        uint64_t bucket[TALLY_BUCKETS]; /* that took no longer than the bound of the bucket */
+};
+
+struct tally {
+        uint64_t started_ns; /* CLOCK_REALTIME */
+        struct tally_count count[TALLY_KINDS][TALLY_RESULTS];
+};
+
+/* tally_add() - an operation of @kind, the name of a struct operation_kind, has ended. */
+void tally_add(struct tally *tally, const char *kind, enum tally_result result, uint64_t ns,
+               uint64_t bytes);
+
+/* As clients know them: of a kind, a result and a bucket, by number. Never freed. */
+const char *tally_get_kind(size_t kind);
+const char *tally_get_result(enum tally_result result);
+double tally_get_bound(size_t bucket); /* seconds */
+
+#endif
