@@ -125,6 +125,33 @@ int vgpu_device_lookup_creatable_types(struct vgpu_host *host, uint32_t device,
 int vgpu_device_lookup_instances(struct vgpu_host *host, uint32_t device, uint32_t gpu_instance,
                                  struct vgpu_number_list **ret_instances);
 
+/*
+ * What a device measures of itself, of all who use it. VGPU_UNKNOWN, and UINT64_MAX for the wider ones:
+ * this device or driver does not tell.
+ */
+struct vgpu_device_sensors {
+        uint32_t temperature;        /* Celsius */
+        uint32_t power_mw;           /* drawn now */
+        uint32_t power_limit_mw;     /* enforced */
+        uint32_t clock_sm_mhz;       /* now */
+        uint32_t clock_memory_mhz;   /* now */
+        uint32_t gpu_utilization;    /* percent */
+        uint32_t memory_utilization; /* percent of the time in which memory was read or written */
+        uint32_t encoder_utilization, decoder_utilization; /* percent */
+        uint64_t energy_mj;                                /* since the driver was loaded */
+        uint64_t memory_total, memory_used, memory_free;   /* bytes */
+        uint64_t ecc_corrected, ecc_uncorrected;           /* errors since the driver was loaded */
+};
+
+/**
+ * vgpu_device_lookup_sensors() - what @device measures now
+ * @ret_sensors:  the caller frees it with vgpu_free()
+ *
+ * A real device is asked itself, which takes its driver up to some milliseconds.
+ */
+int vgpu_device_lookup_sensors(struct vgpu_host *host, uint32_t device,
+                               struct vgpu_device_sensors **ret_sensors);
+
 VGPU_END_DECLS
 
 #endif

@@ -65,7 +65,11 @@ struct vgpu_usage_instance {
         const struct vgpu_usage_seconds *seconds; /* of the running processes */
         size_t n_processes;
         const struct vgpu_usage_process *const *processes;
-        uint32_t share; /* the vGPU's share of the device, in percent; 0: none */
+        uint32_t share;      /* the vGPU's share of the device, in percent; 0: none */
+        uint32_t id;         /* NVML's vGPU instance id; 0: a vgpud that does not say, as below */
+        uint32_t owner;      /* user id */
+        uint32_t n_programs; /* that run in it, those included that have not come to CUDA yet */
+        double gpu_seconds_total; /* of its processes since vgpud began; never less */
 };
 
 struct vgpu_usage_device {
@@ -76,6 +80,7 @@ struct vgpu_usage_device {
         uint64_t memory_total;
         uint64_t memory_used; /* by vGPUs */
         const struct vgpu_usage_percents *percents;
+        uint64_t memory_promised; /* the sum of the vGPUs' quotas; 0: a vgpud that does not say */
 };
 
 struct vgpu_usage_snapshot {
@@ -90,6 +95,21 @@ struct vgpu_usage_snapshot {
  * @ret_snapshot:  the caller owns it and frees it with vgpu_usage_snapshot_free()
  */
 int vgpu_usage_take_snapshot(struct vgpu_client *client, struct vgpu_usage_snapshot **ret_snapshot);
+
+/* What to take; begin with VGPU_USAGE_SNAPSHOT_OPTIONS_INIT, so that the struct can grow. */
+struct vgpu_usage_snapshot_options {
+        size_t size;               /* of this struct, as the caller was compiled */
+        bool is_without_processes; /* only devices and vGPUs: a tenth of the work */
+};
+
+/* clang-format off */
+#define VGPU_USAGE_SNAPSHOT_OPTIONS_INIT { sizeof(struct vgpu_usage_snapshot_options), false }
+/* clang-format on */
+
+/** vgpu_usage_take_snapshot_with() - the same with @options; NULL: the defaults. */
+int vgpu_usage_take_snapshot_with(struct vgpu_client *client,
+                                  const struct vgpu_usage_snapshot_options *options,
+                                  struct vgpu_usage_snapshot **ret_snapshot);
 
 /** vgpu_usage_snapshot_free() - NULL is fine. Returns NULL. */
 struct vgpu_usage_snapshot *vgpu_usage_snapshot_free(struct vgpu_usage_snapshot *snapshot);

@@ -8,6 +8,7 @@
  */
 
 #include "abi/nvml-mig.h"
+#include "abi/nvml-sensors.h"
 #include "abi/nvml-vgpu-calls.h"
 
 /* clang-format off */
@@ -107,7 +108,17 @@
         X(nvmlGetVgpuCompatibility, "R390")                 \
         X(nvmlGetVgpuVersion, "R410")                       \
         X(nvmlSetVgpuVersion, "R410")                       \
-        X(nvmlGetVgpuDriverCapabilities, "R525")
+        X(nvmlGetVgpuDriverCapabilities, "R525")            \
+        X(nvmlDeviceGetMemoryInfo, "R285")                  \
+        X(nvmlDeviceGetUtilizationRates, "R285")            \
+        X(nvmlDeviceGetEncoderUtilization, "R340")          \
+        X(nvmlDeviceGetDecoderUtilization, "R340")          \
+        X(nvmlDeviceGetTemperature, "R285")                 \
+        X(nvmlDeviceGetPowerUsage, "R285")                  \
+        X(nvmlDeviceGetEnforcedPowerLimit, "R319")          \
+        X(nvmlDeviceGetTotalEnergyConsumption, "R396")      \
+        X(nvmlDeviceGetClockInfo, "R285")                   \
+        X(nvmlDeviceGetTotalEccErrors, "R304")
 /* clang-format on */
 
 enum nvml_call {

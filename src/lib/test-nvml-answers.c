@@ -88,6 +88,29 @@ static void test_devices(void **state)
         expect_list(in_part, 1, mig);
 }
 
+/* The fake has no clocks, and asked for power it says that it may not tell. */
+static void test_sensors_that_are_not_told_are_unknown(void **state)
+{
+        CLEANUP(freep) struct vgpu_device_sensors *sensors = NULL, *lost = NULL;
+        (void)state;
+
+        fixture.fake->answer_of = "nvmlDeviceGetPowerUsage";
+        fixture.fake->answer = NVML_ERROR_NO_PERMISSION;
+        assert_int_equal(vgpu_device_lookup_sensors(fixture.host, 0, &sensors), 0);
+        assert_int_equal(vgpu_host_get_error(fixture.host)->kind, VGPU_ERROR_NONE);
+        assert_int_equal(sensors->temperature, 55);
+        assert_true(sensors->memory_free == 101 * GIB);
+        assert_int_equal(sensors->ecc_corrected, 3);
+        assert_int_equal(sensors->ecc_uncorrected, 0);
+        assert_int_equal(sensors->power_mw, VGPU_UNKNOWN);
+        assert_int_equal(sensors->clock_sm_mhz, VGPU_UNKNOWN);
+        assert_true(sensors->energy_mj == UINT64_MAX);
+
+        fixture_expect(&fixture, vgpu_device_lookup_sensors(fixture.host, 2, &lost),
+                       VGPU_ERROR_DEVICE_LOST, "device 2: the device fell off the bus");
+        assert_null(lost);
+}
+
 static void test_devices_are_found_by_what_people_write(void **state)
 {
         uint32_t device;
@@ -300,6 +323,7 @@ int main(void)
                 TEST(test_types),
                 TEST(test_devices),
                 TEST(test_devices_are_found_by_what_people_write),
+                TEST(test_sensors_that_are_not_told_are_unknown),
                 TEST(test_vgpus),
                 TEST(test_the_word_of_old_drivers_for_no_guest),
                 TEST(test_gpu_instances),

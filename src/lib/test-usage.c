@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 
+#include <openvgpu/statistics.h>
 #include <openvgpu/usage.h>
 
 #include "base/cleanup.h"
@@ -48,6 +49,93 @@ static void test_a_snapshot_outlives_its_client(void **state)
         assert_int_equal(train->processes[1]->pid, 4712);
         assert_int_equal(train->processes[0]->percents->encoder, 3);
         assert_int_equal(snapshot->instances[1]->n_processes, 0);
+}
+
+static void test_a_short_snapshot_is_asked_for(void **state)
+{
+        static const struct fake_step steps[] = {
+                { "GetUtilization", .answers = { ANSWER(UTILIZATION) } },
+                { "GetUtilization",
+                  .answers = { ANSWER("'devices':[],'vgpus':[{'name':'a','uuid':'u','device':1,"
+                                      "'state':'idle','frame_buffer':2,'frame_buffer_used':1,"
+                                      "'entitled':0.0,'id':9,'owner':1000,'process_count':3,"
+                                      "'gpu_seconds_total':7.5," PERCENTS(0, 0, 0) "," SECONDS(
+                                              1.0) ",'processes':[]}]") } },
+        };
+        struct vgpu_usage_snapshot_options options = VGPU_USAGE_SNAPSHOT_OPTIONS_INIT;
+        CLEANUP(fake_manager_freep) struct fake_manager *fake = fake_manager_new(steps, 2);
+        CLEANUP(vgpu_client_freep) struct vgpu_client *client = new_client(fake);
+        CLEANUP(vgpu_usage_snapshot_freep) struct vgpu_usage_snapshot *old = NULL, *new = NULL;
+        (void)state;
+
+        assert_int_equal(vgpu_usage_take_snapshot_with(client, NULL, &old), 0);
+        assert_string_equal(
+                fake_manager_get_call(fake, 0),
+                "{'method':'org.openvgpu.GetUtilization','parameters':{},'more':false}");
+        assert_int_equal(old->instances[0]->n_programs, 0); /* a vgpud that does not say */
+        options.is_without_processes = true;
+        assert_int_equal(vgpu_usage_take_snapshot_with(client, &options, &new), 0);
+        assert_string_equal(
+                fake_manager_get_call(fake, 1),
+                "{'method':'org.openvgpu.GetUtilization','parameters':{'short':true},'more':false}");
+        assert_int_equal(new->instances[0]->id, 9);
+        assert_int_equal(new->instances[0]->owner, 1000);
+        assert_int_equal(new->instances[0]->n_programs, 3);
+        assert_true(new->instances[0]->gpu_seconds_total == 7.5);
+}
+
+#define LEDGER "'started':5.0,'ledger':{'working':true},"
+#define COUNT(buckets)                                                                                 \
+        "{'operation':'suspend','result':'done','count':3,'seconds':1.5,'bytes':7,'buckets':[" buckets \
+        "]}"
+
+static void test_statistics(void **state)
+{
+        static const struct fake_step steps[] = {
+                { "GetStatistics",
+                  .answers = { ANSWER(LEDGER
+                                      "'buckets':[0.5,1],'operations':[" COUNT("1,2") "]") } },
+        };
+        CLEANUP(fake_manager_freep) struct fake_manager *fake = fake_manager_new(steps, 1);
+        CLEANUP(vgpu_client_freep) struct vgpu_client *client = new_client(fake);
+        struct vgpu_statistics *statistics = NULL;
+        (void)state;
+
+        assert_int_equal(vgpu_statistics_lookup(client, &statistics), 0);
+        assert_true(statistics->started == 5);
+        assert_true(statistics->is_ledger_fine);
+        assert_int_equal(statistics->n_bounds, 2);
+        assert_true(statistics->bounds[1] == 1);
+        assert_int_equal(statistics->n_operations, 1);
+        assert_string_equal(statistics->operations[0]->result, "done");
+        assert_true(statistics->operations[0]->seconds == 1.5);
+        assert_int_equal(statistics->operations[0]->buckets[1], 2);
+        assert_null(vgpu_statistics_free(statistics));
+}
+
+static void test_broken_statistics_are_bad_answers(void **state)
+{
+        static const struct fake_step steps[] = {
+                { "GetStatistics", .answers = { ANSWER("'started':5.0") } },
+                { "GetStatistics", .answers = { ANSWER(LEDGER "'operations':[]") } },
+                { "GetStatistics",
+                  .answers = { ANSWER(LEDGER "'buckets':['x'],'operations':[]") } },
+                { "GetStatistics",
+                  .answers = { ANSWER(LEDGER "'buckets':[2,1],'operations':[]") } },
+                { "GetStatistics",
+                  .answers = { ANSWER(LEDGER "'buckets':[1],'operations':[" COUNT("1,2") "]") } },
+                { "GetStatistics",
+                  .answers = { ANSWER(LEDGER "'buckets':[1],'operations':[" COUNT("-1") "]") } },
+        };
+        enum { N = sizeof(steps) / sizeof(steps[0]) };
+        CLEANUP(fake_manager_freep) struct fake_manager *fake = fake_manager_new(steps, N);
+        CLEANUP(vgpu_client_freep) struct vgpu_client *client = new_client(fake);
+        struct vgpu_statistics *statistics = NULL;
+        (void)state;
+
+        for (int i = 0; i < N; i++)
+                assert_int_equal(vgpu_statistics_lookup(client, &statistics), -EPROTO);
+        assert_null(statistics);
 }
 
 static void test_broken_snapshots_are_bad_answers(void **state)
@@ -145,6 +233,9 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_a_snapshot_outlives_its_client),
+                cmocka_unit_test(test_a_short_snapshot_is_asked_for),
+                cmocka_unit_test(test_statistics),
+                cmocka_unit_test(test_broken_statistics_are_bad_answers),
                 cmocka_unit_test(test_broken_snapshots_are_bad_answers),
                 cmocka_unit_test(test_pages_become_one_list),
                 cmocka_unit_test(test_an_empty_page_ends_the_list),

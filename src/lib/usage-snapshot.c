@@ -38,6 +38,7 @@ static const struct json_field device_fields[] = {
         JSON_FIELD(TEXT, device, value.source, "source"),
         JSON_FIELD(U64, device, value.memory_total, "memory_total"),
         JSON_FIELD(U64, device, value.memory_used, "memory_used"),
+        USAGE_OPTIONAL(U64, device, value.memory_promised, "memory_promised"),
         USAGE_PERCENTS(device),
 };
 
@@ -49,6 +50,10 @@ static const struct json_field instance_fields[] = {
         JSON_FIELD(U64, instance, value.frame_buffer_used, "frame_buffer_used"),
         JSON_FIELD(SECONDS, instance, value.entitled, "entitled"),
         USAGE_OPTIONAL(U32, instance, value.share, "share"),
+        USAGE_OPTIONAL(U32, instance, value.id, "id"),
+        USAGE_OPTIONAL(U32, instance, value.owner, "owner"),
+        USAGE_OPTIONAL(U32, instance, value.n_programs, "process_count"),
+        USAGE_OPTIONAL(SECONDS, instance, value.gpu_seconds_total, "gpu_seconds_total"),
         USAGE_PERCENTS(instance),
         USAGE_SECONDS(instance),
 };
@@ -119,6 +124,14 @@ static int fill(struct vgpu_client *client, struct box *box)
 
 int vgpu_usage_take_snapshot(struct vgpu_client *client, struct vgpu_usage_snapshot **ret_snapshot)
 {
+        return vgpu_usage_take_snapshot_with(client, NULL, ret_snapshot);
+}
+
+int vgpu_usage_take_snapshot_with(struct vgpu_client *client,
+                                  const struct vgpu_usage_snapshot_options *options,
+                                  struct vgpu_usage_snapshot **ret_snapshot)
+{
+        struct vgpu_usage_snapshot_options copy = VGPU_USAGE_SNAPSHOT_OPTIONS_INIT;
         static const struct call call = { .method = METHOD, .kind = CALL_READS };
         CLEANUP(vgpu_usage_snapshot_freep) struct vgpu_usage_snapshot *snapshot = NULL;
         CLEANUP(json_decrefp) json_t *parameters = NULL;
@@ -126,6 +139,10 @@ int vgpu_usage_take_snapshot(struct vgpu_client *client, struct vgpu_usage_snaps
         int r;
 
         r = client_begin(client, &parameters);
+        if (r == 0 && options)
+                r = client_copy_options(client, &copy, sizeof(copy), options, options->size);
+        if (r == 0 && copy.is_without_processes)
+                r = client_add(client, parameters, "short", json_true());
         if (r < 0)
                 return r;
         box = calloc(1, sizeof(*box));

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "abi/nvml-mig.h"
+#include "abi/nvml-sensors.h"
 #include "abi/nvml-vgpu-calls.h"
 #include "fake/nvml-internal.h"
 
@@ -271,6 +272,40 @@ nvmlReturn_t nvmlDeviceGetUUID(nvmlDevice_t device, char *to, unsigned int size)
         nvmlReturn_t r = fake_begin_device(__func__, device);
 
         return r == NVML_SUCCESS ? fake_text(to, size, device->uuid) : r;
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
+{
+        nvmlReturn_t r = fake_begin_device(__func__, device);
+
+        *memory = (nvmlMemory_t){ .total = 141 * GIB, .used = 40 * GIB, .free = 101 * GIB };
+        return r;
+}
+
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor,
+                                      unsigned int *celsius)
+{
+        nvmlReturn_t r = fake_begin_device(__func__, device);
+
+        *celsius = sensor == NVML_TEMPERATURE_GPU ? 55 : 0;
+        return r;
+}
+
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *power)
+{
+        nvmlReturn_t r = fake_begin_device(__func__, device);
+
+        *power = 412500;
+        return r;
+}
+
+nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t kind,
+                                         nvmlEccCounterType_t counter, unsigned long long *count)
+{
+        nvmlReturn_t r = fake_begin_device(__func__, device);
+
+        *count = counter == NVML_VOLATILE_ECC && kind == NVML_MEMORY_ERROR_TYPE_CORRECTED ? 3 : 0;
+        return r;
 }
 
 nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *to, unsigned int size)

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef OPENVGPU_STATISTICS_H
+#define OPENVGPU_STATISTICS_H
+
+/*
+ * Statistics: how vgpud itself does: since when it runs, whether usage reaches the ledger, and how the
+ * operations ended that it has made. They begin anew with each vgpud.
+ *
+ * Units:    seconds as real numbers; bytes.
+ * Threads:  see client.h; a result may be read by any number of threads.
+ * Errors:   those of client.h; VGPU_ERROR_METHOD_NOT_FOUND: a vgpud that does not count.
+ * Source:   docs/control-protocol.md, GetStatistics.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <openvgpu/base.h>
+#include <openvgpu/client.h>
+
+VGPU_BEGIN_DECLS
+
+/* The operations of one kind that ended in one way. */
+struct vgpu_statistics_operation {
+        const char *operation; /* "suspend", "resume", "migrate", "catch-up" or a new one */
+        const char *result;    /* "done", "undone" (all is as before), "failed" (it is not) */
+        uint64_t count;
+        double seconds; /* sum of what they took */
+        uint64_t bytes; /* sum of what they moved */
+        /* How many of them took no longer than the bound of the same number. */
+        const uint64_t *buckets;
+};
+
+struct vgpu_statistics {
+        double started;      /* since the epoch */
+        bool is_ledger_fine; /* false: usage is kept in memory until it can be written, or not metered */
+        size_t n_bounds;
+        const double *bounds; /* seconds, ascending */
+        size_t n_operations;
+        const struct vgpu_statistics_operation *const *operations;
+};
+
+/**
+ * vgpu_statistics_lookup() - what the manager has counted so far
+ * @ret_statistics:  the caller owns it and frees it with vgpu_statistics_free()
+ */
+int vgpu_statistics_lookup(struct vgpu_client *client, struct vgpu_statistics **ret_statistics);
+
+/** vgpu_statistics_free() - NULL is fine. Returns NULL. */
+struct vgpu_statistics *vgpu_statistics_free(struct vgpu_statistics *statistics);
+
+VGPU_END_DECLS
+
+#endif
