@@ -59,6 +59,7 @@ USES = {
     "nvml": {"base", "abi", "board"},
     "slurm": {"base"},
     "cli": {"base", "cdi"},
+    "exporter": {"base"},
 }
 
 def read_includes(source):

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporter/listen.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+#define BACKLOG     32
+#define ADDRESS_MAX 64
+
+/* For the owner and the group, who is who may scrape. */
+#define SOCKET_MODE 0660
+
+struct address {
+        union {
+                struct sockaddr any;
+                struct sockaddr_in ip4;
+                struct sockaddr_in6 ip6;
+                struct sockaddr_un path;
+                struct sockaddr_storage room;
+        } is;
+        socklen_t size;
+};
+
+static int parse_path(const char *path, struct address *address)
+{
+        address->is.path.sun_family = AF_UNIX;
+        address->size = sizeof(address->is.path);
+        if (*path != '/')
+                return -EINVAL;
+        if (strlen(path) >= sizeof(address->is.path.sun_path))
+                return -ENAMETOOLONG;
+        strcpy(address->is.path.sun_path, path);
+        return 0;
+}
+
+/* glibc takes a port beyond the last for one that is less. */
+static bool is_port(const char *text)
+{
+        return strspn(text, "0123456789") == strlen(text) && strlen(text) >= 1 &&
+               strlen(text) <= 5 && atoi(text) <= UINT16_MAX;
+}
+
+/* Numbers only: nobody is asked what a name means. */
+static int parse_port(const char *where, struct address *address)
+{
+        const struct addrinfo hints = { .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+                                        .ai_socktype = SOCK_STREAM };
+        const char *colon = strrchr(where, ':'), *begin = where;
+        size_t length = colon ? (size_t)(colon - where) : 0;
+        struct addrinfo *found;
+        char host[ADDRESS_MAX];
+
+        if (length >= 2 && where[0] == '[' && where[length - 1] == ']') {
+                begin++;
+                length -= 2;
+        }
+        if (length == 0 || length >= sizeof(host) || !is_port(colon + 1))
+                return -EINVAL;
+        memcpy(host, begin, length);
+        host[length] = '\0';
+        if (getaddrinfo(host, colon + 1, &hints, &found) != 0)
+                return -EINVAL;
+        memcpy(&address->is, found->ai_addr, found->ai_addrlen);
+        address->size = found->ai_addrlen;
+        freeaddrinfo(found);
+        return 0;
+}
+
+/* Left behind: there is a socket, and nobody at its other end. */
+static void remove_left(const struct address *address)
+{
+        CLEANUP(fd_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        struct stat st;
+
+        if (lstat(address->is.path.sun_path, &st) < 0 || !S_ISSOCK(st.st_mode))
+                return;
+        if (connect(fd, &address->is.any, address->size) < 0 && errno == ECONNREFUSED)
+                (void)unlink(address->is.path.sun_path);
+}
+
+static int open_at(const struct address *address)
+{
+        CLEANUP(fd_closep)
+        int fd = socket(address->is.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        int is_on = 1;
+
+        if (fd < 0)
+                return -errno;
+        if (address->is.any.sa_family == AF_UNIX)
+                remove_left(address);
+        else
+                (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &is_on, sizeof(is_on));
+        if (bind(fd, &address->is.any, address->size) < 0)
+                return -errno;
+        if (address->is.any.sa_family == AF_UNIX &&
+            chmod(address->is.path.sun_path, SOCKET_MODE) < 0)
+                return -errno;
+        if (listen(fd, BACKLOG) < 0)
+                return -errno;
+        return TAKE_FD(fd);
+}
+
+int listen_open(const char *where, char *why, size_t room)
+{
+        bool is_path = strncmp(where, "unix:", 5) == 0;
+        struct address address = { .size = 0 };
+        int r = is_path ? parse_path(where + 5, &address) : parse_port(where, &address);
+
+        if (r < 0) {
+                snprintf(why, room,
+                         r == -ENAMETOOLONG ? "its path is too long for a socket"
+                                            : "it is neither ADDRESS:PORT nor unix:/PATH");
+                return r;
+        }
+        r = open_at(&address);
+        if (r < 0)
+                snprintf(why, room, "%s", strerrordesc_np(-r));
+        return r;
+}
+
+char *listen_name(int fd, char *to, size_t room)
+{
+        struct address address = { .size = sizeof(address.is) };
+        char host[INET6_ADDRSTRLEN] = "?";
+
+        (void)getsockname(fd, &address.is.any, &address.size);
+        if (address.is.any.sa_family == AF_UNIX)
+                snprintf(to, room, "unix:%s", address.is.path.sun_path);
+        else if (address.is.any.sa_family == AF_INET6)
+                snprintf(to, room, "http://[%s]:%u",
+                         inet_ntop(AF_INET6, &address.is.ip6.sin6_addr, host, sizeof(host)),
+                         ntohs(address.is.ip6.sin6_port));
+        else
+                snprintf(to, room, "http://%s:%u",
+                         inet_ntop(AF_INET, &address.is.ip4.sin_addr, host, sizeof(host)),
+                         ntohs(address.is.ip4.sin_port));
+        return to;
+}

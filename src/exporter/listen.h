@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef EXPORTER_LISTEN_H
+#define EXPORTER_LISTEN_H
+
+/* Listening where the command line says. */
+
+#include <stddef.h>
+
+#define LISTEN_DEFAULT "127.0.0.1:9477"
+
+/*
+ * listen_open() - a listening socket, or a negative errno
+ * @where:  "ADDRESS:PORT", "[ADDRESS]:PORT" (numbers; port 0: any), or "unix:PATH"
+ * @why:    gets a line on what went wrong
+ *
+ * A socket that a former exporter left is replaced; one on which somebody listens is not.
+ */
+int listen_open(const char *where, char *why, size_t room);
+
+/* listen_name() - as "http://127.0.0.1:9477" or "unix:/run/x". Returns @to. */
+char *listen_name(int fd, char *to, size_t room);
+
+#endif

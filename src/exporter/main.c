@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vgpu-exporter: what vgpud knows, as metrics for Prometheus. A process of its own, which only asks: its
+ * death harms nothing, and a vgpud that is away or stopped costs it nothing but its answers.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "exporter/listen.h"
+#include "exporter/scrape.h"
+#include "exporter/server.h"
+
+/* How often connections are looked at, while there are any. */
+#define SWEEP_MS 1000
+
+#define NAME_MAX_ 160
+
+enum exit_code { EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct options {
+        const char *listen;
+        struct metrics_options metrics;
+};
+
+DEFINE_CLEANUP(struct scrape *, scrape_free);
+DEFINE_CLEANUP(struct server *, server_free);
+
+static const char help[] =
+        "usage: vgpu-exporter [--listen WHERE] [--processes] [--names LIST]\n"
+        "\n"
+        "Serves what vgpud knows of GPUs, vGPUs and operations as metrics for Prometheus,\n"
+        "at the path /metrics.\n"
+        "\n"
+        "  --listen WHERE  ADDRESS:PORT, [ADDRESS]:PORT or unix:/PATH\n"
+        "                  (default: " LISTEN_DEFAULT ", for programs on this machine only)\n"
+        "  --processes     metrics of each process too, with labels for its number and name\n"
+        "  --names LIST    other names besides: dcgm, hami, or dcgm,hami\n"
+        "  --help          show this help\n"
+        "  --version       show the version\n"
+        "\n"
+        "OPENVGPU_RUN names vgpud's run directory. See man vgpu-exporter.\n";
+
+static int complain(const char *what, const char *about)
+{
+        fprintf(stderr, "vgpu-exporter: %s%s\nTry 'vgpu-exporter --help'.\n", what, about);
+        return EXIT_USAGE;
+}
+
+static int parse_names(const char *list, struct metrics_options *options)
+{
+        for (const char *at = list; *at;) {
+                size_t n = strcspn(at, ",");
+
+                if (n == 4 && strncmp(at, "dcgm", n) == 0)
+                        options->has_dcgm = true;
+                else if (n == 4 && strncmp(at, "hami", n) == 0)
+                        options->has_hami = true;
+                else
+                        return complain("--names takes dcgm and hami, not ", list);
+                at += n + (at[n] == ',');
+        }
+        return *list ? 0 : complain("--names takes dcgm and hami, not nothing", "");
+}
+
+/* -1: go on; else exit with that. */
+static int parse(int argc, char **argv, struct options *options)
+{
+        static const struct option table[] = {
+                { "listen", required_argument, NULL, 'l' }, { "processes", no_argument, NULL, 'p' },
+                { "names", required_argument, NULL, 'n' },  { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, 'V' },      { NULL, 0, NULL, 0 },
+        };
+        int option, r;
+
+        while ((option = getopt_long(argc, argv, "h", table, NULL)) != -1)
+                switch (option) {
+                case 'l':
+                        options->listen = optarg;
+                        break;
+                case 'p':
+                        options->metrics.has_processes = true;
+                        break;
+                case 'n':
+                        r = parse_names(optarg, &options->metrics);
+                        if (r != 0)
+                                return r;
+                        break;
+                case 'h':
+                        fputs(help, stdout);
+                        return 0;
+                case 'V':
+                        printf("vgpu-exporter %s\n", OPENVGPU_VERSION);
+                        return 0;
+                default: /* it was told already what is wrong */
+                        return complain("see what it takes", "");
+                }
+        return optind == argc ? -1 : complain("takes no words: ", argv[optind]);
+}
+
+/* Before there are threads: the descriptor gets what would end us. */
+static int open_signals(void)
+{
+        sigset_t signals;
+
+        (void)signal(SIGPIPE, SIG_IGN);
+        (void)sigemptyset(&signals);
+        (void)sigaddset(&signals, SIGTERM);
+        (void)sigaddset(&signals, SIGINT);
+        (void)sigaddset(&signals, SIGHUP);
+        (void)sigprocmask(SIG_BLOCK, &signals, NULL);
+        return signalfd(-1, &signals, SFD_CLOEXEC);
+}
+
+/* Until a signal. While nobody is connected nothing happens here. */
+static void wait_for_end(struct server *server, int signals)
+{
+        struct pollfd fds[] = { { .fd = signals, .events = POLLIN },
+                                { .fd = server_get_wake(server), .events = POLLIN } };
+        unsigned int n = 0;
+
+        do {
+                if (poll(fds, 2, n > 0 ? SWEEP_MS : -1) < 0 && errno != EINTR)
+                        return;
+                n = server_sweep(server);
+        } while (!fds[0].revents);
+}
+
+static int fail(const char *what, const char *why)
+{
+        fprintf(stderr, "vgpu-exporter: %s: %s\n", what, why);
+        return EXIT_FAILED;
+}
+
+static int serve(const struct options *options)
+{
+        CLEANUP(scrape_freep) struct scrape *scrape = NULL;
+        CLEANUP(server_freep) struct server *server = NULL;
+        CLEANUP(fd_closep) int signals = open_signals();
+        char why[NAME_MAX_], name[NAME_MAX_];
+        int fd, r;
+
+        fd = listen_open(options->listen, why, sizeof(why));
+        if (fd < 0) {
+                fprintf(stderr, "vgpu-exporter: cannot listen on %s: %s\n", options->listen, why);
+                return fd == -EINVAL || fd == -ENAMETOOLONG ? EXIT_USAGE : EXIT_FAILED;
+        }
+        (void)listen_name(fd, name, sizeof(name));
+        r = scrape_new(&scrape, &options->metrics);
+        if (r < 0) {
+                fd_close(fd);
+                return fail("cannot start", strerrordesc_np(-r));
+        }
+        r = server_new(&server, fd, scrape);
+        if (r < 0)
+                return fail("cannot serve", strerrordesc_np(-r));
+        printf("serving %s%s\n", name, strncmp(name, "unix:", 5) == 0 ? "" : "/metrics");
+        (void)fflush(stdout);
+        wait_for_end(server, signals);
+        if (strncmp(name, "unix:", 5) == 0)
+                (void)unlink(name + 5);
+        return 0;
+}
+
+int main(int argc, char **argv)
+{
+        struct options options = { .listen = LISTEN_DEFAULT };
+        int r = parse(argc, argv, &options);
+
+        return r >= 0 ? r : serve(&options);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporter/scrape.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "exporter/sensors.h"
+
+/* Prometheus gives up after 10 seconds; the three questions and the sensors must fit. */
+#define MANAGER_TIMEOUT_MS 2000
+#define SENSORS_TIMEOUT_MS 1000
+
+#define NS_PER_SECOND 1e9
+
+struct scrape {
+        struct metrics_options options;
+        struct vgpu_client *client;
+        struct sensors *sensors;
+        char hostname[65];
+        bool was_told; /* that vgpud does not answer */
+};
+
+/* What one scrape has been told; all of it may be NULL. */
+struct answers {
+        struct vgpu_usage_snapshot *snapshot;
+        struct vgpu_manager *manager;
+        struct vgpu_statistics *statistics;
+        struct vgpu_device_sensors **sensors;
+};
+
+DEFINE_CLEANUP(struct scrape *, scrape_free);
+
+static void answers_deinit(struct answers *answers)
+{
+        for (size_t i = 0; answers->sensors && i < answers->snapshot->n_devices; i++)
+                (void)vgpu_free(answers->sensors[i]);
+        free(answers->sensors);
+        (void)vgpu_usage_snapshot_free(answers->snapshot);
+        (void)vgpu_manager_free(answers->manager);
+        (void)vgpu_statistics_free(answers->statistics);
+}
+
+int scrape_new(struct scrape **ret_scrape, const struct metrics_options *options)
+{
+        CLEANUP(scrape_freep) struct scrape *scrape = calloc(1, sizeof(*scrape));
+        int r;
+
+        if (!scrape)
+                return -ENOMEM;
+        scrape->options = *options;
+        (void)gethostname(scrape->hostname, sizeof(scrape->hostname) - 1);
+        r = vgpu_client_new(&scrape->client, NULL);
+        if (r == 0)
+                r = sensors_new(&scrape->sensors);
+        if (r < 0)
+                return r;
+        vgpu_client_set_timeout_ms(scrape->client, MANAGER_TIMEOUT_MS);
+        *ret_scrape = TAKE(scrape);
+        return 0;
+}
+
+struct scrape *scrape_free(struct scrape *scrape)
+{
+        if (!scrape)
+                return NULL;
+        scrape->client = vgpu_client_free(scrape->client);
+        scrape->sensors = sensors_free(scrape->sensors);
+        free(scrape);
+        return NULL;
+}
+
+/* Once, until it answers again: scrapes come for ever. */
+static void tell(struct scrape *scrape, bool is_up)
+{
+        const struct vgpu_error *error = vgpu_client_get_error(scrape->client);
+
+        if (!is_up && !scrape->was_told)
+                fprintf(stderr, "vgpu-exporter: openvgpu_up is 0: %s (%s)\n", error->message,
+                        error->hint);
+        else if (is_up && scrape->was_told)
+                fprintf(stderr, "vgpu-exporter: openvgpu_up is 1: vgpud answers again\n");
+        scrape->was_told = !is_up;
+}
+
+/* A vgpud that is older than this program counts nothing; all others of its answers are used. */
+static void ask_manager(struct scrape *scrape, struct answers *answers)
+{
+        struct vgpu_usage_snapshot_options options = VGPU_USAGE_SNAPSHOT_OPTIONS_INIT;
+        int r;
+
+        options.is_without_processes = !scrape->options.has_processes;
+        r = vgpu_usage_take_snapshot_with(scrape->client, &options, &answers->snapshot);
+        if (vgpu_client_get_error(scrape->client)->kind == VGPU_ERROR_INVALID_PARAMETER)
+                r = vgpu_usage_take_snapshot(scrape->client, &answers->snapshot);
+        tell(scrape, r == 0);
+        if (r < 0)
+                return;
+        (void)vgpu_manager_lookup(scrape->client, &answers->manager);
+        (void)vgpu_statistics_lookup(scrape->client, &answers->statistics);
+}
+
+static void ask_sensors(struct scrape *scrape, struct answers *answers)
+{
+        size_t n = answers->snapshot->n_devices;
+        CLEANUP(freep) const char **uuids = calloc(n + 1, sizeof(*uuids));
+
+        answers->sensors = calloc(n + 1, sizeof(struct vgpu_device_sensors *));
+        if (!uuids || !answers->sensors)
+                return;
+        for (size_t i = 0; i < n; i++)
+                uuids[i] = answers->snapshot->devices[i]->uuid;
+        (void)sensors_read(scrape->sensors, uuids, n, SENSORS_TIMEOUT_MS, answers->sensors);
+}
+
+int scrape_take(struct scrape *scrape, bool is_open_metrics, struct text *ret_text)
+{
+        CLEANUP(answers_deinit) struct answers answers = { 0 };
+        CLEANUP(text_deinitp) struct text text = { .is_open_metrics = is_open_metrics };
+        uint64_t began_ns = clock_now(CLOCK_MONOTONIC);
+        struct metrics_input input = { .hostname = scrape->hostname };
+        int r;
+
+        ask_manager(scrape, &answers);
+        if (answers.snapshot)
+                ask_sensors(scrape, &answers);
+        input.snapshot = answers.snapshot;
+        input.manager = answers.manager;
+        input.statistics = answers.statistics;
+        input.sensors = (const struct vgpu_device_sensors *const *)answers.sensors;
+        input.collect_seconds = (double)(clock_now(CLOCK_MONOTONIC) - began_ns) / NS_PER_SECOND;
+        input.cpu_seconds = (double)clock_now(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_SECOND;
+        metrics_write(&text, &input, &scrape->options);
+        r = text_end(&text);
+        if (r < 0)
+                return r;
+        *ret_text = text;
+        text = (struct text){ 0 };
+        return 0;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exporter/server.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "exporter/scrape.h"
+
+#define IDLE_SECONDS 10
+#define NS_PER_MS    1000000ull
+
+/* So old may an answer be that somebody else has got. */
+#define FRESH_NS 100 * NS_PER_MS
+
+#define TYPE_OPEN_METRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
+#define TYPE_TEXT         "text/plain; version=0.0.4; charset=utf-8"
+
+static const char welcome[] = "<!doctype html><meta charset=utf-8><title>vgpu-exporter</title>"
+                              "<p>OpenVGPU: <a href=metrics>metrics</a>\n";
+
+/* A connection: since when, for server_sweep(). */
+struct visit {
+        int fd; /* -1: free */
+        uint64_t since_ns;
+};
+
+struct server {
+        struct MHD_Daemon *daemon;
+        struct scrape *scrape;
+        int wake;
+
+        /* The last answer in each format; of the server's thread. */
+        struct {
+                struct MHD_Response *response;
+                uint64_t taken_ns;
+        } last[2];
+
+        pthread_mutex_t lock;
+        struct visit visits[SERVER_CONNECTIONS_MAX];
+};
+
+/* Connections. */
+
+static int get_fd(struct MHD_Connection *connection)
+{
+        const union MHD_ConnectionInfo *info =
+                MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+        return info ? info->connect_fd : -1;
+}
+
+/* Told before the descriptor is closed, so it is never somebody else's when we end it. */
+static void on_connection(void *userdata, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+        bool is_new = code == MHD_CONNECTION_NOTIFY_STARTED;
+        struct server *server = userdata;
+        int fd = get_fd(connection);
+
+        (void)context;
+        (void)pthread_mutex_lock(&server->lock);
+        for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
+                struct visit *visit = &server->visits[i];
+
+                if (visit->fd != (is_new ? -1 : fd))
+                        continue;
+                visit->fd = is_new ? fd : -1;
+                visit->since_ns = clock_now(CLOCK_MONOTONIC);
+                break;
+        }
+        (void)pthread_mutex_unlock(&server->lock);
+        if (is_new)
+                (void)eventfd_write(server->wake, 1);
+}
+
+unsigned int server_sweep(struct server *server)
+{
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
+        unsigned int n = 0;
+        eventfd_t woken;
+
+        (void)eventfd_read(server->wake, &woken);
+        (void)pthread_mutex_lock(&server->lock);
+        for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
+                const struct visit *visit = &server->visits[i];
+
+                if (visit->fd < 0)
+                        continue;
+                n++;
+                if (now_ns - visit->since_ns > SERVER_SECONDS_MAX * 1000 * NS_PER_MS)
+                        (void)shutdown(visit->fd, SHUT_RDWR);
+        }
+        (void)pthread_mutex_unlock(&server->lock);
+        return n;
+}
+
+/* Answers. */
+
+static struct MHD_Response *make_response(const void *bytes, size_t size, const char *type,
+                                          enum MHD_ResponseMemoryMode mode)
+{
+        void *content;
+        struct MHD_Response *response;
+
+        memcpy(&content, &bytes, sizeof(content)); /* it only reads */
+        response = MHD_create_response_from_buffer(size, content, mode);
+        if (!response)
+                return NULL;
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+        (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+        (void)MHD_add_response_header(response, "Content-Security-Policy",
+                                      "default-src 'none'; frame-ancestors 'none'");
+        return response;
+}
+
+/* @text: one of ours. */
+static enum MHD_Result answer(struct MHD_Connection *connection, unsigned int status,
+                              const char *type, const char *text)
+{
+        struct MHD_Response *response =
+                make_response(text, strlen(text), type, MHD_RESPMEM_PERSISTENT);
+        enum MHD_Result result;
+
+        if (!response)
+                return MHD_NO;
+        if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
+                (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
+        result = MHD_queue_response(connection, status, response);
+        MHD_destroy_response(response);
+        return result;
+}
+
+static bool wants_open_metrics(struct MHD_Connection *connection)
+{
+        const char *accept =
+                MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_ACCEPT);
+
+        return accept && strstr(accept, "application/openmetrics-text");
+}
+
+/* NULL: there was no memory. Borrowed, until the next one is made. */
+static struct MHD_Response *get_metrics(struct server *server, bool is_open)
+{
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
+        CLEANUP(text_deinitp) struct text text = { 0 };
+        struct MHD_Response *response;
+
+        if (server->last[is_open].response && now_ns - server->last[is_open].taken_ns < FRESH_NS)
+                return server->last[is_open].response;
+        if (scrape_take(server->scrape, is_open, &text) < 0)
+                return NULL;
+        response = make_response(text.bytes, text.size, is_open ? TYPE_OPEN_METRICS : TYPE_TEXT,
+                                 MHD_RESPMEM_MUST_FREE);
+        if (!response)
+                return NULL;
+        text = (struct text){ 0 };
+        if (server->last[is_open].response)
+                MHD_destroy_response(server->last[is_open].response);
+        server->last[is_open].response = response;
+        server->last[is_open].taken_ns = clock_now(CLOCK_MONOTONIC);
+        return response;
+}
+
+static enum MHD_Result answer_metrics(struct server *server, struct MHD_Connection *connection)
+{
+        struct MHD_Response *response = get_metrics(server, wants_open_metrics(connection));
+
+        if (!response)
+                return answer(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, TYPE_TEXT,
+                              "out of memory\n");
+        return MHD_queue_response(connection, MHD_HTTP_OK, response);
+}
+
+static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection,
+                                  const char *url, const char *method, const char *version,
+                                  const char *upload, size_t *upload_size, void **context)
+{
+        struct server *server = userdata;
+
+        (void)version, (void)upload, (void)upload_size, (void)context;
+        if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
+                return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, TYPE_TEXT,
+                              "only GET and HEAD\n");
+        if (strcmp(url, "/metrics") == 0)
+                return answer_metrics(server, connection);
+        if (strcmp(url, "/") == 0)
+                return answer(connection, MHD_HTTP_OK, "text/html; charset=utf-8", welcome);
+        return answer(connection, MHD_HTTP_NOT_FOUND, TYPE_TEXT, "not found; there is /metrics\n");
+}
+
+/* Life. */
+
+static int start(struct server *server, int fd)
+{
+        server->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (server->wake < 0)
+                return -errno;
+        server->daemon = MHD_start_daemon(
+                MHD_USE_EPOLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, server,
+                MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                (unsigned int)SERVER_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                (size_t)SERVER_HEADER_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
+                (unsigned int)IDLE_SECONDS, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+                MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+        return server->daemon ? 0 : -EIO;
+}
+
+int server_new(struct server **ret_server, int fd, struct scrape *scrape)
+{
+        struct server *server = calloc(1, sizeof(*server));
+        int r;
+
+        if (!server) {
+                fd_close(fd);
+                return -ENOMEM;
+        }
+        server->scrape = scrape;
+        (void)pthread_mutex_init(&server->lock, NULL);
+        for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++)
+                server->visits[i].fd = -1;
+        r = start(server, fd);
+        if (r < 0) {
+                fd_close(fd); /* else the daemon's */
+                (void)server_free(server);
+                return r;
+        }
+        *ret_server = server;
+        return 0;
+}
+
+struct server *server_free(struct server *server)
+{
+        if (!server)
+                return NULL;
+        if (server->daemon)
+                MHD_stop_daemon(server->daemon);
+        for (size_t i = 0; i < 2; i++)
+                if (server->last[i].response)
+                        MHD_destroy_response(server->last[i].response);
+        fd_close(server->wake);
+        (void)pthread_mutex_destroy(&server->lock);
+        free(server);
+        return NULL;
+}
+
+int server_get_wake(const struct server *server)
+{
+        return server->wake;
+}

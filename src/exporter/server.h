@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef EXPORTER_SERVER_H
+#define EXPORTER_SERVER_H
+
+/*
+ * The HTTP server: libmicrohttpd in a thread of its own. What is bounded:
+ *
+ *     connections   SERVER_CONNECTIONS_MAX at once; more wait, or are refused by the kernel
+ *     headers       SERVER_HEADER_MAX bytes of a request
+ *     time          SERVER_SECONDS_MAX for all of a connection: one request each
+ *     questions     vgpud is asked at most ten times a second, however many ask us
+ */
+
+#define SERVER_CONNECTIONS_MAX 32
+#define SERVER_HEADER_MAX      16384
+#define SERVER_SECONDS_MAX     20
+
+struct scrape;
+struct server;
+
+/*
+ * server_new() - serve on the listening socket @fd, which is the server's from then on
+ * @scrape:  borrowed
+ */
+int server_new(struct server **ret_server, int fd, struct scrape *scrape);
+struct server *server_free(struct server *server);
+
+/* server_get_wake() - a descriptor that is readable once there is a connection. */
+int server_get_wake(const struct server *server);
+
+/* server_sweep() - end connections that have had their time. Returns how many are left. */
+unsigned int server_sweep(struct server *server);
+
+#endif

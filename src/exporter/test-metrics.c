@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the library answers stands in the metrics, in base units; what it does not know is left out. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/test.h"
+#include "exporter/metrics.h"
+
+#define GIB    ((uint64_t)1 << 30)
+#define DEVICE "device=\"0\",device_uuid=\"GPU-1\""
+#define LASTS  "vgpu=\"train\",uuid=\"u\",tenant=\"1000\""
+#define NOW    LASTS ",device=\"0\""
+
+static const struct vgpu_usage_percents percents = { .gpu = 74, .memory = 40, .encoder = 3 };
+static const struct vgpu_usage_seconds seconds = { .gpu = 12.5 };
+
+static const struct vgpu_usage_process process = {
+        .pid = 42,
+        .name = "a\"b\n",
+        .memory_used = 4096,
+        .percents = &percents,
+        .seconds = &seconds,
+};
+static const struct vgpu_usage_process *const processes[] = { &process };
+
+static const struct vgpu_usage_instance instance = {
+        .name = "train",
+        .uuid = "u",
+        .state = VGPU_INSTANCE_RUNNING,
+        .frame_buffer = 40 * GIB,
+        .frame_buffer_used = 30 * GIB,
+        .entitled = 75,
+        .percents = &percents,
+        .seconds = &seconds,
+        .n_processes = 1,
+        .processes = processes,
+        .share = 60,
+        .owner = 1000,
+        .n_programs = 2,
+        .gpu_seconds_total = 99.25,
+};
+static const struct vgpu_usage_instance *const instances[] = { &instance };
+
+static const struct vgpu_usage_device device = {
+        .uuid = "GPU-1",
+        .name = "NVIDIA H200",
+        .source = "turns",
+        .memory_total = 140 * GIB,
+        .memory_used = 30 * GIB,
+        .percents = &percents,
+        .memory_promised = 40 * GIB,
+};
+static const struct vgpu_usage_device *const devices[] = { &device };
+
+static const struct vgpu_usage_snapshot snapshot = {
+        .n_devices = 1,
+        .devices = devices,
+        .n_instances = 1,
+        .instances = instances,
+};
+
+static const struct vgpu_device_sensors all_sensors = {
+        .temperature = 55,
+        .power_mw = 412500,
+        .power_limit_mw = 700000,
+        .clock_sm_mhz = 1980,
+        .clock_memory_mhz = 3201,
+        .energy_mj = 123456,
+        .memory_used = 31 * GIB,
+        .memory_free = 109 * GIB,
+        .ecc_corrected = 3,
+        .ecc_uncorrected = 0,
+};
+
+static const uint64_t buckets[] = { 1 };
+static const double bounds[] = { 0.5 };
+static const struct vgpu_statistics_operation operation = {
+        .operation = "suspend",
+        .result = "done",
+        .count = 2,
+        .seconds = 3.5,
+        .bytes = 1000,
+        .buckets = buckets,
+};
+static const struct vgpu_statistics_operation *const operations[] = { &operation };
+static const struct vgpu_statistics statistics = {
+        .started = 1764000000,
+        .is_ledger_fine = true,
+        .n_bounds = 1,
+        .bounds = bounds,
+        .n_operations = 1,
+        .operations = operations,
+};
+
+static const struct vgpu_pool pool = { .limit = 8 * GIB, .size = GIB, .ready = 5, .used = 6 };
+static const struct vgpu_manager manager = {
+        .version = "0.1.0",
+        .cuda_driver_version = 13040,
+        .pool = &pool,
+        .descriptors_used = 7,
+        .descriptors_limit = 100,
+};
+
+static char *write_out(const struct metrics_input *input, const struct metrics_options *options)
+{
+        struct text text = { 0 };
+        char *copy;
+
+        metrics_write(&text, input, options);
+        assert_int_equal(text_end(&text), 0);
+        copy = strndup(text.bytes, text.size);
+        text_deinit(&text);
+        return copy;
+}
+
+static void expect_line(const char *text, const char *line)
+{
+        const char *at = text;
+        size_t n = strlen(line);
+
+        while ((at = strstr(at, line))) {
+                if ((at == text || at[-1] == '\n') && at[n] == '\n')
+                        return;
+                at++;
+        }
+        fail_msg("there is no line '%s' in:\n%s", line, text);
+}
+
+static void test_everything_in_base_units(void **state)
+{
+        const struct vgpu_device_sensors *const sensors[] = { &all_sensors };
+        const struct metrics_input input = {
+                &snapshot, &manager, &statistics, sensors, 0.5, 2, "h"
+        };
+        const struct metrics_options options = { .has_processes = true };
+        static const char *const lines[] = {
+                "openvgpu_up 1",
+                "openvgpu_exporter_collect_seconds 0.5",
+                "openvgpu_exporter_cpu_seconds_total 2",
+                "openvgpu_manager_build_info{version=\"0.1.0\",cuda_version=\"13.4\",simulated=\"false\"} 1",
+                "openvgpu_manager_start_time_seconds 1764000000",
+                "openvgpu_manager_descriptors 7",
+                "openvgpu_ledger_working 1",
+                "openvgpu_pool_limit_bytes 8589934592",
+                "openvgpu_pool_used_bytes 6",
+                "openvgpu_operation_duration_seconds_bucket{operation=\"suspend\",result=\"done\",le=\"0.5\"} 1",
+                "openvgpu_operation_duration_seconds_bucket{operation=\"suspend\",result=\"done\",le=\"+Inf\"} 2",
+                "openvgpu_operation_duration_seconds_sum{operation=\"suspend\",result=\"done\"} 3.5",
+                "openvgpu_operation_moved_bytes_total{operation=\"suspend\",result=\"done\"} 1000",
+                "openvgpu_device_info{" DEVICE ",model=\"NVIDIA H200\",metering=\"turns\"} 1",
+                "openvgpu_device_memory_bytes{" DEVICE "} 150323855360",
+                "openvgpu_device_memory_promised_bytes{" DEVICE "} 42949672960",
+                "openvgpu_device_memory_used_bytes{" DEVICE "} 32212254720",
+                "openvgpu_device_memory_free_bytes{" DEVICE "} 117037858816",
+                "openvgpu_device_utilization_ratio{" DEVICE ",engine=\"gpu\"} 0.74",
+                "openvgpu_device_temperature_celsius{" DEVICE "} 55",
+                "openvgpu_device_power_watts{" DEVICE "} 412.5",
+                "openvgpu_device_power_limit_watts{" DEVICE "} 700",
+                "openvgpu_device_energy_joules_total{" DEVICE "} 123.456",
+                "openvgpu_device_clock_hertz{" DEVICE ",clock=\"sm\"} 1980000000",
+                "openvgpu_device_clock_hertz{" DEVICE ",clock=\"memory\"} 3201000000",
+                "openvgpu_device_ecc_errors_total{" DEVICE ",kind=\"corrected\"} 3",
+                "openvgpu_device_ecc_errors_total{" DEVICE ",kind=\"uncorrected\"} 0",
+                "openvgpu_vgpu_info{" NOW ",device_uuid=\"GPU-1\"} 1",
+                "openvgpu_vgpu_state{" NOW ",state=\"running\"} 1",
+                "openvgpu_vgpu_memory_quota_bytes{" NOW "} 42949672960",
+                "openvgpu_vgpu_memory_used_bytes{" NOW "} 32212254720",
+                "openvgpu_vgpu_share_ratio{" NOW "} 0.6",
+                "openvgpu_vgpu_entitled_ratio{" NOW "} 0.75",
+                "openvgpu_vgpu_utilization_ratio{" NOW ",engine=\"gpu\"} 0.74",
+                "openvgpu_vgpu_gpu_seconds_total{" LASTS "} 99.25",
+                "openvgpu_vgpu_processes{" NOW "} 2",
+                "openvgpu_process_memory_used_bytes{" LASTS
+                ",pid=\"42\",process=\"a\\\"b\\n\"} 4096",
+                "openvgpu_process_gpu_seconds_total{" LASTS
+                ",pid=\"42\",process=\"a\\\"b\\n\"} 12.5",
+        };
+        char *text = write_out(&input, &options);
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+                expect_line(text, lines[i]);
+        free(text);
+}
+
+static void test_processes_and_other_names_only_when_asked_for(void **state)
+{
+        const struct metrics_input input = { .snapshot = &snapshot, .hostname = "h" };
+        const struct metrics_options none = { 0 }, others = { .has_dcgm = true, .has_hami = true };
+        char *text = write_out(&input, &none);
+        (void)state;
+
+        assert_null(strstr(text, "pid="));
+        assert_null(strstr(text, "DCGM"));
+        assert_null(strstr(text, "hami"));
+        free(text);
+
+        text = write_out(&input, &others);
+        assert_null(strstr(text, "pid="));
+        expect_line(text,
+                    "DCGM_FI_DEV_FB_USED{gpu=\"0\",UUID=\"GPU-1\",device=\"nvidia0\",modelName="
+                    "\"NVIDIA H200\",Hostname=\"h\"} 30720");
+        expect_line(text,
+                    "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-1\",device=\"nvidia0\",modelName="
+                    "\"NVIDIA H200\",Hostname=\"h\",vgpu=\"train\"} 74");
+        expect_line(text,
+                    "hami_vgpu_memory_limit_bytes{namespace=\"\",pod=\"train\",container=\"train\","
+                    "vdevice_index=\"0\",device_uuid=\"GPU-1\"} 42949672960");
+        free(text);
+}
+
+static void test_what_is_not_known_is_not_there(void **state)
+{
+        struct vgpu_device_sensors unknown;
+        const struct vgpu_device_sensors *const sensors[] = { &unknown };
+        const struct vgpu_device_sensors *const silent[] = { NULL };
+        struct metrics_input input = { .snapshot = &snapshot, .sensors = sensors, .hostname = "h" };
+        const struct metrics_options options = { .has_dcgm = true };
+        char *text;
+        (void)state;
+
+        memset(&unknown, 0xff, sizeof(unknown));
+        for (int i = 0; i < 2; i++) {
+                text = write_out(&input, &options);
+                assert_null(strstr(text, "celsius"));
+                assert_null(strstr(text, "watts"));
+                assert_null(strstr(text, "joules"));
+                assert_null(strstr(text, "clock"));
+                assert_null(strstr(text, "ecc"));
+                assert_null(strstr(text, "DCGM_FI_DEV_GPU_TEMP"));
+                assert_null(strstr(text, "DCGM_FI_DEV_POWER_USAGE"));
+                expect_line(text, "openvgpu_device_memory_bytes{" DEVICE "} 150323855360");
+                free(text);
+                input.sensors = silent;
+        }
+}
+
+static void test_without_a_manager_it_says_so(void **state)
+{
+        const struct metrics_input input = { .hostname = "h" };
+        const struct metrics_options options = { true, true, true };
+        char *text = write_out(&input, &options);
+        (void)state;
+
+        expect_line(text, "openvgpu_up 0");
+        assert_null(strstr(text, "openvgpu_vgpu"));
+        assert_null(strstr(text, "openvgpu_device"));
+        assert_null(strstr(text, "openvgpu_manager"));
+        free(text);
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_everything_in_base_units),
+                cmocka_unit_test(test_processes_and_other_names_only_when_asked_for),
+                cmocka_unit_test(test_what_is_not_known_is_not_there),
+                cmocka_unit_test(test_without_a_manager_it_says_so),
+        };
+
+        return cmocka_run_group_tests_name("exporter-metrics", tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What strangers send harms nobody else, and nobody stays for longer than his time. */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/test.h"
+#include "exporter/listen.h"
+#include "exporter/scrape.h"
+#include "exporter/server.h"
+
+#define PATIENCE_MS 30000
+
+static char folder[] = "/tmp/openvgpu-test-XXXXXX";
+static char where[64];
+static struct scrape *scrape;
+static struct server *server;
+
+/* How far the clock of our own code has been set forward. */
+static time_t ahead;
+
+int __real_clock_gettime(clockid_t id, struct timespec *now);
+int __wrap_clock_gettime(clockid_t id, struct timespec *now);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *now)
+{
+        int r = __real_clock_gettime(id, now);
+
+        now->tv_sec += __atomic_load_n(&ahead, __ATOMIC_SEQ_CST);
+        return r;
+}
+
+static int set_up(void **state)
+{
+        static const struct metrics_options options;
+        char why[160];
+        int fd;
+        (void)state;
+
+        assert_non_null(mkdtemp(folder));
+        setenv("OPENVGPU_RUN", folder, 1); /* nobody is there */
+        snprintf(where, sizeof(where), "unix:%s/s", folder);
+        fd = listen_open(where, why, sizeof(why));
+        assert_true(fd >= 0);
+        assert_int_equal(scrape_new(&scrape, &options), 0);
+        assert_int_equal(server_new(&server, fd, scrape), 0);
+        return 0;
+}
+
+static int tear_down(void **state)
+{
+        (void)state;
+        server = server_free(server);
+        scrape = scrape_free(scrape);
+        unlink(where + 5);
+        return rmdir(folder);
+}
+
+static int visit(void)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+        strcpy(address.sun_path, where + 5);
+        assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+        return fd;
+}
+
+/* Until the other end has closed it. */
+static size_t read_all(int fd, char *to, size_t room)
+{
+        struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+        size_t size = 0;
+        ssize_t n;
+
+        do {
+                assert_int_equal(poll(&pollfd, 1, PATIENCE_MS), 1);
+                n = recv(fd, to + size, room - 1 - size, 0);
+                size += n > 0 ? (size_t)n : 0;
+        } while (n > 0);
+        to[size] = '\0';
+        return size;
+}
+
+static void ask(const char *request, size_t size, char *to, size_t room)
+{
+        CLEANUP(fd_closep) int fd = visit();
+
+        (void)send(fd, request, size, MSG_NOSIGNAL); /* it may hang up before it has all */
+        (void)read_all(fd, to, room);
+}
+
+static void expect(const char *request, const char *begin, const char *has)
+{
+        static char answer[65536];
+
+        ask(request, strlen(request), answer, sizeof(answer));
+        if (strncmp(answer, begin, strlen(begin)) != 0 || !strstr(answer, has))
+                fail_msg("%s is answered with: %s", request, answer);
+}
+
+#define TAIL " HTTP/1.1\r\nHost: x\r\n\r\n"
+
+static void test_requests(void **state)
+{
+        (void)state;
+        expect("GET /metrics" TAIL, "HTTP/1.1 200 ", "\nopenvgpu_up 0\n");
+        expect("GET /metrics?x=1&y" TAIL, "HTTP/1.1 200 ", "\nopenvgpu_up 0\n");
+        expect("GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: text/html, application/openmetrics-text"
+               "\r\n\r\n",
+               "HTTP/1.1 200 ", "\n# EOF\n");
+        expect("HEAD /metrics" TAIL, "HTTP/1.1 200 ", "Content-Length: ");
+        expect("GET /" TAIL, "HTTP/1.1 200 ", "Content-Security-Policy: default-src 'none'");
+        expect("GET /../etc/passwd" TAIL, "HTTP/1.1 404 ", "not found");
+        expect("GET /metrics/" TAIL, "HTTP/1.1 404 ", "not found");
+        expect("GET /%2e%2e/metrics" TAIL, "HTTP/1.1 404 ", "not found");
+        expect("GET //metrics" TAIL, "HTTP/1.1 404 ", "not found");
+        expect("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi", "HTTP/1.1 405 ",
+               "Allow: GET, HEAD");
+        expect("DELETE /metrics" TAIL, "HTTP/1.1 405 ", "Allow: GET, HEAD");
+}
+
+static void test_what_is_no_request_harms_nobody(void **state)
+{
+        static const char *const junk[] = {
+                "\r\n\r\n",
+                "GET",
+                "GET /metrics HTTP/9.9\r\n\r\n",
+                "GET /metrics HTTP/1.1\r\n\r\n", /* no Host */
+                "GET /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+                "\x16\x03\x01\x02\x01", /* TLS */
+                "GET /metrics HTTP/1.1\r\nHost x\r\n\r\n",
+        };
+        static char answer[65536], request[4 * SERVER_HEADER_MAX];
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(junk) / sizeof(junk[0]); i++) {
+                CLEANUP(fd_closep) int fd = visit();
+
+                (void)send(fd, junk[i], strlen(junk[i]), MSG_NOSIGNAL);
+                (void)shutdown(fd, SHUT_WR);
+                (void)read_all(fd, answer, sizeof(answer));
+                assert_null(strstr(answer, "openvgpu_up 1"));
+        }
+        memset(request, 'x', sizeof(request));
+        memcpy(request, "GET /", 5);
+        ask(request, sizeof(request), answer, sizeof(answer));
+        assert_null(strstr(answer, "200 OK"));
+        expect("GET /metrics" TAIL, "HTTP/1.1 200 ", "\nopenvgpu_up 0\n");
+}
+
+/* All places are taken by those who say nothing; their time ends, and others are served. */
+static void test_those_who_say_nothing_are_sent_away(void **state)
+{
+        int fds[SERVER_CONNECTIONS_MAX];
+        struct pollfd wake = { .fd = server_get_wake(server), .events = POLLIN };
+        struct timespec pause = { .tv_nsec = 1000000 };
+        char answer[64];
+        (void)state;
+
+        for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
+                fds[i] = visit();
+                assert_int_equal(send(fds[i], "GET /m", 6, MSG_NOSIGNAL), 6);
+        }
+        assert_int_equal(poll(&wake, 1, PATIENCE_MS), 1);
+        while (server_sweep(server) < SERVER_CONNECTIONS_MAX)
+                nanosleep(&pause, NULL);
+        __atomic_store_n(&ahead, SERVER_SECONDS_MAX + 1, __ATOMIC_SEQ_CST);
+        assert_int_equal(server_sweep(server), SERVER_CONNECTIONS_MAX);
+        for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
+                (void)read_all(fds[i], answer, sizeof(answer));
+                fd_close(fds[i]);
+        }
+        while (server_sweep(server) > 0)
+                nanosleep(&pause, NULL);
+        expect("GET /metrics" TAIL, "HTTP/1.1 200 ", "\nopenvgpu_up 0\n");
+}
+
+int main(void)
+{
+        static const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_requests),
+                cmocka_unit_test(test_what_is_no_request_harms_nobody),
+                cmocka_unit_test(test_those_who_say_nothing_are_sent_away),
+        };
+
+        return cmocka_run_group_tests_name("exporter-server", tests, set_up, tear_down);
+}
