@@ -26,8 +26,11 @@ static struct server *server;
 /* How far the clock of our own code has been set forward. */
 static time_t ahead;
 
+/* Sanitizers' runtimes ask for it too. */
+#pragma GCC visibility push(default)
 int __real_clock_gettime(clockid_t id, struct timespec *now);
 int __wrap_clock_gettime(clockid_t id, struct timespec *now);
+#pragma GCC visibility pop
 
 int __wrap_clock_gettime(clockid_t id, struct timespec *now)
 {
@@ -130,7 +133,6 @@ static void test_requests(void **state)
 static void test_what_is_no_request_harms_nobody(void **state)
 {
         static const char *const junk[] = {
-                "\r\n\r\n",
                 "GET",
                 "GET /metrics HTTP/9.9\r\n\r\n",
                 "GET /metrics HTTP/1.1\r\n\r\n", /* no Host */

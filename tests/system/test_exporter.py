@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""vgpu-exporter beside a real vgpud: what it says is what `vgpu ls` says, and Prometheus reads it."""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import urllib.error
+import urllib.parse
+import urllib.request
+
+import case
+import stage
+from wait import PATIENCE, until
+
+EXPORTER = stage.ROOT / "bin" / "vgpu-exporter"
+SHARE = pathlib.Path(__file__).resolve().parents[2] / "share" / "metrics"
+HOSTILE = 'a"b\\c} 1'
+
+SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})? (\S+)')
+LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\\n]|\\["\\n])*)"(?:,|$)')
+
+
+def read_labels(text):
+    labels, at = {}, 0
+    while at < len(text):
+        found = LABEL.match(text, at)
+        assert found, f"labels {text}"
+        labels[found[1]] = found[2].replace("\\n", "\n").replace('\\"', '"').replace("\\\\", "\\")
+        at = found.end()
+    return labels
+
+
+class Metrics:
+    """Strictly read: no two samples are alike, and each family stands in one piece."""
+
+    def __init__(self, text):
+        self.text, self.samples, self.families = text, {}, []
+        for line in text.splitlines():
+            if line.startswith("# TYPE "):
+                self.families.append(line.split()[2])
+            if line.startswith("#"):
+                continue
+            found = SAMPLE.fullmatch(line)
+            assert found, f"no sample: {line!r}"
+            key = (found[1], frozenset(read_labels(found[2] or "").items()))
+            assert key not in self.samples, f"twice: {line!r}"
+            self.samples[key] = float(found[3])
+        assert len(self.families) == len(set(self.families)), self.families
+
+    def get(self, name, **labels):
+        found = [value for (other, has), value in self.samples.items()
+                 if other == name and set(labels.items()) <= has]
+        assert len(found) <= 1, (name, labels, found)
+        return found[0] if found else None
+
+    def labels(self, name):
+        return [dict(has) for (other, has) in self.samples if other == name]
+
+
+class Exporter:
+    def __init__(self, host, *options):
+        self.process = subprocess.Popen([EXPORTER, "--listen", "127.0.0.1:0", *options], text=True,
+                                        env=host.environment(), stdout=subprocess.PIPE,
+                                        stderr=subprocess.DEVNULL)
+        self.url = self.process.stdout.readline().split()[1]
+
+    def scrape(self, **headers):
+        with urllib.request.urlopen(urllib.request.Request(self.url, headers=headers),
+                                    timeout=PATIENCE) as answer:
+            return Metrics(answer.read().decode())
+
+    def close(self):
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(PATIENCE)
+        self.process.stdout.close()
+        assert code == 0, code
+
+
+class Exporting(case.Case):
+    HOST = {"devices": "2xH200:512M", "pool": "128M", "slab": "4M"}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.exporter = Exporter(cls.host, "--processes", "--names", "dcgm,hami")
+        cls.addClassCleanup(cls.exporter.close)
+
+    def listed(self):
+        return {vgpu["name"]: vgpu for vgpu in self.host.vgpu("ls", "--json").json["vgpus"]}
+
+    def scrape_now(self):
+        """Not the answer that somebody else has got a moment before."""
+        def get_time(metrics):
+            return metrics.get("openvgpu_exporter_cpu_seconds_total")
+        old = get_time(self.exporter.scrape())
+
+        def look():
+            metrics = self.exporter.scrape()
+            return metrics if get_time(metrics) != old else None
+        return until(look, "a new answer")
+
+    def scrape_with_listing(self):
+        """Metrics of a moment, and what `vgpu ls` said before and after it alike."""
+        def look():
+            before, metrics = self.listed(), self.scrape_now()
+            steady = [{**vgpu, "processes": [{**p, "launches": 0} for p in vgpu["processes"]]}
+                      for names in (before, self.listed()) for vgpu in names.values()]
+            half = len(steady) // 2
+            is_steady = steady[:half] == steady[half:] and metrics.get("openvgpu_up")
+            return (metrics, before) if is_steady else None
+        return until(look, "nothing to change meanwhile", context=self.host.log)
+
+    def check_vgpu(self, metrics, vgpu):
+        labels = {"vgpu": vgpu["name"], "uuid": vgpu["uuid"], "tenant": str(vgpu["owner"])}
+        now = {**labels, "device": str(vgpu["device"])}
+
+        def get(fact, **more):
+            return metrics.get(f"openvgpu_vgpu_{fact}", **now, **more)
+        self.assertEqual(get("memory_quota_bytes"), vgpu["frame_buffer"])
+        self.assertEqual(get("memory_used_bytes"), vgpu["frame_buffer_used"])
+        self.assertEqual(get("share_ratio"), vgpu["share"] / 100)
+        self.assertEqual(get("processes"), len(vgpu["processes"]))
+        self.assertEqual(get("state", state=vgpu["state"]), 1)
+        self.assertEqual(get("info", device_uuid=vgpu["device_uuid"]), 1)
+        self.assertGreaterEqual(metrics.get("openvgpu_vgpu_gpu_seconds_total", **labels), 0)
+        for process in vgpu["processes"]:
+            self.assertEqual(metrics.get("openvgpu_process_memory_used_bytes", **labels,
+                                         pid=str(process["pid"]), process=process["name"]),
+                             process["memory_used"])
+
+    def test_what_it_says_is_what_the_command_says(self):
+        evil = os.path.join(self.host.directory, HOSTILE)
+        shutil.copy(stage.GUESTS / "guest-train", evil)
+        self.host.create("train")
+        self.host.create("moved", "64M", device=1)
+        self.host.create("idle", "32M")
+        self.host.vgpu("share", "train", 60)
+        self.host.train("train", "--size", "8M")
+        self.host.train("moved", "--size", "4M")
+        self.host.run("train", evil, "--size", "4M").wait_ready()
+        self.host.vgpu("migrate", "moved", "--device", 0)
+        self.host.vgpu("suspend", "moved")
+
+        metrics, vgpus = self.scrape_with_listing()
+        self.assertEqual(metrics.get("openvgpu_up"), 1)
+        self.assertEqual({labels["vgpu"] for labels in metrics.labels("openvgpu_vgpu_info")},
+                         {"train", "moved", "idle"})
+        for vgpu in vgpus.values():
+            self.check_vgpu(metrics, vgpu)
+        self.assertIn(HOSTILE, [labels["process"] for labels in
+                                metrics.labels("openvgpu_process_memory_used_bytes")])
+        for device in self.host.vgpu("devices", "--json").json["devices"]:
+            def get(fact, device=device):
+                return metrics.get(f"openvgpu_device_memory_{fact}", device=str(device["index"]),
+                                   device_uuid=device["uuid"])
+            self.assertEqual((get("bytes"), get("promised_bytes"), get("used_bytes")),
+                             (device["memory_total"], device["memory_promised"], device["memory_used"]))
+            self.assertEqual(get("free_bytes"), device["memory_total"] - device["memory_used"])
+        self.assertEqual(metrics.get("openvgpu_pool_used_bytes"), self.host.info()["pool"]["used"])
+        for operation in ("suspend", "migrate"):
+            self.assertEqual(metrics.get("openvgpu_operation_duration_seconds_count",
+                                         operation=operation, result="done"), 1)
+        self.assertEqual(metrics.get("hami_vgpu_memory_limit_bytes", pod="train"), 256 << 20)
+        self.assertEqual(metrics.get("DCGM_FI_DEV_FB_USED", gpu="0", vgpu="idle"), 0)
+
+    def test_gpu_time_never_falls(self):
+        self.host.create("train")
+        guest = self.host.run("train", "guest-busy", 3000, "4M").wait_ready()
+
+        def seconds():
+            return self.scrape_now().get("openvgpu_vgpu_gpu_seconds_total", vgpu="train")
+
+        def look():
+            value = seconds()
+            return value if value and value > 0.02 else None
+        before = until(look, "some GPU time", context=self.host.log)
+        guest.kill()
+        self.host.wait_state("train", "idle")
+        after = until(lambda: seconds(), "vgpud to answer", context=self.host.log)
+        self.assertGreaterEqual(after, before)
+
+    def test_a_manager_that_goes_and_comes(self):
+        def up():
+            return self.exporter.scrape().get("openvgpu_up")
+        self.host.kill()
+        until(lambda: up() == 0, "the exporter to notice")
+        self.assertEqual([], self.scrape_now().labels("openvgpu_device_info"))
+        self.host.start()
+        until(lambda: up() == 1, "the exporter to come back")
+
+    # Real readers.
+
+    def test_promtool_finds_nothing_to_say(self):
+        promtool = shutil.which("promtool")
+        if not promtool:
+            self.skipTest("promtool is not installed (Debian's package prometheus)")
+        self.host.create("train")
+        exporter = Exporter(self.host, "--processes")  # the names of others break the rules
+        self.addCleanup(exporter.close)
+        metrics = until(lambda: [m for m in [exporter.scrape()] if m.get("openvgpu_up")],
+                        "vgpud to answer")[0]
+        done = subprocess.run([promtool, "check", "metrics"], input=metrics.text, text=True,
+                              capture_output=True, timeout=PATIENCE)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        done = subprocess.run([promtool, "check", "rules", SHARE / "openvgpu-alerts.yml"],
+                              text=True, capture_output=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def start_prometheus(self):
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="vg-", dir="/tmp"))
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        (directory / "prometheus.yml").write_text(json.dumps({
+            "global": {"scrape_interval": "1s"},
+            "rule_files": [str(SHARE / "openvgpu-alerts.yml")],
+            "scrape_configs": [{"job_name": "openvgpu", "static_configs": [
+                {"targets": [urllib.parse.urlsplit(self.exporter.url).netloc]}]}]}))
+        log = open(directory / "log", "w+")
+        self.addCleanup(log.close)
+        process = subprocess.Popen(
+            ["prometheus", f"--config.file={directory}/prometheus.yml", "--web.listen-address=127.0.0.1:0",
+             f"--storage.tsdb.path={directory}/data", "--log.level=debug"],
+            stdout=log, stderr=log, cwd=directory)
+        self.addCleanup(process.wait, PATIENCE)
+        self.addCleanup(process.kill)
+
+        def look():
+            assert process.poll() is None, (directory / "log").read_text()
+            return re.search(r'address=(127\.0\.0\.1:[1-9]\d*)', (directory / "log").read_text())
+        address = until(look, "Prometheus to listen", context=(directory / "log").read_text)[1]
+
+        def is_ready():
+            with contextlib.suppress(urllib.error.HTTPError):
+                return urllib.request.urlopen(f"http://{address}/-/ready", timeout=PATIENCE).close() is None
+        until(is_ready, "Prometheus to be ready", context=(directory / "log").read_text)
+        return address
+
+    def test_prometheus_has_what_the_command_says(self):
+        if not shutil.which("prometheus"):
+            self.skipTest("prometheus is not installed (Debian's package prometheus)")
+        self.host.create("train")
+        self.host.train("train", "--size", "8M")
+        address = self.start_prometheus()
+
+        def query(expression):
+            with urllib.request.urlopen(f"http://{address}/api/v1/query?" + urllib.parse.urlencode(
+                    {"query": expression}), timeout=PATIENCE) as answer:
+                return json.load(answer)["data"]["result"]
+        used = self.host.get("train")["frame_buffer_used"]
+        found = until(lambda: query('openvgpu_vgpu_memory_used_bytes{vgpu="train"}'),
+                      "Prometheus to have scraped")
+        self.assertEqual(float(found[0]["value"][1]), used)
+        self.assertEqual(query('openvgpu_vgpu_state{state="running"}')[0]["metric"]["vgpu"], "train")
+        self.assertEqual(len(query("openvgpu_operation_duration_seconds_count")), 12)
+
+
+if __name__ == "__main__":
+    case.main()
