@@ -200,7 +200,7 @@ static size_t write_number(char *to, double value)
                 return (size_t)snprintf(to, NUMBER_MAX, "NaN");
         if (isinf(value))
                 return (size_t)snprintf(to, NUMBER_MAX, value > 0 ? "+Inf" : "-Inf");
-        if (value >= 0 && value < 1e15 && value == floor(value))
+        if (value >= 0 && value < 1e15 && value == (double)(uint64_t)value)
                 return write_integer(to, (uint64_t)value);
         return (size_t)snprintf(to, NUMBER_MAX, "%.15g", value);
 }
