@@ -37,7 +37,7 @@ static const char help[] =
         "usage: vgpu-exporter [--listen WHERE] [--processes] [--names LIST]\n"
         "\n"
         "Serves what vgpud knows of GPUs, vGPUs and operations as metrics for Prometheus,\n"
-        "at the path /metrics.\n"
+        "at the path /metrics, and as a live page for a browser at /.\n"
         "\n"
         "  --listen WHERE  ADDRESS:PORT, [ADDRESS]:PORT or unix:/PATH\n"
         "                  (default: " LISTEN_DEFAULT ", for programs on this machine only)\n"

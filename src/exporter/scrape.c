@@ -2,6 +2,7 @@
 #include "exporter/scrape.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,19 +11,24 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "exporter/sensors.h"
+#include "exporter/state.h"
 
 /* Prometheus gives up after 10 seconds; the three questions and the sensors must fit. */
 #define MANAGER_TIMEOUT_MS 2000
 #define SENSORS_TIMEOUT_MS 1000
 
 #define NS_PER_SECOND 1e9
+#define NS_PER_MS     1000000u
 
 struct scrape {
+        pthread_mutex_t lock;
         struct metrics_options options;
         struct vgpu_client *client;
         struct sensors *sensors;
         char hostname[65];
         bool was_told; /* that vgpud does not answer */
+        struct history *history;
+        uint64_t n_states;
 };
 
 /* What one scrape has been told; all of it may be NULL. */
@@ -52,9 +58,12 @@ int scrape_new(struct scrape **ret_scrape, const struct metrics_options *options
 
         if (!scrape)
                 return -ENOMEM;
+        (void)pthread_mutex_init(&scrape->lock, NULL);
         scrape->options = *options;
         (void)gethostname(scrape->hostname, sizeof(scrape->hostname) - 1);
         r = vgpu_client_new(&scrape->client, NULL);
+        if (r == 0)
+                r = history_new(&scrape->history);
         if (r == 0)
                 r = sensors_new(&scrape->sensors);
         if (r < 0)
@@ -70,6 +79,8 @@ struct scrape *scrape_free(struct scrape *scrape)
                 return NULL;
         scrape->client = vgpu_client_free(scrape->client);
         scrape->sensors = sensors_free(scrape->sensors);
+        scrape->history = history_free(scrape->history);
+        (void)pthread_mutex_destroy(&scrape->lock);
         free(scrape);
         return NULL;
 }
@@ -88,12 +99,12 @@ static void tell(struct scrape *scrape, bool is_up)
 }
 
 /* A vgpud that is older than this program counts nothing; all others of its answers are used. */
-static void ask_manager(struct scrape *scrape, struct answers *answers)
+static void ask_manager(struct scrape *scrape, bool has_processes, struct answers *answers)
 {
         struct vgpu_usage_snapshot_options options = VGPU_USAGE_SNAPSHOT_OPTIONS_INIT;
         int r;
 
-        options.is_without_processes = !scrape->options.has_processes;
+        options.is_without_processes = !has_processes;
         r = vgpu_usage_take_snapshot_with(scrape->client, &options, &answers->snapshot);
         if (vgpu_client_get_error(scrape->client)->kind == VGPU_ERROR_INVALID_PARAMETER)
                 r = vgpu_usage_take_snapshot(scrape->client, &answers->snapshot);
@@ -117,23 +128,39 @@ static void ask_sensors(struct scrape *scrape, struct answers *answers)
         (void)sensors_read(scrape->sensors, uuids, n, SENSORS_TIMEOUT_MS, answers->sensors);
 }
 
+/* With the lock held. */
+static void ask(struct scrape *scrape, bool has_processes, struct answers *answers,
+                struct metrics_input *input)
+{
+        uint64_t began_ns = clock_now(CLOCK_MONOTONIC);
+
+        ask_manager(scrape, has_processes, answers);
+        if (answers->snapshot) {
+                ask_sensors(scrape, answers);
+                history_add(scrape->history, answers->snapshot,
+                            clock_now(CLOCK_REALTIME) / NS_PER_MS);
+        }
+        *input = (struct metrics_input){
+                .snapshot = answers->snapshot,
+                .manager = answers->manager,
+                .statistics = answers->statistics,
+                .sensors = (const struct vgpu_device_sensors *const *)answers->sensors,
+                .collect_seconds = (double)(clock_now(CLOCK_MONOTONIC) - began_ns) / NS_PER_SECOND,
+                .cpu_seconds = (double)clock_now(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_SECOND,
+                .hostname = scrape->hostname,
+        };
+}
+
 int scrape_take(struct scrape *scrape, bool is_open_metrics, struct text *ret_text)
 {
         CLEANUP(answers_deinit) struct answers answers = { 0 };
         CLEANUP(text_deinitp) struct text text = { .is_open_metrics = is_open_metrics };
-        uint64_t began_ns = clock_now(CLOCK_MONOTONIC);
-        struct metrics_input input = { .hostname = scrape->hostname };
+        struct metrics_input input;
         int r;
 
-        ask_manager(scrape, &answers);
-        if (answers.snapshot)
-                ask_sensors(scrape, &answers);
-        input.snapshot = answers.snapshot;
-        input.manager = answers.manager;
-        input.statistics = answers.statistics;
-        input.sensors = (const struct vgpu_device_sensors *const *)answers.sensors;
-        input.collect_seconds = (double)(clock_now(CLOCK_MONOTONIC) - began_ns) / NS_PER_SECOND;
-        input.cpu_seconds = (double)clock_now(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_SECOND;
+        (void)pthread_mutex_lock(&scrape->lock);
+        ask(scrape, scrape->options.has_processes, &answers, &input);
+        (void)pthread_mutex_unlock(&scrape->lock);
         metrics_write(&text, &input, &scrape->options);
         r = text_end(&text);
         if (r < 0)
@@ -141,4 +168,18 @@ int scrape_take(struct scrape *scrape, bool is_open_metrics, struct text *ret_te
         *ret_text = text;
         text = (struct text){ 0 };
         return 0;
+}
+
+char *scrape_take_state(struct scrape *scrape, bool has_history)
+{
+        CLEANUP(answers_deinit) struct answers answers = { 0 };
+        struct metrics_input input;
+        char *state;
+
+        (void)pthread_mutex_lock(&scrape->lock);
+        ask(scrape, false, &answers, &input);
+        state = state_write(&input, has_history ? scrape->history : NULL, ++scrape->n_states,
+                            clock_now(CLOCK_REALTIME) / NS_PER_MS);
+        (void)pthread_mutex_unlock(&scrape->lock);
+        return state;
 }

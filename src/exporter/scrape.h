@@ -5,7 +5,7 @@
 /*
  * A scrape: ask vgpud and the devices, and write what they say. Nothing is asked while nobody scrapes.
  *
- * Threads:  one at a time.
+ * Threads:  any; one asks at a time and the others wait.
  */
 
 #include "exporter/metrics.h"
@@ -23,5 +23,11 @@ struct scrape *scrape_free(struct scrape *scrape);
  * That vgpud does not answer is no error: openvgpu_up says so, and whoever scrapes next asks again.
  */
 int scrape_take(struct scrape *scrape, bool is_open_metrics, struct text *ret_text);
+
+/*
+ * scrape_take_state() - what the page shows, now: to be freed by the caller; NULL: no memory
+ * @has_history:  with the last minutes
+ */
+char *scrape_take_state(struct scrape *scrape, bool has_history);
 
 #endif

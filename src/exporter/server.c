@@ -13,6 +13,8 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "exporter/live.h"
+#include "exporter/page.h"
 #include "exporter/scrape.h"
 
 #define IDLE_SECONDS 10
@@ -24,18 +26,31 @@
 #define TYPE_OPEN_METRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
 #define TYPE_TEXT         "text/plain; version=0.0.4; charset=utf-8"
 
-static const char welcome[] = "<!doctype html><meta charset=utf-8><title>vgpu-exporter</title>"
-                              "<p>OpenVGPU: <a href=metrics>metrics</a>\n";
+/* The page and what it loads: from us, and from nowhere else. */
+#define POLICY_PAGE                                                                     \
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " \
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+#define POLICY_NOTHING "default-src 'none'; frame-ancestors 'none'"
+
+static const struct {
+        const char *path, *type, *text;
+} files[] = {
+        { "/", "text/html; charset=utf-8", page_html },
+        { "/page.css", "text/css; charset=utf-8", page_css },
+        { "/page.js", "text/javascript; charset=utf-8", page_js },
+};
 
 /* A connection: since when, for server_sweep(). */
 struct visit {
         int fd; /* -1: free */
+        bool is_stream;
         uint64_t since_ns;
 };
 
 struct server {
         struct MHD_Daemon *daemon;
         struct scrape *scrape;
+        struct live *live;
         int wake;
 
         /* The last answer in each format; of the server's thread. */
@@ -74,6 +89,7 @@ static void on_connection(void *userdata, struct MHD_Connection *connection, voi
                 if (visit->fd != (is_new ? -1 : fd))
                         continue;
                 visit->fd = is_new ? fd : -1;
+                visit->is_stream = false;
                 visit->since_ns = clock_now(CLOCK_MONOTONIC);
                 break;
         }
@@ -93,7 +109,7 @@ unsigned int server_sweep(struct server *server)
         for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
                 const struct visit *visit = &server->visits[i];
 
-                if (visit->fd < 0)
+                if (visit->fd < 0 || visit->is_stream)
                         continue;
                 n++;
                 if (now_ns - visit->since_ns > SERVER_SECONDS_MAX * 1000 * NS_PER_MS)
@@ -119,8 +135,10 @@ static struct MHD_Response *make_response(const void *bytes, size_t size, const 
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
         (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
         (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+        (void)MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
         (void)MHD_add_response_header(response, "Content-Security-Policy",
-                                      "default-src 'none'; frame-ancestors 'none'");
+                                      strncmp(type, "text/html", 9) == 0 ? POLICY_PAGE
+                                                                         : POLICY_NOTHING);
         return response;
 }
 
@@ -182,6 +200,29 @@ static enum MHD_Result answer_metrics(struct server *server, struct MHD_Connecti
         return MHD_queue_response(connection, MHD_HTTP_OK, response);
 }
 
+/* As long as it wants: live_serve() has bounds of its own. */
+static void exempt(struct server *server, struct MHD_Connection *connection)
+{
+        int fd = get_fd(connection);
+
+        (void)pthread_mutex_lock(&server->lock);
+        for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++)
+                if (server->visits[i].fd == fd)
+                        server->visits[i].is_stream = true;
+        (void)pthread_mutex_unlock(&server->lock);
+}
+
+static enum MHD_Result answer_events(struct server *server, struct MHD_Connection *connection)
+{
+        int r = live_serve(server->live, connection);
+
+        if (r > 0)
+                return answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, TYPE_TEXT,
+                              "too many look at the page; close another one\n");
+        exempt(server, connection);
+        return r == 0 ? MHD_YES : MHD_NO;
+}
+
 static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection,
                                   const char *url, const char *method, const char *version,
                                   const char *upload, size_t *upload_size, void **context)
@@ -194,9 +235,13 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
                               "only GET and HEAD\n");
         if (strcmp(url, "/metrics") == 0)
                 return answer_metrics(server, connection);
-        if (strcmp(url, "/") == 0)
-                return answer(connection, MHD_HTTP_OK, "text/html; charset=utf-8", welcome);
-        return answer(connection, MHD_HTTP_NOT_FOUND, TYPE_TEXT, "not found; there is /metrics\n");
+        if (strcmp(url, "/events") == 0 && strcmp(method, MHD_HTTP_METHOD_GET) == 0)
+                return answer_events(server, connection);
+        for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+                if (strcmp(url, files[i].path) == 0)
+                        return answer(connection, MHD_HTTP_OK, files[i].type, files[i].text);
+        return answer(connection, MHD_HTTP_NOT_FOUND, TYPE_TEXT,
+                      "not found; there are / and /metrics\n");
 }
 
 /* Life. */
@@ -208,8 +253,8 @@ static int start(struct server *server, int fd)
                 return -errno;
         /* Not epoll: with its edges, 0.9.75 sees some hang up only when they have been idle for long. */
         server->daemon = MHD_start_daemon(
-                MHD_USE_POLL_INTERNAL_THREAD, 0, NULL, NULL, on_request, server,
-                MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+                MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
+                server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
                 (unsigned int)SERVER_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
                 (size_t)SERVER_HEADER_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
                 (unsigned int)IDLE_SECONDS, MHD_OPTION_STRICT_FOR_CLIENT, 1,
@@ -230,7 +275,9 @@ int server_new(struct server **ret_server, int fd, struct scrape *scrape)
         (void)pthread_mutex_init(&server->lock, NULL);
         for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++)
                 server->visits[i].fd = -1;
-        r = start(server, fd);
+        r = live_new(&server->live, scrape);
+        if (r == 0)
+                r = start(server, fd);
         if (r < 0) {
                 fd_close(fd); /* else the daemon's */
                 (void)server_free(server);
@@ -244,8 +291,11 @@ struct server *server_free(struct server *server)
 {
         if (!server)
                 return NULL;
+        if (server->live)
+                live_end(server->live);
         if (server->daemon)
                 MHD_stop_daemon(server->daemon);
+        server->live = live_free(server->live);
         for (size_t i = 0; i < 2; i++)
                 if (server->last[i].response)
                         MHD_destroy_response(server->last[i].response);

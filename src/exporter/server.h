@@ -7,7 +7,8 @@
  *
  *     connections   SERVER_CONNECTIONS_MAX at once; more wait, or are refused by the kernel
  *     headers       SERVER_HEADER_MAX bytes of a request
- *     time          SERVER_SECONDS_MAX for all of a connection: one request each
+ *     time          SERVER_SECONDS_MAX for all of a connection, one request each; but for those of
+ *                   the live page (live.h), of which LIVE_STREAMS_MAX are served at once
  *     questions     vgpud is asked at most ten times a second, however many ask us
  */
 

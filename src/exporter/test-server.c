@@ -13,6 +13,7 @@
 #include "base/cleanup.h"
 #include "base/test.h"
 #include "exporter/listen.h"
+#include "exporter/live.h"
 #include "exporter/scrape.h"
 #include "exporter/server.h"
 
@@ -23,8 +24,8 @@ static char where[64];
 static struct scrape *scrape;
 static struct server *server;
 
-/* How far the clock of our own code has been set forward. */
-static time_t ahead;
+/* How far the clock of our own code has been set forward, in the thread of the test alone. */
+static __thread time_t ahead;
 
 /* Sanitizers' runtimes ask for it too. */
 #pragma GCC visibility push(default)
@@ -36,7 +37,7 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *now)
 {
         int r = __real_clock_gettime(id, now);
 
-        now->tv_sec += __atomic_load_n(&ahead, __ATOMIC_SEQ_CST);
+        now->tv_sec += ahead;
         return r;
 }
 
@@ -174,7 +175,7 @@ static void test_those_who_say_nothing_are_sent_away(void **state)
         assert_int_equal(poll(&wake, 1, PATIENCE_MS), 1);
         while (server_sweep(server) < SERVER_CONNECTIONS_MAX)
                 nanosleep(&pause, NULL);
-        __atomic_store_n(&ahead, SERVER_SECONDS_MAX + 1, __ATOMIC_SEQ_CST);
+        ahead = SERVER_SECONDS_MAX + 1;
         assert_int_equal(server_sweep(server), SERVER_CONNECTIONS_MAX);
         for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++) {
                 (void)read_all(fds[i], answer, sizeof(answer));
@@ -185,12 +186,94 @@ static void test_those_who_say_nothing_are_sent_away(void **state)
         expect("GET /metrics" TAIL, "HTTP/1.1 200 ", "\nopenvgpu_up 0\n");
 }
 
+/* The first event of a stream, up to its empty line. */
+static void read_event(int fd, char *to, size_t room)
+{
+        struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+        size_t size = 0;
+
+        to[0] = '\0';
+        while (!strstr(to, "\n\n")) {
+                ssize_t n;
+
+                assert_int_equal(poll(&pollfd, 1, PATIENCE_MS), 1);
+                n = recv(fd, to + size, room - 1 - size, 0);
+                assert_true(n > 0);
+                size += (size_t)n;
+                to[size] = '\0';
+        }
+}
+
+/* A page that is gone is noticed when it is written to. */
+static void wait_for_room(void)
+{
+        struct timespec pause = { .tv_nsec = 10000000 };
+        char answer[4096];
+        int fd;
+
+        for (int i = 0; i < PATIENCE_MS / 10; i++) {
+                fd = visit();
+                assert_true(send(fd, "GET /events" TAIL, sizeof("GET /events" TAIL) - 1, 0) > 0);
+                assert_true(recv(fd, answer, sizeof(answer), 0) > 12);
+                fd_close(fd);
+                if (strncmp(answer, "HTTP/1.1 200", 12) == 0)
+                        return;
+                nanosleep(&pause, NULL);
+        }
+        fail_msg("streams that are gone still take room");
+}
+
+static void test_streams_go_on_and_are_bounded(void **state)
+{
+        int fds[LIVE_STREAMS_MAX];
+        char event[4096];
+        (void)state;
+
+        for (size_t i = 0; i < LIVE_STREAMS_MAX; i++) {
+                fds[i] = visit();
+                assert_true(send(fds[i], "GET /events" TAIL, sizeof("GET /events" TAIL) - 1, 0) >
+                            0);
+        }
+        for (size_t i = 0; i < LIVE_STREAMS_MAX; i++) {
+                read_event(fds[i], event, sizeof(event));
+                if (!strstr(event, "\n\n"))
+                        fail_msg("no event: %s", event);
+                assert_non_null(strstr(event, "text/event-stream"));
+        }
+        expect("GET /events" TAIL, "HTTP/1.1 503 ", "too many");
+        expect("HEAD /events" TAIL, "HTTP/1.1 404 ", "");
+        expect("GET /metrics" TAIL, "HTTP/1.1 200 ", "\nopenvgpu_up 0\n");
+
+        /* Their time does not end, and there is always something new. */
+        ahead = 2 * SERVER_SECONDS_MAX;
+        (void)server_sweep(server);
+        for (int round = 0; round < 2; round++) {
+                assert_true(recv(fds[0], event, sizeof(event) - 1, 0) > 0);
+                read_event(fds[0], event, sizeof(event));
+        }
+        for (size_t i = 1; i < LIVE_STREAMS_MAX; i++)
+                fd_close(fds[i]);
+        wait_for_room();
+        /* fds[0] stays open: the server ends with it. */
+}
+
+static void test_the_page_names_nobody_else(void **state)
+{
+        (void)state;
+        expect("GET /" TAIL, "HTTP/1.1 200 ", "script-src 'self'");
+        expect("GET /page.js" TAIL, "HTTP/1.1 200 ", "new EventSource(\"events\")");
+        expect("GET /page.css" TAIL, "HTTP/1.1 200 ", "prefers-color-scheme: dark");
+        expect("POST /" TAIL, "HTTP/1.1 405 ", "Allow: GET, HEAD");
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_requests),
                 cmocka_unit_test(test_what_is_no_request_harms_nobody),
                 cmocka_unit_test(test_those_who_say_nothing_are_sent_away),
+                cmocka_unit_test(test_the_page_names_nobody_else),
+                cmocka_unit_test(test_streams_go_on_and_are_bounded),
         };
 
         return cmocka_run_group_tests_name("exporter-server", tests, set_up, tear_down);

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// What /events tells, once a second, as a page. Every text of somebody else's goes through textContent or an
+// attribute; nothing is ever read as HTML.
+"use strict";
+
+const SVG = "http://www.w3.org/2000/svg";
+const HISTORY_MAX = 120;
+const GAP_MS = 65000; // Prometheus scrapes every minute, or more often
+const COLOURS = 8;
+
+const rows = new Map();    // of vGPUs, by UUID
+const cards = new Map();   // of devices, by UUID
+const history = new Map(); // UUID of a vGPU: percents, null where it was not there
+let times = [];            // of the samples, ms
+
+function element(parent, name, className) {
+        const made = document.createElement(name);
+        if (className)
+                made.className = className;
+        parent.append(made);
+        return made;
+}
+
+function setText(node, text) {
+        if (node.textContent !== text)
+                node.textContent = text;
+}
+
+// As `vgpu ls` writes it.
+function formatSize(bytes) {
+        for (const [power, letter] of [[40, "T"], [30, "G"], [20, "M"], [10, "K"]]) {
+                const unit = 2 ** power;
+                if (bytes >= unit)
+                        return (bytes % unit ? (bytes / unit).toFixed(1) : String(bytes / unit)) + " " + letter + "iB";
+        }
+        return bytes + " B";
+}
+
+function percent(part, whole) {
+        return whole > 0 ? Math.max(0, Math.min(100, 100 * part / whole)) : 0;
+}
+
+// The same for as long as it lives, and for different ones as different as can be.
+function colourOf(vgpu) {
+        return "var(--c" + vgpu.id % COLOURS + ")";
+}
+
+// What is there stays in its place: a screen reader and a selection are not torn away.
+function keep(map, parent, items, make) {
+        const seen = new Set();
+        let before = parent.firstElementChild;
+        for (const item of items) {
+                let entry = map.get(item.uuid);
+                if (!entry)
+                        map.set(item.uuid, entry = make(item));
+                seen.add(item.uuid);
+                if (entry.node !== before)
+                        parent.insertBefore(entry.node, before);
+                else
+                        before = before.nextElementSibling;
+                entry.update(item);
+        }
+        for (const [uuid, entry] of map)
+                if (!seen.has(uuid)) {
+                        entry.node.remove();
+                        map.delete(uuid);
+                }
+}
+
+// Devices.
+
+function drawBar(bar, segments) {
+        while (bar.childElementCount > segments.length)
+                bar.lastElementChild.remove();
+        segments.forEach((segment, i) => {
+                const part = bar.children[i] || element(bar, "span");
+                part.className = segment.kind;
+                part.style.width = segment.percent + "%";
+                part.style.setProperty("--colour", segment.colour);
+                part.title = segment.title;
+        });
+}
+
+function makeBar(card, name) {
+        const label = element(card, "div", "label");
+        setText(element(label, "span"), name);
+        const figure = element(label, "span");
+        const bar = element(card, "div", "bar");
+        bar.setAttribute("aria-hidden", "true"); // the table of vGPUs says the same in words
+        return { figure, bar };
+}
+
+function memorySegments(device, vgpus) {
+        const segments = [];
+        for (const vgpu of vgpus) {
+                const isThere = vgpu.state !== "suspended" && vgpu.state !== "evicted";
+                const held = isThere ? Math.min(vgpu.used, vgpu.quota) : 0;
+                const title = vgpu.name + ": " + formatSize(vgpu.used) + " / " + formatSize(vgpu.quota);
+                segments.push({ kind: "held", percent: percent(held, device.total), colour: colourOf(vgpu), title });
+                if (vgpu.state !== "suspended")
+                        segments.push({ kind: "promised", percent: percent(vgpu.quota - held, device.total),
+                                        colour: colourOf(vgpu), title });
+        }
+        return segments;
+}
+
+function makeCard() {
+        const node = document.createElement("article");
+        node.className = "device";
+        const title = element(node, "h3");
+        const facts = element(node, "p", "facts");
+        const memory = makeBar(node, "Frame buffer (hatched: promised)");
+        const time = makeBar(node, "GPU time");
+        const legend = element(node, "ul", "legend");
+
+        function update(device) {
+                const vgpus = device.vgpus;
+                const told = [formatSize(device.total)];
+                if (device.celsius !== undefined)
+                        told.push(device.celsius + " \u00b0C");
+                if (device.watts !== undefined)
+                        told.push(Math.round(device.watts) + " W");
+                setText(title, "GPU " + device.index + ": " + device.name);
+                setText(facts, told.join(", "));
+                setText(memory.figure, formatSize(device.used) + " / " + formatSize(device.promised));
+                setText(time.figure, device.gpu + " % busy");
+                drawBar(memory.bar, memorySegments(device, vgpus));
+                drawBar(time.bar, vgpus.map(vgpu => ({ kind: "held", percent: vgpu.gpu, colour: colourOf(vgpu),
+                                                       title: vgpu.name + ": " + vgpu.gpu + " %" })));
+                while (legend.childElementCount > vgpus.length)
+                        legend.lastElementChild.remove();
+                vgpus.forEach((vgpu, i) => {
+                        const entry = legend.children[i] || element(legend, "li");
+                        entry.style.setProperty("--colour", colourOf(vgpu));
+                        setText(entry, vgpu.name + (vgpu.state === "suspended" ? " (suspended)" : ""));
+                });
+        }
+        return { node, update };
+}
+
+// vGPUs.
+
+function makeMeter(cell) {
+        const text = element(cell, "span");
+        const meter = element(cell, "div", "meter");
+        meter.setAttribute("aria-hidden", "true");
+        return { text, meter, fill: element(meter, "span", "fill") };
+}
+
+function makeSpark(cell) {
+        const svg = document.createElementNS(SVG, "svg");
+        svg.setAttribute("class", "spark");
+        svg.setAttribute("viewBox", "0 0 120 28");
+        svg.setAttribute("preserveAspectRatio", "none");
+        svg.setAttribute("role", "img");
+        cell.append(svg);
+        const base = document.createElementNS(SVG, "line");
+        for (const [name, value] of [["x1", 0], ["x2", 120], ["y1", 27.5], ["y2", 27.5]])
+                base.setAttribute(name, value);
+        svg.append(base);
+        return svg;
+}
+
+// A line for each stretch in which the vGPU was there and somebody looked.
+function drawSpark(svg, values) {
+        const first = times[0], span = Math.max(times[times.length - 1] - first, 60000);
+        const lines = [];
+        let points = null;
+        values.forEach((value, i) => {
+                if (value === null) {
+                        points = null;
+                        return;
+                }
+                if (!points || times[i] - times[i - 1] > GAP_MS)
+                        lines.push(points = []);
+                const age = times[times.length - 1] - times[i];
+                points.push((120 - 120 * age / span).toFixed(1) + "," + (27 - 26 * value / 100).toFixed(1));
+        });
+        while (svg.childElementCount - 1 > lines.length)
+                svg.lastElementChild.remove();
+        lines.forEach((line, i) => {
+                let drawn = svg.children[i + 1];
+                if (!drawn)
+                        svg.append(drawn = document.createElementNS(SVG, "polyline"));
+                drawn.setAttribute("points", line.join(" "));
+        });
+        const known = values.filter(value => value !== null);
+        const least = Math.min(...known), most = Math.max(...known);
+        svg.setAttribute("aria-label", "GPU time of the last minutes: " + least + " to " + most + " %");
+}
+
+function makeRow(vgpu) {
+        const node = document.createElement("tr");
+        const cells = {};
+        for (const [name, label, kind] of [["name", "", "name"], ["device", "GPU", "number"], ["state", "State", ""],
+                                           ["memory", "Frame buffer", ""], ["time", "GPU time", ""],
+                                           ["spark", "", ""], ["programs", "Programs", "number"]]) {
+                cells[name] = element(node, "td", kind);
+                if (label)
+                        cells[name].dataset.label = label;
+        }
+        node.dataset.uuid = vgpu.uuid;
+        const state = element(cells.state, "span", "state");
+        const memory = makeMeter(cells.memory), time = makeMeter(cells.time);
+        const entitled = element(time.meter, "span", "entitled");
+        const spark = makeSpark(cells.spark);
+
+        function update(now) {
+                node.style.setProperty("--colour", colourOf(now));
+                setText(cells.name, now.name);
+                node.title = now.uuid + ", user " + now.owner;
+                setText(cells.device, now.state === "suspended" ? "-" : String(now.device));
+                setText(state, now.state);
+                state.dataset.state = now.state;
+                setText(memory.text, formatSize(now.used) + " / " + formatSize(now.quota));
+                memory.fill.style.width = percent(now.used, now.quota) + "%";
+                setText(time.text, now.gpu + " % / " + Math.round(now.entitled) + " %" +
+                                   (now.share ? " (share " + now.share + ")" : ""));
+                time.fill.style.width = Math.min(now.gpu, 100) + "%";
+                entitled.style.left = Math.min(now.entitled, 100) + "%";
+                setText(cells.programs, String(now.programs));
+                drawSpark(spark, history.get(now.uuid));
+        }
+        return { node, update };
+}
+
+// The last minutes.
+
+function remember(state) {
+        if (state.history) {
+                times = state.history.times;
+                history.clear();
+                for (const [uuid, values] of Object.entries(state.history.gpu))
+                        history.set(uuid, values);
+        } else {
+                times.push(state.time);
+                for (const [uuid, values] of history)
+                        values.push(null);
+                for (const vgpu of state.vgpus) {
+                        if (!history.has(vgpu.uuid))
+                                history.set(vgpu.uuid, new Array(times.length).fill(null));
+                        history.get(vgpu.uuid)[times.length - 1] = vgpu.gpu;
+                }
+        }
+        while (times.length > HISTORY_MAX) {
+                times.shift();
+                for (const values of history.values())
+                        values.shift();
+        }
+        for (const [uuid, values] of history)
+                if (values.every(value => value === null))
+                        history.delete(uuid);
+}
+
+// All of it.
+
+function setStatus(kind, text) {
+        const status = document.getElementById("status");
+        if (status.dataset.kind !== kind)
+                status.dataset.kind = kind;
+        setText(status, text);
+        document.body.classList.toggle("old", kind === "bad");
+}
+
+function show(state) {
+        setText(document.getElementById("host"), state.host);
+        if (!state.up) {
+                setStatus("bad", "vgpud does not answer");
+                return;
+        }
+        setStatus("good", state.simulated ? "live, simulated GPUs" : "live");
+        remember(state);
+        for (const device of state.devices)
+                device.vgpus = state.vgpus.filter(vgpu => vgpu.device === device.index);
+        keep(cards, document.getElementById("devices"), state.devices, makeCard);
+        keep(rows, document.querySelector("#vgpus tbody"), state.vgpus, makeRow);
+        document.getElementById("vgpus").hidden = state.vgpus.length === 0;
+        document.getElementById("none").hidden = state.vgpus.length > 0;
+        setText(document.getElementById("version"), "vgpud " + state.version);
+        if (state.pool)
+                setText(document.getElementById("pool"), "Host memory for suspended vGPUs: " +
+                        formatSize(state.pool.used) + " / " + formatSize(state.pool.limit));
+        document.body.dataset.shown = state.number;
+}
+
+const events = new EventSource("events");
+events.onmessage = event => show(JSON.parse(event.data));
+events.onerror = () => setStatus("bad", "no connection to vgpu-exporter; trying again");

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The live page in a real browser: what it shows is what `vgpu ls` says, and hostile names do nothing."""
+import unittest
+import urllib.parse
+
+import case
+import webdriver
+from exporter import Exporter
+from wait import until
+
+HOSTILE = '<img src=x onerror="window.evil=1">'
+
+# What a reader sees of the table: the texts of each row.
+READ_TABLE = """
+return Array.from(document.querySelectorAll('#vgpus tbody tr')).map(
+        row => Array.from(row.cells).map(cell => cell.textContent));
+"""
+
+
+@unittest.skipIf(webdriver.why_not(), webdriver.why_not())
+class Page(case.Case):
+    HOST = {"devices": "2xH200:512M", "pool": "128M", "slab": "4M"}
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.exporter = Exporter(cls.host)
+        cls.addClassCleanup(cls.exporter.close)
+        cls.browser = webdriver.Browser()
+        cls.addClassCleanup(cls.browser.close)
+
+    def open(self):
+        self.browser.open(urllib.parse.urljoin(self.exporter.url, "/"))
+        self.browser.complaints()
+
+    def listed(self):
+        """{name: (device, state, frame buffer, programs)} as `vgpu ls` prints them."""
+        rows = [line.split("  ") for line in self.host.vgpu("ls").output.splitlines()[1:]]
+        cells = [[cell.strip() for cell in row if cell.strip()] for row in rows]
+        return {row[0]: tuple(row[1:]) for row in cells}
+
+    def shown(self):
+        return {row[0]: (row[1], row[2], row[3], row[6]) for row in self.browser.run(READ_TABLE)}
+
+    def wait_shown(self, what):
+        """Until the page shows what the command prints."""
+        return until(lambda: self.shown() == self.listed() and self.shown() or None, what,
+                     context=lambda: f"shown {self.shown()}\nlisted {self.listed()}\n{self.host.log()}")
+
+    def status(self):
+        return self.browser.run("return document.getElementById('status').textContent")
+
+    def test_it_shows_what_the_command_prints(self):
+        self.open()
+        until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
+        until(lambda: self.browser.run("return !document.getElementById('none').hidden"), "'no vGPU yet'")
+        self.host.create("train")
+        self.host.create("moved", "64M", device=1)
+        self.host.vgpu("share", "train", 60)
+        self.host.train("train", "--size", "8M")
+        self.host.train("moved", "--size", "4M")
+        self.wait_shown("two running vGPUs")
+        self.host.vgpu("suspend", "moved")
+        self.assertEqual(self.wait_shown("a suspended vGPU")["moved"][:2], ("-", "suspended"))
+        self.host.vgpu("resume", "moved", "--device", 0)
+        self.assertEqual(self.wait_shown("a vGPU on the other device")["moved"][:2], ("0", "running"))
+        used = self.browser.run("return document.querySelector('.device .label span:last-child').textContent")
+        self.assertEqual(used, "12 MiB / 320 MiB")
+        for guest in self.host.guests:
+            guest.kill()
+        self.host.wait_state("moved", "idle")
+        self.host.vgpu("rm", "moved")
+        self.wait_shown("one vGPU less")
+        self.assertEqual(self.browser.complaints(), [])
+
+    def test_it_fits_a_telephone(self):
+        self.host.create("a-name-that-is-as-long-as-a-name-may-be-" + "x" * 23)
+        self.open()
+        self.addCleanup(self.browser.resize, 1280, 800)
+        for width, height in ((1280, 800), (820, 1180), (360, 740)):
+            for is_dark in (False, True):
+                self.browser.resize(width, height, is_dark)
+                self.wait_shown("the vGPU")
+                self.assertLessEqual(self.browser.run("return document.documentElement.scrollWidth"), width)
+
+    def test_a_manager_that_goes_and_comes(self):
+        self.open()
+        until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
+        self.host.kill()
+        until(lambda: self.status() == "vgpud does not answer", "the page to say so", context=self.status)
+        self.host.start()
+        until(lambda: self.status() == "live, simulated GPUs", "the page to be live again", context=self.status)
+
+    def test_hostile_names_do_nothing(self):
+        """vgpud refuses such names. Whoever has others shows them as they are."""
+        self.open()
+        until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
+        self.browser.run("""
+                const vgpu = {id: 1, name: arguments[0], uuid: arguments[0], owner: 0, device: 0, state: arguments[0],
+                              quota: 1, used: 1, share: 0, entitled: 1, gpu: 1, programs: 1};
+                events.close();
+                show({up: true, number: 1000000, time: Date.now(), host: arguments[0], version: arguments[0],
+                      simulated: false, vgpus: [vgpu],
+                      devices: [{index: 0, uuid: arguments[0], name: arguments[0], total: 1, promised: 1, used: 1,
+                                 gpu: 1}]});
+                """, HOSTILE)
+        self.assertEqual(self.browser.run(READ_TABLE)[0][0], HOSTILE)
+        self.assertIn(HOSTILE, self.browser.run("return document.querySelector('.device h3').textContent"))
+        self.assertEqual(self.browser.run("return document.querySelectorAll('img').length"), 0)
+        self.assertIsNone(self.browser.run("return window.evil"))
+
+    def test_nothing_from_elsewhere_may_be_loaded(self):
+        self.open()
+        until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
+        self.browser.run("""
+                const script = document.createElement('script');
+                script.textContent = 'window.evil = 1';
+                document.body.append(script);
+                document.body.setAttribute('onclick', 'window.evil = 1');
+                document.body.click();
+                """)
+        self.assertIsNone(self.browser.run("return window.evil"))
+        self.assertIn("Content Security Policy", str(self.browser.complaints()))
+
+
+if __name__ == "__main__":
+    case.main()
