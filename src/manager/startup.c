@@ -437,7 +437,7 @@ int manager_run(struct manager *manager)
 }
 
 /* What has died, and the loop has not come to it. An operation is for the next manager to undo. */
-static void bury_dead(struct instance *instance)
+static void free_guests_ended_unseen(struct instance *instance)
 {
         struct guest *guest, *after;
 
@@ -457,7 +457,7 @@ static void drop_idle_pages(struct manager *manager)
         struct instance *instance;
 
         list_for_each(instance, &manager->instances, link) {
-                bury_dead(instance);
+                free_guests_ended_unseen(instance);
                 if (list_is_empty(&instance->guests))
                         custody_drop_page(instance);
         }

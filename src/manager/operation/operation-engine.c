@@ -59,7 +59,7 @@ struct operation *operation_free(struct operation *operation)
         return NULL;
 }
 
-static void bury_dead(struct instance *instance)
+static void free_guests_marked_dead(struct instance *instance)
 {
         struct guest *guest, *after;
 
@@ -132,7 +132,7 @@ static void finish(struct operation *operation, bool has_succeeded)
         admission_end(operation);
         instance->operation = NULL;
         memset(&instance->course, 0, sizeof(instance->course));
-        bury_dead(instance);
+        free_guests_marked_dead(instance);
         custody_sync_slabs(manager);
         pool_unpause(manager->pool);
         operation_free(operation);
