@@ -49,7 +49,8 @@ nvmlReturn_t our_nvmlDeviceSetVirtualizationMode(nvmlDevice_t handle,
                             device.uuid, (int)mode);
 }
 
-static nvmlReturn_t set_mixing(const struct site *site, const nvmlVgpuHeterogeneousMode_v1_t *mode)
+static nvmlReturn_t set_heterogeneous(const struct site *site,
+                                      const nvmlVgpuHeterogeneousMode_v1_t *mode)
 {
         if (mode->version != NVML_VERSION(nvmlVgpuHeterogeneousMode_v1_t, 1))
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -65,7 +66,7 @@ nvmlReturn_t our_nvmlDeviceSetVgpuHeterogeneousMode(nvmlDevice_t handle,
         struct site site;
         nvmlReturn_t r = site_of_whole_device(&site, handle, mode);
 
-        return r == NVML_SUCCESS ? set_mixing(&site, mode) : r;
+        return r == NVML_SUCCESS ? set_heterogeneous(&site, mode) : r;
 }
 
 nvmlReturn_t our_nvmlGpuInstanceSetVgpuHeterogeneousMode(nvmlGpuInstance_t handle,
@@ -74,7 +75,7 @@ nvmlReturn_t our_nvmlGpuInstanceSetVgpuHeterogeneousMode(nvmlGpuInstance_t handl
         struct site site;
         nvmlReturn_t r = site_of_shared_gpu_instance(&site, handle, mode);
 
-        return r == NVML_SUCCESS ? set_mixing(&site, mode) : r;
+        return r == NVML_SUCCESS ? set_heterogeneous(&site, mode) : r;
 }
 
 nvmlReturn_t our_nvmlDeviceSetVgpuCapabilities(nvmlDevice_t handle,

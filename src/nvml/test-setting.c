@@ -27,7 +27,7 @@ static nvmlReturn_t set_virtualization(void)
         return nvmlDeviceSetVirtualizationMode(device(), NVML_GPU_VIRTUALIZATION_MODE_HOST_VGPU);
 }
 
-static nvmlReturn_t set_mixing(void)
+static nvmlReturn_t set_heterogeneous(void)
 {
         const nvmlVgpuHeterogeneousMode_v1_t mode = { .version = 0x1000008, .mode = 1 };
 
@@ -115,7 +115,7 @@ static const struct {
         const char *parameters;
 } changes[] = {
         { set_virtualization, "SetVirtualizationMode", DEVICE ",'mode':3" },
-        { set_mixing, "SetVgpuHeterogeneousMode", DEVICE ",'enabled':true" },
+        { set_heterogeneous, "SetVgpuHeterogeneousMode", DEVICE ",'enabled':true" },
         { set_capability, "SetVgpuCapability", DEVICE ",'capability':6,'enabled':false" },
         { unload, "ForceGspUnload", DEVICE },
         { set_accounting, "SetAccountingMode", DEVICE ",'enabled':true" },

@@ -65,7 +65,7 @@ nvmlReturn_t our_nvmlDeviceGetVgpuCapabilities(nvmlDevice_t handle,
         return NVML_SUCCESS;
 }
 
-static nvmlReturn_t get_mixing(const struct site *site, nvmlVgpuHeterogeneousMode_v1_t *mode)
+static nvmlReturn_t get_heterogeneous(const struct site *site, nvmlVgpuHeterogeneousMode_v1_t *mode)
 {
         if (mode->version != NVML_VERSION(nvmlVgpuHeterogeneousMode_v1_t, 1))
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -83,7 +83,7 @@ nvmlReturn_t our_nvmlDeviceGetVgpuHeterogeneousMode(nvmlDevice_t handle,
 
         if (r != NVML_SUCCESS)
                 return r; /* before the pointer */
-        return mode ? get_mixing(&site, mode) : NVML_ERROR_INVALID_ARGUMENT;
+        return mode ? get_heterogeneous(&site, mode) : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 nvmlReturn_t our_nvmlGpuInstanceGetVgpuHeterogeneousMode(nvmlGpuInstance_t handle,
@@ -92,5 +92,5 @@ nvmlReturn_t our_nvmlGpuInstanceGetVgpuHeterogeneousMode(nvmlGpuInstance_t handl
         struct site site;
         nvmlReturn_t r = site_of_shared_gpu_instance(&site, handle, mode);
 
-        return r == NVML_SUCCESS ? get_mixing(&site, mode) : r;
+        return r == NVML_SUCCESS ? get_heterogeneous(&site, mode) : r;
 }

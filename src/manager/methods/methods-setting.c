@@ -99,14 +99,14 @@ static void reply_enabled(struct control_pending *pending, bool enabled)
         control_reply(pending, json_pack("{sb}", "enabled", enabled));
 }
 
-static int set_mixing(struct control_pending *pending, struct failure *failure)
+static int set_heterogeneous(struct control_pending *pending, struct failure *failure)
 {
         bool enabled = control_call_bool(&pending->call, "enabled");
         struct settings_site site;
         int r = find_site(pending, &site, failure);
 
         if (r == 0)
-                r = settings_set_mixing(pending->manager, &site, enabled, failure);
+                r = settings_set_heterogeneous(pending->manager, &site, enabled, failure);
         if (r < 0)
                 return r;
         reply_enabled(pending, enabled);
@@ -270,7 +270,7 @@ static const struct control_parameter scheduler_parameters[] = {
         { "time_slice", CONTROL_NUMBER, false },
         { 0 },
 };
-static const struct control_parameter mixing_parameters[] = {
+static const struct control_parameter heterogeneous_parameters[] = {
         { "device", CONTROL_TEXT, true },
         { "gpu_instance", CONTROL_NUMBER, false },
         { "enabled", CONTROL_BOOL, true },
@@ -308,7 +308,7 @@ const struct control_method methods_setting[] = {
         { "SetVgpuSchedulerState", set_scheduler, scheduler_parameters },
         { "SetScheduler", set_our_scheduler, scheduler_parameters },
         { "SetVgpuShare", set_share, encoder_parameters },
-        { "SetVgpuHeterogeneousMode", set_mixing, mixing_parameters },
+        { "SetVgpuHeterogeneousMode", set_heterogeneous, heterogeneous_parameters },
         { "SetVgpuVersionRange", set_version_range, range_parameters },
         { "SetVgpuEncoderCapacity", set_encoder_capacity, encoder_parameters },
         { "ClearVgpuAccounting", clear_accounting, vgpu_parameters },

@@ -36,7 +36,8 @@ void settings_format_site(char *text, const struct settings_site *site);
 int settings_remember(struct manager *manager, const char *name, uint32_t instance,
                       const char *value, struct failure *failure);
 
-void settings_put_mixing(struct manager *manager, const struct settings_site *site, bool mixes);
+void settings_put_heterogeneous(struct manager *manager, const struct settings_site *site,
+                                bool mixes);
 void settings_put_scheduler(struct manager *manager, const struct settings_site *site,
                             uint32_t engine, const struct board_scheduler *scheduler);
 

@@ -348,12 +348,12 @@ static void restore_scheduler(struct manager *manager, const char *name, const c
                 settings_put_scheduler(manager, &site, engine, &scheduler);
 }
 
-static void restore_mixing(struct manager *manager, const char *name, const char *value)
+static void restore_heterogeneous(struct manager *manager, const char *name, const char *value)
 {
         struct settings_site site;
 
         if (parse_site(manager, name, &site))
-                settings_put_mixing(manager, &site, *value == '1');
+                settings_put_heterogeneous(manager, &site, *value == '1');
 }
 
 static void restore_capability(struct manager *manager, const char *name, const char *value)
@@ -399,7 +399,7 @@ static int restore(const char *name, uint32_t instance_id, const char *value, vo
                 void (*restore)(struct manager *manager, const char *name, const char *value);
         } kinds[] = {
                 { "scheduler/", restore_scheduler },
-                { "mixes_sizes/", restore_mixing },
+                { "mixes_sizes/", restore_heterogeneous },
                 { "capability/", restore_capability },
                 { "version_range", restore_range },
         };

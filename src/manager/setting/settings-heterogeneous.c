@@ -12,7 +12,8 @@
 #include "manager/setting/settings-internal.h"
 #include "manager/setting/settings.h"
 
-static board_switch get_mixing(const struct manager *manager, const struct settings_site *site)
+static board_switch get_heterogeneous(const struct manager *manager,
+                                      const struct settings_site *site)
 {
         struct board_gpu_instance gpu_instance;
         struct board_device device;
@@ -27,7 +28,8 @@ static board_switch get_mixing(const struct manager *manager, const struct setti
                        : BOARD_NONE;
 }
 
-void settings_put_mixing(struct manager *manager, const struct settings_site *site, bool mixes)
+void settings_put_heterogeneous(struct manager *manager, const struct settings_site *site,
+                                bool mixes)
 {
         uint32_t slot = site->site - board_site_of_gpu_instance(0);
         struct board *board = settings_get_board(manager);
@@ -45,15 +47,15 @@ void settings_put_mixing(struct manager *manager, const struct settings_site *si
         }
 }
 
-int settings_set_mixing(struct manager *manager, const struct settings_site *site, bool mixes,
-                        struct failure *failure)
+int settings_set_heterogeneous(struct manager *manager, const struct settings_site *site,
+                               bool mixes, struct failure *failure)
 {
         char name[SETTING_NAME_MAX], where[SETTING_NAME_MAX / 2];
         int r = settings_check_mig(manager, site, failure);
 
         if (r < 0)
                 return r;
-        if (get_mixing(manager, site) == BOARD_NONE)
+        if (get_heterogeneous(manager, site) == BOARD_NONE)
                 return failure_set(failure, -EOPNOTSUPP, "Unsupported", "",
                                    "vGPUs of different sizes cannot share this device");
         if (settings_is_active(manager, site))
@@ -63,7 +65,7 @@ int settings_set_mixing(struct manager *manager, const struct settings_site *sit
         snprintf(name, sizeof(name), "mixes_sizes/%s", where);
         r = settings_remember(manager, name, 0, mixes ? "1" : "0", failure);
         if (r == 0) {
-                settings_put_mixing(manager, site, mixes);
+                settings_put_heterogeneous(manager, site, mixes);
                 observer_tell_changed(&manager->observers);
         }
         return r;
@@ -89,7 +91,7 @@ int settings_check_size(const struct device *device, uint64_t bytes, const struc
         const struct board *board;
         uint32_t type;
 
-        if (!manager->publisher || get_mixing(manager, &site) != 0)
+        if (!manager->publisher || get_heterogeneous(manager, &site) != 0)
                 return 0;
         board = settings_get_board(manager);
         type = catalog_type_of_quota(board, site.site, bytes);
