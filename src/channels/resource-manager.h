@@ -3,13 +3,14 @@
 #define CHANNELS_RESOURCE_MANAGER_H
 
 /*
- * Channels of real devices, on and off their run list, by the resource manager of a stock driver.
+ * Puts channels of real devices on their run list and takes them off, through the resource manager
+ * of a stock driver.
  *
- * Each call goes through a duplicate of the process' own descriptor, which lives no longer than the
- * call: it would keep the process' device memory alive. Whatever the process says, it can name only
- * what is its own: the descriptor is looked at, before it is duplicated and after (it must be NVIDIA's control node), and the kernel
- * module is asked whether the client was made on it. That is asked each time, because the calls that
- * take channels off the run list take the clients in their list on trust.
+ * Each call goes through a duplicate of the process' own descriptor. The duplicate is closed after
+ * the call, because it would keep the process' device memory alive. A process can name only its own
+ * channels: the descriptor is checked before and after it is duplicated (it must be NVIDIA's
+ * control node), and the kernel module is asked whether the client was made on it. This is asked
+ * each time, because the calls that take channels off the run list trust the clients in their list.
  *
  * Needs CAP_SYS_NICE (to restart the run list) and the right to ptrace the process.
  */
@@ -41,9 +42,9 @@ struct rm_process {
  * rm_switch() - let the processes of @on run, then take those of @off off the device, which takes
  * effect before this returns. All are on one device.
  *
- * Who fails has its error set, and the others are switched all the same. Who cannot be taken off is let
- * on again; is_stuck: that has failed too, or it could not be let on in the first place. Returns the worst
- * error of the common calls, or 0.
+ * Who fails has its error set, and the others are switched all the same. Who cannot be taken off is
+ * let on again; is_stuck: that has failed too, or it could not be let on in the first place.
+ * Returns the worst error of the common calls, or 0.
  */
 int rm_switch(struct rm_process **on, uint32_t n_on, struct rm_process **off, uint32_t n_off);
 

@@ -5,17 +5,18 @@
 /*
  * Holding a locked process: its threads are stopped, by ptrace, until it is unlocked again.
  *
- * Measured on driver 580: a lock does not stop cuCtxSynchronize(). A thread in a loop of it runs on in
- * the driver while the checkpoint takes the context away under it, and dies of a segmentation fault
- * (each time); also when it comes back to the loop only after the checkpoint. A process whose threads
- * were stopped all the time from its lock to its unlock survived, each time.
+ * Measured on driver 580: a lock does not stop cuCtxSynchronize(). A thread in a loop of this call
+ * keeps running in the driver while the checkpoint takes its context away, and dies of a
+ * segmentation fault (each time), also if it comes back to the loop only after the checkpoint. A
+ * process whose threads were stopped from its lock to its unlock survived, each time.
  *
- * The driver's own threads, one of which does the checkpoint, run on; so do those that sleep in a
- * call that does wait for the unlock. A thread that runs is stopped outside of the driver if it can be
- * found there in time: neither its program counter nor a return address on its stack lies in the
- * driver's library. Else it is stopped where it is, which was survived as well.
+ * The driver's own threads keep running, because one of them does the checkpoint. So do threads
+ * that sleep in a call that waits for the unlock. A running thread is stopped outside of the driver
+ * if it can be found there in time: then neither its program counter nor a return address on its
+ * stack lies in the driver's library. Otherwise it is stopped where it is; processes survived this
+ * as well.
  *
- * The kernel lets the threads go when the process that holds them ends, whatever way.
+ * The kernel continues the threads when the process that holds them ends, in whatever way.
  */
 
 #include <stdbool.h>
@@ -43,8 +44,8 @@ void hold_end(struct hold *hold);
 /*
  * hold_look() - does a thread of the locked process @pid run inside the driver?
  *
- * Stops threads that run for an instant, some times, to see where they are. What cannot be looked at
- * is not seen: then the answer is no.
+ * Stops threads that run for an instant, some times, to see where they are. What cannot be looked
+ * at is not seen: then the answer is no.
  */
 bool hold_look(pid_t pid);
 

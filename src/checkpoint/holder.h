@@ -3,16 +3,17 @@
 #define CHECKPOINT_HOLDER_H
 
 /*
- * Who is held. A hold lasts until its process has been unlocked, by us or by anybody: the action that
- * began it is over by then, and our caller may be, too. Then this process stays for the hold alone.
+ * The processes that are held. A hold lasts until anybody has unlocked its process. The action that
+ * began the hold is over by then, and our caller may have ended. This process then stays only for
+ * the hold.
  */
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 /*
- * holder_hold() - stop the threads of the locked process @pid, of which @pidfd is; that stays the caller's
- * Errors: as hold_begin() (-ESRCH: it has ended), -E2BIG, those of the kernel.
+ * holder_hold() - stop the threads of the locked process @pid, of which @pidfd is; that stays the
+ * caller's Errors: as hold_begin() (-ESRCH: it has ended), -E2BIG, those of the kernel.
  */
 int holder_hold(pid_t pid, int pidfd);
 

@@ -3,13 +3,12 @@
 #define CHECKPOINT_MEMORY_H
 
 /*
- * Will it fit? A restore that finds too little memory spoils the process for ever (measured on driver
- * 580), so the devices are asked before.
+ * The check that a restore fits. A restore that finds too little memory loses the process for ever
+ * (measured on driver 580), so the devices are asked first.
  *
- * How much a process needs is known while it runs, from NVML. It is written down at the checkpoint,
- * in the run directory under the process' number and start, for whoever restores it. Without the
- * note (somebody else has made the checkpoint) or without NVML nothing is known, and the restore is
- * tried.
+ * NVML says how much a process needs while it runs. The checkpoint notes this in the run directory,
+ * under the process' number and start, for the restore. Without the note (another program made the
+ * checkpoint) or without NVML nothing is known, and the restore is tried.
  */
 
 #include "checkpoint/job.h"

@@ -3,14 +3,15 @@
 #define CHECKPOINT_STORAGE_H
 
 /*
- * Custom storage, the way of CUDA 13.4: at a checkpoint the driver maps the process' device memory here,
- * we copy it into a store (store.h), and tell the driver that it is done; a restore mirrors it.
+ * Custom storage, the way of CUDA 13.4: at a checkpoint the driver maps the process' device memory
+ * here, we copy it into a store (store.h), and tell the driver that it is done; a restore mirrors
+ * it.
  *
- * There is no way back once the driver has mapped it: it cannot be told to forget the operation. So
- * all that can be found out before is found out before (room, contexts, pinned memory; at a restore,
- * whether the store is whole), and where it fails before, the driver's own way is still open. What fails
- * afterwards costs the process its life: the operation is completed all the same, so that the driver
- * lets go, and the process is marked lost, so that nobody lets it run on with memory that is not its own.
+ * There is no way back once the driver has mapped the memory, because it cannot abort the
+ * operation. All checks therefore come first (room, contexts, pinned memory; at a restore, whether
+ * the store is complete). If a check fails, the driver's own way is still open. A later failure
+ * costs the process its life: the operation is completed so that the driver releases the process,
+ * and the process is marked lost, so that nobody continues it with memory that is not its own.
  */
 
 #include "checkpoint/job.h"
@@ -25,14 +26,15 @@ void storage_look(struct job *job, int i);
 int storage_check_kept(struct job *job, int i);
 
 /*
- * storage_prepare() - before the checkpoint of the locked process @i: choose where its memory goes, and
- * reserve the room. -1 with the failure noted only when somebody has asked for what cannot be done.
+ * storage_prepare() - before the checkpoint of the locked process @i: choose where its memory goes,
+ * and reserve the room. -1 with the failure noted only when somebody has asked for what cannot be
+ * done.
  */
 int storage_prepare(struct job *job, int i);
 
 /*
- * storage_prepare_restore() - before the restore of a checkpointed process: is its memory there, and
- * have we what it takes? Takes device memory for contexts, so ask before counting what is left.
+ * storage_prepare_restore() - before the restore of a checkpointed process: is its memory there,
+ * and have we what it takes? Takes device memory for contexts, so ask before counting what is left.
  */
 int storage_prepare_restore(struct job *job, int i);
 

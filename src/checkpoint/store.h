@@ -5,16 +5,17 @@
 /*
  * A store: the device memory of one checkpointed process, in files of a directory of its own.
  *
- * What was on one device is cut into segments, each a file: several threads write several files at
- * once, where they would wait for each other in a single one. A note (note.h) tells of the store:
+ * The memory of one device is cut into segments, each a file: several threads write several files
+ * at once, but would wait for each other in a single file. A note (note.h) has the state of the
+ * store:
  *
- *     reserved   somebody is filling it, or was when he died; worth nothing to others
- *     saved      whole, and the process' only copy
- *     lost       there is none, and the process cannot go on
+ *     reserved   a helper is filling it, or died while it did; worth nothing to others
+ *     saved      complete, and the process' only copy
+ *     lost       there is no store, and the process cannot continue
  *
- * Who fills a store, or empties it, has locked its directory; a store whose maker has died is not
- * locked, and is removed by the next one who looks. A generation, in the note and in the directory,
- * tells a store from another one in its place.
+ * A helper that fills or empties a store locks its directory. The store of a dead helper is not
+ * locked, and the next helper removes it. A generation, in the note and in the directory,
+ * distinguishes a store from another store in its place.
  */
 
 #include <stdbool.h>
@@ -49,8 +50,9 @@ struct store {
 #define STORE_INIT ((struct store){ .directory = -1 })
 
 /*
- * store_make() - for process @pid, in a directory below @base, or for NULL in memory; there must be room
- * for @bytes. Errors: -ENOSPC; -EEXIST, it has one that counts, which stays; those of making a directory.
+ * store_make() - for process @pid, in a directory below @base, or for NULL in memory; there must be
+ * room for @bytes. Errors: -ENOSPC; -EEXIST, it has one that counts, which stays; those of making a
+ * directory.
  */
 int store_make(struct store *store, int pid, const char *base, uint64_t bytes);
 
@@ -87,8 +89,8 @@ void store_lose(struct store *store, int pid);
 void store_deinit(struct store *store);
 
 /*
- * store_is_unknown() - is there one of process @pid in memory, by its owner, root or ourselves, of which
- * no note of ours tells? Then its path goes to @ret_path, of PATHS_MAX bytes.
+ * store_is_unknown() - is there one of process @pid in memory, by its owner, root or ourselves, of
+ * which no note of ours tells? Then its path goes to @ret_path, of PATHS_MAX bytes.
  */
 bool store_is_unknown(int pid, char *ret_path);
 

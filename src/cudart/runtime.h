@@ -4,14 +4,15 @@
 
 /*
  * A CUDA runtime for the simulated GPU: memory, copies, streams, events and graphs in terms of the
- * driver API, so that programs which are linked with the shared runtime (nvcc -cudart shared) run there.
+ * driver API, so that programs which are linked with the shared runtime (nvcc -cudart shared) run
+ * there.
  *
- * NVIDIA's own runtime does not run on a driver that is not NVIDIA's: it has the driver prove what it is.
- * We do not pretend to be that driver, and bring a runtime of our own instead.
+ * NVIDIA's own runtime runs only on NVIDIA's driver: it makes the driver prove its identity. The
+ * simulated driver does not pretend to be NVIDIA's. It has a runtime of its own instead.
  *
  * The exported functions are generated from abi/cudart.abi: each is a runtime_enter(), the function
- * runtime_NAME() that somebody wrote, and a runtime_leave(). Errors of the driver are passed on: the
- * numbers are the same.
+ * runtime_NAME() that somebody wrote, and a runtime_leave(). Errors of the driver are passed on:
+ * the numbers are the same.
  */
 
 #include <stdbool.h>
@@ -136,8 +137,8 @@ struct runtime_driver {
 extern struct runtime_driver driver;
 
 /*
- * runtime_start() - load and start the driver, once. Errors: cudaErrorInsufficientDriver where there is
- * none, cudaErrorNoDevice.
+ * runtime_start() - load and start the driver, once. Errors: cudaErrorInsufficientDriver where
+ * there is none, cudaErrorNoDevice.
  */
 cudaError_t runtime_start(void);
 

@@ -3,9 +3,9 @@
 #define DATABASE_SCHEMA_H
 
 /*
- * How a database comes to the version that its program needs. A new one is made as version 1 had it and
- * then changed like one of that version, so both end alike. What has been released stays as it is:
- * others' databases have gone through it. A new version is a row at the end of @changes.
+ * Brings a database to the version that the program needs. A new database starts as version 1 and
+ * goes through the same changes as an old one, so both end alike. A released change never changes,
+ * because users' databases have gone through it. A new version is a row at the end of @changes.
  */
 
 #include "database/database.h"
@@ -18,8 +18,9 @@ struct database_schema {
 };
 
 /*
- * schema_apply() - each version as a whole: after an error or a kill the database is of some version.
- * Errors: -EPROTO, another program's; -EPROTONOSUPPORT, of a newer version; those of the database.
+ * schema_apply() - each version as a whole: after an error or a kill the database is of some
+ * version. Errors: -EPROTO, another program's; -EPROTONOSUPPORT, of a newer version; those of the
+ * database.
  */
 int schema_apply(struct database *database, const struct database_schema *schema);
 

@@ -3,8 +3,8 @@
 #define GATE_CAPTURE_H
 
 /*
- * Stream captures in progress. The gate does not close while there is one: waiting for the device
- * would ruin it, and the application is about to end it anyway.
+ * Stream captures in progress. The gate does not close during a capture: waiting for the device
+ * would invalidate the capture, and the application is about to end it anyway.
  */
 
 #include <stdbool.h>
@@ -15,9 +15,10 @@
 bool capture_is_active(void);
 
 /*
- * capture_keep_away() - before a call that waits for the device and would ruin a capture. False: one is
- * active; there must be another way. True: none begins until capture_let_begin() or a moment has passed, in
- * which the driver has found that there is none: the wait itself may need the thread that is to begin one.
+ * capture_keep_away() - before a call that waits for the device and would ruin a capture. False:
+ * one is active; there must be another way. True: none begins until capture_let_begin() or a moment
+ * has passed, in which the driver has found that there is none: the wait itself may need the thread
+ * that is to begin one.
  */
 bool capture_keep_away(void);
 void capture_let_begin(void);

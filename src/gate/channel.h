@@ -3,11 +3,13 @@
 #define GATE_CHANNEL_H
 
 /*
- * The channels by which the driver's library gives the graphics engine work. It makes them by ioctl
- * on the device nodes of its kernel module; the gate looks on and tells them in the instance page,
- * so that the manager can keep the process off the device and let it on again.
+ * The channels through which the driver's library submits work to the graphics engine. The library
+ * makes them by ioctl on the device nodes of its kernel module. The gate watches these ioctls and
+ * lists the channels in the instance page, so that the manager can hold the process off the device
+ * and let it on.
  *
- * Only channels on the graphics engine, where kernels run: copies and video go on at any time.
+ * Only channels on the graphics engine are listed, because kernels run there; copies and video
+ * continue at any time.
  */
 
 /* channel_note() - the ioctl @request on @fd with @argument has succeeded. */

@@ -3,10 +3,11 @@
 #define GATE_CONTEXT_H
 
 /*
- * The guest's CUDA contexts: each has work of its own to wait for, and memory that ends with it.
+ * The guest's CUDA contexts. Each context has work of its own, and memory that ends with the
+ * context.
  *
- * Primary contexts are found by asking each device. Those that the application creates are kept in
- * a list.
+ * Each device is asked for its primary context. A list holds the contexts that the application
+ * creates.
  */
 
 #include <stdbool.h>
@@ -23,7 +24,8 @@ CUresult context_current(CUcontext *ret_context, CUdevice *ret_device);
 CUresult context_finish(CUcontext context);
 
 /*
- * context_finish_all() - wait for the work of all contexts, one after the other, unless told to stop.
+ * context_finish_all() - wait for the work of all contexts, one after the other, unless told to
+ * stop.
  * @ret_call is set when it fails.
  */
 CUresult context_finish_all(bool (*is_stopped)(void), const char **ret_call);

@@ -3,12 +3,13 @@
 #define GATE_IDLE_H
 
 /*
- * Is the device done with what the process has given it so far? Asked of the driver by an event
- * behind all work of each context, beside the running program: it costs 3 us and waits for nothing.
+ * Asks the driver whether the device has completed all work of the process so far. An event behind
+ * all work of each context answers this beside the running program: it costs 3 us and waits for
+ * nothing.
  *
- * Meanwhile no context may end and no capture begin or end (idle_hold(), around the calls that do it; an
- * event behind all work would ruin a capture), the process may not be on its way out, and the gate may
- * not be closed: threads of the guest come here before they have a mark of their own.
+ * In the meantime no context may end and no capture may begin or end (idle_hold() surrounds such
+ * calls; an event behind all work would invalidate a capture), the process may not be exiting, and
+ * the gate may not be closed: threads of the guest come here before they have a mark of their own.
  */
 
 #include <stdbool.h>
@@ -16,8 +17,8 @@
 #include "abi/cuda.h"
 
 /*
- * idle_mark() - put an event behind all work there is. Errors: -EBUSY, not now; -ENOTSUP, this driver
- * cannot or there are too many contexts; -EIO, it failed.
+ * idle_mark() - put an event behind all work there is. Errors: -EBUSY, not now; -ENOTSUP, this
+ * driver cannot or there are too many contexts; -EIO, it failed.
  */
 int idle_mark(void);
 

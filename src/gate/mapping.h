@@ -4,16 +4,16 @@
 
 /*
  * A mapping: one piece of exportable physical memory at one fixed address. It backs one large
- * allocation, or a block of small ones. It is what is handed away and brought back: the address
- * stays reserved meanwhile.
+ * allocation, or a block of small ones. Its memory is handed away and brought back; the address
+ * stays reserved in the meantime.
  *
  * Addresses come from the arena, one large reservation: within it the driver keeps its page tables,
  * which makes an allocation of 32 MiB and its end 30 % faster than with a reservation each (57 us
  * against 82; cuMemAlloc takes 67).
  *
- * And the table of all mappings, by address: a sorted array. Insertion moves half of it, a few
+ * The table of all mappings is an array, sorted by address. Insertion moves half of it, a few
  * microseconds for ten thousand mappings (20 GiB at least), and a look-up touches few cache lines.
- * The functions of the table want memory.c's lock held.
+ * The caller of the table's functions holds memory.c's lock.
  */
 
 #include <stdbool.h>
@@ -59,8 +59,9 @@ bool mapping_is_possible(CUdevice device);
 /*
  * Steps of a move; each leaves the mapping as it was when it fails, and names the failed call.
  * release hands the physical memory back to the driver; the others need a mapping without memory.
- * attach takes @fd, and leaves -1, where it will be needed again: that of a large mapping. A process
- * has too few descriptors for all of them; small ones are copied to new memory when they are exported.
+ * attach takes @fd, and leaves -1, where it will be needed again: that of a large mapping. A
+ * process has too few descriptors for all of them; small ones are copied to new memory when they
+ * are exported.
  */
 CUresult mapping_unmap(struct mapping *mapping, const char **ret_call);
 CUresult mapping_map_again(struct mapping *mapping, const char **ret_call);
@@ -78,8 +79,8 @@ CUresult mapping_export(const struct mapping *mapping, int *ret_fd, const char *
 CUresult mapping_grant(const struct mapping *mapping);
 
 /*
- * The table. mapping_table_place() gives a mapping an address in the arena, the lowest that is free;
- * mapping_table_insert() takes one that has an address. @at counts in the order of addresses.
+ * The table. mapping_table_place() gives a mapping an address in the arena, the lowest that is
+ * free; mapping_table_insert() takes one that has an address. @at counts in the order of addresses.
  */
 int mapping_table_place(struct mapping *mapping);  /* Errors: -ENOMEM, no room */
 int mapping_table_insert(struct mapping *mapping); /* Errors: -ENOMEM */

@@ -3,7 +3,7 @@
 #define GATE_MEMORY_H
 
 /*
- * The application's allocations: what cuMemAlloc() gives and cuMemFree() takes.
+ * The application's allocations: memory that cuMemAlloc() returns and cuMemFree() takes.
  *
  * From MEMORY_LARGE on an allocation has a mapping of its own, rounded up to the driver's 2 MiB;
  * a smaller one comes out of a block that it shares with others of its context. At 1 MiB rounding
@@ -46,8 +46,8 @@ bool memory_overlaps(CUdeviceptr address, uint64_t size);
 bool memory_is_unallocated(CUdeviceptr address);
 
 /*
- * memory_register() - there is a dma-buf of the range: its mappings stay where they are until they are
- * freed, and the process holds GATE_HOLDS_REGISTERED. False: none of it is ours.
+ * memory_register() - there is a dma-buf of the range: its mappings stay where they are until they
+ * are freed, and the process holds GATE_HOLDS_REGISTERED. False: none of it is ours.
  */
 bool memory_register(CUdeviceptr address, uint64_t size);
 
@@ -62,7 +62,8 @@ CUresult memory_grant(CUdevice device);
 
 /*
  * The movable mappings, for the agent while the gate is closed: nothing is added or removed then.
- * memory_movable() returns the first that ends behind *@from and moves *@from to its end; NULL: no more.
+ * memory_movable() returns the first that ends behind *@from and moves *@from to its end; NULL: no
+ * more.
  */
 struct mapping *memory_movable(uint64_t *from);
 struct mapping *memory_movable_find(CUdeviceptr address);

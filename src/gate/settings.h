@@ -3,8 +3,9 @@
 #define GATE_SETTINGS_H
 
 /*
- * What the environment says, read once, at the first CUDA call: the guest may change its
- * environment at any time, and getenv() beside setenv() in another thread is not safe.
+ * The settings in the environment. They are read once, at the first CUDA call, because the guest
+ * may change its environment at any time, and getenv() is not safe beside setenv() in another
+ * thread.
  */
 
 #include <stdbool.h>

@@ -3,18 +3,19 @@
 #define GATE_TURNS_H
 
 /*
- * Does the process have work for the device, and may it have it there just now?
+ * Reports whether the process has work for the device, and takes turns at the gate.
  *
- * Only while the manager wants it (GATE_WATCH): otherwise this costs one comparison a launch.
+ * Both happen only while the manager wants them (GATE_WATCH); otherwise a launch pays one
+ * comparison.
  *
- * REPORT: the flag gate_watch is set, and the next call that gives the device work clears it and says
- * so. The agent sets it again at its next look, every 2 ms. Where it finds it still set, nothing was
- * submitted in between, and it asks the driver whether all is done (idle.h). If so, the process is
- * idle, and the agent sleeps until the next submission wakes it.
+ * REPORT: the flag gate_watch is set. The next call that submits work clears the flag and reports
+ * work. The agent sets the flag again every 2 ms. If the agent finds the flag still set, nothing
+ * was submitted in between, and it asks the driver whether all work is done (idle.h). If so, the
+ * process is idle, and the agent sleeps until the next submission wakes it.
  *
- * TURNS: gate_watch stays set. Each submission waits until the manager has opened the vGPU's turn, and
- * no more than a few are on the device at a time, so that a turn can end soon. A thread waits for them no
- * longer than half a second, for they may wait for it.
+ * TURNS: gate_watch stays set. Each submission waits until the manager has opened the vGPU's turn.
+ * Only a few submissions are on the device at a time, so that a turn can end soon. A thread waits
+ * for them at most half a second, because they may wait for the thread.
  */
 
 #include <stdbool.h>

@@ -6,9 +6,9 @@
  * The manager's side of the keeper (wire/keeper.h): descriptors under labels
  * that survive this process.
  *
- * This object has its own duplicate of everything that it has put, or that the
- * keeper held when we connected. So looking things up asks nobody, and when the
- * keeper dies, a new one gets the whole table.
+ * This object has its own duplicate of every descriptor that it has put, or that the
+ * keeper held at connection. A look-up therefore asks nobody, and when the keeper
+ * dies, a new keeper gets the whole table.
  *
  * A call that changes something waits for the keeper's answer, at most
  * KEEPER_TIMEOUT_MS: only then may the caller rely on it.
@@ -60,10 +60,11 @@ int keeper_put(struct keeper *keeper, const char *label, int fd);
 int keeper_drop(struct keeper *keeper, const char *label);
 
 /*
- * keeper_put_batch(), keeper_drop_batch() - the same for up to KEEPER_BATCH_MAX at once, with one answer
+ * keeper_put_batch(), keeper_drop_batch() - the same for up to KEEPER_BATCH_MAX at once, with one
+ * answer
  *
- * They are put all or none. Labels that are not there are not dropped, and that is no error; nor are the
- * descriptors of @items looked at then. Errors: -E2BIG.
+ * They are put all or none. Labels that are not there are not dropped, and that is no error; nor
+ * are the descriptors of @items looked at then. Errors: -E2BIG.
  */
 struct keeper_item {
         const char *label;

@@ -3,13 +3,13 @@
 #define LEDGER_LEDGER_THREAD_H
 
 /*
- * The thread that has the ledger: a disk that is slow, full or gone, or a question about a year, must
+ * The thread that owns the ledger. A disk that is slow, full or gone, or a query about a year, must
  * not keep the manager's thread from its guests.
  *
- * What is to be written is gathered in a batch, which the thread takes as a whole. As long as it cannot
- * be written it is kept in memory and tried again each second, with what has come since. A
- * damaged ledger is renamed, not touched, and a new one begun. The log says when writing fails, why,
- * and what to do, once; and when it works again.
+ * New entries are gathered in a batch, which the thread takes as a whole. A batch that cannot be
+ * written stays in memory and is tried again each second, with the entries that have come since. A
+ * damaged ledger is renamed, not changed, and a new one is begun. The log says once when writing
+ * fails, why, and what to do, and says when it works again.
  */
 
 #include <systemd/sd-event.h>
@@ -52,8 +52,9 @@ struct ledger_answer {
 typedef void (*ledger_answer_fn)(const struct ledger_answer *answer, void *userdata);
 
 /*
- * ledger_thread_ask() - sum up; all that was to be written before is in it. @done is called in the event
- * loop, also with an error, but not after ledger_thread_free(), which calls it with -ECANCELED.
+ * ledger_thread_ask() - sum up; all that was to be written before is in it. @done is called in the
+ * event loop, also with an error, but not after ledger_thread_free(), which calls it with
+ * -ECANCELED.
  */
 int ledger_thread_ask(struct ledger_thread *thread, const struct ledger_query *query,
                       ledger_answer_fn done, void *userdata);

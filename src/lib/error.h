@@ -3,10 +3,10 @@
 #define LIB_ERROR_H
 
 /*
- * Why the last call of a client or of a host failed, with the storage for its texts.
+ * The error of the last call of a client or of a host, with the storage for its texts.
  *
- * One table (error.c) has all that follows from a kind: its name in the protocol, the errno that
- * the call returns, and what to say when the manager gave no message.
+ * One table (error.c) has everything that follows from a kind: its name in the protocol, the errno
+ * that the call returns, and the message to use when the manager gave none.
  */
 
 #include <jansson.h>
@@ -34,7 +34,8 @@ error_set_parameter(struct error *error, const char *parameter, const char *mess
 int error_set_no_memory(struct error *error);
 
 /*
- * error_set_answer() - what the manager answered: @name with or without a prefix, and @parameters, which may be anything or NULL. Returns the errno of the kind.
+ * error_set_answer() - what the manager answered: @name with or without a prefix, and @parameters,
+ * which may be anything or NULL. Returns the errno of the kind.
  */
 int error_set_answer(struct error *error, const char *name, const json_t *parameters);
 

@@ -3,7 +3,8 @@
 #define LIB_HOST_H
 
 /*
- * The inside of a host: one call of NVML, from "is it there" to an error that says what it was about.
+ * The inside of a host: one call of NVML, from the look-up of the function to an error that names
+ * its subject.
  *
  *     r = HOST_CALL(host, ABOUT_INSTANCE(id), nvmlVgpuInstanceGetFbUsage, id, &bytes);
  */
@@ -88,8 +89,8 @@ __attribute__((format(printf, 5, 6))) int host_set_error(struct vgpu_host *host,
 int host_set_needs(struct vgpu_host *host, struct about about, const char *what, const char *since);
 
 /*
- * host_explain() - of @failed, the error of a call before others were made to explain it: it becomes
- * the error again, about @parameter and with @message before its own. Returns its code.
+ * host_explain() - of @failed, the error of a call before others were made to explain it: it
+ * becomes the error again, about @parameter and with @message before its own. Returns its code.
  */
 __attribute__((format(printf, 4, 5))) int host_explain(struct vgpu_host *host,
                                                        const struct error *failed,

@@ -3,9 +3,9 @@
 #define MOVER_HOLD_H
 
 /*
- * What is held: memory of the mover's device that nobody uses, kept for the
- * restores of processes so that nobody else takes it. It is let go of right
- * before the driver's call. Needs no current context.
+ * Held memory: unused memory of the mover's device, kept for the restores of processes
+ * so that nobody else takes it. It is released right before the driver's call. This
+ * needs no current context.
  */
 
 #include <pthread.h>
@@ -32,8 +32,9 @@ int hold_take(struct holds *holds, struct device *device, int pid, uint64_t byte
               struct mover_done *done);
 
 /*
- * hold_drop() - let go of all that is held for @pid, but for what a request after @request has taken:
- * requests of several lanes overtake one another. Errors: -EIO, it is not free: the driver is broken.
+ * hold_drop() - let go of all that is held for @pid, but for what a request after @request has
+ * taken: requests of several lanes overtake one another. Errors: -EIO, it is not free: the driver
+ * is broken.
  */
 int hold_drop(struct holds *holds, int pid, uint32_t request, struct mover_done *done);
 

@@ -3,13 +3,13 @@
 #define POOL_SLAB_STAMP_H
 
 /*
- * Stamps: a slab says itself whose memory is in it.
+ * Stamps: a slab itself says whose memory it contains.
  *
- * The database says where in the slabs a process' memory is. Should it be wrong, one vGPU would get what
- * another has there. So each extent is stamped when the copy to it has ended, behind the data in the
- * same file: with its owner, the process and a number that no other reservation ever had. What takes a
- * range, or gives it back, removes the stamps that are on it. Nothing is copied from an extent to a
- * device without the right stamp.
+ * The database says where in the slabs a process' memory is. If the database were wrong, one vGPU
+ * would get the memory of another. Each extent is therefore stamped when the copy to it has ended.
+ * A stamp stands behind the data in the same file, and has the owner, the process and a number that
+ * no other reservation ever had. Taking a range, or giving it back, removes its stamps. Nothing is
+ * copied from an extent to a device without the right stamp.
  */
 
 #include <stdint.h>
@@ -25,7 +25,8 @@ struct pool_mark;
 int slab_stamps_make(struct slab_stamps **ret_stamps, int fd, uint64_t size);
 
 /*
- * slab_stamps_find() - those of a former manager; NULL: the file was made by a release that had none.
+ * slab_stamps_find() - those of a former manager; NULL: the file was made by a release that had
+ * none.
  * @ret_size: of the data.
  */
 int slab_stamps_find(struct slab_stamps **ret_stamps, int fd, uint64_t file_size,

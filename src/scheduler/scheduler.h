@@ -3,11 +3,12 @@
 #define SCHEDULER_SCHEDULER_H
 
 /*
- * Who has the device when: the scheduler of one device.
+ * The scheduler of one device: decides who has the device when.
  *
- * It knows no hardware, no clock and no memory of its own. Its caller says what time it is and who
- * has work; it answers whose turn it is and until when. The caller then switches the hardware and
- * says when that was done, so that the time a switch takes belongs to the turn before it:
+ * The scheduler uses no hardware, no clock and no heap. Its caller says what time it is and who has
+ * work; the scheduler answers whose turn it is and until when. The caller then switches the
+ * hardware and says when the switch was done, so that the time of a switch belongs to the turn
+ * before it:
  *
  *     scheduler_set_work(..);
  *     if (scheduler_decide(scheduler, now, &order)) {
@@ -16,8 +17,8 @@
  *     }
  *     ... wait until order.until_ns or until somebody's work changes ...
  *
- * Members are vGPUs: a share belongs to the vGPU, with however many processes. One that has no work
- * needs no turn, and may be left alone.
+ * Members are vGPUs: a share belongs to the vGPU, whatever the number of its processes. A vGPU
+ * without work needs no turn, and may be left alone.
  *
  * Times are nanoseconds of one clock that should not go backward; when it does, or jumps, shares
  * are inexact for a moment and nothing worse. Not thread-safe.
