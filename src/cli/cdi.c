@@ -89,7 +89,7 @@ const struct command command_cdi = {
                 "docker and containerd read: openvgpu.org/vgpu=NAME. A vgpud that was started with\n"
                 "--cdi FILE keeps FILE like that by itself; without --cdi no container gets a\n"
                 "vGPU.\n",
-        .examples = "vgpu cdi --output /etc/cdi/openvgpu.json\n",
+        .examples = "vgpu cdi --output openvgpu.json\n",
         .options = options,
         .run = run,
 };

@@ -126,7 +126,7 @@ class Examples(Session):
 
     def test_they_work_as_typed(self):
         shell = self.open_shell()
-        shell.type("vgpud &")
+        shell.type("vgpud --cdi containers.json &")
         shell.type("vgpu create train --fb 40G; vgpu run --vgpu train -- python3 train.py &")
         for name in self.commands(shell):
             with self.subTest(name):

@@ -103,6 +103,8 @@ class Slurm:
 
     def stop(self):
         self.run("scancel", "--user=root", code=None)
+        with contextlib.suppress(AssertionError):  # what matters has been said before
+            until(lambda: not self.run("squeue", "-h", code=None).stdout.strip(), "the last job to end")
         for process in reversed(self.processes):
             process.terminate()
         for process in self.processes:
