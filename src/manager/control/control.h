@@ -33,9 +33,17 @@ struct control_pending {
         struct account_charge charge;
 };
 
-/* What can be called. */
+/* Root and the user of vgpud may call everything. */
+enum control_caller {
+        CONTROL_ANYBODY, /* what of the answer he may see, or how much he may have, the function knows */
+        CONTROL_OWNER,    /* of the vGPU that its parameter "name" names */
+        CONTROL_OPERATOR, /* nobody else */
+};
+
+/* What can be called, and by whom. */
 struct control_method {
         const char *name;
+        enum control_caller caller;
         /* 0: it was or will be answered; negative: the caller answers with the failure */
         int (*function)(struct control_pending *pending, struct failure *failure);
         const struct control_parameter *parameters;

@@ -10,8 +10,8 @@ static int call(struct control_pending *pending, struct failure *failure,
                 int (*function)(struct control_pending *pending, struct instance *instance,
                                 struct failure *failure))
 {
-        struct instance *instance = instance_find_own(
-                pending->manager, control_call_text(&pending->call, "name"), pending->uid, failure);
+        struct instance *instance =
+                instance_find(pending->manager, control_call_text(&pending->call, "name"), failure);
 
         return instance ? function(pending, instance, failure) : -ENOENT;
 }
@@ -59,10 +59,10 @@ static const struct control_parameter slabs_parameters[] = {
 };
 
 const struct control_method methods_image[] = {
-        { "OpenMemory", open_memory, open_parameters },
-        { "ReplaceMemory", replace_memory, replace_parameters },
-        { "GetSlabs", get_slabs, slabs_parameters },
-        { "CommitMemory", commit_memory, name_parameters },
-        { "CloseMemory", close_memory, name_parameters },
+        { "OpenMemory", CONTROL_OWNER, open_memory, open_parameters },
+        { "ReplaceMemory", CONTROL_OWNER, replace_memory, replace_parameters },
+        { "GetSlabs", CONTROL_OWNER, get_slabs, slabs_parameters },
+        { "CommitMemory", CONTROL_OWNER, commit_memory, name_parameters },
+        { "CloseMemory", CONTROL_OWNER, close_memory, name_parameters },
 };
 const size_t n_methods_image = sizeof(methods_image) / sizeof(methods_image[0]);

@@ -205,8 +205,8 @@ static json_t *describe_record(const struct accounting_record *record)
 /* As with usage, users see what is theirs. NVML's answer, which all see, is on the board. */
 static int get_accounting(struct control_pending *pending, struct failure *failure)
 {
-        struct instance *instance = instance_find_own(
-                pending->manager, control_call_text(&pending->call, "name"), pending->uid, failure);
+        struct instance *instance =
+                instance_find(pending->manager, control_call_text(&pending->call, "name"), failure);
         size_t first = (size_t)control_call_size(&pending->call, "offset"), end;
         const struct accounting *accounting;
         json_t *records;
@@ -372,9 +372,9 @@ static const struct control_parameter usage_parameters[] = {
 };
 
 const struct control_method methods_meter[] = {
-        { "GetUtilization", get_utilization, utilization_parameters },
-        { "GetStatistics", get_statistics, no_parameters },
-        { "GetAccounting", get_accounting, accounting_parameters },
-        { "GetUsage", get_usage, usage_parameters },
+        { "GetUtilization", CONTROL_ANYBODY, get_utilization, utilization_parameters },
+        { "GetStatistics", CONTROL_ANYBODY, get_statistics, no_parameters },
+        { "GetAccounting", CONTROL_OWNER, get_accounting, accounting_parameters },
+        { "GetUsage", CONTROL_ANYBODY, get_usage, usage_parameters },
 };
 const size_t n_methods_meter = sizeof(methods_meter) / sizeof(methods_meter[0]);

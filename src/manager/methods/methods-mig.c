@@ -104,10 +104,12 @@ static const struct control_parameter destroy_compute_parameters[] = {
 };
 
 const struct control_method methods_mig[] = {
-        { "CreateGpuInstance", create_gpu_instance, create_parameters },
-        { "DestroyGpuInstance", destroy_gpu_instance, destroy_parameters },
-        { "CreateComputeInstance", create_compute_instance, create_compute_parameters },
-        { "DestroyComputeInstance", destroy_compute_instance, destroy_compute_parameters },
+        { "CreateGpuInstance", CONTROL_OPERATOR, create_gpu_instance, create_parameters },
+        { "DestroyGpuInstance", CONTROL_OPERATOR, destroy_gpu_instance, destroy_parameters },
+        { "CreateComputeInstance", CONTROL_OPERATOR, create_compute_instance,
+          create_compute_parameters },
+        { "DestroyComputeInstance", CONTROL_OPERATOR, destroy_compute_instance,
+          destroy_compute_parameters },
 };
 
 const size_t n_methods_mig = sizeof(methods_mig) / sizeof(methods_mig[0]);

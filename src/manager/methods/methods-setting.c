@@ -305,18 +305,19 @@ static const struct control_parameter limit_parameters[] = { { "device", CONTROL
                                                              { 0 } };
 
 const struct control_method methods_setting[] = {
-        { "SetVgpuSchedulerState", set_scheduler, scheduler_parameters },
-        { "SetScheduler", set_our_scheduler, scheduler_parameters },
-        { "SetVgpuShare", set_share, encoder_parameters },
-        { "SetVgpuHeterogeneousMode", set_heterogeneous, heterogeneous_parameters },
-        { "SetVgpuVersionRange", set_version_range, range_parameters },
-        { "SetVgpuEncoderCapacity", set_encoder_capacity, encoder_parameters },
-        { "ClearVgpuAccounting", clear_accounting, vgpu_parameters },
-        { "SetVgpuCapability", set_capability, capability_parameters },
-        { "SetVirtualizationMode", set_virtualization_mode, mode_parameters },
-        { "SetAccountingMode", set_accounting_mode, switch_parameters },
-        { "ForceGspUnload", force_gsp_unload, device_parameters },
-        { "SetMemoryLimit", set_memory_limit, limit_parameters },
+        { "SetVgpuSchedulerState", CONTROL_OPERATOR, set_scheduler, scheduler_parameters },
+        { "SetScheduler", CONTROL_OPERATOR, set_our_scheduler, scheduler_parameters },
+        { "SetVgpuShare", CONTROL_OPERATOR, set_share, encoder_parameters },
+        { "SetVgpuHeterogeneousMode", CONTROL_OPERATOR, set_heterogeneous,
+          heterogeneous_parameters },
+        { "SetVgpuVersionRange", CONTROL_OPERATOR, set_version_range, range_parameters },
+        { "SetVgpuEncoderCapacity", CONTROL_OPERATOR, set_encoder_capacity, encoder_parameters },
+        { "ClearVgpuAccounting", CONTROL_OPERATOR, clear_accounting, vgpu_parameters },
+        { "SetVgpuCapability", CONTROL_OPERATOR, set_capability, capability_parameters },
+        { "SetVirtualizationMode", CONTROL_OPERATOR, set_virtualization_mode, mode_parameters },
+        { "SetAccountingMode", CONTROL_OPERATOR, set_accounting_mode, switch_parameters },
+        { "ForceGspUnload", CONTROL_OPERATOR, force_gsp_unload, device_parameters },
+        { "SetMemoryLimit", CONTROL_OPERATOR, set_memory_limit, limit_parameters },
 };
 
 const size_t n_methods_setting = sizeof(methods_setting) / sizeof(methods_setting[0]);

@@ -29,10 +29,10 @@
 /* What a gate gets to drain when the client does not say. */
 #define TIMEOUT_SECONDS 10.0
 
-static struct instance *find_own(struct control_pending *pending, struct failure *failure)
+/* That its caller may use it has been checked. */
+static struct instance *find_named(struct control_pending *pending, struct failure *failure)
 {
-        return instance_find_own(pending->manager, control_call_text(&pending->call, "name"),
-                                 pending->uid, failure);
+        return instance_find(pending->manager, control_call_text(&pending->call, "name"), failure);
 }
 
 static int get_info(struct control_pending *pending, struct failure *failure)
@@ -142,7 +142,7 @@ static int remove_vgpu(struct control_pending *pending, struct failure *failure)
         int r;
 
         (void)instance_find_settled(pending->manager, name, failure);
-        instance = find_own(pending, failure);
+        instance = find_named(pending, failure);
         if (!instance)
                 return -ENOENT;
         if (operation_call_after(instance, pending))
@@ -160,7 +160,7 @@ static int remove_vgpu(struct control_pending *pending, struct failure *failure)
 
 static int rename_vgpu(struct control_pending *pending, struct failure *failure)
 {
-        struct instance *instance = find_own(pending, failure);
+        struct instance *instance = find_named(pending, failure);
         int r;
 
         if (!instance)
@@ -200,7 +200,7 @@ static json_t *make_environment(const struct instance *instance)
 
 static int prepare_run(struct control_pending *pending, struct failure *failure)
 {
-        struct instance *instance = find_own(pending, failure);
+        struct instance *instance = find_named(pending, failure);
         int r = 0;
 
         if (!instance)
@@ -226,7 +226,7 @@ static int start_operation(struct control_pending *pending, const struct operati
                            struct failure *failure)
 {
         const char *device = control_call_text(&pending->call, "device");
-        struct instance *instance = find_own(pending, failure);
+        struct instance *instance = find_named(pending, failure);
         struct operation_request request = {
                 .keep_context = control_call_bool(&pending->call, "keep_context"),
                 .timeout_ms = (uint32_t)(1000 * control_call_seconds(&pending->call, "timeout",
@@ -259,7 +259,7 @@ static int resume_vgpu(struct control_pending *pending, struct failure *failure)
 /* What is off its device moves by coming back elsewhere. */
 static int migrate_vgpu(struct control_pending *pending, struct failure *failure)
 {
-        struct instance *instance = find_own(pending, failure);
+        struct instance *instance = find_named(pending, failure);
 
         if (!instance)
                 return -ENOENT;
@@ -312,18 +312,18 @@ static const struct control_parameter migrate_parameters[] = {
 };
 
 static const struct control_method methods[] = {
-        { "GetInfo", get_info, no_parameters },
-        { "ListDevices", list_devices, no_parameters },
-        { "ListVgpus", list_vgpus, list_parameters },
-        { "CreateVgpu", create_vgpu, create_parameters },
-        { "RemoveVgpu", remove_vgpu, name_parameters },
-        { "RenameVgpu", rename_vgpu, rename_parameters },
-        { "PrepareRun", prepare_run, run_parameters },
-        { "SuspendVgpu", suspend_vgpu, suspend_parameters },
-        { "ResumeVgpu", resume_vgpu, resume_parameters },
-        { "MigrateVgpu", migrate_vgpu, migrate_parameters },
-        { "GetScheduler", methods_get_scheduler, scheduler_parameters },
-        { "GetSchedulerLog", methods_get_scheduler_log, log_parameters },
+        { "GetInfo", CONTROL_ANYBODY, get_info, no_parameters },
+        { "ListDevices", CONTROL_ANYBODY, list_devices, no_parameters },
+        { "ListVgpus", CONTROL_ANYBODY, list_vgpus, list_parameters },
+        { "CreateVgpu", CONTROL_ANYBODY, create_vgpu, create_parameters },
+        { "RemoveVgpu", CONTROL_OWNER, remove_vgpu, name_parameters },
+        { "RenameVgpu", CONTROL_OWNER, rename_vgpu, rename_parameters },
+        { "PrepareRun", CONTROL_OWNER, prepare_run, run_parameters },
+        { "SuspendVgpu", CONTROL_OWNER, suspend_vgpu, suspend_parameters },
+        { "ResumeVgpu", CONTROL_OWNER, resume_vgpu, resume_parameters },
+        { "MigrateVgpu", CONTROL_OWNER, migrate_vgpu, migrate_parameters },
+        { "GetScheduler", CONTROL_ANYBODY, methods_get_scheduler, scheduler_parameters },
+        { "GetSchedulerLog", CONTROL_ANYBODY, methods_get_scheduler_log, log_parameters },
 };
 
 static void refuse(struct control_pending *pending, struct failure *failure, int error)
@@ -346,7 +346,7 @@ static const struct control_method *find(const struct control_method *table, siz
         return NULL;
 }
 
-static int check_root(const struct control_pending *pending, struct failure *failure)
+static int check_operator(const struct control_pending *pending, struct failure *failure)
 {
         if (account_is_operator(pending->uid))
                 return 0;
@@ -354,32 +354,56 @@ static int check_root(const struct control_pending *pending, struct failure *fai
                            "only root may do this; you are user %u", pending->uid);
 }
 
-void methods_call(struct control_pending *pending)
+static int check_owner(const struct control_pending *pending, struct failure *failure)
 {
-        const char *name = pending->call.method;
-        const struct control_method *method =
-                find(methods, sizeof(methods) / sizeof(methods[0]), name);
-        struct failure failure = { 0 };
+        const char *name = control_call_text(&pending->call, "name");
+
+        return instance_find_own(pending->manager, name, pending->uid, failure) ? 0 : -ENOENT;
+}
+
+static const struct control_method *find_method(const char *name)
+{
+        const struct {
+                const struct control_method *methods;
+                size_t n;
+        } tables[] = {
+                { methods, sizeof(methods) / sizeof(methods[0]) },
+                { methods_image, n_methods_image },
+                { methods_meter, n_methods_meter },
+                { methods_setting, n_methods_setting },
+                { methods_mig, n_methods_mig },
+        };
+        const struct control_method *method = NULL;
+
+        for (size_t i = 0; !method && i < sizeof(tables) / sizeof(tables[0]); i++)
+                method = find(tables[i].methods, tables[i].n, name);
+        return method;
+}
+
+static int call(struct control_pending *pending, struct failure *failure)
+{
+        const struct control_method *method = find_method(pending->call.method);
         int r = 0;
 
         if (!method)
-                method = find(methods_image, n_methods_image, name);
-        if (!method)
-                method = find(methods_meter, n_methods_meter, name);
-        if (!method) {
-                method = find(methods_setting, n_methods_setting, name);
-                if (!method)
-                        method = find(methods_mig, n_methods_mig, name);
-                r = method ? check_root(pending, &failure)
-                           : failure_set(&failure, -ENOSYS, "MethodNotFound",
-                                         "upgrade vgpud and start it again",
-                                         "this vgpud (%s) has no method %.64s", OPENVGPU_VERSION,
-                                         name);
-        }
+                return failure_set(failure, -ENOSYS, "MethodNotFound",
+                                   "upgrade vgpud and start it again",
+                                   "this vgpud (%s) has no method %.64s", OPENVGPU_VERSION,
+                                   pending->call.method);
+        if (method->caller == CONTROL_OPERATOR)
+                r = check_operator(pending, failure);
         if (r == 0)
-                r = control_call_check(&pending->call, method->parameters, &failure);
-        if (r == 0)
-                r = method->function(pending, &failure);
+                r = control_call_check(&pending->call, method->parameters, failure);
+        if (r == 0 && method->caller == CONTROL_OWNER)
+                r = check_owner(pending, failure);
+        return r == 0 ? method->function(pending, failure) : r;
+}
+
+void methods_call(struct control_pending *pending)
+{
+        struct failure failure = { 0 };
+        int r = call(pending, &failure);
+
         if (r < 0)
                 refuse(pending, &failure, r);
 }
