@@ -30,7 +30,7 @@ bool operation_leave_behind(struct operation *operation, struct guest *guest)
         char quoted[LOG_QUOTED_MAX];
 
         if (!operation->kind->may_leave_behind || operation->is_undoing ||
-            operation->step >= operation->kind->final_step)
+            operation->step >= operation_find_step(operation->kind, OPERATION_RECORDS))
                 return false;
         guest->presence = GUEST_ABSENT;
         if (!operation_next_guest(operation, NULL) || custody_store_process(guest) < 0) {
@@ -164,15 +164,15 @@ static void drop(struct operation *operation)
 }
 
 static const struct operation_step steps[] = {
-        { "checked", "context", arrival_check, give_up },
-        { "withdrawn", "context", arrival_undo_create, NULL }, /* what it made while it hung */
-        { "restored", "context", restore, NULL },
-        { "created", "copying", arrival_create, arrival_undo_create },
-        { "copied", "copying", arrival_copy, arrival_undo_copy },
-        { "recorded", "finishing", arrival_record, NULL },
-        { "opened", "finishing", arrival_open, NULL },
-        { "let-go", "finishing", arrival_let_go, NULL },
-        { "dropped", "finishing", drop, NULL },
+        { "checked", "context", arrival_check, give_up, 0 },
+        { "withdrawn", "context", arrival_undo_create, NULL, 0 }, /* what it made while it hung */
+        { "restored", "context", restore, NULL, 0 },
+        { "created", "copying", arrival_create, arrival_undo_create, 0 },
+        { "copied", "copying", arrival_copy, arrival_undo_copy, 0 },
+        { "recorded", "finishing", arrival_record, NULL, OPERATION_RECORDS },
+        { "opened", "finishing", arrival_open, NULL, OPERATION_ANSWERS },
+        { "let-go", "finishing", arrival_let_go, NULL, 0 },
+        { "dropped", "finishing", drop, NULL, 0 },
 };
 
 const struct operation_kind operation_catch_up = {
@@ -180,8 +180,6 @@ const struct operation_kind operation_catch_up = {
         .past = "caught up",
         .steps = steps,
         .n_steps = sizeof(steps) / sizeof(steps[0]),
-        .final_step = 5,
-        .answer_step = 6,
         .busy_state = BOARD_RESUMING,
         .is_from_pool = true,
         .guests = GUEST_RETURNING,

@@ -68,20 +68,20 @@ static void go_back(struct operation *operation)
 }
 
 static const struct operation_step steps[] = {
-        { "checked", "draining", arrival_check, NULL },
-        { "closed", "draining", departure_close, departure_undo_close },
-        { "exported", "draining", departure_export, departure_undo_export },
-        { "kept", "copying", departure_keep, departure_undo_keep },
-        { "released", "copying", departure_release, departure_undo_release },
-        { "left", "context", leave, go_back },
-        { "measured", "context", arrival_check_again, NULL },
-        { "restored", "context", enter, go_back },
-        { "created", "copying", arrival_create, arrival_undo_create },
-        { "copied", "copying", arrival_copy, arrival_undo_copy },
-        { "recorded", "finishing", arrival_record, NULL },
-        { "opened", "finishing", arrival_open, NULL },
-        { "let-go", "finishing", arrival_let_go, NULL },
-        { "dropped", "finishing", arrival_drop, NULL },
+        { "checked", "draining", arrival_check, NULL, 0 },
+        { "closed", "draining", departure_close, departure_undo_close, 0 },
+        { "exported", "draining", departure_export, departure_undo_export, 0 },
+        { "kept", "copying", departure_keep, departure_undo_keep, 0 },
+        { "released", "copying", departure_release, departure_undo_release, 0 },
+        { "left", "context", leave, go_back, 0 },
+        { "measured", "context", arrival_check_again, NULL, 0 },
+        { "restored", "context", enter, go_back, 0 },
+        { "created", "copying", arrival_create, arrival_undo_create, 0 },
+        { "copied", "copying", arrival_copy, arrival_undo_copy, 0 },
+        { "recorded", "finishing", arrival_record, NULL, OPERATION_RECORDS },
+        { "opened", "finishing", arrival_open, NULL, OPERATION_ANSWERS },
+        { "let-go", "finishing", arrival_let_go, NULL, 0 },
+        { "dropped", "finishing", arrival_drop, NULL, 0 },
 };
 
 const struct operation_kind operation_migrate = {
@@ -89,8 +89,6 @@ const struct operation_kind operation_migrate = {
         .past = "migrated",
         .steps = steps,
         .n_steps = sizeof(steps) / sizeof(steps[0]),
-        .final_step = 10,
-        .answer_step = 11,
         .busy_state = BOARD_MIGRATING,
         .settled_state = BOARD_RUNNING,
         .check = check,

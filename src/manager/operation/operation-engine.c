@@ -30,7 +30,8 @@
 /* Its caller has been answered: what is left concerns nobody but us. */
 static bool is_tidying(const struct operation *operation)
 {
-        return !operation->is_undoing && operation->step > operation->kind->answer_step;
+        return !operation->is_undoing &&
+               operation->step > operation_find_step(operation->kind, OPERATION_ANSWERS);
 }
 
 /* The end. */
@@ -177,8 +178,9 @@ static bool wants_retry(struct operation *operation)
 /* Can the step still be undone, as far as the store is concerned? */
 static bool is_reversible(const struct operation *operation)
 {
-        return operation->step < operation->kind->final_step ||
-               (operation->step == operation->kind->final_step && operation->error);
+        size_t final = operation_find_step(operation->kind, OPERATION_RECORDS);
+
+        return operation->step < final || (operation->step == final && operation->error);
 }
 
 static void check_survivors(struct operation *operation)
@@ -244,7 +246,7 @@ static void end_step(struct operation *operation)
                                   operation->kind->steps[operation->step].name,
                                   strerror(-operation->error));
                 operation_pass(operation, operation->kind->steps[operation->step].name);
-                if (operation->step == operation->kind->answer_step)
+                if (operation->kind->steps[operation->step].flags & OPERATION_ANSWERS)
                         operation_report_end(operation, true);
                 next_step(operation);
                 return;

@@ -34,7 +34,7 @@ static size_t first_to_undo(const struct operation_kind *kind, const char *compl
 {
         size_t i;
 
-        for (i = 0; i < kind->final_step; i++)
+        for (i = 0; !(kind->steps[i].flags & OPERATION_RECORDS); i++)
                 if (strcmp(kind->steps[i].name, complete) == 0)
                         return i + 1;
         return 0;

@@ -15,6 +15,15 @@
 #include "manager/model/manager.h"
 #include "manager/operation/operation-internal.h"
 
+size_t operation_find_step(const struct operation_kind *kind, enum operation_step_flag flag)
+{
+        size_t i = 0;
+
+        while (i < kind->n_steps && !(kind->steps[i].flags & flag))
+                i++;
+        return i;
+}
+
 struct guest *operation_next_guest(const struct operation *operation, struct guest *after)
 {
         struct list *head = &operation->instance->guests;

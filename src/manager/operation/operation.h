@@ -39,22 +39,26 @@ struct operation;
 
 #define OPERATION_STORE_HINT "free room on the disk of vgpud's state directory; its log says more"
 
+enum operation_step_flag {
+        OPERATION_RECORDS = 1 << 0, /* the point of no return: from here on nothing is undone */
+        OPERATION_ANSWERS = 1 << 1, /* the caller has what he asked for; then we tidy up */
+};
+
 struct operation_step {
         const char *name;  /* fault point KIND.NAME after it; in the store as the last complete */
         const char *stage; /* of the progress messages */
         void (*run)(struct operation *operation);
         void (*undo)(struct operation *operation); /* NULL: nothing to undo */
+        uint32_t flags;                            /* enum operation_step_flag, each in one step */
 };
 
 struct operation_kind {
         const char *name, *past; /* "suspend", "suspended" */
         const struct operation_step *steps;
         size_t n_steps;
-        size_t final_step;     /* the point of no return: from here on nothing is undone */
-        size_t answer_step;    /* with this one the caller has what he asked for; then we tidy up */
-        uint32_t busy_state;   /* enum board_instance_state while it runs */
-        bool is_from_pool;     /* what comes to the device is in the pool; else what was exported */
-        bool may_leave_behind; /* a guest that hangs, before final_step: the others go on */
+        uint32_t busy_state; /* enum board_instance_state while it runs */
+        bool is_from_pool;   /* what comes to the device is in the pool; else what was exported */
+        bool may_leave_behind; /* a guest that hangs, before the point of no return: the others go on */
         uint32_t guests;       /* enum guest_presence: those of the instance that take part */
         uint32_t settled_state; /* that of an instance for which it was undone */
         /* Is the instance in the right state for it? Sets the target. */
@@ -132,6 +136,9 @@ struct guest *operation_next_guest(const struct operation *operation, struct gue
 #define operation_for_each_guest(guest, operation)                 \
         for (guest = operation_next_guest(operation, NULL); guest; \
              guest = operation_next_guest(operation, guest))
+
+/* operation_find_step() - the one of @kind with this flag. */
+size_t operation_find_step(const struct operation_kind *kind, enum operation_step_flag flag);
 
 /* operation_begin_part() - something was started whose end will be told by operation_end_part(). */
 void operation_begin_part(struct operation *operation);

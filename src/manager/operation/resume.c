@@ -60,14 +60,14 @@ static void undo_restore(struct operation *operation)
 }
 
 static const struct operation_step steps[] = {
-        { "checked", "context", arrival_check, NULL },
-        { "restored", "context", restore, undo_restore },
-        { "created", "copying", arrival_create, arrival_undo_create },
-        { "copied", "copying", arrival_copy, arrival_undo_copy },
-        { "recorded", "finishing", arrival_record, NULL },
-        { "opened", "finishing", arrival_open, NULL },
-        { "let-go", "finishing", arrival_let_go, NULL },
-        { "dropped", "finishing", arrival_drop, NULL },
+        { "checked", "context", arrival_check, NULL, 0 },
+        { "restored", "context", restore, undo_restore, 0 },
+        { "created", "copying", arrival_create, arrival_undo_create, 0 },
+        { "copied", "copying", arrival_copy, arrival_undo_copy, 0 },
+        { "recorded", "finishing", arrival_record, NULL, OPERATION_RECORDS },
+        { "opened", "finishing", arrival_open, NULL, OPERATION_ANSWERS },
+        { "let-go", "finishing", arrival_let_go, NULL, 0 },
+        { "dropped", "finishing", arrival_drop, NULL, 0 },
 };
 
 const struct operation_kind operation_resume = {
@@ -75,8 +75,6 @@ const struct operation_kind operation_resume = {
         .past = "resumed",
         .steps = steps,
         .n_steps = sizeof(steps) / sizeof(steps[0]),
-        .final_step = 4,
-        .answer_step = 5,
         .is_from_pool = true,
         .may_leave_behind = true,
         .busy_state = BOARD_RESUMING,

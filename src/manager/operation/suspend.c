@@ -226,14 +226,14 @@ static void record_end(struct operation *operation)
 }
 
 static const struct operation_step steps[] = {
-        { "reserved", "draining", reserve_all, give_back },
-        { "closed", "draining", departure_close, departure_undo_close },
-        { "exported", "draining", departure_export, departure_undo_export },
-        { "kept", "copying", reserve_exported, departure_undo_keep },
-        { "released", "copying", departure_release, departure_undo_release },
-        { "moved", "copying", move_out, move_back },
-        { "recorded", "finishing", record_end, NULL },
-        { "dropped", "finishing", departure_drop, NULL },
+        { "reserved", "draining", reserve_all, give_back, 0 },
+        { "closed", "draining", departure_close, departure_undo_close, 0 },
+        { "exported", "draining", departure_export, departure_undo_export, 0 },
+        { "kept", "copying", reserve_exported, departure_undo_keep, 0 },
+        { "released", "copying", departure_release, departure_undo_release, 0 },
+        { "moved", "copying", move_out, move_back, 0 },
+        { "recorded", "finishing", record_end, NULL, OPERATION_RECORDS },
+        { "dropped", "finishing", departure_drop, NULL, OPERATION_ANSWERS },
 };
 
 const struct operation_kind operation_suspend = {
@@ -241,8 +241,6 @@ const struct operation_kind operation_suspend = {
         .past = "suspended",
         .steps = steps,
         .n_steps = sizeof(steps) / sizeof(steps[0]),
-        .final_step = 6,
-        .answer_step = 7,
         .busy_state = BOARD_SUSPENDING,
         .settled_state = BOARD_RUNNING,
         .check = check,
