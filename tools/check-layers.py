@@ -43,7 +43,7 @@ USES = {
                         "manager/schedule"},
     "manager/publish": {"base", "board", "catalog", "daemon", "scenario", "manager/model", "manager/schedule",
                         "manager/setting"},
-    "manager/operation": {"base", "board", "daemon", "pool", "store", "wire", "manager/control", "manager/guests",
+    "manager/operation": {"abi", "base", "board", "daemon", "pool", "store", "wire", "manager/control", "manager/guests",
                           "manager/model", "manager/schedule", "manager/setting"},
     "manager/image": {"base", "daemon", "pool", "manager/control", "manager/guests", "manager/model",
                       "manager/operation"},

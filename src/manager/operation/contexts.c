@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "abi/cuda.h"
 #include "base/clock.h"
 #include "daemon/log.h"
 #include "daemon/process.h"
@@ -17,13 +18,6 @@
 #include "manager/model/manager.h"
 #include "manager/operation/admission.h"
 #include "manager/operation/operation.h"
-
-/* CUresult and CUprocessState, as far as they change what we do. */
-#define DRIVER_NOT_INITIALIZED 3
-#define DRIVER_DEINITIALIZED   4
-#define DRIVER_NOT_SUPPORTED   801
-#define PROCESS_CHECKPOINTED   2
-#define PROCESS_FAILED         3
 
 static void step(struct guest *guest);
 
@@ -116,7 +110,7 @@ static void settle(struct guest *guest, enum guest_context context, struct devic
  */
 static bool has_no_context(const struct guest *guest, const struct mover_done *done)
 {
-        return done->driver_code == DRIVER_NOT_INITIALIZED && guest->n_memory == 0;
+        return done->driver_code == CUDA_ERROR_NOT_INITIALIZED && guest->n_memory == 0;
 }
 
 /* The driver may fail on a process that is being killed a little before it has ended for everybody. */
@@ -138,7 +132,7 @@ static void fail(struct guest *guest, const struct mover_done *done)
                 (void)0; /* it died; what is left of it is buried at the end */
         else if (guest->context == GUEST_CONTEXT_LOST)
                 operation_lose_guest(operation, guest);
-        else if (done->driver_code == DRIVER_DEINITIALIZED)
+        else if (done->driver_code == CUDA_ERROR_DEINITIALIZED)
                 operation_let_go_guest(operation, guest, "it is ending: its driver has ended");
         else if (done->error == -ENOSPC && guest->context_wanted)
                 operation_fail(operation, -ENOSPC, "NoRoom",
@@ -151,7 +145,7 @@ static void fail(struct guest *guest, const struct mover_done *done)
                                "try again with a longer --timeout",
                                "process %d did not come to rest within %u ms", (int)guest->pid,
                                operation->timeout_ms);
-        else if (done->driver_code == DRIVER_NOT_SUPPORTED)
+        else if (done->driver_code == CUDA_ERROR_NOT_SUPPORTED)
                 operation_fail(operation, -EOPNOTSUPP, "NotMovable",
                                "the driver cannot checkpoint e.g. managed memory",
                                "process %d (%.40s) holds something that cannot be suspended",
@@ -243,7 +237,7 @@ static void on_suspended(struct mover *mover, const struct mover_done *done, voi
                 step_back(guest);
         else if (done->process_state == 0)
                 settle(guest, GUEST_CONTEXT_RUNNING, guest->context_device);
-        else if (done->process_state == PROCESS_FAILED)
+        else if (done->process_state == CU_PROCESS_STATE_FAILED)
                 settle(guest, GUEST_CONTEXT_LOST, guest->context_device);
         fail(guest, done);
 }
@@ -294,7 +288,7 @@ static void on_resumed(struct mover *mover, const struct mover_done *done, void 
         }
         if (done->is_untouched) {
                 step_back(guest);
-        } else if (done->process_state == PROCESS_CHECKPOINTED) {
+        } else if (done->process_state == CU_PROCESS_STATE_CHECKPOINTED) {
                 bool was_detour = guest->context_target != guest->context_wanted;
 
                 settle(guest, GUEST_CONTEXT_SUSPENDED, guest->context_device);
@@ -305,7 +299,7 @@ static void on_resumed(struct mover *mover, const struct mover_done *done, void 
                 if (done->error == -ENOSPC && guest->instance->operation->is_undoing &&
                     waits_for_room(guest))
                         return;
-        } else if (done->process_state == PROCESS_FAILED) {
+        } else if (done->process_state == CU_PROCESS_STATE_FAILED) {
                 settle(guest, GUEST_CONTEXT_LOST, guest->context_device);
         }
         fail(guest, done);

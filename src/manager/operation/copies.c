@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "abi/cuda.h"
 #include "base/clock.h"
 #include "daemon/log.h"
 #include "manager/model/device-mover.h"
@@ -12,9 +13,6 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/operation/operation.h"
-
-/* CUresult of a device without room. */
-#define DRIVER_OUT_OF_MEMORY 2
 
 static void end(struct guest *guest)
 {
@@ -57,7 +55,7 @@ static void note_failure(struct guest *guest, int error, const struct mover_done
                 (void)0; /* nobody needs it any more */
         else if (error == -ESTALE && copies_check(guest, &operation->failure) < 0)
                 operation_fail_errno(operation, error, "looking for memory in the pool");
-        else if (done && done->driver_code == DRIVER_OUT_OF_MEMORY)
+        else if (done && done->driver_code == CUDA_ERROR_OUT_OF_MEMORY)
                 operation_fail(operation, -ENOSPC, "NoRoom", "free memory there or choose another",
                                "device %u has too little free memory", guest->job.device->index);
         else if (done)

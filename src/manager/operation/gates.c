@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "abi/cuda.h"
 #include "manager/guests/guest-request.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -13,9 +14,6 @@
 
 /* Gates connect again within a second; one that is stopped or hangs must not hold up the others. */
 #define GATHER_MS 10000
-
-/* CUresult of a device without room. */
-#define DRIVER_OUT_OF_MEMORY 2
 
 /* Hangs, or has hung up and does not come back. */
 static bool is_silent(const struct guest_answer *answer)
@@ -64,7 +62,7 @@ static void fail_charge(struct operation *operation, struct guest *guest)
 
 void gates_fail(struct operation *operation, struct guest *guest, const struct guest_answer *answer)
 {
-        if (answer->driver_code == DRIVER_OUT_OF_MEMORY && guest->state == GATE_STATE_RELEASED)
+        if (answer->driver_code == CUDA_ERROR_OUT_OF_MEMORY && guest->state == GATE_STATE_RELEASED)
                 operation_fail(
                         operation, -ENOSPC, "NoRoom",
                         "end or suspend what is there, or choose another device",

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "abi/cuda.h"
 #include "base/cleanup.h"
 #include "daemon/log.h"
 #include "manager/guests/guest-request.h"
@@ -15,9 +16,6 @@
 #include "manager/operation/copies.h"
 #include "manager/operation/gates.h"
 #include "manager/operation/operation.h"
-
-/* CUresult of a device without room. */
-#define DRIVER_OUT_OF_MEMORY 2
 
 static bool is_away(const struct guest_memory *memory)
 {
@@ -151,7 +149,7 @@ static bool makes_do(struct guest *guest, const struct guest_answer *answer)
 {
         size_t first = first_away(guest), n = part_size(guest, first);
 
-        if (answer->driver_code != DRIVER_OUT_OF_MEMORY || guest->is_dead || !guest->gate)
+        if (answer->driver_code != CUDA_ERROR_OUT_OF_MEMORY || guest->is_dead || !guest->gate)
                 return false;
         if (n == 1 && guest->memory[first].is_parked)
                 return false;
