@@ -176,6 +176,9 @@ class Client(threading.Thread):
         if vgpu.programs and self.chance.random() < 0.3:
             for program in vgpu.programs:
                 self.world.kill_program(program)
-        if not any(p.is_alive() for p in vgpu.programs) and self.do("rm", vgpu.name) in (0, 3):
+        if any(p.is_alive() for p in vgpu.programs):
+            return
+        vgpu.may_be_gone = True  # also when vgpud dies between the removal and the answer
+        if self.do("rm", vgpu.name) in (0, 3):
             self.world.reap(vgpu)
             self.world.remove_vgpu(vgpu)

@@ -5,6 +5,7 @@ import os
 import sqlite3
 
 from wait import GaveUp, until
+from wire import Refused
 
 
 def describe(guest):
@@ -21,7 +22,12 @@ def describe(guest):
 
 def bring_back(world, vgpu):
     """True when its programs run; False when there is no room yet, also for one that has failed for want of it."""
-    state = world.host.get(vgpu.name)["state"]
+    try:
+        state = world.host.get(vgpu.name)["state"]
+    except Refused as refused:
+        if not vgpu.may_be_gone or any(program.is_alive() for program in vgpu.programs):
+            world.complain(f"{vgpu.name} is lost: {refused}")
+        return True
     if state in ("running", "idle"):
         return True
     if state not in ("suspended", "evicted"):

@@ -94,6 +94,7 @@ class VGpu:
         self.user = user
         self.frame_buffer = frame_buffer
         self.programs = []
+        self.may_be_gone = False
         self.lock = threading.Lock()  # of the list
         self.going = Turnstile()  # who lets its programs go on; alone: who brings back older memory
 
