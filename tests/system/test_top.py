@@ -140,9 +140,12 @@ class Top(case.Case):
         self.assertEqual(text[4].split()[:2], [name[:len(text[4].split()[0]) - 1] + "+", "running"])
         self.assertEqual(text[-1], "q quit  h help  s suspend  r resume")
         terminal.press("h")
-        terminal.wait_text("vGPU or a program")
-        words = " ".join(" ".join(terminal.read().text()[4:-1]).split())
-        self.assertIn("s suspend the chosen vGPU: off its GPU, its programs wait", words)
+
+        def words_of(screen):
+            return " ".join(" ".join(screen.text()[4:-1]).split())
+        terminal.wait(lambda s: "s suspend the chosen vGPU: off its GPU, its programs wait" in words_of(s),
+                      "the help")
+        words = words_of(terminal.screen)
         self.assertNotIn("+", words.replace("+ - give", ""))
 
     def test_a_wide_terminal_shows_all_columns_and_whole_names(self):
