@@ -3,9 +3,9 @@
 #define BASE_PRIVILEGE_H
 
 /*
- * What each of our programs that vgpud starts as root may do of what root may: privilege.c has the table.
+ * The capabilities of root that each program keeps: privilege.c has the table.
  *
- * It does not depend on who starts vgpud, and how: packaging/vgpud.service takes away more.
+ * They do not depend on who starts vgpud, or how. packaging/vgpud.service takes away more.
  */
 
 enum privilege_program {
@@ -17,11 +17,12 @@ enum privilege_program {
 };
 
 /*
- * privilege_keep() - give up every capability that @program has no use for, for good: no program that it
- * executes gets one back
+ * privilege_keep() - give up every capability that @program has no use for, for good: no program
+ * that it executes gets one back
  *
- * To be called while there is one thread. As another user than root there is nothing to give up. Errors:
- * those of capset(2), of which only vgpud speaks: to the programs that it starts the same happens.
+ * To be called while there is one thread. As another user than root there is nothing to give up.
+ * Errors: those of capset(2), of which only vgpud speaks: to the programs that it starts the same
+ * happens.
  */
 int privilege_keep(enum privilege_program program);
 

@@ -3,10 +3,11 @@
 #define BASE_TRUST_H
 
 /*
- * Whom a program believes that looks for a manager by itself: root and its own user. Where $OPENVGPU_RUN
- * names the run directory, whoever owns it is believed, too, but may still have no code loaded.
+ * Trust: a program that looks for a manager by itself believes only root and its own user. If
+ * $OPENVGPU_RUN names the run directory, the program also believes the owner of that directory, but
+ * still loads no code from there.
  *
- * The default run directory can be in /tmp, where anybody could make it first. Libc only.
+ * The default run directory can be in /tmp, where anybody could create it first. Libc only.
  */
 
 #include <stdbool.h>
@@ -20,8 +21,8 @@ bool trust_peer(int socket);
 
 /*
  * trust_open() - the plain file @path, for reading; no link is followed that is not root's or ours
- * @is_given:  somebody has named it whom we believe; else all directories on the way and the file itself
- *             are such that only root and we can change them
+ * @is_given:  somebody has named it whom we believe; else all directories on the way and the file
+ *             itself are such that only root and we can change them
  *
  * Of a path that nobody else can change, what is true of the file stays true of the path.
  * Returns a descriptor. Errors: -EACCES, not to be believed; those of open().

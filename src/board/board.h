@@ -3,21 +3,20 @@
 #define BOARD_BOARD_H
 
 /*
- * The board: the manager's published state, one file in the run directory that
- * any process may map read-only. One writer, any number of readers, no locks.
+ * The state page (in the code: the board): the manager's published state, one file in the run
+ * directory that any process may map read-only. One writer, any number of readers, no locks.
  *
- * Each record is there twice, and has a sequence counter, changed by each write, which says
- * which of the two is not being written. A reader copies that one, and takes what it has if the
- * counter was the same before and after (board_read_device() and the others do this). So nobody
- * waits for a manager that is stopped or dies in the middle of a record: he reads what was there
- * before. @generation counts changes of the whole board.
+ * Each record has two copies and a sequence counter. Each write changes the counter, which says
+ * which of the two copies is not being written. A reader takes this copy if the counter was the
+ * same before and after (board_read_device() and the others do this). Nobody therefore waits for a
+ * manager that is stopped or dies in the middle of a record: a reader gets the former contents.
+ * @generation counts changes of the whole page.
  *
- * A manager that starts makes a new file and renames it over the old one; a
- * reader that finds @closed set, or @heartbeat_ns (CLOCK_MONOTONIC) older than
- * BOARD_STALE_NS, opens it anew.
+ * A new manager makes a new file and renames it over the old one. A reader opens the file again
+ * when it finds @closed set or @heartbeat_ns (CLOCK_MONOTONIC) older than BOARD_STALE_NS.
  *
- * The file is sparse: it has the size of all that there could be, some GiB, and on its disk and in memory only what
- * was ever used, some tens of KiB a vGPU and process.
+ * The file is sparse. Its size is that of all possible records, some GiB. It takes memory and disk
+ * only for records that were ever used, some tens of KiB for each vGPU and process.
  */
 
 #include <stdbool.h>
@@ -80,8 +79,9 @@
         T(capture_session, board_capture_session, BOARD_CAPTURE_SESSIONS_MAX)
 
 /*
- * The rings: R(noun, struct, slots, length). A ring belongs to the slot of an instance, of a process,
- * of a scheduler or of a device. Its records are numbered from 0 for ever; the last @length can be read.
+ * The rings: R(noun, struct, slots, length). A ring belongs to the slot of an instance, of a
+ * process, of a scheduler or of a device. Its records are numbered from 0 for ever; the last
+ * @length can be read.
  */
 #define BOARD_RINGS(R)                                                          \
         R(turn, board_turn, BOARD_SCHEDULER_SLOTS, BOARD_SCHEDULER_LOG)         \
@@ -165,8 +165,8 @@ static inline uint32_t board_slot_of_profile(uint32_t device, uint32_t profile)
 /*
  * Tables. For each noun:
  *
- *     uint32_t board_end_NOUN(board)                 no slot from here on was ever in use; never more
- *                                                    than there are
+ *     uint32_t board_end_NOUN(board)                 no slot from here on was ever in use; never
+ *                                                    more than there are
  *     bool board_read_NOUN(board, slot, ret_value)   false: not in use, or no such slot; @ret_value
  *                                                    has no meaning then
  *     void board_write_NOUN(board, slot, value)      NULL takes the record out of use
@@ -206,16 +206,16 @@ BOARD_RINGS(BOARD_RING)
 
 /*
  * The table of types is a hash table by id, to which is only added. board_find_type() sets
- * @ret_slot, at which there are its texts and placements too. board_add_type() returns the slot that the
- * type has or gets; -ENOSPC.
+ * @ret_slot, at which there are its texts and placements too. board_add_type() returns the slot
+ * that the type has or gets; -ENOSPC.
  */
 bool board_find_type(const struct board *board, uint32_t id, uint32_t *ret_slot);
 int board_add_type(struct board *board, const struct board_type *type);
 
 /*
  * board_create() - make a new board at @path (written beside it, renamed over it) and map it.
- * Writable by the manager's user, readable by everyone, or by @group alone. board_close() marks it closed
- * and unmaps. Errors: -ENOSPC; -EPERM, no group of ours; those of open() and rename().
+ * Writable by the manager's user, readable by everyone, or by @group alone. board_close() marks it
+ * closed and unmaps. Errors: -ENOSPC; -EPERM, no group of ours; those of open() and rename().
  */
 int board_create(struct board **ret_board, const char *path, const gid_t *group);
 void board_close(struct board *board);

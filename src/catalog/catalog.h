@@ -3,13 +3,12 @@
 #define CATALOG_CATALOG_H
 
 /*
- * The catalog: what is known of NVIDIA's boards, and the rule by which a device is cut into vGPU
- * types. The manager publishes what follows from it; readers of the board never ask here.
+ * The catalog: facts about NVIDIA's boards, and the rule by which a device is cut into vGPU types.
+ * The manager publishes the result; readers of the state page never ask the catalog.
  *
- * For boards that we know, the types are those for compute that NVIDIA documents for
- * the board, with its names ("NVIDIA H200-35C": a quarter); other boards are cut in 1, 2,
- * 4, 8, 16 and 32, named after the device and the size in GiB. A type carries a
- * frame buffer:
+ * For known boards, the types are the compute types that NVIDIA documents for the board, with
+ * NVIDIA's names ("NVIDIA H200-35C": a quarter). Other boards are cut into 1, 2, 4, 8, 16 and 32,
+ * and their types are named after the device and the size in GiB. A type has a frame buffer:
  *
  *     frame buffer = memory of the device / most instances, rounded down to 512 MiB;
  *     the type of one instance has all of it

@@ -5,9 +5,9 @@
 /*
  * The pool: host memory for evicted GPU memory, in slabs.
  *
- * Pure bookkeeping, but for making the slabs' memfds. What a mover must do (pin
- * a slab for a device, zero it, let it go) the pool asks of its worker and is told
- * the end of with pool_work_done(); so it knows neither CUDA nor the event loop.
+ * The pool is pure bookkeeping, except that it makes the slabs' memfds. It asks its
+ * worker for the work of movers (pin a slab for a device, zero it, release it), and
+ * pool_work_done() reports the end. So the pool knows neither CUDA nor the event loop.
  *
  * A slab belongs to one owner (a vGPU) at a time:
  *
@@ -16,8 +16,8 @@
  *       '---------------------- zeroed ------------------------'
  *
  * It is "ready" on a device when that device's mover has it pinned. New slabs all
- * have the same size; an adopted one keeps its own. The pool never grows above its limit; it is larger only while
- * a lowered limit waits for slabs in use.
+ * have the same size; an adopted one keeps its own. The pool never grows above its limit; it is
+ * larger only while a lowered limit waits for slabs in use.
  *
  * After a restart the manager adopts the slabs that the keeper has, with the extents that its
  * database has, before anything else.
@@ -48,8 +48,8 @@ struct pool_extent {
 };
 
 /*
- * Whose memory an extent has, as its slab says (slab-stamp.h). The generation is that of a reservation,
- * a random number; 0: made by a release that had none.
+ * Whose memory an extent has, as its slab says (slab-stamp.h). The generation is that of a
+ * reservation, a random number; 0: made by a release that had none.
  */
 struct pool_mark {
         char owner[POOL_OWNER_MAX];
@@ -76,8 +76,9 @@ struct pool_work {
 typedef int (*pool_worker_fn)(const struct pool_work *work, void *userdata);
 
 /*
- * A slab leaves the pool, and a client of @user ((uid_t)-1: of somebody) may have kept it: its memory is
- * not free. Answers 0, and pool_gone() follows, once, later; or fails, and it is not counted.
+ * A slab leaves the pool, and a client of @user ((uid_t)-1: of somebody) may have kept it: its
+ * memory is not free. Answers 0, and pool_gone() follows, once, later; or fails, and it is not
+ * counted.
  */
 typedef int (*pool_watch_fn)(int fd, uint64_t size, uid_t user, void *userdata);
 
@@ -154,15 +155,15 @@ const struct pool_extent *pool_get_extents(const struct pool_reservation *reserv
 uint64_t pool_get_generation(const struct pool_reservation *reservation);
 
 /*
- * pool_stamp() - the memory of the process @pid that started at @start_time is in @reservation now: its
- * slabs say so. Errors: -ENOSPC.
+ * pool_stamp() - the memory of the process @pid that started at @start_time is in @reservation now:
+ * its slabs say so. Errors: -ENOSPC.
  */
 int pool_stamp(struct pool *pool, const struct pool_reservation *reservation, pid_t pid,
                uint64_t start_time);
 
 /*
- * pool_check() - do its slabs say that it is the memory of that process? To be asked before anything is
- * copied to a device. Errors: -ESTALE, with the slab that says something else.
+ * pool_check() - do its slabs say that it is the memory of that process? To be asked before
+ * anything is copied to a device. Errors: -ESTALE, with the slab that says something else.
  */
 int pool_check(const struct pool *pool, const struct pool_reservation *reservation, pid_t pid,
                uint64_t start_time, uint32_t *ret_slab);
@@ -182,8 +183,8 @@ bool pool_is_in_use(const struct pool *pool, uint32_t slab);
 int pool_get_slab(const struct pool *pool, uint32_t slab);
 
 /*
- * pool_share() - the same, to be given to a client of @user: it is let go when it has nobody's memory in
- * it any more. Errors: -ENOENT; fchmod().
+ * pool_share() - the same, to be given to a client of @user: it is let go when it has nobody's
+ * memory in it any more. Errors: -ENOENT; fchmod().
  */
 int pool_share(struct pool *pool, uint32_t slab, uid_t user);
 
@@ -228,7 +229,8 @@ int pool_adopt(struct pool *pool, uint32_t slab, int fd);
 /*
  * pool_adopt_reservation() - take a reservation of a former manager, for slabs that are adopted
  * Errors: -ENOENT (a slab is missing: that memory is lost), -EINVAL (outside of the slab, overlaps,
- * or two owners in one slab), -ESTALE (the slab says that it is another's); nothing is changed then.
+ * or two owners in one slab), -ESTALE (the slab says that it is another's); nothing is changed
+ * then.
  */
 int pool_adopt_reservation(struct pool *pool, struct pool_reservation **ret_reservation,
                            const struct pool_mark *mark, const struct pool_extent *extents,

@@ -3,7 +3,7 @@
 #define WIRE_GATE_H
 
 /*
- * What the gate of a guest process and the manager say to each other, over a
+ * The messages between the gate of a guest process and the manager, over a
  * SOCK_SEQPACKET connection to PATHS_GATE_SOCKET that lives as long as both do.
  * Every message starts with struct gate_header; descriptors travel beside it.
  *
@@ -28,8 +28,9 @@
  * RELEASE lets them go. Where MAP fails, CREATE and a copy take its place.
  *
  * RELEASE and CREATE say for which addresses; ALLOCATIONS come in the order of addresses. While any
- * allocation is without memory the state is RELEASED. RELEASE passes over those that have none, CREATE
- * over those that have some. So memory can come back piece by piece where there is no room for it twice.
+ * allocation is without memory the state is RELEASED. RELEASE passes over those that have none,
+ * CREATE over those that have some. So memory can come back piece by piece where there is no room
+ * for it twice.
  *
  * A step may be refused: the answer carries a result and the name of the failed driver call, and
  * the gate is then in the state of before the step. CLOSE refused leaves the gate open.
@@ -115,17 +116,18 @@ struct gate_refused {
 };
 
 /*
- * What an answer says of the process besides. One whose driver has ended or whose context is broken can
- * take no part any more; it shall not hold the others of its vGPU, and is not held itself: a thread
- * that waits at the gate would wait for ever. The manager forgets the guest with all that it holds of it.
+ * What an answer says of the process besides. One whose driver has ended or whose context is broken
+ * can take no part any more; it shall not hold the others of its vGPU, and is not held itself: a
+ * thread that waits at the gate would wait for ever. The manager forgets the guest with all that it
+ * holds of it.
  */
 enum gate_fate {
         GATE_FATE_STAYS = 0,
         GATE_FATE_ENDS, /* the driver has ended: so has the process, soon. It is open, and hangs up for good */
         /*
-         * The context is broken: the driver answers every call with the same error. In CLOSED: why it is
-         * open again. Else it was between RELEASE and OPEN, is open now without its memory, hangs up and
-         * joins anew.
+         * The context is broken: the driver answers every call with the same error. In CLOSED: why
+         * it is open again. Else it was between RELEASE and OPEN, is open now without its memory,
+         * hangs up and joins anew.
          */
         GATE_FATE_BROKEN,
 };
@@ -144,8 +146,8 @@ struct gate_close {
 
 /*
  * Shall the gate say in the instance page whether the process has work for the device (REPORT), and
- * let its work on the device only in its vGPU's turns (TURNS)? Sent at any time, also while a request
- * is under way, and not answered. A gate that loses its manager goes back to NOTHING.
+ * let its work on the device only in its vGPU's turns (TURNS)? Sent at any time, also while a
+ * request is under way, and not answered. A gate that loses its manager goes back to NOTHING.
  */
 enum gate_watch {
         GATE_WATCH_NOTHING = 0,

@@ -3,7 +3,7 @@
 #define WIRE_KEEPER_H
 
 /*
- * What the manager and the keeper say to each other, over a SOCK_SEQPACKET
+ * The messages between the manager and the keeper, over a SOCK_SEQPACKET
  * connection to PATHS_KEEPER_SOCKET.
  *
  * The keeper holds file descriptors under labels and does nothing else, so that
@@ -13,17 +13,19 @@
  *
  *     PUT  labels, each with its fd  ->  DONE   all of them or none; a label in use is replaced
  *     DROP labels                    ->  DONE   -ENOENT if one was not there; the others are gone
- *     LIST                           ->  ITEMS (labels, each with its fd) until it was all, then DONE
+ *     LIST                           ->  ITEMS (labels, each with its fd) until it was all, then
+ *     DONE
  *
- * A packet has up to KEEPER_BATCH_MAX labels and is as long as they are many: whoever has thousands of
- * descriptors does not wait thousands of times.
+ * A packet has up to KEEPER_BATCH_MAX labels and is as long as they are many: whoever has thousands
+ * of descriptors does not wait thousands of times.
  *
- * Labels are the manager's: it finds in them what a descriptor is. But two kinds the keeper knows, and
- * acts on when its connection to the manager ends, whatever ended it: what is under KEEPER_PLAN is a
- * plan to let a process on its device again (channels/plan.h), by means of the descriptor under
- * KEEPER_PROCESS with the same rest of the label. It carries the plan out and drops both. Where that
- * fails it tries again, ten times a second, until the process is on its device, or has ended, or a
- * manager puts the same label again; what it tries again is not listed.
+ * The manager chooses the labels, which say what a descriptor is. The keeper knows only two kinds
+ * of labels, and acts on them when its connection to the manager ends for whatever reason: a
+ * descriptor under KEEPER_PLAN is a plan to let a process on its device again (channels/plan.h), by
+ * means of the descriptor under KEEPER_PROCESS with the same rest of the label. The keeper carries
+ * out the plan and drops both. If this fails, the keeper tries again, ten times a second, until the
+ * process is on its device or has ended, or a manager puts the same label again. LIST does not list
+ * such plans.
  */
 
 #include <stdbool.h>

@@ -3,7 +3,7 @@
 #define WIRE_MOVER_H
 
 /*
- * What the manager asks of a mover, over the SOCK_SEQPACKET socket that is the
+ * The manager's requests to a mover, over the SOCK_SEQPACKET socket that is the
  * mover's descriptor 3. One mover serves one device (the one it copies to or
  * from); it sees all devices, for peer copies.
  *
@@ -23,25 +23,26 @@
  *                                                      guest's new memory to copy to, in order
  *   JOB_RUN     job                       -> PROGRESS*, DONE
  *   JOB_END     job                       -> DONE      drop the mover's hold on the memory
- *   HOLD        pid, bytes                -> DONE      have that much memory of the device in hand, so
- *                                                      that nobody takes what the restore of the
+ *   HOLD        pid, bytes                -> DONE      have that much memory of the device in hand,
+ *                                                      so that nobody takes what the restore of the
  *                                                      process will need; 0: let go of what
  *                                                      requests before this one have taken
  *   CHECKPOINT  pid, action, bytes        -> DONE      ESRCH: the process has ended
  *               (+1 pidfd)
  *   CONTEXT     wanted                    -> DONE      create or drop the device context
  *
- * Staging is what hides a resume behind the driver's restore: the guest can create its memory only
- * when its context is back (0.2 to 0.3 s), so until then the mover fills memory of its own on the
+ * Staging hides the copy of a resume behind the driver's restore. The guest can create its memory
+ * only when its context is back (0.2 to 0.3 s). Until then the mover fills memory of its own on the
  * same device at the speed of the bus. When the guest's memory arrives, what is staged is copied
  * within the device (about 2 TB/s) and the rest goes straight from the source.
  *
- * A restore that runs out of memory loses the process for ever (measured on driver 580), so it is not
- * begun before the mover has @bytes of memory in hand, which it frees right before the call; and a
- * checkpoint leaves the mover with as much of what it has freed, for the way back.
+ * A restore that runs out of memory loses the process for ever (measured on driver 580), so it is
+ * not begun before the mover has @bytes of memory in hand, which it frees right before the call;
+ * and a checkpoint leaves the mover with as much of what it has freed, for the way back.
  *
- * The driver knows processes by their numbers only, which the kernel gives again to others. So CHECKPOINT
- * comes with a pidfd, which says right before each call of the driver whether the process is still there.
+ * The driver knows processes only by their numbers, and the kernel reuses these. CHECKPOINT
+ * therefore comes with a pidfd, which says right before each call of the driver whether the process
+ * is still there.
  *
  * A job that fails says so once, in the DONE of JOB_RUN; what it staged is gone, what it was given
  * to read is untouched. JOB_END is needed in any case, and ends a job in any state.

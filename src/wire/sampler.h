@@ -3,8 +3,9 @@
 #define WIRE_SAMPLER_H
 
 /*
- * What the sampler tells the manager that started it, over the SOCK_SEQPACKET connection that is its
- * descriptor SAMPLER_FD. It ends when the manager hangs up. For each device, again and again:
+ * The sampler's messages to the manager that started it, over the SOCK_SEQPACKET connection that is
+ * its descriptor SAMPLER_FD. The sampler ends when the manager hangs up. It repeats for each
+ * device:
  *
  *     USE              of each process that the device had something to do for
  *     ERROR            instead, once: there are no samples of this device
