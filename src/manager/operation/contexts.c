@@ -270,7 +270,7 @@ static bool waits_for_room(struct guest *guest)
         }
         return now_ns < guest->room_deadline_ns &&
                sd_event_add_time_relative(guest->instance->manager->event, &guest->room_timer,
-                                          CLOCK_MONOTONIC, ROOM_LOOK_US, 0, on_room_time,
+                                          CLOCK_MONOTONIC, ROOM_LOOK_US, 1000, on_room_time,
                                           guest) >= 0;
 }
 
