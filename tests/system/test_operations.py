@@ -240,6 +240,20 @@ class Operations(unittest.TestCase):
         guest.wait_steps()
         guest.finish()
 
+    def test_a_rename_waits_until_all_is_tidied_up(self):
+        host = self.host
+        guest = host.guest("train", "--size", "16M")
+        host.fail_mover(1, "mover.job-ending=pause")
+        host.call("MigrateVgpu", name="train", device="1")
+        host.wait_paused("mover.job-ending")
+        rename = host.client()
+        rename.send("RenameVgpu", name="train", to="other")
+        host.call("GetInfo")  # it has been read by now
+        host.go_on("mover.job-ending")
+        self.assertEqual(rename.answer()["vgpu"]["name"], "other")
+        guest.wait_steps()
+        guest.finish()
+
     def test_memory_that_is_about_to_be_free_is_waited_for(self):
         host = self.host
         guest = host.guest("train", "--size", "16M")

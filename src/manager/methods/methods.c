@@ -165,6 +165,8 @@ static int rename_vgpu(struct control_pending *pending, struct failure *failure)
 
         if (!instance)
                 return -ENOENT;
+        if (operation_call_after(instance, pending))
+                return 0;
         r = instance_rename(instance, control_call_text(&pending->call, "to"), failure);
         if (r < 0)
                 return r;
