@@ -90,7 +90,8 @@ struct instance_page_slot {
         _Atomic uint64_t n_launches; /* kernels, graphs, host functions */
         _Atomic uint32_t work;       /* enum instance_page_work */
         _Atomic uint32_t holds;      /* bits, as a gate says them in CLOSED: GATE_HOLDS_* */
-        uint32_t reserved[2];        /* 0 */
+        _Atomic uint32_t n_works;    /* times that it had none and got some; with @work */
+        uint32_t reserved;           /* 0 */
         _Atomic uint64_t pending;    /* bytes that the driver is being asked for */
         _Atomic uint64_t beside; /* bytes for contexts, ever: not charged, but under the ceiling */
         _Atomic uint64_t wanted; /* bytes that a thread waits for under the ceiling */

@@ -40,7 +40,9 @@ static struct {
                 bool is_under_way; /* the last of its messages has not come */
                 int error;         /* the first, which the answer to the last one tells */
                 struct move move;
-        } series;            /* of MAP messages */
+        } series;           /* of MAP messages */
+        bool wants_waiting; /* the manager wants to know whether a thread waits at the closed gate */
+        bool is_waiting_told;
         enum gate_fate fate; /* other than STAYS: it has been said, and the connection is to end */
         int fds[PACKET_FDS_MAX]; /* that came with the message; the child of a fork closes them */
         size_t n_fds;
@@ -232,7 +234,7 @@ static int on_open(const union message *message, int *fds)
         if (fault_point("gate-open"))
                 return answer(GATE_OPENED, -EIO, &move);
         agent.state = GATE_STATE_OPEN;
-        agent.may_be_unfilled = agent.is_created = false;
+        agent.may_be_unfilled = agent.is_created = agent.is_waiting_told = false;
         drain_open();
         log_write("open");
         return answer(GATE_OPENED, 0, &move);
@@ -244,6 +246,8 @@ static int on_watch(const union message *message, int *fds)
         if (message->watch.watch > GATE_WATCH_TURNS)
                 return -EPROTO;
         turns_watch(message->watch.watch);
+        agent.wants_waiting = message->watch.wants_waiting != 0;
+        agent.is_waiting_told = false;
         return 0;
 }
 
@@ -299,6 +303,29 @@ static void drop_fds(void)
         agent.n_fds = 0;
 }
 
+static int tell_waiting(void)
+{
+        struct gate_waiting waiting;
+
+        if (!agent.wants_waiting || agent.is_waiting_told || agent.state == GATE_STATE_OPEN ||
+            caller_count_waiting() == 0)
+                return 0;
+        agent.is_waiting_told = true;
+        log_write("a thread waits at the closed gate");
+        return link_send(agent.socket, GATE_WAITING, &waiting, sizeof(waiting), NULL, 0);
+}
+
+/* Who comes to the closed gate wakes us after it has counted itself: none is missed. */
+static int wait_for_message(void)
+{
+        int r;
+
+        do
+                r = tell_waiting();
+        while (r == 0 && !turns_wait(agent.socket, agent.state == GATE_STATE_OPEN));
+        return r;
+}
+
 static int serve(void)
 {
         union message message;
@@ -307,8 +334,9 @@ static int serve(void)
 
         do {
                 memset(&message, 0, sizeof(message.allocations));
-                turns_wait(agent.socket, agent.state == GATE_STATE_OPEN);
-                r = receive(&message, &size);
+                r = wait_for_message();
+                if (r == 0)
+                        r = receive(&message, &size);
                 if (r < 0)
                         break;
                 r = act(&message, size, agent.fds, agent.n_fds);
@@ -325,6 +353,7 @@ static void lose(int error)
         log_write("lost the manager: %s", strerrordesc_np(-error));
         agent.socket = fd_close(agent.socket);
         turns_watch(GATE_WATCH_NOTHING);
+        agent.wants_waiting = false;
         if (agent.series.is_under_way) {
                 if (agent.series.error == 0)
                         move_detach();
@@ -424,5 +453,6 @@ void agent_forget(void)
         drop_fds();
         agent.state = GATE_STATE_OPEN;
         agent.may_be_unfilled = agent.series.is_under_way = agent.is_created = false;
+        agent.wants_waiting = agent.is_waiting_told = false;
         agent.fate = GATE_FATE_STAYS;
 }

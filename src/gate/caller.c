@@ -146,6 +146,7 @@ void caller_end(void)
 static void wait_until_open(void)
 {
         atomic_fetch_add(&n_waiting, 1);
+        turns_wake_agent(); /* the manager may want to know */
         while (atomic_load(&gate_closed))
                 syscall(SYS_futex, &gate_closed, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
         atomic_fetch_sub(&n_waiting, 1);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Turns at the gate, as the threads of a guest see them. */
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 #include "abi/cuda.h"
@@ -80,9 +82,90 @@ FAKE_TEST(test_work_that_waits_for_the_thread_does_not_stop_it)
         }
 }
 
+static void watch(enum gate_watch how, bool wants_waiting)
+{
+        const struct gate_watch_message message = {
+                .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_WATCH },
+                .watch = how,
+                .wants_waiting = wants_waiting,
+        };
+
+        check(fake_send(&message, sizeof(message), NULL, 0) == 0);
+}
+
+static void *call_driver(void *unused)
+{
+        int count;
+
+        (void)unused;
+        check(cuDeviceGetCount(&count) == CUDA_SUCCESS);
+        return NULL;
+}
+
+static void wait_for_waiting(void)
+{
+        union {
+                struct gate_header header;
+                char bytes[16384];
+        } message;
+        size_t size = sizeof(message);
+
+        check(fake_receive(&message, &size) == 0);
+        check(size == sizeof(struct gate_waiting) && message.header.message == GATE_WAITING);
+}
+
+/* Each time that the gate is closed, whether the thread comes before or after that is asked for. */
+FAKE_TEST(test_the_first_that_waits_at_the_closed_gate_is_told)
+{
+        pthread_t threads[2];
+
+        fake_guest_start(GIB);
+        watch(GATE_WATCH_REPORT, true);
+        for (int round = 0; round < 2; round++) {
+                check(fake_close(10000).error == 0);
+                check(pthread_create(&threads[0], NULL, call_driver, NULL) == 0);
+                wait_for_waiting();
+                check(pthread_create(&threads[1], NULL, call_driver, NULL) == 0);
+                check(fake_command(GATE_OPEN).error == 0); /* and not a second WAITING */
+                for (int i = 0; i < 2; i++)
+                        check(pthread_join(threads[i], NULL) == 0);
+        }
+        check(fake_close(10000).error == 0);
+        check(pthread_create(&threads[0], NULL, call_driver, NULL) == 0);
+        wait_for_waiting();
+        watch(GATE_WATCH_REPORT, true); /* as a manager that has just come */
+        wait_for_waiting();
+        watch(GATE_WATCH_REPORT, false);
+        check(fake_command(GATE_OPEN).error == 0);
+        check(pthread_join(threads[0], NULL) == 0);
+}
+
+/* Work that is over before anybody looks has been there. */
+FAKE_TEST(test_work_is_counted)
+{
+        struct instance_page *page = fake_guest_start(GIB);
+        struct instance_page_slot *slot = &page->slot[FAKE_SLOT];
+        CUdeviceptr words;
+        uint32_t before;
+
+        check(cuMemAlloc_v2(&words, 1024) == CUDA_SUCCESS);
+        watch(GATE_WATCH_REPORT, false);
+        for (int round = 0; round < 2; round++) {
+                while (atomic_load(&slot->n_works) == 0 ||
+                       atomic_load(&slot->work) != INSTANCE_PAGE_IDLE)
+                        usleep(1000);
+                before = atomic_load(&slot->n_works);
+                check(cuMemsetD32_v2(words, 0, 256) == CUDA_SUCCESS);
+                check(cuCtxSynchronize() == CUDA_SUCCESS);
+                check(atomic_load(&slot->n_works) > before);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_the_first_that_waits_at_the_closed_gate_is_told),
+                cmocka_unit_test(test_work_is_counted),
                 cmocka_unit_test(test_work_that_waits_for_the_thread_does_not_stop_it),
         };
 

@@ -74,11 +74,14 @@ static void publish(enum instance_page_work work)
         if (atomic_exchange(&turns.work, work) == work)
                 return;
         page = quota_get_page(&slot);
-        if (page)
-                atomic_store(&page->slot[slot].work, work);
+        if (!page)
+                return;
+        if (work == INSTANCE_PAGE_WORKING)
+                atomic_fetch_add(&page->slot[slot].n_works, 1);
+        atomic_store(&page->slot[slot].work, work);
 }
 
-static void wake_agent(void)
+void turns_wake_agent(void)
 {
         const uint64_t one = 1;
 
@@ -96,7 +99,7 @@ static void wait_for_turn(void)
         if (!page || atomic_load(&page->turn) != INSTANCE_PAGE_CLOSED)
                 return;
         atomic_fetch_add(&turns.n_waiting, 1);
-        wake_agent(); /* that somebody waits is news, where all else is done */
+        turns_wake_agent(); /* that somebody waits is news, where all else is done */
         while (atomic_load(&turns.watch) == GATE_WATCH_TURNS &&
                atomic_load(&page->turn) == INSTANCE_PAGE_CLOSED)
                 syscall(SYS_futex, &page->turn, FUTEX_WAIT, INSTANCE_PAGE_CLOSED, &timeout, NULL,
@@ -174,7 +177,7 @@ void turns_submit(void)
         before = atomic_load(&turns.work);
         publish(INSTANCE_PAGE_WORKING);
         if (before != INSTANCE_PAGE_WORKING)
-                wake_agent();
+                turns_wake_agent();
 }
 
 /* Was something submitted since the last look? */
@@ -227,7 +230,7 @@ static int look(void)
         return work == INSTANCE_PAGE_WAITING ? LOOK_MS : -1;
 }
 
-void turns_wait(int socket, bool is_open)
+bool turns_wait(int socket, bool is_open)
 {
         struct pollfd fds[] = { { .fd = socket, .events = POLLIN },
                                 { .fd = turns.wake, .events = POLLIN } };
@@ -238,8 +241,9 @@ void turns_wait(int socket, bool is_open)
 
                 if (poll(fds, 2, timeout_ms) > 0 && fds[1].revents)
                         if (read(turns.wake, &n, sizeof(n)) < 0 && errno != EAGAIN)
-                                return;
-        } while (!fds[0].revents);
+                                return true;
+        } while (is_open && !fds[0].revents);
+        return fds[0].revents != 0;
 }
 
 void turns_watch(enum gate_watch watch)

@@ -26,8 +26,14 @@
 /* turns_watch() - as the manager has said; the agent's. */
 void turns_watch(enum gate_watch watch);
 
-/* turns_wait() - for the agent, between messages: look now and then until @socket has one. */
-void turns_wait(int socket, bool is_open);
+/*
+ * turns_wait() - for the agent, between messages: look now and then until @socket has one. False: it was
+ * woken while the gate is not open, and @socket may have none.
+ */
+bool turns_wait(int socket, bool is_open);
+
+/* turns_wake_agent() - something is new for it, if it was ever told to watch. */
+void turns_wake_agent(void);
 
 /* turns_submit() - by a thread that is about to give the device work, while gate_watch is set. */
 void turns_submit(void);

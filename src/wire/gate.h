@@ -19,6 +19,9 @@
  *   MAPPED          after the last   OPEN      let the threads go on
  *   OPENED
  *                                    WATCH     does it have work? (no answer)
+ *   WAITING         a thread waits
+ *                   at the closed
+ *                   gate (no answer)
  *
  * The guest creates its memory itself, also at resume, because of what driver 580 does with a
  * handle that was imported: it cannot be exported again, a process that holds one does not survive
@@ -59,6 +62,7 @@ enum gate_message {
         GATE_MAPPED,
         GATE_OPENED,
         GATE_CREATED,
+        GATE_WAITING,
 
         GATE_WELCOME = 64,
         GATE_REFUSED,
@@ -148,6 +152,10 @@ struct gate_close {
  * Shall the gate say in the instance page whether the process has work for the device (REPORT), and
  * let its work on the device only in its vGPU's turns (TURNS)? Sent at any time, also while a
  * request is under way, and not answered. A gate that loses its manager goes back to NOTHING.
+ *
+ * @wants_waiting: shall the gate send WAITING when a thread of the process comes to the gate while
+ * the gate is closed? Once for each time that it is closed, and anew after each WATCH that asks for
+ * it. A gate that is not asked never sends it, so neither side needs to know how old the other is.
  */
 enum gate_watch {
         GATE_WATCH_NOTHING = 0,
@@ -158,7 +166,11 @@ enum gate_watch {
 struct gate_watch_message {
         struct gate_header header;
         uint32_t watch; /* enum gate_watch */
-        uint32_t reserved;
+        uint32_t wants_waiting;
+};
+
+struct gate_waiting {
+        struct gate_header header;
 };
 
 struct gate_closed {
