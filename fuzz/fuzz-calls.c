@@ -72,6 +72,7 @@ static const struct call {
         { "GetUtilization", "" },
         { "GetAccounting", "\"name\":\"$\",\"offset\":%" },
         { "GetUsage", "\"since\":0,\"by\":\"vgpu\",\"offset\":%" },
+        { "SetVgpuIdle", "\"name\":\"$\",\"idle_after\":%,\"idle_keep_context\":?" },
         { "SetVgpuShare", "\"vgpu\":\"$\",\"percent\":%" },
         { "SetVgpuSchedulerState", "\"device\":\"#\",\"policy\":%,\"arr\":?" },
         { "SetScheduler", "\"device\":\"#\",\"policy\":%,\"time_slice\":%" },

@@ -30,6 +30,9 @@
 /* The host has so many vGPUs; one user shall not have them all. */
 #define USER_VGPUS 64
 
+/* So much of the time is lost at most to vGPUs that come and go, whatever their programs do. */
+#define SWAP_PERCENT 10
+
 enum {
         OPTION_SIMULATE = 256,
         OPTION_SCENARIO,
@@ -44,6 +47,7 @@ enum {
         OPTION_USER_VGPUS,
         OPTION_USER_FRAME_BUFFER,
         OPTION_CDI,
+        OPTION_SWAP_TIME,
         OPTION_LOG_LEVEL,
         OPTION_CONFIG, /* this one and what follows stand on the command line alone */
         OPTION_CHECK_CONFIG,
@@ -85,6 +89,9 @@ static const struct {
           OPTION_USER_FRAME_BUFFER },
         { "cdi", "FILE", "keep FILE for container engines, e.g. /var/run/cdi/openvgpu.json",
           OPTION_CDI },
+        { "swap-time", "PERCENT",
+          "most time that a vGPU that leaves by itself is on its way (default: 10)",
+          OPTION_SWAP_TIME },
         { "log-level", "LEVEL", "error, warning, notice, info (default) or debug",
           OPTION_LOG_LEVEL },
         { "config", "FILE",
@@ -202,6 +209,16 @@ static bool set_log_level(struct options *options, const struct configuration_pl
         return true;
 }
 
+static bool set_swap_time(struct options *options, const struct configuration_place *place,
+                          const char *value)
+{
+        static const char wanted[] = "a percentage, 1 to 100";
+
+        if (!set_number(&options->swap_percent, place, value, 100, wanted))
+                return false;
+        return options->swap_percent > 0 || bad(place, value, wanted);
+}
+
 static bool set_simulate(struct options *options, const struct configuration_place *place,
                          const char *value)
 {
@@ -244,6 +261,8 @@ static bool set_option(struct options *options, const struct configuration_place
                 return set_size(&options->user_frame_buffer, place, argument);
         case OPTION_CDI:
                 return set_path(options->cdi_path, place, argument);
+        case OPTION_SWAP_TIME:
+                return set_swap_time(options, place, argument);
         case OPTION_LOG_LEVEL:
                 return set_log_level(options, place, argument);
         case OPTION_CONFIG:
@@ -263,7 +282,8 @@ static enum options_verdict set_defaults(struct options *options)
                                      .argv = options->argv,
                                      .log_level = LOG_LEVEL_INFO,
                                      .keep_usage_days = KEEP_USAGE_DAYS,
-                                     .user_vgpus = USER_VGPUS };
+                                     .user_vgpus = USER_VGPUS,
+                                     .swap_percent = SWAP_PERCENT };
         if (paths_run(run) < 0 || make_absolute(options->run_directory, run) < 0 ||
             paths_state(state) < 0 || make_absolute(options->state_directory, state) < 0 ||
             paths_private(private) < 0 || make_absolute(options->private_directory, private) < 0) {

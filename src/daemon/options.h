@@ -37,7 +37,8 @@ struct options {
         uint32_t user_vgpus;        /* of one user; 0: no limit */
         uint64_t user_frame_buffer; /* bytes, of all vGPUs of one user; 0: no limit */
         char cdi_path[PATHS_MAX];   /* absolute, or "": no vGPUs for containers */
-        bool has_gate_turns;        /* turns are taken at the gate, not in hardware */
+        uint32_t swap_percent; /* of the time, at most, spent on a vGPU that leaves by itself */
+        bool has_gate_turns;   /* turns are taken at the gate, not in hardware */
         enum log_level log_level;
 };
 

@@ -55,6 +55,7 @@ bool reload_options(struct options *options)
         tell_fixed(options, &fresh);
         options->user_vgpus = fresh.user_vgpus;
         options->user_frame_buffer = fresh.user_frame_buffer;
+        options->swap_percent = fresh.swap_percent;
         options->log_level = fresh.log_level;
         log_init(options->log_level);
         log_event(LOG_LEVEL_NOTICE, "the configuration was read again",

@@ -44,6 +44,7 @@
 #include "manager/operation/operation.h"
 #include "manager/publish/publisher.h"
 #include "manager/publish/virtual.h"
+#include "manager/residency/residency.h"
 #include "manager/schedule/schedule.h"
 #include "manager/setting/settings.h"
 #include "manager/simulation.h"
@@ -282,6 +283,8 @@ static int load(struct manager *manager, struct failure *failure)
                 r = open_pool(manager);
         schedule_subscribe(manager);
         operation_subscribe(manager);
+        if (r == 0)
+                r = residency_new(&manager->residency, manager);
         image_subscribe(manager);
         for (size_t i = 0; r == 0 && i < manager->n_devices; i++)
                 r = schedule_new(&manager->device[i].schedule, &manager->device[i]);
@@ -483,6 +486,7 @@ struct manager *manager_free(struct manager *manager)
         manager->is_unused = list_is_empty(&manager->instances);
         list_for_each_safe(instance, after, &manager->instances, link)
                 instance_free(instance);
+        manager->residency = residency_free(manager->residency);
         manager->backlog = backlog_free(manager->backlog);
         manager->burial = burial_free(manager->burial);
         manager->pool = pool_free(manager->pool);

@@ -9,6 +9,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/launch.h"
 #include "manager/model/manager.h"
+#include "manager/model/residency-view.h"
 
 static json_t *describe_pool(const struct pool *pool)
 {
@@ -120,6 +121,20 @@ const char *describe_state(const struct instance *instance)
         return instance_state_name(instance->state);
 }
 
+/* "idle" only where it is known: it is on its device, and has no work. */
+void describe_write_residency(struct writer *writer, const struct instance *instance)
+{
+        struct residency_view view;
+
+        residency_view_get(instance, &view);
+        writer_real(writer, "idle_after", (double)instance->residency.after_ns / 1e9);
+        writer_boolean(writer, "idle_keep_context", instance->residency.keeps_context);
+        if (view.idle >= 0)
+                writer_real(writer, "idle", view.idle);
+        writer_text(writer, "demand", view.demand);
+        writer_text(writer, "demand_reason", view.reason);
+}
+
 void describe_write_instance(struct writer *writer, const struct instance *instance)
 {
         writer_begin_object(writer, NULL);
@@ -135,6 +150,7 @@ void describe_write_instance(struct writer *writer, const struct instance *insta
         writer_integer(writer, "owner", instance->owner);
         writer_real(writer, "created", (double)instance->created_ns / 1e9);
         writer_integer(writer, "share", instance->share);
+        describe_write_residency(writer, instance);
         write_processes(writer, instance);
         writer_end_object(writer);
 }

@@ -22,6 +22,9 @@ const char *describe_state(const struct instance *instance);
 /* describe_count_processes() - how many describe_instance() has. */
 int describe_count_processes(const struct instance *instance);
 
+/* describe_write_residency() - when it leaves and comes by itself, into its object. */
+void describe_write_residency(struct writer *writer, const struct instance *instance);
+
 /* describe_write_instance() - the same as a text: for all of them. */
 void describe_write_instance(struct writer *writer, const struct instance *instance);
 

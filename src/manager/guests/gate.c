@@ -117,8 +117,12 @@ static int admit(struct gate_link *link)
 static int admit_now(struct gate_link *link)
 {
         struct instance *instance = link->guest->instance;
-        int r = instance_is_usable(instance) ? admit(link) : 0;
+        int r = 0;
 
+        if (instance_is_usable(instance))
+                r = admit(link);
+        else
+                observer_tell_guest(&instance->manager->observers, link->guest, GUEST_WANTS);
         if (r == 0)
                 instance_settle(instance);
         return r;

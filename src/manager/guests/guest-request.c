@@ -14,6 +14,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/observer.h"
 
 /* What a gate may need beyond the time that it was given for draining; if it is stopped, in vain. */
 #define CLOSE_SLACK_MS   3000
@@ -203,16 +204,35 @@ void guest_request_range(struct guest *guest, enum gate_message message, struct 
                                          CLOCK_MONOTONIC, 0, 1, on_connected, guest);
 }
 
-void guest_watch(struct guest *guest, enum gate_watch watch)
+static void tell_watch(struct guest *guest)
 {
         const struct gate_watch_message message = {
                 .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_WATCH },
-                .watch = watch,
+                .watch = guest->wants_demand && guest->turns_watch == GATE_WATCH_NOTHING
+                                 ? GATE_WATCH_REPORT
+                                 : guest->turns_watch,
+                .wants_waiting = guest->wants_demand,
         };
 
-        if (guest->gate && guest->watch != watch &&
-            gate_link_send(guest->gate, &message, sizeof(message), NULL, 0) == 0)
-                guest->watch = watch;
+        if (!guest->gate ||
+            (guest->watch == message.watch && guest->is_demand_told == guest->wants_demand) ||
+            gate_link_send(guest->gate, &message, sizeof(message), NULL, 0) < 0)
+                return;
+        guest->watch = message.watch;
+        guest->is_demand_told = guest->wants_demand;
+        guest->n_may_wait += guest->wants_demand;
+}
+
+void guest_watch(struct guest *guest, enum gate_watch watch)
+{
+        guest->turns_watch = watch;
+        tell_watch(guest);
+}
+
+void guest_watch_demand(struct guest *guest, bool wants_demand)
+{
+        guest->wants_demand = wants_demand;
+        tell_watch(guest);
 }
 
 void guest_flush(struct guest *guest)
@@ -249,7 +269,10 @@ void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state s
         guest->is_unfilled = state == GATE_STATE_CREATED;
         guest->state = guest->is_unfilled ? GATE_STATE_CLOSED : state;
         guest->must_stay = state != GATE_STATE_OPEN;
-        guest->watch = GATE_WATCH_NOTHING; /* a gate that lost us has gone back to that */
+        guest->watch = guest->turns_watch =
+                GATE_WATCH_NOTHING; /* who lost us has gone back to that */
+        guest->is_demand_told = false;
+        guest->n_may_wait = 0;
         if (guest->slot != UINT32_MAX)
                 (void)guest_welcome(guest); /* before all else: the gate waits for that */
         if (!guest->request.done)
@@ -430,8 +453,10 @@ static int receive_result(struct guest *guest, enum gate_state state, const void
                 guest->is_unfilled = guest->request.message == GATE_CREATE && guest->n_memory > 0;
                 guest->state = state;
         }
-        if (guest->state == GATE_STATE_OPEN)
+        if (guest->state == GATE_STATE_OPEN) {
                 guest->must_stay = false;
+                guest->n_may_wait += guest->is_demand_told;
+        }
         if (answer.error == 0)
                 answer.error = guest->request.refused;
         complete(guest, &answer);
@@ -457,7 +482,22 @@ static int receive(struct guest *guest, const void *message, size_t size, int *f
         return -EPROTO;
 }
 
+/* Once for each WATCH that asked for it and each OPEN, and only in between: else it could keep us busy. */
+static int receive_waiting(struct guest *guest, size_t size, size_t n_fds)
+{
+        if (size != sizeof(struct gate_waiting) || n_fds > 0 || guest->n_may_wait == 0 ||
+            guest->state == GATE_STATE_OPEN)
+                return -EPROTO;
+        guest->n_may_wait--;
+        observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_WANTS);
+        return 0;
+}
+
 int guest_receive(struct guest *guest, const void *message, size_t size, int *fds, size_t n_fds)
 {
+        const struct gate_header *header = message;
+
+        if (header->message == GATE_WAITING)
+                return receive_waiting(guest, size, n_fds);
         return guest->request.is_sent ? receive(guest, message, size, fds, n_fds) : -EPROTO;
 }

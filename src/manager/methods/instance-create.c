@@ -158,11 +158,16 @@ static int make_stored(struct manager *manager, const struct instance_request *r
 }
 
 /* In the same transaction as itself. */
-static int set_share(struct instance *instance, const void *userdata, struct failure *failure)
+static int set_settings(struct instance *instance, const void *userdata, struct failure *failure)
 {
         const struct instance_request *request = userdata;
+        int r = request->share ? settings_set_share(instance, request->share, failure) : 0;
 
-        return request->share ? settings_set_share(instance, request->share, failure) : 0;
+        if (r == 0 && request->idle_after_ms)
+                r = residency_record_set(&instance->residency, instance->manager->store,
+                                         instance->id, request->idle_after_ms,
+                                         request->idle_keeps_context, failure);
+        return r;
 }
 
 int instance_create(struct manager *manager, const struct instance_request *request,
@@ -176,7 +181,7 @@ int instance_create(struct manager *manager, const struct instance_request *requ
         if (r == 0)
                 r = make_stored(manager, request, device, &stored);
         if (r == 0)
-                r = instance_add(manager, &stored, set_share, request, &instance, failure);
+                r = instance_add(manager, &stored, set_settings, request, &instance, failure);
         if (r < 0)
                 return failure_from_errno(failure, r, "creating the vGPU");
 

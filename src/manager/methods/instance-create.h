@@ -22,7 +22,9 @@ struct instance_request {
         bool is_transient;
         uid_t owner;
         pid_t creator;
-        uint32_t share; /* percent of the device's time; 0: none */
+        uint32_t share;         /* percent of the device's time; 0: none */
+        uint64_t idle_after_ms; /* residency.h; 0: it never leaves by itself */
+        bool idle_keeps_context;
 };
 
 /* instance_create() - check, remember and add. The caller borrows it. */

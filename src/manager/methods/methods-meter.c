@@ -102,6 +102,7 @@ static void write_vgpu(struct writer *writer, const struct instance *instance, u
         writer_integer(writer, "owner", instance->owner);
         writer_integer(writer, "device", instance->device->index);
         writer_text(writer, "state", describe_state(instance));
+        describe_write_residency(writer, instance);
         writer_integer(writer, "frame_buffer", (int64_t)instance->frame_buffer);
         writer_integer(writer, "frame_buffer_used", (int64_t)guests_get_used(instance));
         write_percents(writer, instance->meter.percent);

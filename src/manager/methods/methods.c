@@ -25,6 +25,7 @@
 #include "manager/model/policy.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
+#include "manager/residency/residency.h"
 
 /* What a gate gets to drain when the client does not say. */
 #define TIMEOUT_SECONDS 10.0
@@ -100,6 +101,11 @@ static int check_uuid(const struct control_pending *pending, const char *uuid,
         return 0;
 }
 
+static uint64_t get_idle_after(const struct control_pending *pending)
+{
+        return (uint64_t)(control_call_seconds(&pending->call, "idle_after", 0) * 1000 + 0.5);
+}
+
 static int create_vgpu(struct control_pending *pending, struct failure *failure)
 {
         const char *device = control_call_text(&pending->call, "device");
@@ -111,6 +117,8 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
                 .owner = control_call_number(&pending->call, "owner", pending->uid),
                 .creator = pending->pid,
                 .share = control_call_number(&pending->call, "share", 0),
+                .idle_after_ms = get_idle_after(pending),
+                .idle_keeps_context = control_call_bool(&pending->call, "idle_keep_context"),
         };
         struct instance *instance;
         int r = check_uuid(pending, request.uuid, failure);
@@ -128,6 +136,20 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
                         return -ENODEV;
         }
         r = instance_create(pending->manager, &request, &instance, failure);
+        if (r < 0)
+                return r;
+        control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));
+        return 0;
+}
+
+static int set_vgpu_idle(struct control_pending *pending, struct failure *failure)
+{
+        struct instance *instance = find_named(pending, failure);
+        int r = instance ? residency_set(instance, get_idle_after(pending),
+                                         control_call_bool(&pending->call, "idle_keep_context"),
+                                         failure)
+                         : -ENOENT;
+
         if (r < 0)
                 return r;
         control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));
@@ -211,7 +233,8 @@ static int prepare_run(struct control_pending *pending, struct failure *failure)
                 return failure_set(failure, -errno, "Failed", "install OpenVGPU again",
                                    "the gate %.200s cannot be read: %s",
                                    pending->manager->gate_path, strerror(errno));
-        if (instance_is_off(instance) && control_call_bool(&pending->call, "usable"))
+        if (instance_is_off(instance) && !instance_is_away(instance) &&
+            control_call_bool(&pending->call, "usable"))
                 return failure_set(failure, -EHOSTDOWN, "WrongState", "vgpu resume it first",
                                    "vGPU %s is %s", instance->name,
                                    instance_state_name(instance->state));
@@ -284,10 +307,22 @@ static const struct control_parameter run_parameters[] = {
         { 0 },
 };
 static const struct control_parameter create_parameters[] = {
-        { "name", CONTROL_TEXT, false },        { "uuid", CONTROL_TEXT, false },
-        { "frame_buffer", CONTROL_SIZE, true }, { "device", CONTROL_TEXT, false },
-        { "transient", CONTROL_BOOL, false },   { "share", CONTROL_NUMBER, false },
-        { "owner", CONTROL_NUMBER, false },     { 0 },
+        { "name", CONTROL_TEXT, false },
+        { "uuid", CONTROL_TEXT, false },
+        { "frame_buffer", CONTROL_SIZE, true },
+        { "device", CONTROL_TEXT, false },
+        { "transient", CONTROL_BOOL, false },
+        { "share", CONTROL_NUMBER, false },
+        { "owner", CONTROL_NUMBER, false },
+        { "idle_after", CONTROL_SECONDS, false },
+        { "idle_keep_context", CONTROL_BOOL, false },
+        { 0 },
+};
+static const struct control_parameter idle_parameters[] = {
+        { "name", CONTROL_TEXT, true },
+        { "idle_after", CONTROL_SECONDS, false },
+        { "idle_keep_context", CONTROL_BOOL, false },
+        { 0 },
 };
 static const struct control_parameter scheduler_parameters[] = { { "device", CONTROL_TEXT, true },
                                                                  { 0 } };
@@ -320,6 +355,7 @@ static const struct control_method methods[] = {
         { "CreateVgpu", CONTROL_ANYBODY, create_vgpu, create_parameters },
         { "RemoveVgpu", CONTROL_OWNER, remove_vgpu, name_parameters },
         { "RenameVgpu", CONTROL_OWNER, rename_vgpu, rename_parameters },
+        { "SetVgpuIdle", CONTROL_OWNER, set_vgpu_idle, idle_parameters },
         { "PrepareRun", CONTROL_OWNER, prepare_run, run_parameters },
         { "SuspendVgpu", CONTROL_OWNER, suspend_vgpu, suspend_parameters },
         { "ResumeVgpu", CONTROL_OWNER, resume_vgpu, resume_parameters },

@@ -18,6 +18,7 @@
 #include "daemon/process.h"
 #include "manager/model/account.h"
 #include "manager/model/meter-record.h"
+#include "manager/model/residency-record.h"
 #include "manager/model/room.h"
 #include "wire/gate.h"
 #include "wire/mover.h"
@@ -98,7 +99,11 @@ struct guest {
         bool is_stuck;    /* undoing has failed for it */
         enum guest_presence presence;
         uint32_t slot;
-        uint32_t watch;      /* enum gate_watch, as its gate was last told */
+        uint32_t watch;                    /* enum gate_watch, as its gate was last told */
+        uint32_t turns_watch;              /* likewise, as the turns want it */
+        bool wants_demand, is_demand_told; /* its gate shall tell of work and of who waits at it */
+        uint32_t n_may_wait;               /* times that it may send WAITING */
+        struct residency_guest residency;
         uint32_t board_slot; /* UINT32_MAX: not published yet */
         struct guest_shown shown;
 

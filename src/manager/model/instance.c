@@ -38,6 +38,11 @@ bool instance_is_bound_for(const struct instance *instance, const struct device 
         return instance->course.target == device && instance->device != device;
 }
 
+bool instance_is_away(const struct instance *instance)
+{
+        return instance_is_off(instance) && instance->residency.has_left;
+}
+
 bool instance_is_usable(const struct instance *instance)
 {
         return instance->state == BOARD_IDLE || instance->state == BOARD_RUNNING;

@@ -22,6 +22,7 @@
 #include "daemon/failure.h"
 #include "manager/model/account.h"
 #include "manager/model/meter-record.h"
+#include "manager/model/residency-record.h"
 #include "store/store.h"
 
 struct device;
@@ -63,6 +64,7 @@ struct instance {
         struct image_session *image; /* a client's, or NULL */
         bool keeps_gates_away;       /* that have released their memory: they may not connect now */
         struct meter_instance meter;
+        struct residency_instance residency;
         uint32_t share;            /* percent of its device; 0: none */
         uint32_t encoder_capacity; /* percent */
         uint32_t placement;        /* first slot on @placed_on; BOARD_PLACEMENT_NONE */
@@ -102,6 +104,9 @@ bool instance_is_off(const struct instance *instance);
 
 /* instance_is_bound_for() - is it on its way to @device from another? */
 bool instance_is_bound_for(const struct instance *instance, const struct device *device);
+
+/* instance_is_away() - is it off because it left by itself, so that it comes back by demand (residency.h)? */
+bool instance_is_away(const struct instance *instance);
 
 /* instance_is_usable() - may processes join and run? */
 bool instance_is_usable(const struct instance *instance);

@@ -35,6 +35,7 @@ struct pinning;
 struct gate;
 struct meter;
 struct publisher;
+struct residency;
 struct scenario;
 struct unread;
 struct virtual_stage;
@@ -72,6 +73,7 @@ struct manager {
         struct virtual_stage *stage; /* where; NULL without a scenario */
         struct meter *meter;
         struct gate *gate;
+        struct residency *residency; /* who leaves and comes by itself */
         struct control *control;
         struct tally tally; /* of operations */
         bool is_ready;      /* what a former manager left is in order; clients are served */

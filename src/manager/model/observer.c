@@ -53,3 +53,12 @@ void observer_tell_device(const struct observers *observers, struct device *devi
                         observers->list[i].observer->of_device(device, event,
                                                                observers->list[i].userdata);
 }
+
+void observer_tell_operation(const struct observers *observers, const struct operation *operation,
+                             bool has_succeeded)
+{
+        for (unsigned int i = 0; i < observers->n; i++)
+                if (observers->list[i].observer->of_operation)
+                        observers->list[i].observer->of_operation(operation, has_succeeded,
+                                                                  observers->list[i].userdata);
+}

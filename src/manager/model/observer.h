@@ -10,9 +10,12 @@
  * is the last one to be interested in it.
  */
 
+#include <stdbool.h>
+
 struct device;
 struct guest;
 struct instance;
+struct operation;
 
 enum instance_event {
         INSTANCE_ADDED,    /* it was created */
@@ -28,6 +31,7 @@ enum guest_event {
         GUEST_JOINED,   /* it has a slot of the page */
         GUEST_LOADED,   /* a former manager had it */
         GUEST_RETURNED, /* its gate has connected again */
+        GUEST_WANTS,    /* it waits for its vGPU: to join, or a thread of it at its closed gate */
         GUEST_LEFT,     /* it counts as dead from now on */
         GUEST_UNLOADED, /* it is about to be freed */
 };
@@ -43,10 +47,12 @@ struct observer {
         void (*of_instance)(struct instance *instance, enum instance_event event, void *userdata);
         void (*of_guest)(struct guest *guest, enum guest_event event, void *userdata);
         void (*of_device)(struct device *device, enum device_event event, void *userdata);
+        /* What its caller asked for has been done, or it has been undone; it may have to tidy up still. */
+        void (*of_operation)(const struct operation *operation, bool has_succeeded, void *userdata);
 };
 
 /* Those of a manager; all zero: there are none. */
-#define OBSERVERS_MAX 8
+#define OBSERVERS_MAX 12
 
 struct observers {
         struct {
@@ -69,5 +75,7 @@ void observer_tell_guest(const struct observers *observers, struct guest *guest,
                          enum guest_event event);
 void observer_tell_device(const struct observers *observers, struct device *device,
                           enum device_event event);
+void observer_tell_operation(const struct observers *observers, const struct operation *operation,
+                             bool has_succeeded);
 
 #endif

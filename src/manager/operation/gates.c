@@ -122,7 +122,7 @@ static const struct {
           "memory of which it has a dma-buf (RDMA): a network card would go on with the old memory" },
 };
 
-static const char *what_keeps(uint32_t holds)
+const char *gates_what_keeps(uint32_t holds)
 {
         for (size_t i = 0; i < sizeof(kept_by) / sizeof(kept_by[0]); i++)
                 if (holds & kept_by[i].bit)
@@ -140,7 +140,7 @@ static void check_holds(struct operation *operation, struct guest *guest, uint32
                                ? "it runs on; --keep-context evicts what can be moved"
                                : "it runs on",
                        "process %d (%.40s) holds %s", (int)guest->pid, guest->name,
-                       what_keeps(holds));
+                       gates_what_keeps(holds));
 }
 
 static void on_closed(struct guest *guest, const struct guest_answer *answer, void *userdata)

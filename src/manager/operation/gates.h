@@ -10,6 +10,7 @@
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "wire/gate.h"
 
@@ -25,6 +26,9 @@ void gates_export(struct operation *operation);  /* all; fills guest->memory */
 void gates_release(struct operation *operation); /* those that have their memory mapped */
 void gates_create(struct operation *operation);  /* those that have released it */
 void gates_open(struct operation *operation);    /* those that are closed with memory mapped */
+
+/* gates_what_keeps() - what of @holds (GATE_HOLDS_*, not 0) the driver cannot checkpoint, in words. */
+const char *gates_what_keeps(uint32_t holds);
 
 /*
  * gates_failed() - has the step failed for @guest, as this answer of its gate says? Not if it has died,

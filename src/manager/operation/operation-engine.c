@@ -511,6 +511,7 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
                 return -ENOMEM;
         operation->keep_context = request->keep_context;
         operation->timeout_ms = request->timeout_ms;
+        operation->is_by_itself = request->is_by_itself;
         if (request->target)
                 operation->target = request->target;
         r = kind->check(operation, failure);

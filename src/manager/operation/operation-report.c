@@ -14,6 +14,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/observer.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
 
@@ -169,6 +170,7 @@ void operation_report_end(struct operation *operation, bool has_succeeded)
 {
         log_end(operation, has_succeeded);
         count_end(operation, has_succeeded);
+        observer_tell_operation(&operation->instance->manager->observers, operation, has_succeeded);
         if (!operation->pending)
                 return;
         if (has_succeeded)

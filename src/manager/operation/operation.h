@@ -72,6 +72,7 @@ struct operation_request {
         struct device *target; /* or NULL */
         bool keep_context;
         uint32_t timeout_ms;
+        bool is_by_itself;               /* nobody asked for it: residency.h */
         struct control_pending *pending; /* is answered at the end */
 };
 
@@ -88,7 +89,7 @@ struct operation {
         struct control_pending *pending; /* NULL: nobody waits for the result */
         /* Equal for suspend. The target's mover does the work, but for the checkpoint. */
         struct device *source, *target;
-        bool keep_context;
+        bool keep_context, is_by_itself;
         uint32_t timeout_ms;
         uint32_t former_state; /* of the instance, to go back to */
 

@@ -30,9 +30,13 @@ static int check(struct operation *operation, struct failure *failure)
                 return failure_set(
                         failure, -ENOENT, "WrongState", "start a program in it with vgpu run",
                         "vGPU %s has no processes: nothing of it is on the device", instance->name);
-        return failure_set(failure, -EALREADY, "WrongState", "vgpu resume brings it back",
-                           "vGPU %s is %s already", instance->name,
-                           instance_state_name(instance->state));
+        return failure_set(
+                failure, -EALREADY, "WrongState",
+                instance_is_away(instance)
+                        ? "it left by itself and comes back when it has work; to keep it "
+                          "off: vgpu resume, then vgpu suspend"
+                        : "vgpu resume brings it back",
+                "vGPU %s is %s already", instance->name, instance_state_name(instance->state));
 }
 
 /* The pool. */
@@ -209,12 +213,17 @@ static int record(struct operation *operation)
         if (r == 0)
                 r = store_remove_operation(store, instance->id);
         if (r == 0)
-                r = store_commit(store);
+                r = residency_record_put_left(&instance->residency, store, instance->id,
+                                              operation->is_by_itself);
         if (r == 0)
-                instance->state = state;
-        else
+                r = store_commit(store);
+        if (r < 0) {
                 store_rollback(store);
-        return r;
+                return r;
+        }
+        instance->state = state;
+        instance->residency.has_left = operation->is_by_itself;
+        return 0;
 }
 
 static void record_end(struct operation *operation)

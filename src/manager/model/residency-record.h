@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_RESIDENCY_RECORD_H
+#define MANAGER_RESIDENCY_RECORD_H
+
+/* What the residency (residency.h) knows of a vGPU and of its processes, and what of it is in the store. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/failure.h"
+#include "store/store.h"
+
+/* Of an instance. Times are of CLOCK_MONOTONIC, in nanoseconds. */
+struct residency_instance {
+        uint64_t after_ns;  /* without work, then it leaves; 0: it never leaves by itself */
+        bool keeps_context; /* only its memory leaves */
+        bool has_left;      /* by itself: while it is off, demand brings it back */
+
+        uint64_t last_work_ns, since_ns;
+        uint64_t leave_ns, cost_ns; /* what its last leaving took, and its last swap */
+        bool is_coming;             /* by demand, just now */
+        uint64_t wanted_ns;         /* since when a program waits for it; 0: none does */
+        uint64_t not_before_ns, pause_ns;
+        char reason[192]; /* why it stayed, or has not come, when it should; "" */
+};
+
+/* Of a guest. */
+struct residency_guest {
+        bool is_wanting; /* a thread of it waits at the closed gate */
+        uint32_t n_works;
+        uint64_t n_launches;
+};
+
+/*
+ * residency_record_set() - what the owner of vGPU @id wants, in the store and in @record; @after_ms 0: it never
+ * leaves by itself. InvalidParameter.
+ */
+int residency_record_set(struct residency_instance *record, struct store *store, uint32_t id,
+                         uint64_t after_ms, bool keeps_context, struct failure *failure);
+
+/* residency_record_put_left() - in the store only: does it leave by itself? */
+int residency_record_put_left(const struct residency_instance *record, struct store *store,
+                              uint32_t id, bool has_left);
+
+/* residency_record_restore() - from the store's setting @name, if that is one of ours. */
+void residency_record_restore(struct residency_instance *record, const char *name,
+                              const char *value);
+
+#endif

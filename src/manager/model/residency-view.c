@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/model/residency-view.h"
+
+#include "base/clock.h"
+#include "manager/model/instance.h"
+
+#define NS_PER_SECOND 1000000000u
+
+/* Between two looks at one that has work or might get some: a part of its time. */
+#define LOOK_PART   8
+#define LOOK_MIN_NS 20000000u
+#define LOOK_MAX_NS ((uint64_t)NS_PER_SECOND)
+
+bool residency_may_leave(const struct instance *instance)
+{
+        return instance->state == BOARD_RUNNING && !instance->operation && !instance->image &&
+               instance->residency.after_ns > 0;
+}
+
+uint64_t residency_get_interval(const struct instance *instance)
+{
+        uint64_t part = instance->residency.after_ns / LOOK_PART;
+
+        if (part < LOOK_MIN_NS)
+                return LOOK_MIN_NS;
+        return part < LOOK_MAX_NS ? part : LOOK_MAX_NS;
+}
+
+static const char *get_demand(const struct instance *instance)
+{
+        if (instance->residency.is_coming && instance->state == BOARD_RESUMING)
+                return "coming in";
+        if (!instance_is_away(instance))
+                return "";
+        return instance->residency.wanted_ns ? "waiting for memory" : "away";
+}
+
+void residency_view_get(const struct instance *instance, struct residency_view *ret_view)
+{
+        const struct residency_instance *mine = &instance->residency;
+        uint64_t idle_ns = clock_now(CLOCK_MONOTONIC) - mine->last_work_ns;
+
+        *ret_view = (struct residency_view){ .idle = -1,
+                                             .demand = get_demand(instance),
+                                             .reason = mine->reason };
+        if (residency_may_leave(instance) && idle_ns > residency_get_interval(instance))
+                ret_view->idle = (double)idle_ns / NS_PER_SECOND;
+}

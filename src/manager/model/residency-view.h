@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_RESIDENCY_VIEW_H
+#define MANAGER_RESIDENCY_VIEW_H
+
+/* What is shown of a vGPU that leaves and comes back by itself. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct instance;
+
+struct residency_view {
+        double idle;        /* seconds without work; negative: it has work, or is not looked at */
+        const char *demand; /* "", "away", "waiting for memory" or "coming in" */
+        const char *reason;
+};
+
+void residency_view_get(const struct instance *instance, struct residency_view *ret_view);
+
+/* residency_may_leave() - does the residency look at it now, because it may leave by itself? */
+bool residency_may_leave(const struct instance *instance);
+
+/* residency_get_interval() - between two looks, in nanoseconds. */
+uint64_t residency_get_interval(const struct instance *instance);
+
+#endif
