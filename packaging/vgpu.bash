@@ -6,7 +6,7 @@
 _vgpu_commands() {
         echo devices create apply run ls suspend resume migrate rename rm checkpoint top accounting usage info \
                 env cdi simulate show types utilization sessions licence metadata placements heterogeneous capabilities version-range \
-                share scheduler
+                share idle scheduler
 }
 
 _vgpu_scheduler_options() {
@@ -20,7 +20,8 @@ _vgpu_scheduler_options() {
 _vgpu_options() {
         case $1 in
         devices) echo --names ;;
-        create) echo --fb --device --share --owner ;;
+        create) echo --fb --device --share --owner --idle-after --idle ;;
+        idle) echo --keep-context ;;
         scheduler) _vgpu_scheduler_options "$2" ;;
         run) echo --vgpu --fb --name --device --no-wait ;;
         ls) echo --long --names ;;
@@ -121,6 +122,8 @@ _vgpu() {
         --sort) choices="gpu memory encoder time name" ;;
         --since | --until) choices="today 7d" ;;
         --fb | --name | --timeout | --delay | --gpu | --gpu-instance) return ;;
+        --idle-after) choices="30s 5m 1h" ;;
+        --idle) choices="suspend keep-context" ;;
         --share | --timeslice | --frequency | --averaging-factor) return ;;
         -o | --output) compopt -o default && return ;;
         --for) choices="running locked checkpointed" ;;
@@ -138,6 +141,10 @@ _vgpu() {
                         share)
                                 [ "$COMP_CWORD" -eq 2 ] && choices=$(_vgpu_ask ls)
                                 [ "$COMP_CWORD" -eq 3 ] && choices="10 25 50 75 none"
+                                ;;
+                        idle)
+                                [ "$COMP_CWORD" -eq 2 ] && choices=$(_vgpu_ask ls)
+                                [ "$COMP_CWORD" -eq 3 ] && choices="30s 5m 1h never"
                                 ;;
                         heterogeneous) choices="on off" ;;
                         version-range | capabilities)

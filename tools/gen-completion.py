@@ -21,6 +21,7 @@ VALUES = {
     "for": ["running", "locked", "checkpointed"],
     "policy": ["best-effort", "equal-share", "fixed-share"],
     "compress": ["zstd", "none"],
+    "idle-after": ["30s", "5m", "1h"], "idle": ["suspend", "keep-context"],
 }
 
 # By the command: what its words are. Commands whose usage begins with NAME take names of vGPUs.

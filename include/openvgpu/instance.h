@@ -68,7 +68,12 @@ struct vgpu_instance {
         int64_t created_seconds;    /* since the epoch */
         size_t n_processes;
         const struct vgpu_process *const *processes;
-        uint32_t share; /* percent of its device's time; 0: none */
+        uint32_t share;          /* percent of its device's time; 0: none */
+        double idle_after;       /* seconds without work, then it leaves its device; 0: never */
+        bool idle_keeps_context; /* only its memory leaves */
+        double idle;        /* seconds that it has had no work on its device, as far as known */
+        const char *demand; /* "", "away" by itself, "waiting for memory" or "coming in" */
+        const char *demand_reason; /* why it did not leave, or come in, when it should have; "" */
 };
 
 struct vgpu_instance_list {
@@ -105,13 +110,15 @@ struct vgpu_instance_options {
                 *device; /* index, UUID or beginning of a UUID; NULL: the device with most room */
         uint64_t frame_buffer; /* bytes, the quota, 2 MiB or more; must be set */
         bool is_transient;     /* remove it when the calling process and all guests have ended */
-        uint32_t share; /* percent of the device's time; 0: none (time-sharing.h); for root */
-        bool has_owner; /* it belongs to the user @owner; for root */
-        uint32_t owner; /* user id; without @has_owner, that of the calling user */
+        uint32_t share;    /* percent of the device's time; 0: none (time-sharing.h); for root */
+        bool has_owner;    /* it belongs to the user @owner; for root */
+        uint32_t owner;    /* user id; without @has_owner, that of the calling user */
+        double idle_after; /* seconds without work, then it leaves its device by itself; 0: never */
+        bool idle_keeps_context; /* then only its memory leaves */
 };
 
 /* clang-format off */
-#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false, 0, false, 0 }
+#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false, 0, false, 0, 0, false }
 /* clang-format on */
 
 /**
@@ -124,6 +131,19 @@ struct vgpu_instance_options {
  */
 int vgpu_instance_create(struct vgpu_client *client, const struct vgpu_instance_options *options,
                          struct vgpu_instance **ret_instance);
+
+/**
+ * vgpu_instance_set_idle() - after how long without work it leaves its device by itself
+ * @after:          seconds, 0.1 to 86400; 0: it never does
+ * @keeps_context:  then only its memory leaves, and a part of each program stays
+ * @ret_instance:   the vGPU as it is now, vgpu_instance_free(); may be NULL
+ *
+ * It comes back by itself when one of its programs makes a call. At any time; also while it is away.
+ *
+ * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_INVALID_PARAMETER. VGPU_ERROR_PERMISSION_DENIED.
+ */
+int vgpu_instance_set_idle(struct vgpu_client *client, const char *name, double after,
+                           bool keeps_context, struct vgpu_instance **ret_instance);
 
 /**
  * vgpu_instance_remove() - remove a vGPU that has no processes

@@ -70,6 +70,8 @@ struct vgpu_usage_instance {
         uint32_t owner;      /* user id */
         uint32_t n_programs; /* that run in it, those included that have not come to CUDA yet */
         double gpu_seconds_total; /* of its processes since vgpud began; never less */
+        double idle;        /* seconds that the vGPU has had no work, as in struct vgpu_instance */
+        const char *demand; /* as in struct vgpu_instance */
 };
 
 struct vgpu_usage_device {

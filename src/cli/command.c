@@ -35,6 +35,7 @@ const struct command *const commands[] = {
         &command_capabilities,
         &command_version_range,
         &command_share,
+        &command_idle,
         &command_scheduler,
         &command_cdi,
         NULL,

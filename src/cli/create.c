@@ -4,8 +4,26 @@
 #include "base/size.h"
 #include "cli/declared.h"
 #include "cli/document.h"
+#include "cli/duration.h"
 #include "cli/instance.h"
 #include "cli/say.h"
+
+static int get_idle(const struct arguments *arguments, struct vgpu_instance_options *options)
+{
+        const char *after = arguments_get(arguments, "idle-after");
+        const char *how = arguments_get(arguments, "idle");
+
+        if (how && !after)
+                return say_usage(arguments, "for example --idle-after 30s",
+                                 "--idle says how it leaves; --idle-after TIME is missing");
+        if (after && duration_parse(&options->idle_after, after) < 0)
+                return say_usage(arguments, DURATION_EXAMPLE, "--idle-after: '%s' is not a time",
+                                 after);
+        if (how && duration_parse_how(&options->idle_keeps_context, how) < 0)
+                return say_usage(arguments, "suspend or keep-context",
+                                 "--idle: '%s' is no way to leave", how);
+        return 0;
+}
 
 static int run_create(const struct arguments *arguments, struct vgpu_client *client)
 {
@@ -23,6 +41,8 @@ static int run_create(const struct arguments *arguments, struct vgpu_client *cli
         options.name = arguments->n_words > 0 ? arguments->words[0] : NULL;
         options.device = arguments_get(arguments, "device");
         r = arguments_get_percent(arguments, "share", &options.share);
+        if (r == 0)
+                r = get_idle(arguments, &options);
         if (r != 0)
                 return r;
 
@@ -56,12 +76,19 @@ static const struct option options[] = {
         { .name = "owner",
           .argument = "USER",
           .help = "the user to whom the vGPU belongs (default: you); for root" },
+        { .name = "idle-after",
+          .argument = "TIME",
+          .help = "the vGPU leaves its GPU after so long without work: 30s, 5m" },
+        { .name = "idle",
+          .argument = "HOW",
+          .help = "with --idle-after: suspend (default) or keep-context" },
         { .name = NULL },
 };
 
 const struct command command_create = {
         .name = "create",
-        .usage = "[NAME] --fb SIZE [--device DEVICE] [--share PERCENT] [--owner USER]",
+        .usage = "[NAME] --fb SIZE [--device DEVICE] [--share PERCENT] [--owner USER] "
+                 "[--idle-after TIME [--idle HOW]]",
         .summary = "create a vGPU: a slice of a GPU with a quota of its memory",
         .description =
                 "Creates a vGPU, which stays until 'vgpu rm'. The vGPU belongs to you. Without NAME,\n"

@@ -40,15 +40,18 @@ static json_t *from_instance(const struct vgpu_instance *instance)
         for (size_t i = 0; i < instance->n_processes; i++)
                 if (json_array_append_new(processes, from_process(instance->processes[i])) < 0)
                         return NULL;
-        return json_pack("{si ss ss si ss ss sI sI sb sI sI si sO}", "id", instance->id, "name",
-                         instance->name, "uuid", instance->uuid, "device", instance->device,
-                         "device_uuid", instance->device_uuid, "state",
+        return json_pack("{si ss ss si ss ss sI sI sb sI sI si sf sb sf ss ss sO}", "id",
+                         instance->id, "name", instance->name, "uuid", instance->uuid, "device",
+                         instance->device, "device_uuid", instance->device_uuid, "state",
                          vgpu_instance_state_get_name(instance->state), "frame_buffer",
                          (json_int_t)instance->frame_buffer, "frame_buffer_used",
                          (json_int_t)instance->frame_buffer_used, "transient",
                          instance->is_transient, "owner", (json_int_t)instance->owner, "created",
                          (json_int_t)instance->created_seconds, "share", instance->share,
-                         "processes", processes);
+                         "idle_after", instance->idle_after, "idle_keep_context",
+                         instance->idle_keeps_context, "idle", instance->idle, "demand",
+                         instance->demand, "demand_reason", instance->demand_reason, "processes",
+                         processes);
 }
 
 json_t *document_from_instance(const struct vgpu_instance *instance)

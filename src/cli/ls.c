@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <pwd.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/size.h"
+#include "base/text.h"
 #include "cli/container.h"
 #include "cli/document.h"
+#include "cli/duration.h"
 #include "cli/say.h"
 #include "cli/table.h"
 
@@ -32,7 +35,7 @@ static const struct column columns[] = {
 static const struct column long_columns[] = {
         { "NAME", false },     { "DEVICE", true }, { "STATE", false }, { "FRAME BUFFER", true },
         { "PROCESSES", true }, { "LIVES", false }, { "OWNER", false }, { "CREATED", false },
-        { "UUID", false },     { NULL, false },
+        { "LEAVES", false },   { "UUID", false },  { NULL, false },
 };
 
 static const struct column process_columns[] = {
@@ -49,7 +52,7 @@ static void add_long(struct table *table, const struct vgpu_instance *instance)
 {
         const struct passwd *user = getpwuid(instance->owner);
         time_t created = (time_t)instance->created_seconds;
-        char when[32] = "?";
+        char when[32] = "?", after[DURATION_TEXT_MAX];
         struct tm local;
 
         table_add(table, "%s", instance->is_transient ? "as its program" : "until rm");
@@ -60,7 +63,27 @@ static void add_long(struct table *table, const struct vgpu_instance *instance)
         if (localtime_r(&created, &local))
                 strftime(when, sizeof(when), "%Y-%m-%d %H:%M", &local);
         table_add(table, "%s", when);
+        if (instance->idle_after > 0)
+                table_add(table, "idle %s%s", duration_format(after, instance->idle_after),
+                          instance->idle_keeps_context ? ", context stays" : "");
+        else
+                table_add(table, "by command");
         table_add(table, "%s", instance->uuid);
+}
+
+/* With what it does by itself. */
+static void add_state(struct table *table, const struct vgpu_instance *instance)
+{
+        const char *state = vgpu_instance_state_get_name(instance->state);
+
+        if (strcmp(instance->demand, "away") == 0)
+                table_add(table, "%s, idle", state);
+        else if (instance->demand[0])
+                table_add(table, "%s", instance->demand);
+        else if (instance->idle >= 1)
+                table_add(table, "%s, idle %.0f s", state, instance->idle);
+        else
+                table_add(table, "%s", state);
 }
 
 static void add(struct table *table, const struct vgpu_instance *instance)
@@ -72,7 +95,7 @@ static void add(struct table *table, const struct vgpu_instance *instance)
                 table_add(table, "-"); /* it is on no device */
         else
                 table_add(table, "%u", instance->device);
-        table_add(table, "%s", vgpu_instance_state_get_name(instance->state));
+        add_state(table, instance);
         table_add(table, "%s / %s", size_format(used, instance->frame_buffer_used),
                   size_format(quota, instance->frame_buffer));
         table_add(table, "%zu", instance->n_processes);
@@ -110,6 +133,18 @@ static bool has_containers(const struct found *found)
         return false;
 }
 
+/* Why one stays that should leave, or does not come in. */
+static void print_reasons(const struct found *found)
+{
+        char clean[256];
+
+        for (size_t i = 0; i < found->n; i++)
+                if (found->instances[i]->demand_reason[0])
+                        printf("%s: %s\n", found->instances[i]->name,
+                               text_clean(clean, sizeof(clean),
+                                          found->instances[i]->demand_reason));
+}
+
 static int print_tables(const struct found *found, bool is_long)
 {
         CLEANUP(table_deinitp) struct table table, processes;
@@ -127,6 +162,8 @@ static int print_tables(const struct found *found, bool is_long)
         }
 
         r = table_print(&table);
+        if (r == 0)
+                print_reasons(found);
         if (r == 0 && processes.n_cells > 0) {
                 putchar('\n');
                 r = table_print(&processes);
@@ -189,7 +226,8 @@ const struct command command_ls = {
                 "\n"
                 "  STATE         idle (has no program), running, suspending, suspended,\n"
                 "                evicted (memory off the GPU, context still on it),\n"
-                "                resuming, migrating, failed\n"
+                "                resuming, migrating, failed. With 'vgpu idle': how long it has\n"
+                "                had no work; 'suspended, idle': it left its GPU by itself\n"
                 "  FRAME BUFFER  the memory that its programs hold / its quota\n"
                 "  MOVABLE       the memory that suspend moves at the speed of the bus; the\n"
                 "                driver moves the rest, which is slower\n",

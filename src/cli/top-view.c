@@ -149,6 +149,26 @@ static void add_time(struct line *line, const struct top_layout *layout, double 
         end(line);
 }
 
+/* What it does by itself comes before its state: both do not fit. */
+static void add_state(struct line *line, const struct vgpu_usage_instance *instance)
+{
+        const char *state = vgpu_instance_state_get_name(instance->state);
+        const char *demand = instance->demand ? instance->demand : "";
+        char idle[32];
+
+        snprintf(idle, sizeof(idle), "idle %.0f s", instance->idle);
+        if (strcmp(demand, "away") == 0)
+                state = "away, idle";
+        else if (strcmp(demand, "waiting for memory") == 0)
+                state = "needs room";
+        else if (demand[0])
+                state = demand;
+        else if (instance->idle >= 1)
+                state = idle;
+        add(line, " %-*.*s", (int)top_column_get_width(TOP_STATE),
+            (int)top_column_get_width(TOP_STATE), state);
+}
+
 static void make_instance(struct top_line *to, const struct top_layout *layout,
                           const struct vgpu_usage_instance *instance)
 {
@@ -161,8 +181,7 @@ static void make_instance(struct top_line *to, const struct top_layout *layout,
                 snprintf(device, sizeof(device), "%u", instance->device);
         add_name(&line, instance->name, layout->name);
         if (layout->shows[TOP_STATE])
-                add(&line, " %-*s", (int)top_column_get_width(TOP_STATE),
-                    vgpu_instance_state_get_name(instance->state));
+                add_state(&line, instance);
         if (layout->shows[TOP_DEVICE])
                 add(&line, " %3s", device);
         if (layout->shows[TOP_SHARE])

@@ -18,6 +18,13 @@ struct list_box {
 
 DEFINE_CLEANUP(struct vgpu_instance_list *, vgpu_instance_list_free);
 
+/* What younger managers tell. */
+#define OPTIONAL(type_, member_, name_)                                                \
+        {                                                                              \
+                .name = (name_), .type = JSON_FIELD_##type_,                           \
+                .offset = offsetof(struct vgpu_instance, member_), .is_optional = true \
+        }
+
 static const struct json_field fields[] = {
         JSON_FIELD(U32, vgpu_instance, id, "id"),
         JSON_FIELD(TEXT, vgpu_instance, name, "name"),
@@ -33,6 +40,11 @@ static const struct json_field fields[] = {
           .type = JSON_FIELD_U32,
           .offset = offsetof(struct vgpu_instance, share),
           .is_optional = true },
+        OPTIONAL(SECONDS, idle_after, "idle_after"),
+        OPTIONAL(BOOL, idle_keeps_context, "idle_keep_context"),
+        OPTIONAL(SECONDS, idle, "idle"),
+        OPTIONAL(TEXT, demand, "demand"),
+        OPTIONAL(TEXT, demand_reason, "demand_reason"),
 };
 
 static const struct json_field process_fields[] = {
@@ -217,6 +229,21 @@ int vgpu_instance_lookup(struct vgpu_client *client, const char *name,
                                json_array_get(json_object_get(answer, "vgpus"), 0), ret_instance);
 }
 
+static int add_idle(struct vgpu_client *client, json_t *parameters, double after,
+                    bool keeps_context)
+{
+        int r = 0;
+
+        if (!(after >= 0 && after <= 86400))
+                return error_set_parameter(&client->error, "idle_after",
+                                           "a vGPU leaves after 0.1 to 86400 seconds without work");
+        if (after > 0)
+                r = client_add(client, parameters, "idle_after", json_real(after));
+        if (r == 0 && keeps_context)
+                r = client_add(client, parameters, "idle_keep_context", json_true());
+        return r;
+}
+
 static int add_options(struct vgpu_client *client, json_t *parameters,
                        const struct vgpu_instance_options *options)
 {
@@ -238,6 +265,8 @@ static int add_options(struct vgpu_client *client, json_t *parameters,
                 r = client_add(client, parameters, "share", json_integer(options->share));
         if (r == 0 && options->has_owner)
                 r = client_add(client, parameters, "owner", json_integer(options->owner));
+        if (r == 0)
+                r = add_idle(client, parameters, options->idle_after, options->idle_keeps_context);
         return r;
 }
 
@@ -262,6 +291,24 @@ int vgpu_instance_create(struct vgpu_client *client, const struct vgpu_instance_
         if (r < 0)
                 return r;
 
+        return instance_decode(client, call.method, json_object_get(answer, "vgpu"), ret_instance);
+}
+
+int vgpu_instance_set_idle(struct vgpu_client *client, const char *name, double after,
+                           bool keeps_context, struct vgpu_instance **ret_instance)
+{
+        static const struct call call = { .method = "SetVgpuIdle", .kind = CALL_CHANGES };
+        CLEANUP(json_decrefp) json_t *parameters = NULL, *answer = NULL;
+        int r = client_begin(client, &parameters);
+
+        if (r == 0)
+                r = client_add_text(client, parameters, "name", name);
+        if (r == 0)
+                r = add_idle(client, parameters, after, keeps_context);
+        if (r == 0)
+                r = client_call(client, &call, parameters, &answer);
+        if (r < 0 || !ret_instance)
+                return r;
         return instance_decode(client, call.method, json_object_get(answer, "vgpu"), ret_instance);
 }
 

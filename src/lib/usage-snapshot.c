@@ -54,6 +54,8 @@ static const struct json_field instance_fields[] = {
         USAGE_OPTIONAL(U32, instance, value.owner, "owner"),
         USAGE_OPTIONAL(U32, instance, value.n_programs, "process_count"),
         USAGE_OPTIONAL(SECONDS, instance, value.gpu_seconds_total, "gpu_seconds_total"),
+        USAGE_OPTIONAL(SECONDS, instance, value.idle, "idle"),
+        USAGE_OPTIONAL(TEXT, instance, value.demand, "demand"),
         USAGE_PERCENTS(instance),
         USAGE_SECONDS(instance),
 };

@@ -97,6 +97,8 @@ expect_after "migrate train --device" "0 1"
 expect_after share "serve train"
 expect_after "share train" "10 25 50 75 none"
 expect_after "share train 50" ""
+expect_after "idle train" "1h 30s 5m never"
+expect_after "create train --idle" "keep-context suspend"
 expect_after scheduler "log set show"
 expect_after "scheduler set --policy" "best-effort equal-share fixed-share"
 exit $bad
