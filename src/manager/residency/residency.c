@@ -370,6 +370,26 @@ static void come(struct instance *instance)
         fail(instance, false, failure.message);
 }
 
+/* It waits longer than @instance does, and needs no more room. One that needs more is passed. */
+static bool is_before(const struct instance *other, const struct instance *instance, uint64_t now)
+{
+        return other != instance && other->device == instance->device && !other->operation &&
+               instance_is_away(other) && other->residency.wanted_ns > 0 &&
+               other->residency.wanted_ns < instance->residency.wanted_ns &&
+               other->residency.not_before_ns <= now &&
+               other->frame_buffer <= instance->frame_buffer;
+}
+
+static bool is_first(const struct instance *instance, uint64_t now)
+{
+        const struct instance *other;
+
+        list_for_each(other, &instance->manager->instances, link)
+                if (is_before(other, instance, now))
+                        return false;
+        return true;
+}
+
 static uint64_t look_at_away(struct instance *instance, uint64_t now)
 {
         struct residency_instance *mine = &instance->residency;
@@ -385,6 +405,8 @@ static uint64_t look_at_away(struct instance *instance, uint64_t now)
         }
         if (mine->not_before_ns > now)
                 return mine->not_before_ns;
+        if (!is_first(instance, now))
+                return now + ROOM_LOOK_NS;
         lack = get_lack(instance);
         if (lack > 0 && !make_room(instance, lack, now))
                 note_reason(instance, "its device has promised its memory to vGPUs that have work "
