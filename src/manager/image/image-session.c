@@ -380,6 +380,8 @@ static int exchange_all(struct image_session *session, struct failure *failure)
         if (r == 0 && is_new)
                 r = store_set_instance(store, instance->id, BOARD_SUSPENDED,
                                        instance->device->uuid);
+        if (r == 0 && is_new)
+                r = residency_record_put_left(&instance->residency, store, instance->id, false);
         if (r == 0)
                 r = store_commit(store);
         if (r < 0) {
@@ -388,6 +390,7 @@ static int exchange_all(struct image_session *session, struct failure *failure)
                 unmake_guests(session);
         } else if (is_new) {
                 instance->state = BOARD_SUSPENDED;
+                instance->residency.has_left = false; /* who loads it resumes it */
         }
         return r;
 }
