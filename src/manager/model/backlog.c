@@ -195,8 +195,10 @@ void backlog_room_came(struct backlog *backlog)
 {
         struct instance *instance;
 
-        list_for_each(instance, &backlog->lacks, lack.link)
+        list_for_each(instance, &backlog->lacks, lack.link) {
                 (void)sd_event_source_set_time_relative(instance->lack.timer, 0);
+                (void)sd_event_source_set_enabled(instance->lack.timer, SD_EVENT_ONESHOT);
+        }
 }
 
 int backlog_new(struct backlog **ret_backlog, struct manager *manager)
