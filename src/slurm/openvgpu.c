@@ -154,9 +154,10 @@ static int create(spank_t spank, struct vgpu_client *client)
         options.is_transient = true;
         options.has_owner = user != geteuid();
         options.owner = user;
-        return vgpu_instance_create(client, &options, &instance) < 0
-                       ? complain(client, "no vGPU for this step")
-                       : 0;
+        if (vgpu_instance_create(client, &options, &instance) == 0)
+                return 0;
+        vgpu_name[0] = '\0'; /* one of that name is somebody else's */
+        return complain(client, "no vGPU for this step");
 }
 
 /* The environment of the tasks becomes that of a guest. */
