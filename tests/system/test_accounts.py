@@ -12,12 +12,13 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import unittest
 from unittest import mock
 
 from harness import MIB, Host, expect_error
 from wait import PATIENCE, until
-from wire import Control, Gate, Refused
+from wire import Control, Gate, Packets, Refused
 
 GREEDY, OTHER = 65534, 65533
 DESCRIPTORS = 1024
@@ -179,6 +180,21 @@ def leave_unread(path, user, vgpu, n, answer):
     answer.recv()
 
 
+def connect_soon(path):
+    """When those that connected before have been looked at."""
+    def attempt():
+        with contextlib.suppress(BlockingIOError):
+            return Packets(path)
+
+    return until(attempt, "a connection")
+
+
+def is_hung_up(packets):
+    poll = select.poll()
+    poll.register(packets.socket, select.POLLRDHUP)
+    return any(events & (select.POLLHUP | select.POLLRDHUP) for _, events in poll.poll(0))
+
+
 def ask_twice(path, user, vgpu, answer):
     be(user)
     with Control(path) as control:
@@ -255,8 +271,10 @@ def connect_and_ask(path, user, n_connections, calls, prefix, pipe):
 
 @unittest.skipIf(os.getuid() != 0, "needs root to be somebody else")
 class Accounts(unittest.TestCase):
+    OPTIONS = ("--pool-limit", "64M", "--slab-size", "8M")
+
     def setUp(self):
-        self.host = self.enterContext(Host(fake=True, options=("--pool-limit", "64M", "--slab-size", "8M")))
+        self.host = self.enterContext(Host(fake=True, options=self.OPTIONS))
         os.chmod(self.host.root, 0o755)
         program = self.host.root / "vgpud"
         program.write_text(f"#!/bin/sh\nulimit -n {DESCRIPTORS}\nexec {os.environ['TEST_VGPUD']} \"$@\"\n")
@@ -476,6 +494,27 @@ class Accounts(unittest.TestCase):
         self.assertGreater(len(set(ids[0])), 30)
         before = sum(one < max(ids[1]) for one in set(ids[0]))
         self.assertLess(before, 20, "of the crowd's 60 vGPUs before the other's")
+
+
+@unittest.skipIf(os.getuid() != 0, "needs root to be somebody else")
+class Doors(unittest.TestCase):
+    """What root of a container does at its door is not what root of the machine does."""
+
+    run_as, create, create_as = Accounts.run_as, Accounts.create, staticmethod(Accounts.create_as)
+
+    def setUp(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        self.OPTIONS = Accounts.OPTIONS + ("--cdi", f"{folder}/cdi.json")
+        Accounts.setUp(self)
+
+    def test_root_at_a_door_is_charged_to_the_owner(self):
+        for owner in (0, GREEDY):
+            uuid = self.host.call("CreateVgpu", name=f"of-{owner}", frame_buffer=2 * MIB, owner=owner)["vgpu"]["uuid"]
+            connections = [connect_soon(self.host.run / "cdi" / uuid / "gate.sock") for _ in range(DESCRIPTORS)]
+            until(lambda held=connections: sum(is_hung_up(one) for one in held) > DESCRIPTORS / 2, "a limit")
+            self.create(f"beside-{owner}", OTHER)
+            for one in connections:
+                one.close()
 
 
 if __name__ == "__main__":

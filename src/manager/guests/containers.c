@@ -27,6 +27,7 @@ struct door {
         struct list link;
         struct gate *gate;
         char uuid[STORE_UUID_MAX];
+        uid_t payer; /* whatever number a process in the container has */
         struct listener listener;
         struct account_charge charge; /* of the vGPU's owner */
 };
@@ -60,7 +61,7 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
 {
         const struct door *door = userdata;
 
-        return gate_accept(door->gate, fd, peer, door->uuid);
+        return gate_accept(door->gate, fd, peer, door->payer, door->uuid);
 }
 
 /* Folders. */
@@ -85,7 +86,15 @@ static int open_folder(int parent, const char *name, mode_t mode)
         if (mkdirat(parent, name, mode) < 0 && errno != EEXIST)
                 return -errno;
         fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        return fd < 0 || fchmod(fd, mode) < 0 ? -errno : fd; /* whatever the umask is */
+        if (fd < 0)
+                return -errno;
+        if (fchmod(fd, mode) < 0) { /* whatever the umask is */
+                int error = errno;
+
+                (void)fd_close(fd);
+                return -error;
+        }
+        return fd;
 }
 
 static void remove_folder(int parent, const char *name)
@@ -156,6 +165,7 @@ static int open_door(struct containers *containers, const struct instance *insta
         door->gate = containers->manager->gate;
         door->listener.fd = -1;
         strcpy(door->uuid, instance->uuid);
+        door->payer = account_is_operator(instance->owner) ? ACCOUNT_CONTAINERS : instance->owner;
         r = charge(door, instance);
         if (r == 0)
                 r = link_board(containers->manager, folder);

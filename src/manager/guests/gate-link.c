@@ -22,8 +22,7 @@ struct gate_link *gate_link_free(struct gate_link *link)
         sd_event_source_disable_unref(link->join_timer);
         sd_event_source_disable_unref(link->source);
         account_give(&link->charge, ACCOUNT_REQUESTS, 1);
-        unread_hang_up(link->manager->unread, &link->unread, &link->charge, link->fd,
-                       link->peer.uid);
+        unread_hang_up(link->manager->unread, &link->unread, &link->charge, link->fd, link->payer);
         free(link);
         return NULL;
 }
@@ -35,7 +34,7 @@ int gate_link_send(struct gate_link *link, const void *message, size_t size, con
 
         if (r == 0)
                 unread_force(link->manager->unread, &link->unread, &link->charge, link->fd,
-                             link->peer.uid, n_fds);
+                             link->payer, n_fds);
         if (r == -EAGAIN)
                 sd_event_source_set_io_events(link->source, GATE_LINK_EVENTS | EPOLLOUT);
         return r;

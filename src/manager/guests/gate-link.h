@@ -30,6 +30,7 @@ struct gate_link {
         struct manager *manager;
         int fd;
         struct ucred peer;
+        uid_t payer; /* who is charged for it; at a door of a container the peer's number says nothing */
         struct account_charge charge;
         struct unread_fds unread;
         /* The vGPU that can be joined here, by any user; "": one's own. */

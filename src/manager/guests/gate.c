@@ -53,7 +53,7 @@ static void drop(struct gate_link *link, int error)
         struct guest *guest = link->guest;
 
         if (error == -EPROTO)
-                log_event_of(link->peer.uid, guest ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG,
+                log_event_of(link->payer, guest ? LOG_LEVEL_WARNING : LOG_LEVEL_DEBUG,
                              "cut off a gate that broke the protocol", "pid=%d uid=%u vgpu=%s",
                              (int)link->peer.pid, link->peer.uid,
                              guest ? guest->instance->name : "?");
@@ -76,9 +76,8 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct gate_link *link, 
         va_start(args, format);
         vsnprintf(refused.text, sizeof(refused.text), format, args);
         va_end(args);
-        log_event_of(link->peer.uid, LOG_LEVEL_NOTICE, "refused a process",
-                     "pid=%d uid=%u reason=%s", (int)link->peer.pid, link->peer.uid,
-                     log_quote(quoted, refused.text));
+        log_event_of(link->payer, LOG_LEVEL_NOTICE, "refused a process", "pid=%d uid=%u reason=%s",
+                     (int)link->peer.pid, link->peer.uid, log_quote(quoted, refused.text));
         (void)gate_link_send(link, &refused, sizeof(refused), NULL, 0);
         return -ECONNREFUSED;
 }
@@ -107,7 +106,7 @@ static int admit(struct gate_link *link)
                                            : "vgpud could not admit it (limit %d)",
                               INSTANCE_PAGE_SLOTS);
         }
-        log_event_of(guest->uid, LOG_LEVEL_INFO, "process joined",
+        log_event_of(guest->payer, LOG_LEVEL_INFO, "process joined",
                      "vgpu=%s pid=%d uid=%u slot=%u name=%s", guest->instance->name,
                      (int)guest->pid, guest->uid, guest->slot, log_quote(quoted, guest->name));
         (void)guest_welcome(guest); /* a broken connection shows as a hang-up */
@@ -150,7 +149,7 @@ static void admit_waiting(struct instance *instance)
 
 static int rejoin(struct gate_link *link, struct guest *guest, enum gate_state state)
 {
-        log_event_of(guest->uid, LOG_LEVEL_INFO, "process is back", "vgpu=%s pid=%d state=%d",
+        log_event_of(guest->payer, LOG_LEVEL_INFO, "process is back", "vgpu=%s pid=%d state=%d",
                      guest->instance->name, (int)guest->pid, (int)state);
         attach(link, guest, state);
         if (guest->is_waiting)
@@ -174,6 +173,7 @@ static int join_new(struct gate_link *link, struct instance *instance, uint64_t 
         r = guest_new(&guest, instance, link->peer.pid, link->peer.uid, start_time);
         if (r < 0)
                 return refuse(link, -r, "the process could not be added: %s", strerror(-r));
+        guest->payer = link->payer;
         r = guest_charge(guest, &failure);
         if (r < 0) {
                 guest_unload(guest);
@@ -291,13 +291,13 @@ static int receive(struct gate_link *link)
                 r = -EPROTO;
         else if (r != -EAGAIN)
                 r = -ENOTCONN;
-        foreign_close(fds, n_fds, link->peer.uid); /* those that were taken are -1 */
+        foreign_close(fds, n_fds, link->payer); /* those that were taken are -1 */
         return r;
 }
 
 static bool is_behind(const struct gate_link *link)
 {
-        uid_t user = link->peer.uid;
+        uid_t user = link->payer;
 
         return foreign_is_behind(
                 user, account_get_room(link->manager->accounts, user, ACCOUNT_DESCRIPTORS) > 0);
@@ -357,26 +357,27 @@ static int on_no_join(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-int gate_accept(struct gate *gate, int fd, const struct ucred *peer, const char *uuid)
+int gate_accept(struct gate *gate, int fd, const struct ucred *peer, uid_t payer, const char *uuid)
 {
         struct gate_link *link = calloc(1, sizeof(*link));
         struct failure failure = { 0 };
-        int r = link ? account_take(gate->manager->accounts, &link->charge, peer->uid, &link_cost,
+        int r = link ? account_take(gate->manager->accounts, &link->charge, payer, &link_cost,
                                     &failure)
                      : -ENOMEM;
 
         if (r < 0) { /* it tries again */
-                foreign_hang_up(fd, peer->uid);
+                foreign_hang_up(fd, payer);
                 free(link);
                 return r;
         }
         link->manager = gate->manager;
         link->fd = fd;
         link->peer = *peer;
+        link->payer = payer;
         if (uuid)
                 strcpy(link->only, uuid);
         list_append(&gate->links, &link->link);
-        r = fair_init(&link->entry, gate->manager->fair_queue, peer->uid, on_turn, link);
+        r = fair_init(&link->entry, gate->manager->fair_queue, payer, on_turn, link);
         if (r == 0)
                 r = sd_event_add_io(gate->manager->event, &link->source, fd, GATE_LINK_EVENTS,
                                     on_link, link);
@@ -391,7 +392,7 @@ int gate_accept(struct gate *gate, int fd, const struct ucred *peer, const char 
 
 static int on_connection(int fd, const struct ucred *peer, void *userdata)
 {
-        return gate_accept(userdata, fd, peer, NULL);
+        return gate_accept(userdata, fd, peer, peer->uid, NULL);
 }
 
 static void on_instance(struct instance *instance, enum instance_event event, void *userdata)

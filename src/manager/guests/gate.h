@@ -12,6 +12,8 @@
  * message too many.
  */
 
+#include <sys/types.h>
+
 struct gate;
 struct manager;
 struct ucred;
@@ -22,8 +24,8 @@ struct gate *gate_free(struct gate *gate);
 
 /*
  * gate_accept() - somebody has connected: where any vGPU of his own can be joined (@uuid is NULL), or where that
- * of @uuid can, by whomever. Takes @fd, also when it fails.
+ * of @uuid can, by whomever. @payer is charged for what it costs. Takes @fd, also when it fails.
  */
-int gate_accept(struct gate *gate, int fd, const struct ucred *peer, const char *uuid);
+int gate_accept(struct gate *gate, int fd, const struct ucred *peer, uid_t payer, const char *uuid);
 
 #endif

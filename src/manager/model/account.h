@@ -41,6 +41,12 @@ struct account_charge {
         struct account_cost cost;
 };
 
+/*
+ * Who is charged for what the vGPU of an operator costs by a container's doing: root of a container is no
+ * operator. No user has that number.
+ */
+#define ACCOUNT_CONTAINERS ((uid_t)-2)
+
 /* account_is_operator() - root and the user of vgpud: they may do everything. */
 bool account_is_operator(uid_t uid);
 

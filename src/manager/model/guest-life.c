@@ -44,7 +44,7 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
                 return -ENOMEM;
         guest->instance = instance;
         guest->pid = pid;
-        guest->uid = uid;
+        guest->uid = guest->payer = uid;
         guest->start_time = start_time;
         guest->joined_ns = clock_now(CLOCK_REALTIME);
         guest->pidfd = -1;
@@ -77,7 +77,7 @@ int guest_charge(struct guest *guest, struct failure *failure)
 {
         const struct account_cost cost = { { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 1 } };
 
-        return account_take(guest->instance->manager->accounts, &guest->charge, guest->uid, &cost,
+        return account_take(guest->instance->manager->accounts, &guest->charge, guest->payer, &cost,
                             failure);
 }
 

@@ -97,7 +97,7 @@ static int charge_memory(struct guest *guest, uint64_t n, struct failure *failur
 {
         const struct account_cost cost = { { [ACCOUNT_DESCRIPTORS] = n } };
 
-        return account_take(guest->instance->manager->accounts, &guest->memory_charge, guest->uid,
+        return account_take(guest->instance->manager->accounts, &guest->memory_charge, guest->payer,
                             &cost, failure);
 }
 
@@ -113,8 +113,8 @@ int guest_charge_target(struct guest *guest, struct failure *failure)
 
         if (!guest->instance->course.is_undoing)
                 return charge_memory(guest, TARGET_COST, failure);
-        return account_force(guest->instance->manager->accounts, &guest->memory_charge, guest->uid,
-                             &cost);
+        return account_force(guest->instance->manager->accounts, &guest->memory_charge,
+                             guest->payer, &cost);
 }
 
 void guest_close_source(struct guest *guest, struct guest_memory *memory)

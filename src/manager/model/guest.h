@@ -81,6 +81,7 @@ struct guest {
         struct instance *instance;
         pid_t pid;
         uid_t uid;
+        uid_t payer; /* of what vgpud has for it: @uid, or the owner of a container's vGPU */
         uint64_t start_time;
         uint64_t joined_ns; /* CLOCK_REALTIME */
         char name[PROCESS_NAME_MAX];

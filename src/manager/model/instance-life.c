@@ -281,7 +281,7 @@ void instance_bury(struct guest *guest)
         struct instance *instance = guest->instance;
         char quoted[LOG_QUOTED_MAX];
 
-        log_event_of(guest->uid, LOG_LEVEL_INFO, "process ended", "vgpu=%s pid=%d name=%s",
+        log_event_of(guest->payer, LOG_LEVEL_INFO, "process ended", "vgpu=%s pid=%d name=%s",
                      instance->name, (int)guest->pid, log_quote(quoted, guest->name));
         guest_leave(guest);
         if (instance->operation && !guest->is_waiting)

@@ -53,7 +53,7 @@ static void fail_charge(struct operation *operation, struct guest *guest)
         struct account_charge none = { 0 };
         struct failure failure = { 0 };
 
-        (void)account_take(operation->instance->manager->accounts, &none, guest->uid, &more,
+        (void)account_take(operation->instance->manager->accounts, &none, guest->payer, &more,
                            &failure);
         operation_fail(operation, -EDQUOT, "NoRoom", failure.hint,
                        "process %d (%.40s) has memory in too many pieces: %.400s", (int)guest->pid,

@@ -124,7 +124,7 @@ static int charge_channels(struct guest *guest)
 
         if (account_get_room(accounts, geteuid(), ACCOUNT_DESCRIPTORS) < CHANNELS_COST)
                 return -EMFILE;
-        return account_force(accounts, &guest->charge, guest->uid, &cost);
+        return account_force(accounts, &guest->charge, guest->payer, &cost);
 }
 
 static void close_channels(struct schedule_guest *guest)
