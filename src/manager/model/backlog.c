@@ -156,11 +156,15 @@ static int on_room_time(sd_event_source *source, uint64_t time_us, void *userdat
 
         (void)time_us;
         (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
-        if (instance->state == BOARD_FAILED)
-                observer_tell_instance(&instance->manager->observers, instance,
-                                       INSTANCE_RETRY); /* says it anew when that fails */
-        else if (!instance->operation)
+        if (instance->operation) /* its end says more */
+                return 0;
+        if (instance->state != BOARD_FAILED) {
                 backlog_end_lack(instance);
+                return 0;
+        }
+        (void)sd_event_source_set_time_relative(source, instance->lack.pause_us);
+        (void)sd_event_source_set_enabled(source, SD_EVENT_ONESHOT); /* it may not even begin */
+        observer_tell_instance(&instance->manager->observers, instance, INSTANCE_RETRY);
         return 0;
 }
 
@@ -195,10 +199,8 @@ void backlog_room_came(struct backlog *backlog)
 {
         struct instance *instance;
 
-        list_for_each(instance, &backlog->lacks, lack.link) {
+        list_for_each(instance, &backlog->lacks, lack.link)
                 (void)sd_event_source_set_time_relative(instance->lack.timer, 0);
-                (void)sd_event_source_set_enabled(instance->lack.timer, SD_EVENT_ONESHOT);
-        }
 }
 
 int backlog_new(struct backlog **ret_backlog, struct manager *manager)

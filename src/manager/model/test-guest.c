@@ -19,7 +19,7 @@ static void test_an_undo_is_refused_no_descriptor(void **state)
         const struct account_cost none = { 0 };
         struct manager manager = { 0 };
         struct instance instance = { .manager = &manager };
-        struct guest guest = { .instance = &instance, .uid = USER };
+        struct guest guest = { .instance = &instance, .payer = USER };
         struct guest_memory memory = { .source = -1 };
         struct failure failure = { 0 };
         (void)state;
