@@ -71,6 +71,7 @@ static void say_differs(struct application *application, const struct declared *
 static bool check_fixed(struct application *application, const struct declared *declared,
                         const struct vgpu_instance *instance)
 {
+        uid_t owner = declared->has_owner ? declared->owner : geteuid();
         char has[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX], what[128];
 
         if (instance->frame_buffer != declared->frame_buffer) {
@@ -80,9 +81,9 @@ static bool check_fixed(struct application *application, const struct declared *
                 say_differs(application, declared, what);
                 return false;
         }
-        if (declared->has_owner && instance->owner != declared->owner) {
+        if (instance->owner != owner) { /* who made one of that name first gets nothing of it */
                 snprintf(what, sizeof(what), "belongs to user %u and not to user %u",
-                         instance->owner, declared->owner);
+                         instance->owner, owner);
                 say_differs(application, declared, what);
                 return false;
         }
@@ -177,7 +178,7 @@ const struct command command_apply = {
         .summary = "create the vGPUs that files declare",
         .description =
                 "Creates each declared vGPU that does not exist. A file, or each NAME.conf in a\n"
-                "folder, has one section for each vGPU, with the options of 'vgpu create':\n"
+                "folder, has one section for each vGPU, with its fb, device, share and owner:\n"
                 "\n"
                 "  [train]\n"
                 "  fb = 40G\n"

@@ -10,7 +10,11 @@ static void print(const struct vgpu_instance *instance)
 {
         char text[DURATION_TEXT_MAX];
 
-        if (instance->idle_after == 0)
+        if (instance->idle_after == 0 && (instance->state == VGPU_INSTANCE_SUSPENDED ||
+                                          instance->state == VGPU_INSTANCE_EVICTED))
+                printf("%s: stays off its GPU until 'vgpu resume %s', and on it after that\n",
+                       instance->name, instance->name);
+        else if (instance->idle_after == 0)
                 printf("%s: stays on GPU %u however long it is idle\n", instance->name,
                        instance->device);
         else

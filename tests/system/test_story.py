@@ -163,6 +163,13 @@ class Story(case.Case):
         self.host.vgpu("create", "mine", "--fb", "64M", "--owner", "root", user="nobody", code=6)
         self.host.vgpu("rm", "theirs", user="nobody")
 
+    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+    def test_who_took_the_name_of_a_declared_vgpu_gets_nothing_of_it(self):
+        self.host.vgpu("create", "infer", "--fb", "64M", user="nobody")
+        _, done = self.apply("[infer]\nfb = 64M\nshare = 50\n", code=7)
+        self.assertIn("and not to user 0", done.errors)
+        self.assertEqual(self.host.get("infer")["share"], 0)
+
     def test_a_vgpu_made_for_a_program_goes_with_it(self):
         guest = self.host.run(None, "guest-none", options=["--fb", "64M"])
         self.assertEqual(guest.join(), 0, guest.context())

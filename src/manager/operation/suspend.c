@@ -34,7 +34,7 @@ static int check(struct operation *operation, struct failure *failure)
                 failure, -EALREADY, "WrongState",
                 instance_is_away(instance)
                         ? "it left by itself and comes back when it has work; to keep it "
-                          "off: vgpu resume, then vgpu suspend"
+                          "off, take its idle time away: vgpu idle NAME never"
                         : "vgpu resume brings it back",
                 "vGPU %s is %s already", instance->name, instance_state_name(instance->state));
 }

@@ -290,7 +290,10 @@ static bool is_wanted(const struct instance *instance)
         return false;
 }
 
-/* What the device has promised beyond what it has if @instance comes as well; those that leave count as gone. */
+/*
+ * What the device has promised beyond what it has if @instance comes as well. Those that leave by themselves
+ * count as gone; a suspend by hand may take as long as who asked for it likes.
+ */
 static uint64_t get_lack(const struct instance *instance)
 {
         uint64_t promised = device_get_promised(instance->device, instance);
@@ -298,7 +301,7 @@ static uint64_t get_lack(const struct instance *instance)
 
         list_for_each(other, &instance->manager->instances, link)
                 if (other != instance && other->device == instance->device && other->operation &&
-                    other->state == BOARD_SUSPENDING)
+                    other->state == BOARD_SUSPENDING && other->operation->is_by_itself)
                         promised -= other->frame_buffer;
         promised += instance->frame_buffer;
         return promised > instance->device->memory_total ? promised - instance->device->memory_total
@@ -408,6 +411,8 @@ static uint64_t look_at_away(struct instance *instance, uint64_t now)
         if (!is_first(instance, now))
                 return now + ROOM_LOOK_NS;
         lack = get_lack(instance);
+        if (mine->pause_ns > 0 || instance->image) /* nobody leaves for one that could not come */
+                lack = 0;
         if (lack > 0 && !make_room(instance, lack, now))
                 note_reason(instance, "its device has promised its memory to vGPUs that have work "
                                       "or do not leave by themselves");
@@ -546,12 +551,25 @@ static const struct observer observer = { .of_instance = on_instance,
 
 /* Settings. */
 
+/* One that is away and shall not leave by itself any more is as one that was suspended by hand. */
+static int keep_off(struct instance *instance)
+{
+        int r = residency_record_put_left(&instance->residency, instance->manager->store,
+                                          instance->id, false);
+
+        if (r == 0)
+                instance->residency.has_left = false;
+        return r;
+}
+
 int residency_set(struct instance *instance, uint64_t after_ms, bool keeps_context,
                   struct failure *failure)
 {
         int r = residency_record_set(&instance->residency, instance->manager->store, instance->id,
                                      after_ms, keeps_context, failure);
 
+        if (r == 0 && after_ms == 0 && instance_is_away(instance) && !instance->operation)
+                r = keep_off(instance);
         if (r < 0)
                 return r;
         succeed(instance);
