@@ -77,6 +77,16 @@ class Residency(unittest.TestCase):
         self.assertEqual(guests[by_hand].steps(), steps)
         self.host.call("ResumeVgpu", name=by_hand)
         until(lambda: guests[by_hand].steps() > steps, "the step after the resume")
+        # One that is away stays so when its time is taken away.
+        self.wait_away(gone)
+        self.host.call("SetVgpuIdle", name=gone)
+        self.assertEqual(self.host.vgpu(gone)["demand"], "")
+        steps = guests[gone].steps()
+        self.ask(guests[gone])
+        guests[kept].step()
+        self.assertEqual(self.host.vgpu(gone)["state"], "suspended")
+        self.host.call("ResumeVgpu", name=gone)
+        until(lambda: guests[gone].steps() > steps, "the step after the resume")
         for guest in (*guests.values(), other):
             self.finish(guest)
 
