@@ -200,14 +200,14 @@ class NvidiaSmi(OnMadeBoard):
 
 class Nvtop(OnMadeBoard):
     def screen(self, seconds=20):
-        """What it draws in a terminal until both devices are there."""
+        """What it draws in a terminal until both devices and the process are there."""
         pid, terminal = pty.fork()
         if pid == 0:
             os.execve(find("nvtop"), ["nvtop"], self.environment)
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 160, 0, 0))
         seen, end = "", time.monotonic() + seconds
         try:
-            while time.monotonic() < end and not ("4242" in seen and "Device 1" in seen):
+            while time.monotonic() < end and not ("6000MiB" in seen and "Device 1" in seen):
                 if select.select([terminal], [], [], 0.2)[0]:
                     seen += os.read(terminal, 65536).decode(errors="replace")
         except OSError:
