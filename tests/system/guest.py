@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guest process: started, watched through what it prints, ended."""
+import contextlib
 import os
+import pathlib
 import signal
 import subprocess
 import threading
@@ -103,7 +105,15 @@ class Guest:
         return self.process.poll() is None
 
     def signal(self, number):
+        """kill() returns before the threads have stopped."""
         os.kill(self.pid, number)
+        if number == signal.SIGSTOP:
+            until(lambda: all(state in "Tt" for state in self.thread_states()), "all threads to stop", context=self.context)
+
+    def thread_states(self):
+        for path in pathlib.Path(f"/proc/{self.pid}/task").iterdir():
+            with contextlib.suppress(OSError):  # it has ended
+                yield (path / "stat").read_text().rsplit(")", 1)[1].split()[0]
 
     def join(self, seconds=PATIENCE):
         """Its exit status, all output read."""
