@@ -329,7 +329,7 @@ static void start_on_device(struct training *training)
 static void *fork_for_ever(void *userdata)
 {
         const struct training *training = userdata;
-        pid_t children[FORKS_MAX] = { 0 };
+        pid_t children[FORKS_MAX] = { 0 }, self = getpid();
 
         for (unsigned int i = 0;; i = (i + 1) % training->options.forks) {
                 if (children[i]) {
@@ -339,8 +339,10 @@ static void *fork_for_ever(void *userdata)
                 children[i] = fork();
                 if (children[i] == 0) {
                         prctl(PR_SET_PDEATHSIG, SIGKILL);
-                        for (;;)
+                        /* It is not told of an end before that; and then it would stay for ever. */
+                        while (getppid() == self)
                                 pause();
+                        _exit(0);
                 }
         }
         return NULL;
