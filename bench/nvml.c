@@ -2,7 +2,7 @@
 /*
  * What an NVML query costs: bench-nvml OUR-LIBRARY [NVIDIA'S-LIBRARY]
  *
- * Makes a board with 2 devices and 32 vGPUs of 16 processes each, then prints the
+ * Makes a state page with 2 devices and 32 vGPUs of 16 processes each, then prints the
  * nanoseconds of getters, whether they make system calls, the time to read everything there is (a
  * scrape), and what a getter and the writer's round cost with 1, 10 and 100 processes that read
  * while a writer publishes 10 times a second. With NVIDIA's library as second argument, the
@@ -26,8 +26,8 @@
 #include "base/clock.h"
 #include "base/paths.h"
 #include "base/size.h"
-#include "board/board.h"
 #include "catalog/catalog.h"
+#include "state/state-page.h"
 
 #define N_DEVICES   2
 #define N_INSTANCES 32
@@ -47,16 +47,16 @@ static void die(const char *what, const char *why)
         exit(1);
 }
 
-/* The board, as a manager publishes it. */
+/* The state page, as a manager publishes it. */
 
-static void publish_device(struct board *board, uint32_t index)
+static void publish_device(struct state_page *state_page, uint32_t index)
 {
-        const struct board_scheduler scheduler = { .policy = BOARD_POLICY_BEST_EFFORT };
-        const struct board_device_detail detail = { .capability = { 1, 1, 1 } };
-        struct board_device device = { .index = index,
+        const struct state_scheduler scheduler = { .policy = STATE_POLICY_BEST_EFFORT };
+        const struct state_device_detail detail = { .capability = { 1, 1, 1 } };
+        struct state_device device = { .index = index,
                                        .pci_bus = index,
                                        .pci_device_id = 0x233510de,
-                                       .virtualization = BOARD_VIRTUALIZATION_HOST_VGPU,
+                                       .virtualization = STATE_VIRTUALIZATION_HOST_VGPU,
                                        .mixes_sizes = 1,
                                        .accounting = 1,
                                        .memory_total = 140 * GIB,
@@ -64,24 +64,24 @@ static void publish_device(struct board *board, uint32_t index)
                                        .name = "NVIDIA H200" };
 
         snprintf(device.uuid, sizeof(device.uuid), "GPU-%u", index);
-        board_write_device(board, index, &device);
-        board_write_device_detail(board, index, &detail);
-        board_write_scheduler(board, board_slot_of_scheduler(index, BOARD_ENGINE_GRAPHICS),
+        state_write_device(state_page, index, &device);
+        state_write_device_detail(state_page, index, &detail);
+        state_write_scheduler(state_page, state_slot_of_scheduler(index, STATE_ENGINE_GRAPHICS),
                               &scheduler);
-        catalog_publish(board, &device);
+        catalog_publish(state_page, &device);
 }
 
-static void publish_instance(struct board *board, uint32_t i, uint64_t now_us)
+static void publish_instance(struct state_page *state_page, uint32_t i, uint64_t now_us)
 {
-        const struct board_instance instance = {
+        const struct state_instance instance = {
                 .id = FIRST_ID + i,
                 .device = i % N_DEVICES,
-                .state = BOARD_RUNNING,
-                .type_id = catalog_type_of_quota(board, 0, 8 * GIB),
-                .guest_driver = BOARD_GUEST_DRIVER_RUNNING,
-                .licence = BOARD_LICENCE_LICENSED,
-                .gpu_instance = BOARD_NONE,
-                .placement = BOARD_PLACEMENT_NONE,
+                .state = STATE_RUNNING,
+                .type_id = catalog_type_of_quota(state_page, 0, 8 * GIB),
+                .guest_driver = STATE_GUEST_DRIVER_RUNNING,
+                .licence = STATE_LICENCE_LICENSED,
+                .gpu_instance = STATE_NONE,
+                .placement = STATE_PLACEMENT_NONE,
                 .accounting = 1,
                 .frame_rate_limit = 60,
                 .frame_buffer_quota = 8 * GIB,
@@ -89,56 +89,56 @@ static void publish_instance(struct board *board, uint32_t i, uint64_t now_us)
                 .uuid = "e5c1b1a0-0000-4000-8000-000000000000",
                 .name = "vgpu",
         };
-        const struct board_vm vm = { .id = "1000", .name = "vgpu", .driver_version = "580.1" };
-        const struct board_sample sample = { .timestamp_us = now_us,
+        const struct state_vm vm = { .id = "1000", .name = "vgpu", .driver_version = "580.1" };
+        const struct state_sample sample = { .timestamp_us = now_us,
                                              .instance = FIRST_ID + i,
                                              .gpu = 3 };
 
-        board_write_instance(board, i, &instance);
-        board_write_vm(board, i, &vm);
-        (void)board_append_sample(board, i, &sample);
+        state_write_instance(state_page, i, &instance);
+        state_write_vm(state_page, i, &vm);
+        (void)state_append_sample(state_page, i, &sample);
 }
 
-static void publish_process(struct board *board, uint32_t i, uint64_t now_us)
+static void publish_process(struct state_page *state_page, uint32_t i, uint64_t now_us)
 {
-        const struct board_process process = { .pid = 1000 + i,
+        const struct state_process process = { .pid = 1000 + i,
                                                .instance = FIRST_ID + i / N_PROCESSES,
                                                .device = i / N_PROCESSES % N_DEVICES,
                                                .utilization_gpu = 1,
                                                .memory_used = 64 * MIB };
-        const struct board_sample sample = {
+        const struct state_sample sample = {
                 .timestamp_us = now_us, .instance = process.instance, .pid = process.pid, .gpu = 1
         };
 
-        board_write_process(board, i, &process);
-        (void)board_append_process_sample(board, i, &sample);
+        state_write_process(state_page, i, &process);
+        (void)state_append_process_sample(state_page, i, &sample);
 }
 
-static void publish(struct board *board)
+static void publish(struct state_page *state_page)
 {
         uint64_t now_us = clock_now(CLOCK_REALTIME) / 1000;
 
         for (uint32_t i = 0; i < N_INSTANCES; i++)
-                publish_instance(board, i, now_us);
+                publish_instance(state_page, i, now_us);
         for (uint32_t i = 0; i < N_INSTANCES * N_PROCESSES; i++)
-                publish_process(board, i, now_us);
-        board->heartbeat_ns = clock_now(CLOCK_MONOTONIC);
+                publish_process(state_page, i, now_us);
+        state_page->heartbeat_ns = clock_now(CLOCK_MONOTONIC);
 }
 
-static void publish_first(struct board *board)
+static void publish_first(struct state_page *state_page)
 {
-        board->simulated = 1;
+        state_page->simulated = 1;
         for (uint32_t i = 0; i < N_DEVICES; i++)
-                publish_device(board, i);
+                publish_device(state_page, i);
         for (uint32_t i = 0; i < N_INSTANCES * N_PROCESSES; i++) {
-                const struct board_account account = { .instance = FIRST_ID + i / N_PROCESSES,
+                const struct state_account account = { .instance = FIRST_ID + i / N_PROCESSES,
                                                        .pid = 1000 + i,
                                                        .is_running = 1 };
 
-                (void)board_append_account(board, i / N_PROCESSES, &account);
+                (void)state_append_account(state_page, i / N_PROCESSES, &account);
         }
-        board->n_devices = N_DEVICES;
-        publish(board);
+        state_page->n_devices = N_DEVICES;
+        publish(state_page);
 }
 
 /* The functions of one library. */
@@ -379,14 +379,14 @@ static void print_scrape(const struct library *library)
 }
 
 /* Publishes until it is told to stop; then tells what a round cost it. */
-static void write_until_stopped(struct board *board, int stop, int result)
+static void write_until_stopped(struct state_page *state_page, int stop, int result)
 {
         const struct timespec interval = { .tv_nsec = 100000000 };
         double rounds = 0, one;
         char byte;
 
         while (read(stop, &byte, 1) != 0) { /* would block, until the other end is closed */
-                publish(board);
+                publish(state_page);
                 rounds++;
                 nanosleep(&interval, NULL);
         }
@@ -406,7 +406,8 @@ static void read_often(nvmlReturn_t (*getter)(nvmlVgpuInstance_t, unsigned long 
         _exit(write(result, &one, sizeof(one)) != sizeof(one));
 }
 
-static void print_concurrent(const struct library *library, struct board *board, int n_readers)
+static void print_concurrent(const struct library *library, struct state_page *state_page,
+                             int n_readers)
 {
         double sum = 0, one, writer = 0;
         int results[2], written[2], stop[2];
@@ -417,7 +418,7 @@ static void print_concurrent(const struct library *library, struct board *board,
         fflush(stdout);
         if (fork() == 0) {
                 close(stop[1]);
-                write_until_stopped(board, stop[0], written[1]);
+                write_until_stopped(state_page, stop[0], written[1]);
         }
         for (int i = 0; i < n_readers; i++)
                 if (fork() == 0)
@@ -443,26 +444,26 @@ int main(int argc, char **argv)
 {
         struct library ours = { .label = "ours" }, theirs = { .label = "NVIDIA's" };
         char directory[] = "/tmp/bench-nvml-XXXXXX", path[PATHS_MAX];
-        struct board *board = NULL;
+        struct state_page *state_page = NULL;
 
         if (argc < 2 || argc > 3)
                 die("usage", "bench-nvml OUR-LIBRARY [NVIDIA'S-LIBRARY]");
-        if (!mkdtemp(directory) || paths_join(path, directory, PATHS_BOARD) < 0 ||
-            board_create(&board, path, NULL) < 0)
-                die(directory, "cannot make a board there");
-        publish_first(board);
+        if (!mkdtemp(directory) || paths_join(path, directory, PATHS_STATE_PAGE) < 0 ||
+            state_create(&state_page, path, NULL) < 0)
+                die(directory, "cannot make a state page there");
+        publish_first(state_page);
         setenv("OPENVGPU_RUN", directory, 1);
 
         start(&ours, argv[1]);
-        ours.type = theirs.type = catalog_type_of_quota(board, 0, 8 * GIB);
+        ours.type = theirs.type = catalog_type_of_quota(state_page, 0, 8 * GIB);
         if (argc == 3)
                 start(&theirs, argv[2]);
         print_questions(&ours, argc == 3 ? &theirs : NULL);
-        publish(board); /* a manager would have, many times meanwhile */
+        publish(state_page); /* a manager would have, many times meanwhile */
         print_system_calls(&ours);
         print_scrape(&ours);
         for (int n = 1; n <= 100; n *= 10)
-                print_concurrent(&ours, board, n);
+                print_concurrent(&ours, state_page, n);
 
         unlink(path);
         rmdir(directory);

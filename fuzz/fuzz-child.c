@@ -212,7 +212,7 @@ static void check_guest(const struct guest *guest)
         assert(guest->context_bytes <= guest->instance->device->memory_total);
         for (link = guest->sessions.next; link != &guest->sessions; link = link->next)
                 n_sessions++;
-        assert(n_sessions <= BOARD_ENCODER_SESSIONS_MAX + BOARD_CAPTURE_SESSIONS_MAX);
+        assert(n_sessions <= STATE_ENCODER_SESSIONS_MAX + STATE_CAPTURE_SESSIONS_MAX);
 }
 
 static void check_all(void)

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "board/page.h"
 #include "fuzz/target.h"
+#include "state/page.h"
 
 #define LIMIT ((uint64_t)1 << 30)
 

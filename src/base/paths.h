@@ -26,7 +26,7 @@
 #define PATHS_CONTROL_SOCKET "control.sock" /* JSON for clients */
 #define PATHS_GATE_SOCKET    "gate.sock"    /* wire/gate.h */
 #define PATHS_KEEPER_SOCKET  "keeper.sock"  /* wire/keeper.h */
-#define PATHS_BOARD          "board"        /* board/board.h */
+#define PATHS_STATE_PAGE     "state-page"   /* state/state-page.h */
 #define PATHS_SIMULATION     "sim"          /* the simulated host, see src/sim */
 
 /* In the private directory. */

@@ -20,7 +20,7 @@
 
 #include <stdint.h>
 
-#include "board/board.h"
+#include "state/state-page.h"
 
 /* What a type is for; bits. Live vGPUs are for compute. */
 enum catalog_series {
@@ -35,48 +35,49 @@ enum catalog_series {
 #define CATALOG_TYPES_MAX 64
 
 struct catalog_type {
-        struct board_type type;
-        struct board_type_text text;
-        struct board_placements placements;
+        struct state_type type;
+        struct state_type_text text;
+        struct state_placements placements;
 };
 
 /*
  * catalog_list_types() - the types of @device, each series largest first, into CATALOG_TYPES_MAX
  * places; @series: bits
  */
-uint32_t catalog_list_types(struct catalog_type *types, const struct board_device *device,
+uint32_t catalog_list_types(struct catalog_type *types, const struct state_device *device,
                             uint32_t series);
 
 /* What NVIDIA's scheduler can be set to, from its user guide. */
-extern const struct board_scheduler_limits catalog_scheduler_limits;
+extern const struct state_scheduler_limits catalog_scheduler_limits;
 
 /* catalog_place() - set the placements of @type in a region of @region slots. */
 void catalog_place(struct catalog_type *type, uint32_t region);
 
 /* catalog_publish() - its types for compute, and that @device offers them. Errors: -ENOSPC. */
-int catalog_publish(struct board *board, const struct board_device *device);
+int catalog_publish(struct state_page *state_page, const struct state_device *device);
 
 /* catalog_publish_types() - the same for any types at any site. */
-int catalog_publish_types(struct board *board, uint32_t site, const struct catalog_type *types,
-                          uint32_t n);
+int catalog_publish_types(struct state_page *state_page, uint32_t site,
+                          const struct catalog_type *types, uint32_t n);
 
 /*
  * catalog_type_of_quota() - the id of the smallest type on offer at @site that holds @quota bytes,
  * else of the largest; 0: nothing is on offer. Quotas are free, types are what NVML's clients know.
  */
-uint32_t catalog_type_of_quota(const struct board *board, uint32_t site, uint64_t quota);
+uint32_t catalog_type_of_quota(const struct state_page *state_page, uint32_t site, uint64_t quota);
 
 /*
- * catalog_update_offers() - what could still be created at @site, beside the vGPUs that the board
+ * catalog_update_offers() - what could still be created at @site, beside the vGPUs that the state page
  * shows there, with @left bytes to promise. When sizes don't mix, only the size that runs.
  */
-void catalog_update_offers(struct board *board, uint32_t site, uint64_t left, bool mixes_sizes);
+void catalog_update_offers(struct state_page *state_page, uint32_t site, uint64_t left,
+                           bool mixes_sizes);
 
 /*
  * catalog_find_placement() - the first slot for one more vGPU of the type @id at @site;
- * BOARD_PLACEMENT_NONE: there is none
+ * STATE_PLACEMENT_NONE: there is none
  */
-uint32_t catalog_find_placement(const struct board *board, uint32_t site, uint32_t id,
+uint32_t catalog_find_placement(const struct state_page *state_page, uint32_t site, uint32_t id,
                                 bool mixes_sizes);
 
 #endif

@@ -32,7 +32,7 @@ static uint32_t name_gigabytes(const struct cut *cut, const struct catalog_board
         return (all * cut->memory_slices + CATALOG_MIG_SLICES / 2) / CATALOG_MIG_SLICES;
 }
 
-static uint64_t get_memory(const struct cut *cut, const struct board_device *device)
+static uint64_t get_memory(const struct cut *cut, const struct state_device *device)
 {
         uint64_t share = device->memory_total / CATALOG_MIG_SLICES * cut->memory_slices;
 
@@ -55,7 +55,7 @@ static uint32_t get_starts(const struct cut *cut)
         return starts;
 }
 
-uint32_t catalog_list_profiles(struct catalog_profile *profiles, const struct board_device *device)
+uint32_t catalog_list_profiles(struct catalog_profile *profiles, const struct state_device *device)
 {
         const struct catalog_board *board =
                 catalog_find_board((uint16_t)(device->pci_device_id >> 16));
@@ -102,7 +102,7 @@ uint32_t catalog_count_room(const struct catalog_profile *profile, uint32_t take
 }
 
 uint32_t catalog_list_mig_types(struct catalog_type *types, uint32_t n,
-                                const struct board_device *device,
+                                const struct state_device *device,
                                 const struct catalog_board *board)
 {
         for (uint32_t i = 0; board->mig_gigabytes && i < CATALOG_MIG_PROFILES; i++) {

@@ -4,20 +4,20 @@
 
 /* GPU instances: how a board is cut by MIG, and the types that a whole GPU instance is. */
 
-#include "board/board.h"
 #include "catalog/board.h"
+#include "state/state-page.h"
 
 #define CATALOG_MIG_SLICES 8 /* of memory */
 
 struct catalog_profile {
         uint32_t number; /* NVML_GPU_INSTANCE_PROFILE_* */
-        struct board_profile profile;
+        struct state_profile profile;
 };
 
 #define CATALOG_MIG_PROFILES 7
 
 /* catalog_list_profiles() - into CATALOG_MIG_PROFILES places; 0: the board has no MIG. */
-uint32_t catalog_list_profiles(struct catalog_profile *profiles, const struct board_device *device);
+uint32_t catalog_list_profiles(struct catalog_profile *profiles, const struct state_device *device);
 
 /* catalog_slices() - slices of memory as bits. */
 static inline uint32_t catalog_slices(uint32_t start, uint32_t size)
@@ -35,7 +35,7 @@ struct catalog_type;
 
 /* catalog_list_mig_types() - behind the @n types that are there; returns how many there are then. */
 uint32_t catalog_list_mig_types(struct catalog_type *types, uint32_t n,
-                                const struct board_device *device,
+                                const struct state_device *device,
                                 const struct catalog_board *board);
 
 #endif

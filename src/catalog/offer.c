@@ -5,8 +5,8 @@
 /* Slots of a site, as many as the largest device has GiB. */
 #define SLOTS_MAX 1024
 
-const struct board_scheduler_limits catalog_scheduler_limits = {
-        .policy = { BOARD_POLICY_BEST_EFFORT, BOARD_POLICY_EQUAL_SHARE, BOARD_POLICY_FIXED_SHARE },
+const struct state_scheduler_limits catalog_scheduler_limits = {
+        .policy = { STATE_POLICY_BEST_EFFORT, STATE_POLICY_EQUAL_SHARE, STATE_POLICY_FIXED_SHARE },
         .time_slice_min = 1000000,
         .time_slice_max = 30000000,
         .can_arr = 1,
@@ -22,43 +22,46 @@ struct occupancy {
         bool is_mixed;         /* several do */
 };
 
-static bool is_at(const struct board *board, uint32_t site, const struct board_instance *instance)
+static bool is_at(const struct state_page *state_page, uint32_t site,
+                  const struct state_instance *instance)
 {
-        struct board_gpu_instance gpu_instance;
+        struct state_gpu_instance gpu_instance;
 
-        if (instance->state == BOARD_SUSPENDED)
+        if (instance->state == STATE_SUSPENDED)
                 return false;
-        if (site < BOARD_DEVICES_MAX)
-                return instance->device == site && instance->gpu_instance == BOARD_NONE;
-        return board_read_gpu_instance(board, site - BOARD_DEVICES_MAX, &gpu_instance) &&
+        if (site < STATE_DEVICES_MAX)
+                return instance->device == site && instance->gpu_instance == STATE_NONE;
+        return state_read_gpu_instance(state_page, site - STATE_DEVICES_MAX, &gpu_instance) &&
                gpu_instance.device == instance->device && gpu_instance.id == instance->gpu_instance;
 }
 
-static void occupy(struct occupancy *occupancy, const struct board *board,
-                   const struct board_instance *instance)
+static void occupy(struct occupancy *occupancy, const struct state_page *state_page,
+                   const struct state_instance *instance)
 {
-        struct board_type type;
+        struct state_type type;
         uint32_t slot;
 
         for (uint32_t i = 0; i < instance->placement_size; i++)
                 if (instance->placement + i < SLOTS_MAX)
                         occupancy->is_taken[instance->placement + i] = 1;
-        if (!board_find_type(board, instance->type_id, &slot) ||
-            !board_read_type(board, slot, &type))
+        if (!state_find_type(state_page, instance->type_id, &slot) ||
+            !state_read_type(state_page, slot, &type))
                 return;
         if (occupancy->frame_buffer != 0 && occupancy->frame_buffer != type.frame_buffer)
                 occupancy->is_mixed = true;
         occupancy->frame_buffer = type.frame_buffer;
 }
 
-static void look(struct occupancy *ret_occupancy, const struct board *board, uint32_t site)
+static void look(struct occupancy *ret_occupancy, const struct state_page *state_page,
+                 uint32_t site)
 {
-        struct board_instance instance;
+        struct state_instance instance;
 
         *ret_occupancy = (struct occupancy){ 0 };
-        for (uint32_t slot = 0; slot < board_end_instance(board); slot++)
-                if (board_read_instance(board, slot, &instance) && is_at(board, site, &instance))
-                        occupy(ret_occupancy, board, &instance);
+        for (uint32_t slot = 0; slot < state_end_instance(state_page); slot++)
+                if (state_read_instance(state_page, slot, &instance) &&
+                    is_at(state_page, site, &instance))
+                        occupy(ret_occupancy, state_page, &instance);
 }
 
 static bool is_free(const struct occupancy *occupancy, uint32_t first, uint32_t size)
@@ -77,7 +80,7 @@ static void take(struct occupancy *occupancy, uint32_t first, uint32_t size)
 
 /* How many of @placements could be taken one after another? */
 static uint32_t count_free(const struct occupancy *occupancy,
-                           const struct board_placements *placements, uint32_t size)
+                           const struct state_placements *placements, uint32_t size)
 {
         struct occupancy rest = *occupancy;
         uint32_t n = 0;
@@ -90,14 +93,15 @@ static uint32_t count_free(const struct occupancy *occupancy,
         return n;
 }
 
-static uint32_t count_creatable(const struct board *board, const struct occupancy *occupancy,
-                                const struct board_offer *offer, uint64_t left, bool mixes_sizes)
+static uint32_t count_creatable(const struct state_page *state_page,
+                                const struct occupancy *occupancy, const struct state_offer *offer,
+                                uint64_t left, bool mixes_sizes)
 {
-        struct board_placements placements;
-        struct board_type type;
+        struct state_placements placements;
+        struct state_type type;
         uint64_t n;
 
-        if (!board_read_type(board, offer->type, &type) || type.frame_buffer == 0)
+        if (!state_read_type(state_page, offer->type, &type) || type.frame_buffer == 0)
                 return 0;
         n = left / type.frame_buffer;
         n = n < offer->max_instances ? n : offer->max_instances;
@@ -107,7 +111,7 @@ static uint32_t count_creatable(const struct board *board, const struct occupanc
                                         occupancy->frame_buffer != type.frame_buffer)
                                ? 0
                                : (uint32_t)n;
-        if (board_read_placements(board, offer->type, &placements)) {
+        if (state_read_placements(state_page, offer->type, &placements)) {
                 uint32_t n_free = count_free(occupancy, &placements, type.placement_size);
 
                 n = n < n_free ? n : n_free;
@@ -116,71 +120,73 @@ static uint32_t count_creatable(const struct board *board, const struct occupanc
 }
 
 /* GPU instances of a profile without a vGPU. */
-static uint32_t count_unused(const struct board *board, uint32_t device, uint32_t profile_id)
+static uint32_t count_unused(const struct state_page *state_page, uint32_t device,
+                             uint32_t profile_id)
 {
-        struct board_gpu_instance gpu_instance;
+        struct state_gpu_instance gpu_instance;
         uint32_t n = 0;
 
-        for (uint32_t slot = 0; slot < BOARD_GPU_INSTANCES_MAX; slot++)
-                n += board_read_gpu_instance(board, slot, &gpu_instance) &&
+        for (uint32_t slot = 0; slot < STATE_GPU_INSTANCES_MAX; slot++)
+                n += state_read_gpu_instance(state_page, slot, &gpu_instance) &&
                      gpu_instance.device == device && gpu_instance.profile_id == profile_id &&
                      gpu_instance.n_instances == 0;
         return n;
 }
 
 /* Of a device as a whole: types that are GPU instances and types that share time go by its mode. */
-static uint32_t count_by_mode(const struct board *board, uint32_t site,
-                              const struct board_offer *offer, uint32_t n)
+static uint32_t count_by_mode(const struct state_page *state_page, uint32_t site,
+                              const struct state_offer *offer, uint32_t n)
 {
-        struct board_device device;
-        struct board_type type;
+        struct state_device device;
+        struct state_type type;
 
-        if (site >= BOARD_DEVICES_MAX || !board_read_device(board, site, &device) ||
-            !board_read_type(board, offer->type, &type))
+        if (site >= STATE_DEVICES_MAX || !state_read_device(state_page, site, &device) ||
+            !state_read_type(state_page, offer->type, &type))
                 return n;
-        if (type.profile_id == BOARD_NONE)
+        if (type.profile_id == STATE_NONE)
                 return device.mig == 1 ? 0 : n;
-        return device.mig == 1 ? count_unused(board, site, type.profile_id) : 0;
+        return device.mig == 1 ? count_unused(state_page, site, type.profile_id) : 0;
 }
 
-void catalog_update_offers(struct board *board, uint32_t site, uint64_t left, bool mixes_sizes)
+void catalog_update_offers(struct state_page *state_page, uint32_t site, uint64_t left,
+                           bool mixes_sizes)
 {
         struct occupancy occupancy;
-        struct board_offers offers;
+        struct state_offers offers;
         bool has_changed = false;
 
-        if (!board_read_offers(board, site, &offers))
+        if (!state_read_offers(state_page, site, &offers))
                 return;
-        look(&occupancy, board, site);
+        look(&occupancy, state_page, site);
         for (uint32_t i = 0; i < offers.n; i++) {
-                uint32_t n =
-                        count_creatable(board, &occupancy, &offers.offer[i], left, mixes_sizes);
+                uint32_t n = count_creatable(state_page, &occupancy, &offers.offer[i], left,
+                                             mixes_sizes);
 
-                n = count_by_mode(board, site, &offers.offer[i], n);
+                n = count_by_mode(state_page, site, &offers.offer[i], n);
                 has_changed |= n != offers.offer[i].n_creatable;
                 offers.offer[i].n_creatable = (uint16_t)n;
         }
         if (has_changed)
-                board_write_offers(board, site, &offers);
+                state_write_offers(state_page, site, &offers);
 }
 
-uint32_t catalog_find_placement(const struct board *board, uint32_t site, uint32_t id,
+uint32_t catalog_find_placement(const struct state_page *state_page, uint32_t site, uint32_t id,
                                 bool mixes_sizes)
 {
-        struct board_placements placements;
+        struct state_placements placements;
         struct occupancy occupancy;
-        struct board_type type;
+        struct state_type type;
         uint32_t slot;
 
-        if (!board_find_type(board, id, &slot) || !board_read_type(board, slot, &type) ||
-            !board_read_placements(board, slot, &placements))
-                return BOARD_PLACEMENT_NONE;
-        look(&occupancy, board, site);
+        if (!state_find_type(state_page, id, &slot) || !state_read_type(state_page, slot, &type) ||
+            !state_read_placements(state_page, slot, &placements))
+                return STATE_PLACEMENT_NONE;
+        look(&occupancy, state_page, site);
         for (uint32_t i = 0; i < (mixes_sizes ? placements.n_mixed : placements.n_uniform); i++) {
                 uint32_t first = mixes_sizes ? placements.mixed[i] : placements.uniform[i];
 
                 if (is_free(&occupancy, first, type.placement_size))
                         return first;
         }
-        return BOARD_PLACEMENT_NONE;
+        return STATE_PLACEMENT_NONE;
 }

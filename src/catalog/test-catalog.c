@@ -8,27 +8,27 @@
 #include "catalog/catalog.h"
 #include "catalog/mig.h"
 
-static const struct board_device h200 = { .pci_device_id = 0x233510de,
+static const struct state_device h200 = { .pci_device_id = 0x233510de,
                                           .memory_total = 143156 * MIB,
                                           .name = "NVIDIA H200" };
 
 static int set_up(void **state)
 {
-        static struct board *board;
+        static struct state_page *state_page;
         char path[] = "/tmp/test-catalog-XXXXXX";
 
         close(mkstemp(path));
-        assert_int_equal(board_create(&board, path, NULL), 0);
+        assert_int_equal(state_create(&state_page, path, NULL), 0);
         unlink(path);
-        board_write_device(board, 0, &h200);
-        assert_int_equal(catalog_publish(board, &h200), 0);
-        *state = board;
+        state_write_device(state_page, 0, &h200);
+        assert_int_equal(catalog_publish(state_page, &h200), 0);
+        *state = state_page;
         return 0;
 }
 
 static int tear_down(void **state)
 {
-        board_close(*state);
+        state_close(*state);
         return 0;
 }
 
@@ -36,7 +36,7 @@ static void test_known_boards_have_nvidias_names(void **state)
 {
         static const char *const names[] = { "141", "70", "35", "28", "17", "14", "8", "7", "4" };
         struct catalog_type types[CATALOG_TYPES_MAX];
-        char name[BOARD_TEXT_MAX];
+        char name[STATE_TEXT_MAX];
 
         (void)state;
         assert_int_equal(catalog_list_types(types, &h200, CATALOG_COMPUTE), 9);
@@ -50,7 +50,7 @@ static void test_known_boards_have_nvidias_names(void **state)
 
 static void test_other_boards_are_cut_too(void **state)
 {
-        const struct board_device other = { .pci_device_id = 0x123410de,
+        const struct state_device other = { .pci_device_id = 0x123410de,
                                             .memory_total = 24 * GIB,
                                             .name = "NVIDIA Test Board" };
         struct catalog_type types[CATALOG_TYPES_MAX];
@@ -76,7 +76,7 @@ static void test_quotas_get_the_smallest_type_that_holds_them(void **state)
         assert_int_equal(catalog_type_of_quota(*state, 1, GIB), 0);
 }
 
-static void check_names(const struct board_device *device, uint32_t series,
+static void check_names(const struct state_device *device, uint32_t series,
                         const char *const *names)
 {
         struct catalog_type types[CATALOG_TYPES_MAX];
@@ -93,7 +93,7 @@ static void check_names(const struct board_device *device, uint32_t series,
 
 static void test_boards_with_graphics_have_more_series(void **state)
 {
-        const struct board_device t4 = { .pci_device_id = 0x1eb810de,
+        const struct state_device t4 = { .pci_device_id = 0x1eb810de,
                                          .memory_total = 14913 * MIB,
                                          .name = "Tesla T4" };
 
@@ -188,55 +188,56 @@ static void test_mixed_placements_are_nvidias(void **state)
         }
 }
 
-static uint32_t get_creatable(struct board *board, uint32_t instances)
+static uint32_t get_creatable(struct state_page *state_page, uint32_t instances)
 {
-        struct board_offers offers;
-        struct board_type type;
+        struct state_offers offers;
+        struct state_type type;
 
-        assert_true(board_read_offers(board, 0, &offers));
+        assert_true(state_read_offers(state_page, 0, &offers));
         for (uint32_t i = 0; i < offers.n; i++)
-                if (board_read_type(board, offers.offer[i].type, &type) &&
+                if (state_read_type(state_page, offers.offer[i].type, &type) &&
                     type.id == 0x233500 + instances)
                         return offers.offer[i].n_creatable;
         fail();
         return 0;
 }
 
-static void add_half(struct board *board, uint32_t placement)
+static void add_half(struct state_page *state_page, uint32_t placement)
 {
-        const struct board_instance instance = { .id = 1,
-                                                 .state = BOARD_RUNNING,
+        const struct state_instance instance = { .id = 1,
+                                                 .state = STATE_RUNNING,
                                                  .type_id = 0x233502,
-                                                 .gpu_instance = BOARD_NONE,
+                                                 .gpu_instance = STATE_NONE,
                                                  .placement = placement,
                                                  .placement_size = 70 };
 
-        board_write_instance(board, 0, &instance);
+        state_write_instance(state_page, 0, &instance);
 }
 
 static void test_what_can_be_created_follows_from_what_runs(void **state)
 {
-        struct board *board = *state;
+        struct state_page *state_page = *state;
 
-        add_half(board, catalog_find_placement(board, 0, 0x233502, true));
-        catalog_update_offers(board, 0, 72000 * MIB, true);
-        assert_int_equal(get_creatable(board, 1), 0);
-        assert_int_equal(get_creatable(board, 2), 1);
-        assert_int_equal(get_creatable(board, 4), 2);
-        assert_int_equal(catalog_find_placement(board, 0, 0x233502, true), 71);
-        assert_int_equal(catalog_find_placement(board, 0, 0x233501, true), BOARD_PLACEMENT_NONE);
+        add_half(state_page, catalog_find_placement(state_page, 0, 0x233502, true));
+        catalog_update_offers(state_page, 0, 72000 * MIB, true);
+        assert_int_equal(get_creatable(state_page, 1), 0);
+        assert_int_equal(get_creatable(state_page, 2), 1);
+        assert_int_equal(get_creatable(state_page, 4), 2);
+        assert_int_equal(catalog_find_placement(state_page, 0, 0x233502, true), 71);
+        assert_int_equal(catalog_find_placement(state_page, 0, 0x233501, true),
+                         STATE_PLACEMENT_NONE);
 }
 
 static void test_without_mixing_only_the_same_size_can_be_created(void **state)
 {
-        struct board *board = *state;
+        struct state_page *state_page = *state;
 
-        catalog_update_offers(board, 0, h200.memory_total, false);
-        assert_int_equal(get_creatable(board, 4), 4);
-        add_half(board, BOARD_PLACEMENT_NONE);
-        catalog_update_offers(board, 0, 72000 * MIB, false);
-        assert_int_equal(get_creatable(board, 2), 1);
-        assert_int_equal(get_creatable(board, 4), 0);
+        catalog_update_offers(state_page, 0, h200.memory_total, false);
+        assert_int_equal(get_creatable(state_page, 4), 4);
+        add_half(state_page, STATE_PLACEMENT_NONE);
+        catalog_update_offers(state_page, 0, 72000 * MIB, false);
+        assert_int_equal(get_creatable(state_page, 2), 1);
+        assert_int_equal(get_creatable(state_page, 4), 0);
 }
 
 int main(void)

@@ -41,13 +41,13 @@ static const struct series {
           60 },
 };
 
-static uint16_t pci_device(const struct board_device *device)
+static uint16_t pci_device(const struct state_device *device)
 {
         return (uint16_t)(device->pci_device_id >> 16);
 }
 
 /* A board of which we see less than nine tenths is a part of one (or a simulated small one). */
-static const struct catalog_board *find_board(const struct board_device *device)
+static const struct catalog_board *find_board(const struct state_device *device)
 {
         const struct catalog_board *board = catalog_find_board(pci_device(device));
 
@@ -55,7 +55,7 @@ static const struct catalog_board *find_board(const struct board_device *device)
                                                                                         : NULL;
 }
 
-static void write_texts(struct board_type_text *text, const struct board_device *device,
+static void write_texts(struct state_type_text *text, const struct state_device *device,
                         const struct series *series, uint32_t gigabytes)
 {
         const struct catalog_board *board = find_board(device);
@@ -82,7 +82,7 @@ static uint32_t count_slots(uint64_t frame_buffer, uint32_t gigabytes)
  * NVIDIA's user guide: the region is halved until half as many parts are there as vGPUs of the type
  * may run (a power of two), and in each part one stands at the start and one at the end.
  */
-static void place_mixed(struct board_placements *placements, uint32_t region, uint32_t size,
+static void place_mixed(struct state_placements *placements, uint32_t region, uint32_t size,
                         uint32_t max_instances)
 {
         uint32_t parts = 1;
@@ -91,7 +91,7 @@ static void place_mixed(struct board_placements *placements, uint32_t region, ui
                 placements->n_mixed = 1;
                 return;
         }
-        while (parts * 4 <= max_instances && parts * 4 <= BOARD_PLACEMENTS_MAX)
+        while (parts * 4 <= max_instances && parts * 4 <= STATE_PLACEMENTS_MAX)
                 parts *= 2;
         for (uint32_t i = 0; i < parts; i++) {
                 placements->mixed[placements->n_mixed++] = (uint16_t)(region * i / parts);
@@ -101,10 +101,10 @@ static void place_mixed(struct board_placements *placements, uint32_t region, ui
 }
 
 /* Those of one size stand side by side. */
-static void place_uniform(struct board_placements *placements, uint32_t size,
+static void place_uniform(struct state_placements *placements, uint32_t size,
                           uint32_t max_instances)
 {
-        for (uint32_t i = 0; i < max_instances && i < BOARD_PLACEMENTS_MAX; i++)
+        for (uint32_t i = 0; i < max_instances && i < STATE_PLACEMENTS_MAX; i++)
                 placements->uniform[placements->n_uniform++] = (uint16_t)(i * size);
 }
 
@@ -112,12 +112,12 @@ void catalog_place(struct catalog_type *type, uint32_t region)
 {
         uint32_t size = type->type.placement_size, n = type->type.max_instances;
 
-        type->placements = (struct board_placements){ 0 };
+        type->placements = (struct state_placements){ 0 };
         place_mixed(&type->placements, region, size, n);
         place_uniform(&type->placements, size, n);
 }
 
-static void cut_device(struct catalog_type *ret_type, const struct board_device *device,
+static void cut_device(struct catalog_type *ret_type, const struct state_device *device,
                        const struct series *series, const struct catalog_cut *cut, uint32_t region)
 {
         uint64_t share = device->memory_total / cut->instances;
@@ -127,7 +127,7 @@ static void cut_device(struct catalog_type *ret_type, const struct board_device 
                 .type = { .id = (uint32_t)pci_device(device) << 8 | series->bits | cut->instances,
                           .pci_device_id = device->pci_device_id,
                           .pci_subsystem_id = device->pci_subsystem_id,
-                          .profile_id = BOARD_NONE,
+                          .profile_id = STATE_NONE,
                           .n_heads = series->n_heads,
                           .width = series->width,
                           .height = series->height,
@@ -163,7 +163,7 @@ static const struct catalog_cut *make_cuts(struct catalog_cut *cuts, const uint8
 }
 
 static uint32_t list_series(struct catalog_type *types, uint32_t n,
-                            const struct board_device *device, const struct series *series)
+                            const struct state_device *device, const struct series *series)
 {
         const struct catalog_board *board = find_board(device);
         uint32_t region = count_slots(device->memory_total, board ? board->cuts[0].gigabytes : 0);
@@ -181,7 +181,7 @@ static uint32_t list_series(struct catalog_type *types, uint32_t n,
         return n;
 }
 
-uint32_t catalog_list_types(struct catalog_type *types, const struct board_device *device,
+uint32_t catalog_list_types(struct catalog_type *types, const struct state_device *device,
                             uint32_t series)
 {
         const struct catalog_board *board = find_board(device);

@@ -8,7 +8,7 @@
  *
  * Every vGPU is a device "openvgpu.org/vgpu=NAME". All get the gate and our NVML library, the driver, and
  * the nodes of all GPUs, for a vGPU may move to any; each gets its own door and no other: a folder with
- * a socket where only this vGPU can be joined, and with the board. docs/containers.md
+ * a socket where only this vGPU can be joined, and with the state page. docs/containers.md
  */
 
 #include <jansson.h>

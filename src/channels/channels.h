@@ -14,7 +14,7 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
-#include "board/instance-page.h"
+#include "state/instance-page.h"
 
 struct channels_host; /* what all processes of a device have in common */
 struct channels;      /* of one process */

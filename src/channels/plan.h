@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "board/instance-page.h"
+#include "state/instance-page.h"
 
 #define PLAN_MAGIC 0x4e414c50u /* "PLAN" */
 

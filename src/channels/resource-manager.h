@@ -19,7 +19,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "board/instance-page.h"
+#include "state/instance-page.h"
 
 struct rm_process {
         int pidfd;

@@ -20,7 +20,7 @@
 #include "base/configuration.h"
 #include "base/size.h"
 #include "base/text.h"
-#include "board/board.h"
+#include "state/state-page.h"
 
 /* A year, and the time to argue about its bill. */
 #define KEEP_USAGE_DAYS 400
@@ -255,7 +255,7 @@ static bool set_option(struct options *options, const struct configuration_place
         case OPTION_GROUP:
                 return set_group(options, place, argument);
         case OPTION_USER_VGPUS:
-                return set_number(&options->user_vgpus, place, argument, BOARD_INSTANCES_MAX,
+                return set_number(&options->user_vgpus, place, argument, STATE_INSTANCES_MAX,
                                   "a number of vGPUs, 0 to 4096");
         case OPTION_USER_FRAME_BUFFER:
                 return set_size(&options->user_frame_buffer, place, argument);

@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "board/instance-page.h"
 #include "gate/log.h"
 #include "gate/quota.h"
+#include "state/instance-page.h"
 #include "wire/resource-manager.h"
 
 /* Objects that we follow: subdevices, groups and channels. A process has some thirty. */

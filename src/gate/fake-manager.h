@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "abi/cuda.h"
-#include "board/instance-page.h"
+#include "state/instance-page.h"
 #include "wire/gate.h"
 
 /* fake_test() - run @body in a process of its own; to be called from a cmocka test. */

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "board/instance-page.h"
+#include "state/instance-page.h"
 
 /*
  * quota_charge() - take @bytes, all or none; quota_settle() follows when the driver has answered. Under

@@ -15,12 +15,12 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "board/instance-page.h"
 #include "gate/caller.h"
 #include "gate/capture.h"
 #include "gate/idle.h"
 #include "gate/log.h"
 #include "gate/quota.h"
+#include "state/instance-page.h"
 
 /* Between two looks, while there is work. */
 #define LOOK_MS 2

@@ -4,9 +4,9 @@
 
 /* The statements of the ledger. */
 
-#include "board/board.h"
 #include "database/database.h"
 #include "ledger/ledger.h"
+#include "state/state-page.h"
 
 enum statement {
         BEGIN,
@@ -35,7 +35,7 @@ enum statement {
 struct ledger {
         struct database database;
         char boot_id[64];
-        int64_t device_ids[BOARD_DEVICES_MAX];
+        int64_t device_ids[STATE_DEVICES_MAX];
         const struct ledger_device *devices;
         size_t n_devices;
 };

@@ -102,7 +102,7 @@ int ledger_open(struct ledger **ret_ledger, const char *path, const char *boot_i
                 return -ENOMEM;
         snprintf(ledger->boot_id, sizeof(ledger->boot_id), "%s", boot_id);
         ledger->devices = devices;
-        ledger->n_devices = n_devices < BOARD_DEVICES_MAX ? n_devices : BOARD_DEVICES_MAX;
+        ledger->n_devices = n_devices < STATE_DEVICES_MAX ? n_devices : STATE_DEVICES_MAX;
         r = database_open(&ledger->database, path, SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE);
         if (r == 0)
                 r = set_up(ledger);

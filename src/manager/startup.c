@@ -335,7 +335,7 @@ static int open_sockets(struct manager *manager, struct failure *failure)
         if (r == -EPERM && manager->options->has_group)
                 return failure_set(failure, r, "Failed",
                                    "run vgpud as root, or name a group of its user",
-                                   "the board and the sockets cannot be given to group %u",
+                                   "the state page and the sockets cannot be given to group %u",
                                    manager->options->group);
         return r;
 }
@@ -400,7 +400,7 @@ int manager_new(struct manager **ret_manager, const struct options *options,
         manager->lock = -1;
         manager->tally.started_ns = clock_now(CLOCK_REALTIME);
         list_init(&manager->instances);
-        manager->device = calloc(BOARD_DEVICES_MAX, sizeof(*manager->device));
+        manager->device = calloc(STATE_DEVICES_MAX, sizeof(*manager->device));
         if (!manager->device)
                 return -ENOMEM;
         manager->options = options;

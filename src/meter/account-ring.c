@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "meter/account-ring.h"
 
-_Static_assert(ACCOUNTING_MAX == BOARD_ACCOUNTS_MAX, "all accounts are on the board");
+_Static_assert(ACCOUNTING_MAX == STATE_ACCOUNTS_MAX, "all accounts are on the state page");
 
 /* What changes of a process that runs, in one number. */
 static uint64_t get_news(const struct accounting_record *record)
@@ -12,7 +12,7 @@ static uint64_t get_news(const struct accounting_record *record)
 
 static void write_record(const struct account_ring *ring, struct accounting_record *record)
 {
-        const struct board_account account = {
+        const struct state_account account = {
                 .instance = ring->instance,
                 .pid = record->pid,
                 .is_running = record->is_running,
@@ -24,25 +24,25 @@ static void write_record(const struct account_ring *ring, struct accounting_reco
         };
 
         if (record->number)
-                board_write_account(ring->board, ring->slot, record->number - 1, &account);
+                state_write_account(ring->state_page, ring->slot, record->number - 1, &account);
         else
-                record->number = board_append_account(ring->board, ring->slot, &account) + 1;
+                record->number = state_append_account(ring->state_page, ring->slot, &account) + 1;
         record->shown = get_news(record);
 }
 
 static void drop(const struct account_ring *ring, const struct accounting_record *record)
 {
         if (record->number)
-                board_write_account(ring->board, ring->slot, record->number - 1, NULL);
+                state_write_account(ring->state_page, ring->slot, record->number - 1, NULL);
 }
 
 void account_ring_write(const struct account_ring *ring)
 {
         struct accounting *accounting = ring->accounting;
-        uint64_t end = board_count_account(ring->board, ring->slot);
+        uint64_t end = state_count_account(ring->state_page, ring->slot);
 
-        for (uint64_t i = board_first_account(ring->board, ring->slot); i < end; i++)
-                board_write_account(ring->board, ring->slot, i, NULL);
+        for (uint64_t i = state_first_account(ring->state_page, ring->slot); i < end; i++)
+                state_write_account(ring->state_page, ring->slot, i, NULL);
         for (size_t i = 0; i < accounting->n; i++) {
                 accounting->records[i].number = 0;
                 write_record(ring, &accounting->records[i]);
@@ -54,7 +54,7 @@ static bool has_fallen_out(const struct account_ring *ring, size_t at)
         const struct accounting *accounting = ring->accounting;
         uint64_t number = at < accounting->n ? accounting->records[at].number : 0;
 
-        return number && number - 1 < board_first_account(ring->board, ring->slot);
+        return number && number - 1 < state_first_account(ring->state_page, ring->slot);
 }
 
 /* The oldest of those that ended and of those that run are the first of them. */
@@ -111,7 +111,7 @@ void account_ring_end(const struct account_ring *ring, uint64_t serial)
         record = accounting_find(ring->accounting, serial);
         if (!record)
                 return;
-        if (record->number != board_count_account(ring->board, ring->slot)) {
+        if (record->number != state_count_account(ring->state_page, ring->slot)) {
                 drop(ring, record);
                 record->number = 0;
         }

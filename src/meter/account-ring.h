@@ -14,12 +14,12 @@
  * The number of a record is that of its place plus one; 0: it has no place.
  */
 
-#include "board/board.h"
 #include "meter/accounting.h"
+#include "state/state-page.h"
 
 struct account_ring {
-        struct board *board;
-        uint32_t slot;     /* of the vGPU on the board */
+        struct state_page *state_page;
+        uint32_t slot;     /* of the vGPU on the state page */
         uint32_t instance; /* id */
         struct accounting *accounting;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the board shows of an accounting is that accounting, whatever has happened to it. */
+/* What the state page shows of an accounting is that accounting, whatever has happened to it. */
 
 #include <stdio.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ static int set_up(void **state)
 
         (void)state;
         snprintf(path, sizeof(path), "/tmp/test-account-ring-%d", (int)getpid());
-        assert_int_equal(board_create(&ring.board, path, NULL), 0);
+        assert_int_equal(state_create(&ring.state_page, path, NULL), 0);
         (void)unlink(path);
         return 0;
 }
@@ -27,7 +27,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
         (void)state;
-        board_close(ring.board);
+        state_close(ring.state_page);
         accounting_deinit(&accounting);
         return 0;
 }
@@ -44,15 +44,15 @@ static void start(uint64_t serial, uint32_t pid)
 /* The same records in the same order: those that ended first, then those that run. */
 static void assert_shown(void)
 {
-        uint64_t end = board_count_account(ring.board, SLOT);
-        struct board_account account;
+        uint64_t end = state_count_account(ring.state_page, SLOT);
+        struct state_account account;
         size_t n = 0;
 
         for (uint32_t is_running = 0; is_running < 2; is_running++)
-                for (uint64_t i = board_first_account(ring.board, SLOT); i < end; i++) {
+                for (uint64_t i = state_first_account(ring.state_page, SLOT); i < end; i++) {
                         const struct accounting_record *record = &accounting.records[n];
 
-                        if (!board_read_account(ring.board, SLOT, i, &account) ||
+                        if (!state_read_account(ring.state_page, SLOT, i, &account) ||
                             account.is_running != is_running)
                                 continue;
                         assert_true(n < accounting.n);

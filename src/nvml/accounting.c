@@ -20,9 +20,9 @@ nvmlReturn_t our_nvmlVgpuInstanceGetAccountingMode(nvmlVgpuInstance_t id, nvmlEn
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (instance.value.accounting == BOARD_NONE)
+        if (instance.value.accounting == STATE_NONE)
                 return NVML_ERROR_NOT_SUPPORTED;
-        if (instance.value.guest_driver != BOARD_GUEST_DRIVER_RUNNING)
+        if (instance.value.guest_driver != STATE_GUEST_DRIVER_RUNNING)
                 return NVML_ERROR_DRIVER_NOT_LOADED;
         *mode = (nvmlEnableState_t)instance.value.accounting;
         return NVML_SUCCESS;
@@ -40,13 +40,14 @@ static nvmlReturn_t find(struct view_instance *ret_instance, nvmlVgpuInstance_t 
 }
 
 /* From the record with @number on, the next of the vGPU's that runs, or that does not. */
-static bool next_account(struct board_account *ret_account, uint64_t *number,
+static bool next_account(struct state_account *ret_account, uint64_t *number,
                          const struct view_instance *instance, bool runs)
 {
-        uint64_t end = board_count_account(instance->board, instance->slot);
+        uint64_t end = state_count_account(instance->state_page, instance->slot);
 
         while (*number < end)
-                if (board_read_account(instance->board, instance->slot, (*number)++, ret_account) &&
+                if (state_read_account(instance->state_page, instance->slot, (*number)++,
+                                       ret_account) &&
                     ret_account->instance == instance->value.id &&
                     (ret_account->is_running != 0) == runs)
                         return true;
@@ -55,12 +56,12 @@ static bool next_account(struct board_account *ret_account, uint64_t *number,
 
 static uint64_t get_first(const struct view_instance *instance)
 {
-        return board_first_account(instance->board, instance->slot);
+        return state_first_account(instance->state_page, instance->slot);
 }
 
-#define HASH_SIZE 8192u /* a power of 2, well above BOARD_ACCOUNTS_MAX */
+#define HASH_SIZE 8192u /* a power of 2, well above STATE_ACCOUNTS_MAX */
 
-_Static_assert(HASH_SIZE >= 2 * BOARD_ACCOUNTS_MAX && BOARD_ACCOUNTS_MAX <= UINT16_MAX,
+_Static_assert(HASH_SIZE >= 2 * STATE_ACCOUNTS_MAX && STATE_ACCOUNTS_MAX <= UINT16_MAX,
                "the table has gaps, and its entries hold places");
 
 /* The first of a number goes, the last stays: it is the one that the number means. */
@@ -93,15 +94,15 @@ static bool has_number(const unsigned int *pids, unsigned int n, uint32_t pid)
 
 static unsigned int list_pids(const struct view_instance *instance, unsigned int *pids)
 {
-        struct board_account account;
+        struct state_account account;
         unsigned int n = 0;
 
         for (uint64_t number = get_first(instance);
-             n < BOARD_ACCOUNTS_MAX && next_account(&account, &number, instance, false);)
+             n < STATE_ACCOUNTS_MAX && next_account(&account, &number, instance, false);)
                 pids[n++] = account.pid;
         n = drop_repeated(pids, n);
         for (uint64_t number = get_first(instance);
-             n < BOARD_ACCOUNTS_MAX && next_account(&account, &number, instance, true);)
+             n < STATE_ACCOUNTS_MAX && next_account(&account, &number, instance, true);)
                 if (!has_number(pids, n, account.pid))
                         pids[n++] = account.pid;
         return n;
@@ -111,12 +112,12 @@ static unsigned int list_pids(const struct view_instance *instance, unsigned int
 static nvmlReturn_t answer_pids(unsigned int *count, unsigned int *pids,
                                 const struct view_instance *instance)
 {
-        unsigned int found[BOARD_ACCOUNTS_MAX];
+        unsigned int found[STATE_ACCOUNTS_MAX];
         unsigned int n = list_pids(instance, found);
 
         if (*count > 0 || n == 0)
                 return answer_numbers(count, pids, found, n);
-        *count = BOARD_ACCOUNTS_MAX;
+        *count = STATE_ACCOUNTS_MAX;
         return NVML_ERROR_INSUFFICIENT_SIZE;
 }
 
@@ -129,10 +130,10 @@ nvmlReturn_t our_nvmlVgpuInstanceGetAccountingPids(nvmlVgpuInstance_t id, unsign
         return r == NVML_SUCCESS ? answer_pids(count, pids, &instance) : r;
 }
 
-static bool find_account(struct board_account *ret_account, const struct view_instance *instance,
+static bool find_account(struct state_account *ret_account, const struct view_instance *instance,
                          uint32_t pid)
 {
-        struct board_account account;
+        struct state_account account;
         bool found = false;
 
         for (int runs = 0; runs <= 1 && !found; runs++)
@@ -149,7 +150,7 @@ static bool find_account(struct board_account *ret_account, const struct view_in
 static nvmlReturn_t answer_stats(nvmlAccountingStats_t *stats, const struct view_instance *instance,
                                  uint32_t pid)
 {
-        struct board_account account;
+        struct state_account account;
 
         if (!find_account(&account, instance, pid))
                 return NVML_ERROR_NOT_FOUND;
@@ -179,12 +180,12 @@ nvmlReturn_t our_nvmlVgpuInstanceGetAccountingStats(nvmlVgpuInstance_t id, unsig
 
 nvmlReturn_t our_nvmlDeviceGetAccountingMode(nvmlDevice_t handle, nvmlEnableState_t *mode)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, mode);
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (device.accounting == BOARD_NONE)
+        if (device.accounting == STATE_NONE)
                 return NVML_ERROR_NOT_SUPPORTED;
         *mode = device.mig == 1 ? NVML_FEATURE_DISABLED : (nvmlEnableState_t)device.accounting;
         return NVML_SUCCESS;
@@ -192,11 +193,11 @@ nvmlReturn_t our_nvmlDeviceGetAccountingMode(nvmlDevice_t handle, nvmlEnableStat
 
 nvmlReturn_t our_nvmlDeviceGetAccountingBufferSize(nvmlDevice_t handle, unsigned int *entries)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, entries);
 
         if (r == NVML_SUCCESS)
-                *entries = BOARD_ACCOUNTS_MAX;
+                *entries = STATE_ACCOUNTS_MAX;
         return r;
 }
 
@@ -204,7 +205,7 @@ nvmlReturn_t our_nvmlDeviceGetAccountingBufferSize(nvmlDevice_t handle, unsigned
 static nvmlReturn_t find_own(struct view_instance *ret_instance, nvmlDevice_t handle,
                              bool has_pointers)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, has_pointers);
 
         if (r != NVML_SUCCESS)
@@ -226,7 +227,7 @@ nvmlReturn_t our_nvmlDeviceGetAccountingStats(nvmlDevice_t handle, unsigned int 
 nvmlReturn_t our_nvmlDeviceGetAccountingPids(nvmlDevice_t handle, unsigned int *count,
                                              unsigned int *pids)
 {
-        unsigned int found[BOARD_ACCOUNTS_MAX];
+        unsigned int found[STATE_ACCOUNTS_MAX];
         struct view_instance own;
         nvmlReturn_t r = find_own(&own, handle, count);
 
@@ -235,7 +236,7 @@ nvmlReturn_t our_nvmlDeviceGetAccountingPids(nvmlDevice_t handle, unsigned int *
 
 static nvmlReturn_t refuse(nvmlDevice_t handle, bool has_pointers)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, has_pointers);
 
         return r == NVML_SUCCESS ? NVML_ERROR_NOT_SUPPORTED : r;
@@ -245,13 +246,13 @@ static nvmlReturn_t refuse(nvmlDevice_t handle, bool has_pointers)
  * Samples that were counted, or else one for each second of its life: an account that was measured in
  * busy time has an average and no samples.
  */
-static void sum_up(nvmlAccountingStats_v2_t *stats, const struct board_account *account)
+static void sum_up(nvmlAccountingStats_v2_t *stats, const struct state_account *account)
 {
         uint64_t life_us = account->is_running ? view_sample_us() - account->start_us
                                                : account->time_ms * 1000;
         uint64_t seconds = life_us / 1000000 + 1;
 
-        if (account->utilization_gpu == BOARD_NONE || account->utilization_memory == BOARD_NONE)
+        if (account->utilization_gpu == STATE_NONE || account->utilization_memory == STATE_NONE)
                 return;
         stats->sampleCount = account->n_samples;
         stats->sumGpuUtil = account->sum_gpu;
@@ -266,7 +267,7 @@ static void sum_up(nvmlAccountingStats_v2_t *stats, const struct board_account *
 nvmlReturn_t our_nvmlDeviceGetAccountingStats_v2(nvmlDevice_t handle,
                                                  nvmlAccountingStats_v2_t *stats)
 {
-        struct board_account account;
+        struct state_account account;
         struct view_instance own;
         nvmlReturn_t r = find_own(&own, handle, stats);
 

@@ -51,7 +51,7 @@ static void set_bits(unsigned long *words, unsigned int size, char *list)
 static nvmlReturn_t answer(nvmlDevice_t handle, unsigned int size, unsigned long *words,
                            nvmlAffinityScope_t scope, const char *path)
 {
-        struct board_device device;
+        struct state_device device;
         bool is_valid = size > 0 && words && scope <= NVML_AFFINITY_SCOPE_SOCKET;
         nvmlReturn_t r = view_device(&device, handle, is_valid);
         int saved_errno = errno;

@@ -51,13 +51,13 @@ bool bus_id_parse(struct bus_id *ret_id, const char *text)
         return true;
 }
 
-void bus_id_format(char *text, const struct board_device *device)
+void bus_id_format(char *text, const struct state_device *device)
 {
         snprintf(text, BUS_ID_MAX, "%08X:%02X:%02X.0", device->pci_domain, device->pci_bus,
                  device->pci_device);
 }
 
-void bus_id_format_legacy(char *text, const struct board_device *device)
+void bus_id_format_legacy(char *text, const struct state_device *device)
 {
         snprintf(text, BUS_ID_LEGACY_MAX, "%04X:%02X:%02X.0", device->pci_domain & 0xffff,
                  device->pci_bus & 0xff, device->pci_device & 0xff);

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "abi/nvml.h"
-#include "board/board.h"
+#include "state/state-page.h"
 
 /* Size of one as text, with its NUL; the old form is shorter. */
 #define BUS_ID_MAX        NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE
@@ -24,7 +24,7 @@ struct bus_id {
 bool bus_id_parse(struct bus_id *ret_id, const char *text);
 
 /* bus_id_format() - "00000000:17:00.0"; the legacy form has four digits for the domain. */
-void bus_id_format(char *text, const struct board_device *device);
-void bus_id_format_legacy(char *text, const struct board_device *device);
+void bus_id_format(char *text, const struct state_device *device);
+void bus_id_format_legacy(char *text, const struct state_device *device);
 
 #endif

@@ -90,8 +90,8 @@ nvmlReturn_t our_nvmlDeviceGetSupportedGraphicsClocks(nvmlDevice_t handle,
 nvmlReturn_t our_nvmlDeviceGetCurrentClocksEventReasons(nvmlDevice_t handle,
                                                         unsigned long long *reasons)
 {
-        struct board_sensors sensors;
-        struct board_device device;
+        struct state_sensors sensors;
+        struct state_device device;
         nvmlReturn_t r = sensors_find(&sensors, handle, reasons);
 
         if (r == NVML_SUCCESS)
@@ -110,7 +110,7 @@ nvmlReturn_t our_nvmlDeviceGetCurrentClocksThrottleReasons(nvmlDevice_t handle,
 nvmlReturn_t our_nvmlDeviceGetSupportedClocksEventReasons(nvmlDevice_t handle,
                                                           unsigned long long *reasons)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = sensors_find(&sensors, handle, reasons);
 
         if (r == NVML_SUCCESS)
@@ -127,7 +127,7 @@ nvmlReturn_t our_nvmlDeviceGetSupportedClocksThrottleReasons(nvmlDevice_t handle
 nvmlReturn_t our_nvmlDeviceGetViolationStatus(nvmlDevice_t handle, nvmlPerfPolicyType_t policy,
                                               nvmlViolationTime_t *time)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         bool is_policy =
                 policy <= NVML_PERF_POLICY_RELIABILITY ||
                 (policy >= NVML_PERF_POLICY_TOTAL_APP_CLOCKS && policy < NVML_PERF_POLICY_COUNT);

@@ -7,11 +7,11 @@
 
 #include <stdio.h>
 
-#include "board/compute.h"
 #include "nvml/control.h"
 #include "nvml/site.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
+#include "state/compute.h"
 
 #define SLICES_MAX 8 /* more would be no sense */
 
@@ -19,10 +19,10 @@
 #define HANDLE_BASE     ((uintptr_t)0x4f56470000030001)
 #define MIG_HANDLE_BASE ((uintptr_t)0x4f56470000040001)
 
-static bool read_whole(struct board_profile *ret_whole, const struct board_gpu_instance *part)
+static bool read_whole(struct state_profile *ret_whole, const struct state_gpu_instance *part)
 {
-        for (uint32_t i = 0; i < BOARD_PROFILES_MAX; i++)
-                if (board_read_profile(view_board(), board_slot_of_profile(part->device, i),
+        for (uint32_t i = 0; i < STATE_PROFILES_MAX; i++)
+                if (state_read_profile(view_state_page(), state_slot_of_profile(part->device, i),
                                        ret_whole) &&
                     ret_whole->id == part->profile_id)
                         return ret_whole->slices > 0;
@@ -31,29 +31,29 @@ static bool read_whole(struct board_profile *ret_whole, const struct board_gpu_i
 
 bool compute_instance_read(struct compute_instance *ret_instance, uint32_t slot)
 {
-        const struct board *board = view_board();
+        const struct state_page *state_page = view_state_page();
 
         ret_instance->slot = slot;
         return !view_is_guest() &&
-               board_read_compute_instance(board, slot, &ret_instance->record) &&
-               board_read_gpu_instance(board, ret_instance->record.gpu_instance_slot,
+               state_read_compute_instance(state_page, slot, &ret_instance->record) &&
+               state_read_gpu_instance(state_page, ret_instance->record.gpu_instance_slot,
                                        &ret_instance->part) &&
                read_whole(&ret_instance->whole, &ret_instance->part) &&
                ret_instance->record.placement_start < SLICES_MAX &&
                ret_instance->record.placement_size <= SLICES_MAX &&
-               board_read_device(board, ret_instance->record.device, &ret_instance->device);
+               state_read_device(state_page, ret_instance->record.device, &ret_instance->device);
 }
 
 bool compute_instance_next(struct compute_instance *ret_instance, uint32_t *cursor, uint32_t device)
 {
-        while (*cursor < board_end_compute_instance(view_board()))
+        while (*cursor < state_end_compute_instance(view_state_page()))
                 if (compute_instance_read(ret_instance, (*cursor)++) &&
                     ret_instance->record.device == device)
                         return true;
         return false;
 }
 
-void compute_instance_format_name(char *name, uint32_t slices, const struct board_profile *whole)
+void compute_instance_format_name(char *name, uint32_t slices, const struct state_profile *whole)
 {
         if (slices == whole->slices)
                 snprintf(name, NVML_GPU_INSTANCE_PROFILE_NAME_MAX, "MIG %s", whole->name);
@@ -71,7 +71,7 @@ bool mig_device_find(struct compute_instance *ret_instance, nvmlDevice_t handle)
 {
         uintptr_t slot = (uintptr_t)handle - MIG_HANDLE_BASE;
 
-        return slot < BOARD_COMPUTE_INSTANCES_MAX &&
+        return slot < STATE_COMPUTE_INSTANCES_MAX &&
                compute_instance_read(ret_instance, (uint32_t)slot);
 }
 
@@ -84,15 +84,15 @@ static bool find(struct compute_instance *ret_instance, nvmlComputeInstance_t ha
 {
         uintptr_t slot = (uintptr_t)handle - HANDLE_BASE;
 
-        return slot < BOARD_COMPUTE_INSTANCES_MAX &&
+        return slot < STATE_COMPUTE_INSTANCES_MAX &&
                compute_instance_read(ret_instance, (uint32_t)slot);
 }
 
 /* A GPU instance, and what could be made in it. */
 struct part {
         uint32_t slot;
-        struct board_gpu_instance record;
-        struct board_profile whole;
+        struct state_gpu_instance record;
+        struct state_profile whole;
 };
 
 /* INVALID_ARGUMENT: not all pointers, not a handle, or no profile of that number; NOT_SUPPORTED: not here. */
@@ -103,20 +103,20 @@ static nvmlReturn_t find_profile(struct part *ret_part, nvmlGpuInstance_t handle
             !site_read_gpu_instance(&ret_part->record, &ret_part->slot, handle) ||
             !read_whole(&ret_part->whole, &ret_part->record))
                 return NVML_ERROR_INVALID_ARGUMENT;
-        return board_compute_starts(profile, ret_part->whole.slices) ? NVML_SUCCESS
+        return state_compute_starts(profile, ret_part->whole.slices) ? NVML_SUCCESS
                                                                      : NVML_ERROR_NOT_SUPPORTED;
 }
 
 static nvmlComputeInstanceProfileInfo_t describe(unsigned int profile,
-                                                 const struct board_profile *whole)
+                                                 const struct state_profile *whole)
 {
-        uint32_t slices = board_compute_slices(profile);
+        uint32_t slices = state_compute_slices(profile);
 
         return (nvmlComputeInstanceProfileInfo_t){
                 .id = profile,
                 .sliceCount = slices,
                 .instanceCount =
-                        (unsigned)__builtin_popcount(board_compute_starts(profile, whole->slices)),
+                        (unsigned)__builtin_popcount(state_compute_starts(profile, whole->slices)),
                 .multiprocessorCount = whole->n_multiprocessors / whole->slices * slices,
                 .sharedCopyEngineCount = whole->n_copy_engines,
                 .sharedDecoderCount = whole->n_decoders,
@@ -209,7 +209,7 @@ nvmlReturn_t our_nvmlGpuInstanceGetComputeInstanceRemainingCapacity(nvmlGpuInsta
         nvmlReturn_t r = find_profile(&part, handle, profile, count);
 
         if (r == NVML_SUCCESS)
-                *count = (unsigned)__builtin_popcount(board_compute_free_starts(
+                *count = (unsigned)__builtin_popcount(state_compute_free_starts(
                         profile, part.whole.slices, list(&part, profile, NULL, 0, NULL)));
         return r;
 }
@@ -225,13 +225,13 @@ nvmlReturn_t our_nvmlGpuInstanceGetComputeInstancePossiblePlacements(
 
         if (r != NVML_SUCCESS)
                 return r;
-        starts = board_compute_starts(profile, part.whole.slices);
+        starts = state_compute_starts(profile, part.whole.slices);
         for (uint32_t start = 0; starts >> start; start++) {
                 if (!(starts >> start & 1))
                         continue;
                 if (placements)
                         placements[n] = (nvmlComputeInstancePlacement_t){
-                                .start = start, .size = board_compute_slices(profile)
+                                .start = start, .size = state_compute_slices(profile)
                         };
                 n++;
         }
@@ -253,7 +253,7 @@ nvmlReturn_t our_nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t handle, un
         return r;
 }
 
-static bool find_by_id(struct compute_instance *ret_instance, const struct board_gpu_instance *part,
+static bool find_by_id(struct compute_instance *ret_instance, const struct state_gpu_instance *part,
                        uint32_t slot, unsigned int id)
 {
         for (uint32_t cursor = 0; compute_instance_next(ret_instance, &cursor, part->device);)
@@ -266,7 +266,7 @@ nvmlReturn_t our_nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t handle,
                                                        nvmlComputeInstance_t *ret_handle)
 {
         struct compute_instance instance;
-        struct board_gpu_instance part;
+        struct state_gpu_instance part;
         uint32_t slot;
 
         if (!ret_handle || !site_read_gpu_instance(&part, &slot, handle))
@@ -308,7 +308,7 @@ static nvmlReturn_t create(nvmlGpuInstance_t handle, unsigned int profile,
                            nvmlComputeInstance_t *ret_handle)
 {
         struct compute_instance instance;
-        struct board_device device;
+        struct state_device device;
         struct part part;
         char start[32] = "";
         unsigned int id;
@@ -317,9 +317,9 @@ static nvmlReturn_t create(nvmlGpuInstance_t handle, unsigned int profile,
         if (view_is_guest())
                 return NVML_ERROR_NOT_SUPPORTED;
         r = find_profile(&part, handle, profile, has_pointers && ret_handle);
-        if (r == NVML_SUCCESS && placement && placement->size != board_compute_slices(profile))
+        if (r == NVML_SUCCESS && placement && placement->size != state_compute_slices(profile))
                 r = NVML_ERROR_INVALID_ARGUMENT;
-        if (r == NVML_SUCCESS && !board_read_device(view_board(), part.record.device, &device))
+        if (r == NVML_SUCCESS && !state_read_device(view_state_page(), part.record.device, &device))
                 r = NVML_ERROR_INVALID_ARGUMENT;
         if (r != NVML_SUCCESS)
                 return r;

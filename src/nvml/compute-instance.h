@@ -6,18 +6,18 @@
  * A compute instance, with all that it is a part of. A client holds it by two handles: as a compute instance,
  * and as a MIG device, which is asked as a device is.
  *
- * They are of the board: where NVIDIA's library is in use, they are its own and it answers for them.
+ * They are of the state page: where NVIDIA's library is in use, they are its own and it answers for them.
  */
 
 #include "abi/nvml-mig.h"
-#include "board/board.h"
+#include "state/state-page.h"
 
 struct compute_instance {
         uint32_t slot;
-        struct board_compute_instance record;
-        struct board_gpu_instance part; /* that it is in */
-        struct board_profile whole;     /* of that */
-        struct board_device device;
+        struct state_compute_instance record;
+        struct state_gpu_instance part; /* that it is in */
+        struct state_profile whole;     /* of that */
+        struct state_device device;
 };
 
 /* compute_instance_read() - the one at @slot. False: there is none, or we are in a guest. */
@@ -28,7 +28,7 @@ bool compute_instance_next(struct compute_instance *ret_instance, uint32_t *curs
                            uint32_t device);
 
 /* compute_instance_format_name() - "MIG 1c.3g.71gb", into NVML_GPU_INSTANCE_PROFILE_NAME_MAX. */
-void compute_instance_format_name(char *name, uint32_t slices, const struct board_profile *whole);
+void compute_instance_format_name(char *name, uint32_t slices, const struct state_profile *whole);
 
 /* As a MIG device. mig_device_find() - the one behind @handle; false: it is something else. */
 nvmlDevice_t mig_device_get_handle(uint32_t slot);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a device is made of: what the board says, else what its PCI number tells. */
+/* What a device is made of: what the state page says, else what its PCI number tells. */
 #include "nvml/answer.h"
 #include "nvml/compute-instance.h"
 #include "nvml/sensors.h"
@@ -20,7 +20,7 @@ static const struct generation {
         { 0x2900, 0x29ff, NVML_DEVICE_ARCH_BLACKWELL, 10, 0 },
 };
 
-static const struct generation *find_generation(const struct board_device *device)
+static const struct generation *find_generation(const struct state_device *device)
 {
         uint16_t id = (uint16_t)(device->pci_device_id >> 16);
 
@@ -30,8 +30,8 @@ static const struct generation *find_generation(const struct board_device *devic
         return NULL;
 }
 
-/* NOT_SUPPORTED: the board has no details of it. A guest's index is not the board's. */
-static nvmlReturn_t find(struct board_device_detail *ret_detail, struct board_device *ret_device,
+/* NOT_SUPPORTED: the state page has no details of it. A guest's index is not the state page's. */
+static nvmlReturn_t find(struct state_device_detail *ret_detail, struct state_device *ret_device,
                          nvmlDevice_t handle, bool has_pointers)
 {
         nvmlReturn_t r = view_device(ret_device, handle, has_pointers);
@@ -41,18 +41,19 @@ static nvmlReturn_t find(struct board_device_detail *ret_detail, struct board_de
         if (r != NVML_SUCCESS)
                 return r;
         slot = view_own_instance(&own) ? own.value.device : ret_device->index;
-        return board_read_device_detail(view_board(), slot, ret_detail) ? NVML_SUCCESS
-                                                                        : NVML_ERROR_NOT_SUPPORTED;
+        return state_read_device_detail(view_state_page(), slot, ret_detail)
+                       ? NVML_SUCCESS
+                       : NVML_ERROR_NOT_SUPPORTED;
 }
 
 nvmlReturn_t our_nvmlDeviceGetBrand(nvmlDevice_t handle, nvmlBrandType_t *brand)
 {
-        struct board_device_detail detail;
-        struct board_device device;
+        struct state_device_detail detail;
+        struct state_device device;
         nvmlReturn_t r = find(&detail, &device, handle, brand);
 
         if (r == NVML_ERROR_NOT_SUPPORTED)
-                detail.brand = BOARD_NONE;
+                detail.brand = STATE_NONE;
         else if (r != NVML_SUCCESS)
                 return r;
         *brand =
@@ -64,14 +65,14 @@ nvmlReturn_t our_nvmlDeviceGetArchitecture(nvmlDevice_t handle,
                                            nvmlDeviceArchitecture_t *architecture)
 {
         const struct generation *generation;
-        struct board_device_detail detail;
-        struct board_device device;
+        struct state_device_detail detail;
+        struct state_device device;
         nvmlReturn_t r = find(&detail, &device, handle, architecture);
 
         if (r != NVML_SUCCESS && r != NVML_ERROR_NOT_SUPPORTED)
                 return r;
         generation = find_generation(&device);
-        if (r == NVML_SUCCESS && detail.architecture != BOARD_NONE)
+        if (r == NVML_SUCCESS && detail.architecture != STATE_NONE)
                 *architecture = detail.architecture;
         else
                 *architecture = generation ? generation->architecture : NVML_DEVICE_ARCH_UNKNOWN;
@@ -81,14 +82,14 @@ nvmlReturn_t our_nvmlDeviceGetArchitecture(nvmlDevice_t handle,
 nvmlReturn_t our_nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int *major, int *minor)
 {
         const struct generation *generation;
-        struct board_device_detail detail;
-        struct board_device device;
+        struct state_device_detail detail;
+        struct state_device device;
         nvmlReturn_t r = find(&detail, &device, handle, major && minor);
 
         if (r != NVML_SUCCESS && r != NVML_ERROR_NOT_SUPPORTED)
                 return r;
         generation = find_generation(&device);
-        if (r == NVML_SUCCESS && detail.compute_major != BOARD_NONE) {
+        if (r == NVML_SUCCESS && detail.compute_major != STATE_NONE) {
                 *major = (int)detail.compute_major;
                 *minor = (int)detail.compute_minor;
                 return NVML_SUCCESS;
@@ -102,15 +103,15 @@ nvmlReturn_t our_nvmlDeviceGetCudaComputeCapability(nvmlDevice_t handle, int *ma
 
 static nvmlReturn_t answer_number(nvmlDevice_t handle, unsigned int *number, size_t offset)
 {
-        struct board_device_detail detail;
-        struct board_device device;
+        struct state_device_detail detail;
+        struct state_device device;
         nvmlReturn_t r = find(&detail, &device, handle, number);
         uint32_t value;
 
         if (r != NVML_SUCCESS)
                 return r;
         value = *(const uint32_t *)(const void *)((const char *)&detail + offset);
-        if (value == BOARD_NONE)
+        if (value == STATE_NONE)
                 return NVML_ERROR_NOT_SUPPORTED;
         *number = value;
         return NVML_SUCCESS;
@@ -118,29 +119,29 @@ static nvmlReturn_t answer_number(nvmlDevice_t handle, unsigned int *number, siz
 
 nvmlReturn_t our_nvmlDeviceGetMinorNumber(nvmlDevice_t handle, unsigned int *minor)
 {
-        return answer_number(handle, minor, offsetof(struct board_device_detail, minor_number));
+        return answer_number(handle, minor, offsetof(struct state_device_detail, minor_number));
 }
 
 nvmlReturn_t our_nvmlDeviceGetNumGpuCores(nvmlDevice_t handle, unsigned int *count)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_whole_device(&device, handle, count);
 
         return r == NVML_SUCCESS
-                       ? answer_number(handle, count, offsetof(struct board_device_detail, n_cores))
+                       ? answer_number(handle, count, offsetof(struct state_device_detail, n_cores))
                        : r;
 }
 
 nvmlReturn_t our_nvmlDeviceGetMemoryBusWidth(nvmlDevice_t handle, unsigned int *bits)
 {
-        return answer_number(handle, bits, offsetof(struct board_device_detail, memory_bus_width));
+        return answer_number(handle, bits, offsetof(struct state_device_detail, memory_bus_width));
 }
 
 /* Texts that are empty are not known. */
 static nvmlReturn_t answer_label(nvmlDevice_t handle, char *text, unsigned int size, size_t offset)
 {
-        struct board_device_detail detail;
-        struct board_device device;
+        struct state_device_detail detail;
+        struct state_device device;
         nvmlReturn_t r = find(&detail, &device, handle, text);
         const char *label = (const char *)&detail + offset;
 
@@ -154,17 +155,17 @@ nvmlReturn_t our_nvmlDeviceGetSerial(nvmlDevice_t handle, char *text, unsigned i
 {
         if (view_is_guest() && text)
                 return NVML_ERROR_NOT_SUPPORTED;
-        return answer_label(handle, text, size, offsetof(struct board_device_detail, serial));
+        return answer_label(handle, text, size, offsetof(struct state_device_detail, serial));
 }
 
 nvmlReturn_t our_nvmlDeviceGetVbiosVersion(nvmlDevice_t handle, char *text, unsigned int size)
 {
-        return answer_label(handle, text, size, offsetof(struct board_device_detail, vbios));
+        return answer_label(handle, text, size, offsetof(struct state_device_detail, vbios));
 }
 
 nvmlReturn_t our_nvmlDeviceGetBoardPartNumber(nvmlDevice_t handle, char *text, unsigned int size)
 {
-        return answer_label(handle, text, size, offsetof(struct board_device_detail, part_number));
+        return answer_label(handle, text, size, offsetof(struct state_device_detail, part_number));
 }
 
 #define MEMORY_SLICES 8
@@ -175,8 +176,8 @@ nvmlReturn_t our_nvmlDeviceGetBoardPartNumber(nvmlDevice_t handle, char *text, u
  */
 nvmlReturn_t our_nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t handle, nvmlBAR1Memory_t *memory)
 {
-        struct board_device_detail detail;
-        struct board_device device;
+        struct state_device_detail detail;
+        struct state_device device;
         struct compute_instance mig;
         bool is_mig = memory && mig_device_find(&mig, handle);
         nvmlReturn_t r = find(&detail, &device,
@@ -196,7 +197,7 @@ nvmlReturn_t our_nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t handle, nvmlBAR1Memory
 /* There are no others. */
 nvmlReturn_t our_nvmlDeviceGetBusType(nvmlDevice_t handle, nvmlBusType_t *type)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, type);
 
         if (r == NVML_SUCCESS)
@@ -206,7 +207,7 @@ nvmlReturn_t our_nvmlDeviceGetBusType(nvmlDevice_t handle, nvmlBusType_t *type)
 
 nvmlReturn_t our_nvmlDeviceGetPcieReplayCounter(nvmlDevice_t handle, unsigned int *count)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = sensors_find(&sensors, handle, count);
 
         if (r == NVML_SUCCESS)
@@ -216,8 +217,8 @@ nvmlReturn_t our_nvmlDeviceGetPcieReplayCounter(nvmlDevice_t handle, unsigned in
 
 nvmlReturn_t our_nvmlDeviceGetIrqNum(nvmlDevice_t handle, unsigned int *number)
 {
-        struct board_device_detail detail;
-        struct board_device device;
+        struct state_device_detail detail;
+        struct state_device device;
         nvmlReturn_t r = find(&detail, &device, handle, number);
 
         if (r == NVML_SUCCESS && detail.irq == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of a device. Of how busy it was there is a past, as long as its ring on the board; of what its
+ * Samples of a device. Of how busy it was there is a past, as long as its ring on the state page; of what its
  * sensors say there is the newest sample only. A guest is told how busy its vGPU was.
  */
 #include "nvml/sensors.h"
@@ -15,7 +15,7 @@ static const struct source {
 } sources[NVML_SAMPLINGTYPE_COUNT] = {
 #define USE(name)                                                               \
         {                                                                       \
-                .is_known = true, .offset = offsetof(struct board_sample, name) \
+                .is_known = true, .offset = offsetof(struct state_sample, name) \
         }
 #define MEASURED(name)                                                      \
         {                                                                   \
@@ -34,22 +34,22 @@ static const struct source {
 
 /* The ring: of the device, or of the vGPU of a guest. */
 struct past {
-        const struct board *board;
+        const struct state_page *state_page;
         uint32_t slot;
         bool is_own;
-        struct board_sample now; /* where nothing is in the ring yet */
+        struct state_sample now; /* where nothing is in the ring yet */
 };
 
-static bool open_past(struct past *past, const struct board_device *device)
+static bool open_past(struct past *past, const struct state_device *device)
 {
-        struct view_instance own = { .board = view_board(), .slot = device->index };
+        struct view_instance own = { .state_page = view_state_page(), .slot = device->index };
 
         past->is_own = view_is_guest();
         if (past->is_own && !view_own_instance(&own))
                 return false;
-        past->board = own.board;
+        past->state_page = own.state_page;
         past->slot = own.slot;
-        past->now = (struct board_sample){ .timestamp_us = view_sample_us(),
+        past->now = (struct state_sample){ .timestamp_us = view_sample_us(),
                                            .gpu = device->utilization_gpu,
                                            .memory = device->utilization_memory,
                                            .encoder = device->utilization_encoder,
@@ -61,23 +61,24 @@ static bool open_past(struct past *past, const struct board_device *device)
 
 static uint64_t past_begin(const struct past *past)
 {
-        return past->is_own ? board_first_sample(past->board, past->slot)
-                            : board_first_device_sample(past->board, past->slot);
+        return past->is_own ? state_first_sample(past->state_page, past->slot)
+                            : state_first_device_sample(past->state_page, past->slot);
 }
 
 static uint64_t past_end(const struct past *past)
 {
-        return past->is_own ? board_count_sample(past->board, past->slot)
-                            : board_count_device_sample(past->board, past->slot);
+        return past->is_own ? state_count_sample(past->state_page, past->slot)
+                            : state_count_device_sample(past->state_page, past->slot);
 }
 
-static bool past_read(const struct past *past, uint64_t number, struct board_sample *ret_sample)
+static bool past_read(const struct past *past, uint64_t number, struct state_sample *ret_sample)
 {
-        return past->is_own ? board_read_sample(past->board, past->slot, number, ret_sample)
-                            : board_read_device_sample(past->board, past->slot, number, ret_sample);
+        return past->is_own
+                       ? state_read_sample(past->state_page, past->slot, number, ret_sample)
+                       : state_read_device_sample(past->state_page, past->slot, number, ret_sample);
 }
 
-static void put(nvmlSample_t *to, const struct board_sample *sample, size_t offset)
+static void put(nvmlSample_t *to, const struct state_sample *sample, size_t offset)
 {
         const char *number = (const char *)sample + offset;
 
@@ -91,7 +92,7 @@ static nvmlReturn_t answer_past(const struct past *past, size_t offset,
                                 nvmlSample_t *samples)
 {
         uint64_t end = past_end(past);
-        struct board_sample sample;
+        struct state_sample sample;
         unsigned int n = 0;
 
         for (uint64_t i = past_begin(past); i < end && n < *count; i++)
@@ -105,7 +106,7 @@ static nvmlReturn_t answer_past(const struct past *past, size_t offset,
         return NVML_SUCCESS;
 }
 
-static nvmlReturn_t answer_use(const struct board_device *device, size_t offset,
+static nvmlReturn_t answer_use(const struct state_device *device, size_t offset,
                                unsigned long long last_seen_us, unsigned int *count,
                                nvmlSample_t *samples)
 {
@@ -146,7 +147,7 @@ nvmlReturn_t our_nvmlDeviceGetSamples(nvmlDevice_t handle, nvmlSamplingType_t ki
                                       unsigned long long last_seen_us, nvmlValueType_t *type,
                                       unsigned int *count, nvmlSample_t *samples)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r;
 
         if (kind >= NVML_SAMPLINGTYPE_COUNT || !type || !count || (samples && *count == 0))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What state a device is in: memory and utilization from the board, and what never changes. */
+/* What state a device is in: memory and utilization from the state page, and what never changes. */
 #include <stddef.h>
 
 #include "nvml/compute-instance.h"
@@ -8,7 +8,7 @@
 #include "nvml/view.h"
 
 /* Of a device; of a MIG device that of its GPU instance, with what the vGPUs in it use. */
-static nvmlReturn_t get_memory(nvmlDevice_t handle, struct board_device *ret_device)
+static nvmlReturn_t get_memory(nvmlDevice_t handle, struct state_device *ret_device)
 {
         struct view_instance instance;
         struct compute_instance mig;
@@ -16,7 +16,7 @@ static nvmlReturn_t get_memory(nvmlDevice_t handle, struct board_device *ret_dev
 
         if (!mig_device_find(&mig, handle))
                 return view_device(ret_device, handle, true);
-        *ret_device = (struct board_device){ .memory_total = mig.part.memory_total };
+        *ret_device = (struct state_device){ .memory_total = mig.part.memory_total };
         while (view_next_instance(&instance, &cursor, mig.record.device))
                 if (instance.value.gpu_instance == mig.record.gpu_instance)
                         ret_device->memory_used += instance.value.frame_buffer_used;
@@ -25,7 +25,7 @@ static nvmlReturn_t get_memory(nvmlDevice_t handle, struct board_device *ret_dev
 
 nvmlReturn_t our_nvmlDeviceGetMemoryInfo(nvmlDevice_t handle, nvmlMemory_t *memory)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r;
 
         if (!view_is_substitute())
@@ -56,7 +56,7 @@ static void apply_limit(nvmlMemory_v2_t *memory, uint32_t device)
 /* Here what is reserved is apart from what is used. */
 nvmlReturn_t our_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t *memory)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r;
 
         if (!view_is_substitute())
@@ -79,7 +79,7 @@ nvmlReturn_t our_nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t handle, nvmlMemory_v2_t
 
 nvmlReturn_t our_nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilization_t *utilization)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r;
 
         if (!view_is_substitute())
@@ -98,7 +98,7 @@ nvmlReturn_t our_nvmlDeviceGetUtilizationRates(nvmlDevice_t handle, nvmlUtilizat
 static nvmlReturn_t answer_engine(nvmlDevice_t handle, unsigned int *percent,
                                   unsigned int *period_us, size_t offset)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_whole_device(&device, handle, percent && period_us);
 
         if (r != NVML_SUCCESS)
@@ -112,33 +112,33 @@ nvmlReturn_t our_nvmlDeviceGetEncoderUtilization(nvmlDevice_t handle, unsigned i
                                                  unsigned int *period_us)
 {
         return answer_engine(handle, percent, period_us,
-                             offsetof(struct board_device, utilization_encoder));
+                             offsetof(struct state_device, utilization_encoder));
 }
 
 nvmlReturn_t our_nvmlDeviceGetDecoderUtilization(nvmlDevice_t handle, unsigned int *percent,
                                                  unsigned int *period_us)
 {
         return answer_engine(handle, percent, period_us,
-                             offsetof(struct board_device, utilization_decoder));
+                             offsetof(struct state_device, utilization_decoder));
 }
 
 nvmlReturn_t our_nvmlDeviceGetJpgUtilization(nvmlDevice_t handle, unsigned int *percent,
                                              unsigned int *period_us)
 {
         return answer_engine(handle, percent, period_us,
-                             offsetof(struct board_device, utilization_jpeg));
+                             offsetof(struct state_device, utilization_jpeg));
 }
 
 nvmlReturn_t our_nvmlDeviceGetOfaUtilization(nvmlDevice_t handle, unsigned int *percent,
                                              unsigned int *period_us)
 {
         return answer_engine(handle, percent, period_us,
-                             offsetof(struct board_device, utilization_ofa));
+                             offsetof(struct state_device, utilization_ofa));
 }
 
 static nvmlReturn_t answer_number(nvmlDevice_t handle, unsigned int *number, unsigned int value)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, number);
 
         if (r != NVML_SUCCESS)

@@ -29,7 +29,7 @@ nvmlReturn_t our_nvmlDeviceGetCount(unsigned int *count)
 /* The handle of the device at @position of what we show; NULL: it is lost. */
 static nvmlDevice_t get_handle(uint32_t position)
 {
-        struct board_device device;
+        struct state_device device;
         struct view_instance own;
 
         if (!view_device_at(&device, position) || device.is_lost)
@@ -59,10 +59,10 @@ nvmlReturn_t our_nvmlDeviceGetHandleByIndex(unsigned int index, nvmlDevice_t *de
         return our_nvmlDeviceGetHandleByIndex_v2(index, device);
 }
 
-static nvmlReturn_t find_by(bool (*matches)(const struct board_device *, const void *),
+static nvmlReturn_t find_by(bool (*matches)(const struct state_device *, const void *),
                             const void *wanted, nvmlDevice_t *ret_device)
 {
-        struct board_device device;
+        struct state_device device;
 
         for (uint32_t i = 0; i < view_count_devices(); i++)
                 if (view_device_at(&device, i) && matches(&device, wanted))
@@ -75,7 +75,7 @@ static nvmlReturn_t find_mig(const char *uuid, nvmlDevice_t *ret_device)
 {
         struct compute_instance instance;
 
-        for (uint32_t slot = 0; slot < board_end_compute_instance(view_board()); slot++) {
+        for (uint32_t slot = 0; slot < state_end_compute_instance(view_state_page()); slot++) {
                 if (!compute_instance_read(&instance, slot) ||
                     strcasecmp(instance.record.uuid, uuid) != 0)
                         continue;
@@ -85,7 +85,7 @@ static nvmlReturn_t find_mig(const char *uuid, nvmlDevice_t *ret_device)
         return NVML_ERROR_NOT_FOUND;
 }
 
-static bool has_uuid(const struct board_device *device, const void *uuid)
+static bool has_uuid(const struct state_device *device, const void *uuid)
 {
         return strcasecmp(device->uuid, uuid) == 0;
 }
@@ -134,7 +134,7 @@ nvmlReturn_t our_nvmlDeviceGetHandleByUUIDV(const nvmlUUID_v1_t *uuid, nvmlDevic
         return find_uuid(text, device);
 }
 
-static bool has_address(const struct board_device *device, const void *wanted)
+static bool has_address(const struct state_device *device, const void *wanted)
 {
         const struct bus_id *id = wanted;
 
@@ -172,12 +172,12 @@ nvmlReturn_t our_nvmlDeviceGetHandleByPciBusId(const char *bus_id, nvmlDevice_t 
         return our_nvmlDeviceGetHandleByPciBusId_v2(bus_id, device);
 }
 
-static bool has_serial(const struct board_device *device, const void *serial)
+static bool has_serial(const struct state_device *device, const void *serial)
 {
-        struct board_device_detail detail;
+        struct state_device_detail detail;
 
-        return board_read_device_detail(view_board(), device->index, &detail) && *detail.serial &&
-               strcmp(detail.serial, serial) == 0;
+        return state_read_device_detail(view_state_page(), device->index, &detail) &&
+               *detail.serial && strcmp(detail.serial, serial) == 0;
 }
 
 /* A guest is not told its device's serial number. */
@@ -204,7 +204,7 @@ static unsigned int count_before(const struct compute_instance *mig)
 nvmlReturn_t our_nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned int *index)
 {
         struct compute_instance mig;
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r;
 
         if (!view_is_substitute())
@@ -223,7 +223,7 @@ nvmlReturn_t our_nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned int *index)
 static nvmlReturn_t answer_mig_name(char *text, unsigned int size,
                                     const struct compute_instance *mig)
 {
-        char name[BOARD_NAME_MAX + NVML_GPU_INSTANCE_PROFILE_NAME_MAX];
+        char name[STATE_NAME_MAX + NVML_GPU_INSTANCE_PROFILE_NAME_MAX];
         char own[NVML_GPU_INSTANCE_PROFILE_NAME_MAX];
 
         compute_instance_format_name(own, mig->record.placement_size, &mig->whole);
@@ -234,7 +234,7 @@ static nvmlReturn_t answer_mig_name(char *text, unsigned int size,
 nvmlReturn_t our_nvmlDeviceGetName(nvmlDevice_t handle, char *text, unsigned int size)
 {
         struct compute_instance mig;
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, text);
 
         if (text && mig_device_find(&mig, handle))
@@ -247,7 +247,7 @@ nvmlReturn_t our_nvmlDeviceGetName(nvmlDevice_t handle, char *text, unsigned int
 nvmlReturn_t our_nvmlDeviceGetUUID(nvmlDevice_t handle, char *text, unsigned int size)
 {
         struct compute_instance mig;
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, text);
 
         if (text && mig_device_find(&mig, handle))
@@ -259,7 +259,7 @@ nvmlReturn_t our_nvmlDeviceGetUUID(nvmlDevice_t handle, char *text, unsigned int
 
 nvmlReturn_t our_nvmlDeviceGetBoardId(nvmlDevice_t handle, unsigned int *id)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, id);
 
         if (r != NVML_SUCCESS)
@@ -270,7 +270,7 @@ nvmlReturn_t our_nvmlDeviceGetBoardId(nvmlDevice_t handle, unsigned int *id)
 
 nvmlReturn_t our_nvmlDeviceGetMultiGpuBoard(nvmlDevice_t handle, unsigned int *flag)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, flag);
 
         if (r != NVML_SUCCESS)
@@ -281,7 +281,7 @@ nvmlReturn_t our_nvmlDeviceGetMultiGpuBoard(nvmlDevice_t handle, unsigned int *f
 
 nvmlReturn_t our_nvmlDeviceGetPciInfo(nvmlDevice_t handle, nvmlPciInfo_v1_t *pci)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, pci);
 
         if (r != NVML_SUCCESS)
@@ -296,7 +296,7 @@ nvmlReturn_t our_nvmlDeviceGetPciInfo(nvmlDevice_t handle, nvmlPciInfo_v1_t *pci
 
 nvmlReturn_t our_nvmlDeviceGetPciInfo_v2(nvmlDevice_t handle, nvmlPciInfo_v2_t *pci)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, pci);
 
         if (r != NVML_SUCCESS)
@@ -312,7 +312,7 @@ nvmlReturn_t our_nvmlDeviceGetPciInfo_v2(nvmlDevice_t handle, nvmlPciInfo_v2_t *
 
 nvmlReturn_t our_nvmlDeviceGetPciInfo_v3(nvmlDevice_t handle, nvmlPciInfo_t *pci)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, pci);
 
         if (r != NVML_SUCCESS)
@@ -329,7 +329,7 @@ nvmlReturn_t our_nvmlDeviceGetPciInfo_v3(nvmlDevice_t handle, nvmlPciInfo_t *pci
 
 nvmlReturn_t our_nvmlDeviceGetPciInfoExt(nvmlDevice_t handle, nvmlPciInfoExt_v1_t *pci)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r;
 
         if (!pci)

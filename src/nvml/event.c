@@ -5,7 +5,7 @@
  * that can't be registered.
  *
  * A set remembers which events of which device it waits for, and up to which place of the device's ring
- * they were told. The board wakes nobody, so a wait looks again and again. A set that its client
+ * they were told. The state page wakes nobody, so a wait looks again and again. A set that its client
  * does not free is free with the last nvmlShutdown().
  */
 #include "nvml/event.h"
@@ -36,15 +36,15 @@
 /* What a set waits for of one device. */
 struct interest {
         unsigned long long mask; /* 0: of nothing */
-        const struct board *board;
-        uint64_t next; /* number in the ring of that board */
+        const struct state_page *state_page;
+        uint64_t next; /* number in the ring of that state page */
 };
 
 static struct {
         pthread_mutex_t lock;
         struct event_set {
                 bool is_there;
-                struct interest of[BOARD_DEVICES_MAX];
+                struct interest of[STATE_DEVICES_MAX];
         } set[SETS_MAX];
 } events = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -93,18 +93,19 @@ nvmlReturn_t our_nvmlEventSetFree(nvmlEventSet_t handle)
         return set ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-/* The next event of the ring of @device that is waited for. Another board is one of another manager. */
-static bool take_event(struct interest *interest, uint32_t device, struct board_event *ret_event)
+/* The next event of the ring of @device that is waited for. Another state page is one of another manager. */
+static bool take_event(struct interest *interest, uint32_t device, struct state_event *ret_event)
 {
-        const struct board *board = view_board();
-        uint64_t end = board_count_event(board, device), first = board_first_event(board, device);
+        const struct state_page *state_page = view_state_page();
+        uint64_t end = state_count_event(state_page, device),
+                 first = state_first_event(state_page, device);
 
-        if (interest->board != board)
-                *interest = (struct interest){ .mask = interest->mask, .board = board };
+        if (interest->state_page != state_page)
+                *interest = (struct interest){ .mask = interest->mask, .state_page = state_page };
         if (interest->next < first)
                 interest->next = first;
         while (interest->next < end)
-                if (board_read_event(board, device, interest->next++, ret_event) &&
+                if (state_read_event(state_page, device, interest->next++, ret_event) &&
                     ret_event->kind & interest->mask)
                         return true;
         return false;
@@ -114,17 +115,18 @@ static bool take_event(struct interest *interest, uint32_t device, struct board_
 static nvmlReturn_t look(nvmlEventSet_t handle, nvmlEventData_t *ret_event)
 {
         struct event_set *set = find(handle);
-        struct board_device device;
-        struct board_event event;
+        struct state_device device;
+        struct state_event event;
         bool has_lost = false;
 
         if (!set)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        for (uint32_t i = 0; i < BOARD_DEVICES_MAX; i++) {
+        for (uint32_t i = 0; i < STATE_DEVICES_MAX; i++) {
                 if (!set->of[i].mask)
                         continue;
                 if (!take_event(&set->of[i], i, &event)) {
-                        has_lost |= board_read_device(view_board(), i, &device) && device.is_lost;
+                        has_lost |=
+                                state_read_device(view_state_page(), i, &device) && device.is_lost;
                         continue;
                 }
                 *ret_event = (nvmlEventData_t){ .device = view_get_handle(i),
@@ -185,7 +187,7 @@ nvmlReturn_t our_nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *event,
 
 nvmlReturn_t our_nvmlDeviceGetSupportedEventTypes(nvmlDevice_t handle, unsigned long long *mask)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, mask);
 
         if (r != NVML_SUCCESS)
@@ -197,20 +199,20 @@ nvmlReturn_t our_nvmlDeviceGetSupportedEventTypes(nvmlDevice_t handle, unsigned 
 /* From now on. A guest is told nothing: what happens to the device may be about others on it. */
 static void add_interest(struct interest *interest, uint32_t device, unsigned long long mask)
 {
-        const struct board *board = view_board();
+        const struct state_page *state_page = view_state_page();
 
         if (view_is_guest())
                 return;
         if (!interest->mask)
-                *interest = (struct interest){ .board = board,
-                                               .next = board_count_event(board, device) };
+                *interest = (struct interest){ .state_page = state_page,
+                                               .next = state_count_event(state_page, device) };
         interest->mask |= mask;
 }
 
 nvmlReturn_t our_nvmlDeviceRegisterEvents(nvmlDevice_t handle, unsigned long long mask,
                                           nvmlEventSet_t set_handle)
 {
-        struct board_device device;
+        struct state_device device;
         struct event_set *set;
         nvmlReturn_t r;
 

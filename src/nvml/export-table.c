@@ -82,7 +82,7 @@ static nvmlReturn_t parse_bus_id(const char *bus_id, unsigned int *domain, unsig
 
 static bool find_at(uint32_t *ret_index, const nvmlPciInfo_t *pci)
 {
-        struct board_device device;
+        struct state_device device;
 
         for (uint32_t i = 0; library_is_ours() && i < view_count_devices(); i++) {
                 if (!view_device_at(&device, i) || device.pci_domain != pci->domain ||
@@ -123,7 +123,7 @@ static nvmlReturn_t hosts_vgpus(nvmlDevice_t handle, unsigned int *flag)
 static nvmlReturn_t get_address(unsigned int index, unsigned int *domain, unsigned int *bus,
                                 unsigned int *device)
 {
-        struct board_device found;
+        struct state_device found;
 
         if (!domain || !bus || !device || !library_is_ours() || !view_device_at(&found, index))
                 return NVML_ERROR_INVALID_ARGUMENT;
@@ -137,13 +137,13 @@ static nvmlReturn_t get_address(unsigned int index, unsigned int *domain, unsign
 static nvmlReturn_t get_vm_name(nvmlVgpuInstance_t id, char *name)
 {
         struct view_instance instance;
-        struct board_vm vm;
+        struct state_vm vm;
         nvmlReturn_t r =
                 library_is_ours() ? view_instance(&instance, id, name) : NVML_ERROR_UNINITIALIZED;
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (!board_read_vm(instance.board, instance.slot, &vm))
+        if (!state_read_vm(instance.state_page, instance.slot, &vm))
                 return NVML_ERROR_NOT_FOUND;
         snprintf(name, VM_NAME_MAX, "%.63s", vm.name);
         return NVML_SUCCESS;
@@ -152,8 +152,8 @@ static nvmlReturn_t get_vm_name(nvmlVgpuInstance_t id, char *name)
 static nvmlReturn_t list_processes(nvmlDevice_t handle, uint32_t kinds, unsigned int *count,
                                    struct listed_process *list)
 {
-        struct board_process process;
-        struct board_device device;
+        struct state_process process;
+        struct state_device device;
         unsigned int n = 0;
 
         if (!library_is_ours() || view_device(&device, handle, count && list) != NVML_SUCCESS)
@@ -176,7 +176,7 @@ static nvmlReturn_t list_processes(nvmlDevice_t handle, uint32_t kinds, unsigned
 static nvmlReturn_t list_compute(nvmlDevice_t handle, unsigned int *count,
                                  struct listed_process *list)
 {
-        return list_processes(handle, BOARD_COMPUTE, count, list);
+        return list_processes(handle, STATE_COMPUTE, count, list);
 }
 
 static nvmlReturn_t list_mps(nvmlDevice_t handle, unsigned int *count, struct listed_process *list)
@@ -187,7 +187,7 @@ static nvmlReturn_t list_mps(nvmlDevice_t handle, unsigned int *count, struct li
 static nvmlReturn_t list_graphics(nvmlDevice_t handle, unsigned int *count,
                                   struct listed_process *list)
 {
-        return list_processes(handle, BOARD_GRAPHICS, count, list);
+        return list_processes(handle, STATE_GRAPHICS, count, list);
 }
 
 /* Each line that it prints: nobody reads it here. */
@@ -230,8 +230,8 @@ static nvmlReturn_t get_licence(nvmlVgpuInstance_t id, unsigned int *state)
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (instance.value.guest_driver != BOARD_GUEST_DRIVER_RUNNING ||
-            instance.value.licence == BOARD_LICENCE_UNKNOWN)
+        if (instance.value.guest_driver != STATE_GUEST_DRIVER_RUNNING ||
+            instance.value.licence == STATE_LICENCE_UNKNOWN)
                 return NVML_ERROR_NOT_SUPPORTED;
         *state = instance.value.licence;
         return NVML_SUCCESS;

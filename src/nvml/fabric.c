@@ -6,17 +6,17 @@
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
-static nvmlReturn_t find(struct board_links *ret_links, nvmlDevice_t handle, bool has_pointers)
+static nvmlReturn_t find(struct state_links *ret_links, nvmlDevice_t handle, bool has_pointers)
 {
-        struct board_sensors sensors;
-        struct board_device device;
+        struct state_sensors sensors;
+        struct state_device device;
         nvmlReturn_t r = sensors_find(&sensors, handle, has_pointers);
 
         if (r == NVML_SUCCESS)
                 r = view_device(&device, handle, true);
         if (r != NVML_SUCCESS)
                 return r;
-        return board_read_links(view_board(), device.index, ret_links) &&
+        return state_read_links(view_state_page(), device.index, ret_links) &&
                                ret_links->fabric.state != NVML_GPU_FABRIC_STATE_NOT_SUPPORTED
                        ? NVML_SUCCESS
                        : NVML_ERROR_NOT_SUPPORTED;
@@ -24,7 +24,7 @@ static nvmlReturn_t find(struct board_links *ret_links, nvmlDevice_t handle, boo
 
 nvmlReturn_t our_nvmlDeviceGetGpuFabricInfo(nvmlDevice_t handle, nvmlGpuFabricInfo_t *info)
 {
-        struct board_links links;
+        struct state_links links;
         nvmlReturn_t r = find(&links, handle, info);
 
         if (r != NVML_SUCCESS)
@@ -38,7 +38,7 @@ nvmlReturn_t our_nvmlDeviceGetGpuFabricInfo(nvmlDevice_t handle, nvmlGpuFabricIn
 /* The third generation is the second, and something behind it. */
 nvmlReturn_t our_nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t handle, nvmlGpuFabricInfo_v2_t *info)
 {
-        struct board_links links;
+        struct state_links links;
         bool is_third;
         nvmlReturn_t r;
 

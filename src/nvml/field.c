@@ -122,7 +122,7 @@ static nvmlReturn_t read_energy(nvmlDevice_t handle, nvmlFieldValue_t *value,
 static nvmlReturn_t count_links(nvmlDevice_t handle, nvmlFieldValue_t *value,
                                 const struct field *field)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = link_read_field(handle, value);
 
         (void)field;
@@ -136,7 +136,7 @@ static nvmlReturn_t count_links(nvmlDevice_t handle, nvmlFieldValue_t *value,
 static nvmlReturn_t read_zero(nvmlDevice_t handle, nvmlFieldValue_t *value,
                               const struct field *field)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = sensors_find(&sensors, handle, true);
 
         (void)field;
@@ -184,7 +184,7 @@ static const struct field fields[] = {
 /* @offset: of the time among the sensors; SIZE_MAX: none. */
 static nvmlReturn_t read_throttled(nvmlDevice_t handle, nvmlFieldValue_t *value, size_t offset)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = sensors_find(&sensors, handle, true);
 
         if (r != NVML_SUCCESS)
@@ -232,7 +232,7 @@ static nvmlReturn_t read(nvmlDevice_t handle, nvmlFieldValue_t *value)
 
 nvmlReturn_t our_nvmlDeviceGetFieldValues(nvmlDevice_t handle, int count, nvmlFieldValue_t *values)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, values && count > 0);
 
         if (r != NVML_SUCCESS)

@@ -3,14 +3,14 @@
 #define NVML_FIXTURE_H
 
 /*
- * For our tests: a manager's board in a run directory of its own, with two devices, two active
+ * For our tests: a manager's state page in a run directory of its own, with two devices, two active
  * vGPUs and a suspended one on the first device, and two processes.
  */
 
 #include "abi/nvml-vgpu-calls.h"
 #include "base/paths.h"
 #include "base/size.h"
-#include "board/board.h"
+#include "state/state-page.h"
 
 #define FIXTURE_TRAIN  11u /* 32 GiB, 6 GiB used, busy */
 #define FIXTURE_INFER  3000000012u
@@ -26,14 +26,14 @@
 struct fixture {
         char directory[64];
         char path[PATHS_MAX];
-        struct board *board;
+        struct state_page *state_page;
 };
 
-/* fixture_new() - publish the board and point our library to it; fixture_free() - take it away. */
+/* fixture_new() - publish the state page and point our library to it; fixture_free() - take it away. */
 struct fixture *fixture_new(void);
 struct fixture *fixture_free(struct fixture *fixture);
 
-/* fixture_publish() - what a manager does that starts anew: another board at the same place. */
+/* fixture_publish() - what a manager does that starts anew: another state page at the same place. */
 void fixture_publish(struct fixture *fixture);
 
 /* fixture_update_offers() - what fits beside the device's vGPUs, after one of them was changed. */

@@ -23,12 +23,12 @@
 
 struct sample {
         bool is_there, is_taken;
-        const struct board *board; /* that of another manager counts anew */
+        const struct state_page *state_page; /* that of another manager counts anew */
         uint32_t device;
         uint64_t at_us;
-        struct board_sample use;
-        uint32_t pcie_tx, pcie_rx; /* KB/s; BOARD_NONE */
-        struct board_links links;
+        struct state_sample use;
+        uint32_t pcie_tx, pcie_rx; /* KB/s; STATE_NONE */
+        struct state_links links;
 };
 
 static struct {
@@ -52,10 +52,10 @@ void gpm_forget(void)
 }
 
 /* NOT_SUPPORTED: an older one, one that nobody measures, or one that is cut by MIG. */
-static nvmlReturn_t check_device(nvmlDevice_t handle, struct board_device *ret_device)
+static nvmlReturn_t check_device(nvmlDevice_t handle, struct state_device *ret_device)
 {
         nvmlDeviceArchitecture_t architecture;
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = view_whole_device(ret_device, handle, true);
 
         if (r == NVML_SUCCESS)
@@ -71,7 +71,7 @@ static nvmlReturn_t check_device(nvmlDevice_t handle, struct board_device *ret_d
 
 nvmlReturn_t our_nvmlGpmQueryDeviceSupport(nvmlDevice_t handle, nvmlGpmSupport_t *support)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r;
 
         if (!support)
@@ -115,12 +115,12 @@ nvmlReturn_t our_nvmlGpmSampleFree(nvmlGpmSample_t handle)
         return sample ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
-static struct sample take(const struct board_device *device)
+static struct sample take(const struct state_device *device)
 {
         struct sample sample = {
                 .is_there = true,
                 .is_taken = true,
-                .board = view_board(),
+                .state_page = view_state_page(),
                 .device = device->index,
                 .at_us = view_sample_us(),
                 .use = { .gpu = device->utilization_gpu,
@@ -129,20 +129,20 @@ static struct sample take(const struct board_device *device)
                          .jpeg = device->utilization_jpeg,
                          .ofa = device->utilization_ofa },
         };
-        struct board_sensors sensors;
+        struct state_sensors sensors;
 
-        if (board_read_sensors(sample.board, device->index, &sensors)) {
+        if (state_read_sensors(sample.state_page, device->index, &sensors)) {
                 sample.pcie_tx = sensors.pcie_tx;
                 sample.pcie_rx = sensors.pcie_rx;
         }
-        if (!board_read_links(sample.board, device->index, &sample.links))
+        if (!state_read_links(sample.state_page, device->index, &sample.links))
                 sample.links.n = 0;
         return sample;
 }
 
 nvmlReturn_t our_nvmlGpmSampleGet(nvmlDevice_t handle, nvmlGpmSample_t sample_handle)
 {
-        struct board_device device;
+        struct state_device device;
         struct sample *sample;
         nvmlReturn_t r = check_device(handle, &device);
 
@@ -159,14 +159,15 @@ nvmlReturn_t our_nvmlGpmSampleGet(nvmlDevice_t handle, nvmlGpmSample_t sample_ha
 /* What the past of the device has between the two; nothing in it: as the second was. */
 static double get_mean(const struct sample *first, const struct sample *second, size_t offset)
 {
-        uint64_t end = board_count_device_sample(second->board, second->device);
+        uint64_t end = state_count_device_sample(second->state_page, second->device);
         double sum = 0;
         unsigned int n = 0;
 
-        for (uint64_t i = board_first_device_sample(second->board, second->device); i < end; i++) {
-                struct board_sample past;
+        for (uint64_t i = state_first_device_sample(second->state_page, second->device); i < end;
+             i++) {
+                struct state_sample past;
 
-                if (!board_read_device_sample(second->board, second->device, i, &past) ||
+                if (!state_read_device_sample(second->state_page, second->device, i, &past) ||
                     past.timestamp_us <= first->at_us || past.timestamp_us > second->at_us)
                         continue;
                 sum += *(const uint32_t *)(const void *)((const char *)&past + offset);
@@ -183,7 +184,7 @@ static nvmlReturn_t put(nvmlGpmMetric_t *metric, double value)
 
 static nvmlReturn_t put_pcie(nvmlGpmMetric_t *metric, uint32_t first, uint32_t second)
 {
-        if (first == BOARD_NONE || second == BOARD_NONE)
+        if (first == STATE_NONE || second == STATE_NONE)
                 return NVML_ERROR_NOT_SUPPORTED;
         return put(metric, ((double)first + second) / 2 / 1024);
 }
@@ -211,7 +212,7 @@ static nvmlReturn_t put_links(nvmlGpmMetric_t *metric, const struct sample *firs
 static nvmlReturn_t answer(nvmlGpmMetric_t *metric, const struct sample *first,
                            const struct sample *second)
 {
-#define MEAN(name) put(metric, get_mean(first, second, offsetof(struct board_sample, name)))
+#define MEAN(name) put(metric, get_mean(first, second, offsetof(struct state_sample, name)))
         switch (metric->metricId) {
         case NVML_GPM_METRIC_GRAPHICS_UTIL:
                 return MEAN(gpu);
@@ -247,7 +248,7 @@ static nvmlReturn_t order(struct sample *ret_first, struct sample *ret_second,
         a = find(metrics->sample1);
         b = find(metrics->sample2);
         if (a && b && a->is_taken && b->is_taken && a->device == b->device &&
-            a->board == b->board) {
+            a->state_page == b->state_page) {
                 *ret_first = a->at_us <= b->at_us ? *a : *b;
                 *ret_second = a->at_us <= b->at_us ? *b : *a;
                 r = NVML_SUCCESS;

@@ -2,9 +2,9 @@
 /*
  * Initialisation: who answers from now on.
  *
- *     board  NVIDIA's library   answers
- *     yes    yes                both: vGPUs from the board, the rest from NVIDIA's
- *     yes    no                 the board, e.g. on the simulator
+ *     state page  NVIDIA's library   answers
+ *     yes    yes                both: vGPUs from the state page, the rest from NVIDIA's
+ *     yes    no                 the state page, e.g. on the simulator
  *     no     yes                NVIDIA's, as if we were not there
  *     no     no                 nobody: NVML_ERROR_DRIVER_NOT_LOADED
  *
@@ -37,7 +37,7 @@ bool library_is_ours(void)
 {
         enum slots_mode mode = atomic_load(&library.mode);
 
-        return mode == SLOTS_BOARD || mode == SLOTS_BOTH || mode == SLOTS_GUEST;
+        return mode == SLOTS_STATE_PAGE || mode == SLOTS_BOTH || mode == SLOTS_GUEST;
 }
 
 bool library_has_real(void)
@@ -68,17 +68,17 @@ static nvmlReturn_t init(unsigned int flags)
 {
         char path[PATHS_MAX] = "";
         bool is_simulated = false;
-        bool has_board = view_find_real(path, sizeof(path), &is_simulated);
+        bool has_state_page = view_find_real(path, sizeof(path), &is_simulated);
         nvmlReturn_t r = is_simulated ? NVML_ERROR_DRIVER_NOT_LOADED : init_real(path, flags);
         bool has_real = r == NVML_SUCCESS;
 
-        if (!has_board && !has_real)
+        if (!has_state_page && !has_real)
                 return r;
-        if (has_board)
-                has_board = view_open(has_real);
+        if (has_state_page)
+                has_state_page = view_open(has_real);
 
-        atomic_store(&library.mode, !has_board        ? SLOTS_NVIDIA
-                                    : !has_real       ? SLOTS_BOARD
+        atomic_store(&library.mode, !has_state_page   ? SLOTS_NVIDIA
+                                    : !has_real       ? SLOTS_STATE_PAGE
                                     : view_is_guest() ? SLOTS_GUEST
                                                       : SLOTS_BOTH);
         slots_set_mode(library.mode);

@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* library_is_ours() - initialised, with a board? False also means that NVIDIA's answers alone. */
+/* library_is_ours() - initialised, with a state page? False also means that NVIDIA's answers alone. */
 bool library_is_ours(void);
 
 /* library_has_real() - is NVIDIA's library in use? */

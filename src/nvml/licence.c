@@ -11,7 +11,7 @@
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
-static nvmlVgpuLicenseExpiry_t get_expiry(const struct board_expiry *expiry)
+static nvmlVgpuLicenseExpiry_t get_expiry(const struct state_expiry *expiry)
 {
         return (nvmlVgpuLicenseExpiry_t){ .year = expiry->year,
                                           .month = expiry->month,
@@ -23,10 +23,10 @@ static nvmlVgpuLicenseExpiry_t get_expiry(const struct board_expiry *expiry)
 }
 
 /* Without a driver that could ask for one there is none. */
-static bool is_licensed(const struct board_instance *instance)
+static bool is_licensed(const struct state_instance *instance)
 {
-        return instance->guest_driver == BOARD_GUEST_DRIVER_RUNNING &&
-               instance->licence == BOARD_LICENCE_LICENSED;
+        return instance->guest_driver == STATE_GUEST_DRIVER_RUNNING &&
+               instance->licence == STATE_LICENCE_LICENSED;
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetLicenseStatus(nvmlVgpuInstance_t id, unsigned int *licensed)
@@ -43,14 +43,14 @@ nvmlReturn_t our_nvmlVgpuInstanceGetLicenseInfo_v2(nvmlVgpuInstance_t id,
                                                    nvmlVgpuLicenseInfo_t *info)
 {
         struct view_instance instance;
-        struct board_vm vm;
+        struct state_vm vm;
         nvmlReturn_t r = view_instance(&instance, id, info);
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (instance.value.guest_driver != BOARD_GUEST_DRIVER_RUNNING)
+        if (instance.value.guest_driver != STATE_GUEST_DRIVER_RUNNING)
                 return NVML_ERROR_DRIVER_NOT_LOADED;
-        if (!board_read_vm(instance.board, instance.slot, &vm))
+        if (!state_read_vm(instance.state_page, instance.slot, &vm))
                 return NVML_ERROR_NOT_FOUND; /* it went at this moment */
         *info = (nvmlVgpuLicenseInfo_t){ .isLicensed = is_licensed(&instance.value),
                                          .licenseExpiry = get_expiry(&vm.licence_expiry),
@@ -71,7 +71,7 @@ nvmlReturn_t our_nvmlVgpuInstanceGetLicenseInfo(nvmlVgpuInstance_t id,
         return r;
 }
 
-static nvmlGridLicensableFeature_t get_feature(const struct board_feature *from)
+static nvmlGridLicensableFeature_t get_feature(const struct state_feature *from)
 {
         nvmlGridLicensableFeature_t feature = {
                 .featureCode = (nvmlGridLicenseFeatureCode_t)from->code,
@@ -86,18 +86,18 @@ static nvmlGridLicensableFeature_t get_feature(const struct board_feature *from)
 }
 
 /* What a guest has is its vGPU's licence. */
-static void describe_own(struct board_features *ret_features)
+static void describe_own(struct state_features *ret_features)
 {
         struct view_instance own;
-        struct board_vm vm;
+        struct state_vm vm;
 
-        *ret_features = (struct board_features){ 0 };
-        if (!view_own_instance(&own) || !board_read_vm(own.board, own.slot, &vm))
+        *ret_features = (struct state_features){ 0 };
+        if (!view_own_instance(&own) || !state_read_vm(own.state_page, own.slot, &vm))
                 return;
         ret_features->is_supported = 1;
         ret_features->n = 1;
         ret_features->feature[0] =
-                (struct board_feature){ .code = NVML_GRID_LICENSE_FEATURE_CODE_COMPUTE,
+                (struct state_feature){ .code = NVML_GRID_LICENSE_FEATURE_CODE_COMPUTE,
                                         .is_licensed = is_licensed(&own.value),
                                         .is_enabled = is_licensed(&own.value),
                                         .expiry = vm.licence_expiry,
@@ -112,9 +112,9 @@ struct features_head {
 /* @entry_size bytes of a feature fit the caller's layout. */
 static nvmlReturn_t list_features(nvmlDevice_t handle, void *list, size_t size, size_t entry_size)
 {
-        struct board_features features;
+        struct state_features features;
         struct features_head head = { 0 };
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, list);
         char *to = (char *)list + sizeof(head);
 
@@ -122,10 +122,10 @@ static nvmlReturn_t list_features(nvmlDevice_t handle, void *list, size_t size, 
                 return r;
         if (view_is_guest())
                 describe_own(&features);
-        else if (!board_read_features(view_board(), device.index, &features))
-                features = (struct board_features){ 0 };
+        else if (!state_read_features(view_state_page(), device.index, &features))
+                features = (struct state_features){ 0 };
         head.is_supported = (int)features.is_supported;
-        head.n = features.n < BOARD_FEATURES_MAX ? features.n : BOARD_FEATURES_MAX;
+        head.n = features.n < STATE_FEATURES_MAX ? features.n : STATE_FEATURES_MAX;
         memset(list, 0, size);
         memcpy(list, &head, sizeof(head));
         for (unsigned int i = 0; i < head.n; i++) {

@@ -22,24 +22,24 @@
 #define ALL_LINKS UINT32_MAX /* of a field's scope */
 
 /* NOT_SUPPORTED: the device has none. */
-static nvmlReturn_t find(struct board_links *ret_links, nvmlDevice_t handle, bool has_pointers)
+static nvmlReturn_t find(struct state_links *ret_links, nvmlDevice_t handle, bool has_pointers)
 {
-        struct board_sensors sensors;
-        struct board_device device;
+        struct state_sensors sensors;
+        struct state_device device;
         nvmlReturn_t r = sensors_find(&sensors, handle, has_pointers);
 
         if (r == NVML_SUCCESS)
                 r = view_device(&device, handle, true);
         if (r != NVML_SUCCESS)
                 return r;
-        return board_read_links(view_board(), device.index, ret_links) && ret_links->n > 0 &&
-                               ret_links->n <= BOARD_LINKS_MAX
+        return state_read_links(view_state_page(), device.index, ret_links) && ret_links->n > 0 &&
+                               ret_links->n <= STATE_LINKS_MAX
                        ? NVML_SUCCESS
                        : NVML_ERROR_NOT_SUPPORTED;
 }
 
 /* A link that another device may have is not supported: nvidia-smi gives up when it is told that its number is wrong. */
-static nvmlReturn_t find_link(struct board_links *ret_links, nvmlDevice_t handle, unsigned int link,
+static nvmlReturn_t find_link(struct state_links *ret_links, nvmlDevice_t handle, unsigned int link,
                               bool has_pointers)
 {
         nvmlReturn_t r = find(ret_links, handle, has_pointers && link < NVML_NVLINK_MAX_LINKS);
@@ -47,7 +47,7 @@ static nvmlReturn_t find_link(struct board_links *ret_links, nvmlDevice_t handle
         return r == NVML_SUCCESS && link >= ret_links->n ? NVML_ERROR_NOT_SUPPORTED : r;
 }
 
-static bool is_active(const struct board_links *links, unsigned int link)
+static bool is_active(const struct state_links *links, unsigned int link)
 {
         return links->active >> link & 1;
 }
@@ -55,7 +55,7 @@ static bool is_active(const struct board_links *links, unsigned int link)
 nvmlReturn_t our_nvmlDeviceGetNvLinkState(nvmlDevice_t handle, unsigned int link,
                                           nvmlEnableState_t *state)
 {
-        struct board_links links;
+        struct state_links links;
         nvmlReturn_t r = find_link(&links, handle, link, state);
 
         if (r == NVML_SUCCESS)
@@ -66,7 +66,7 @@ nvmlReturn_t our_nvmlDeviceGetNvLinkState(nvmlDevice_t handle, unsigned int link
 nvmlReturn_t our_nvmlDeviceGetNvLinkVersion(nvmlDevice_t handle, unsigned int link,
                                             unsigned int *version)
 {
-        struct board_links links;
+        struct state_links links;
         nvmlReturn_t r = find_link(&links, handle, link, version);
 
         if (r == NVML_SUCCESS)
@@ -78,7 +78,7 @@ nvmlReturn_t our_nvmlDeviceGetNvLinkVersion(nvmlDevice_t handle, unsigned int li
 nvmlReturn_t our_nvmlDeviceGetNvLinkCapability(nvmlDevice_t handle, unsigned int link,
                                                nvmlNvLinkCapability_t capability, unsigned int *has)
 {
-        struct board_links links;
+        struct state_links links;
         nvmlReturn_t r = find_link(&links, handle, link, has && capability < NVML_NVLINK_CAP_COUNT);
 
         if (r == NVML_SUCCESS)
@@ -89,10 +89,10 @@ nvmlReturn_t our_nvmlDeviceGetNvLinkCapability(nvmlDevice_t handle, unsigned int
 }
 
 /* What is at the other end; nobody knows of a link that is down. */
-static nvmlReturn_t find_remote(struct board_device *ret_remote, nvmlDevice_t handle,
+static nvmlReturn_t find_remote(struct state_device *ret_remote, nvmlDevice_t handle,
                                 unsigned int link, bool has_pointers)
 {
-        struct board_links links;
+        struct state_links links;
         nvmlReturn_t r = find_link(&links, handle, link, has_pointers);
         bool is_hopper;
 
@@ -101,11 +101,11 @@ static nvmlReturn_t find_remote(struct board_device *ret_remote, nvmlDevice_t ha
         if (!is_active(&links, link))
                 return NVML_ERROR_NOT_SUPPORTED;
         is_hopper = links.version >= VERSION_HOPPER;
-        if (links.peer == BOARD_LINK_TO_DEVICE)
-                return board_read_device(view_board(), links.peers[link], ret_remote)
+        if (links.peer == STATE_LINK_TO_DEVICE)
+                return state_read_device(view_state_page(), links.peers[link], ret_remote)
                                ? NVML_SUCCESS
                                : NVML_ERROR_UNKNOWN;
-        *ret_remote = (struct board_device){
+        *ret_remote = (struct state_device){
                 .pci_bus = (is_hopper ? SWITCH_BUS_HOPPER : SWITCH_BUS_AMPERE) + links.peers[link],
                 .pci_device_id = is_hopper ? SWITCH_PCI_HOPPER : SWITCH_PCI_AMPERE,
         };
@@ -115,7 +115,7 @@ static nvmlReturn_t find_remote(struct board_device *ret_remote, nvmlDevice_t ha
 nvmlReturn_t our_nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t handle, unsigned int link,
                                                      nvmlPciInfo_t *pci)
 {
-        struct board_device remote;
+        struct state_device remote;
         nvmlReturn_t r = find_remote(&remote, handle, link, pci);
 
         if (r != NVML_SUCCESS)
@@ -132,7 +132,7 @@ nvmlReturn_t our_nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t handle, unsign
 nvmlReturn_t our_nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t handle, unsigned int link,
                                                   nvmlPciInfo_v2_t *pci)
 {
-        struct board_device remote;
+        struct state_device remote;
         nvmlReturn_t r = find_remote(&remote, handle, link, pci);
 
         if (r != NVML_SUCCESS)
@@ -148,7 +148,7 @@ nvmlReturn_t our_nvmlDeviceGetNvLinkRemotePciInfo(nvmlDevice_t handle, unsigned 
 nvmlReturn_t our_nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t handle, unsigned int link,
                                                      nvmlIntNvLinkDeviceType_t *type)
 {
-        struct board_links links;
+        struct state_links links;
         nvmlReturn_t r = find_link(&links, handle, link, type);
 
         if (r != NVML_SUCCESS)
@@ -156,7 +156,7 @@ nvmlReturn_t our_nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t handle, unsign
         if (!is_active(&links, link))
                 *type = NVML_NVLINK_DEVICE_TYPE_UNKNOWN;
         else
-                *type = links.peer == BOARD_LINK_TO_DEVICE ? NVML_NVLINK_DEVICE_TYPE_GPU
+                *type = links.peer == STATE_LINK_TO_DEVICE ? NVML_NVLINK_DEVICE_TYPE_GPU
                                                            : NVML_NVLINK_DEVICE_TYPE_SWITCH;
         return NVML_SUCCESS;
 }
@@ -166,13 +166,13 @@ nvmlReturn_t our_nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t handle, unsigned i
                                                  nvmlNvLinkErrorCounter_t counter,
                                                  unsigned long long *count)
 {
-        struct board_links links;
+        struct state_links links;
         nvmlReturn_t r =
                 find_link(&links, handle, link, count && counter < NVML_NVLINK_ERROR_COUNT);
 
         if (r != NVML_SUCCESS)
                 return r;
-        if ((unsigned int)counter >= BOARD_LINK_ERRORS)
+        if ((unsigned int)counter >= STATE_LINK_ERRORS)
                 return NVML_ERROR_NOT_SUPPORTED;
         *count = is_active(&links, link) ? links.errors[counter] : 0;
         return NVML_SUCCESS;
@@ -180,18 +180,18 @@ nvmlReturn_t our_nvmlDeviceGetNvLinkErrorCounter(nvmlDevice_t handle, unsigned i
 
 uint32_t link_count_between(uint32_t a, uint32_t b)
 {
-        struct board_links of_a, of_b;
+        struct state_links of_a, of_b;
         uint32_t n_a, n_b, n = 0;
 
-        if (view_is_guest() || a == b || !board_read_links(view_board(), a, &of_a) ||
-            !board_read_links(view_board(), b, &of_b) || of_a.peer != of_b.peer ||
+        if (view_is_guest() || a == b || !state_read_links(view_state_page(), a, &of_a) ||
+            !state_read_links(view_state_page(), b, &of_b) || of_a.peer != of_b.peer ||
             of_a.version != of_b.version)
                 return 0;
         n_a = (uint32_t)__builtin_popcount(of_a.active);
         n_b = (uint32_t)__builtin_popcount(of_b.active);
-        if (of_a.peer == BOARD_LINK_TO_SWITCH)
+        if (of_a.peer == STATE_LINK_TO_SWITCH)
                 return n_a < n_b ? n_a : n_b;
-        for (uint32_t i = 0; i < of_a.n && i < BOARD_LINKS_MAX; i++)
+        for (uint32_t i = 0; i < of_a.n && i < STATE_LINKS_MAX; i++)
                 n += is_active(&of_a, i) && of_a.peers[i] == b;
         return n;
 }
@@ -218,11 +218,11 @@ static bool is_between(unsigned int id, unsigned int first, unsigned int last)
 }
 
 /* In the order of the fields; the functions have another. */
-static const enum board_link_error errors_in_fields[] = { BOARD_LINK_CRC_FLIT, BOARD_LINK_CRC_DATA,
-                                                          BOARD_LINK_REPLAY, BOARD_LINK_RECOVERY };
+static const enum state_link_error errors_in_fields[] = { STATE_LINK_CRC_FLIT, STATE_LINK_CRC_DATA,
+                                                          STATE_LINK_REPLAY, STATE_LINK_RECOVERY };
 
 /* Six links and their sum, and again for each kind of error. */
-static nvmlReturn_t put_first_errors(nvmlFieldValue_t *value, const struct board_links *links)
+static nvmlReturn_t put_first_errors(nvmlFieldValue_t *value, const struct state_links *links)
 {
         unsigned int at = value->fieldId - NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L0;
         uint64_t errors = links->errors[errors_in_fields[at / 7]];
@@ -234,7 +234,7 @@ static nvmlReturn_t put_first_errors(nvmlFieldValue_t *value, const struct board
 }
 
 /* The six links from the sixth on, and again for each kind of error. */
-static nvmlReturn_t put_later_errors(nvmlFieldValue_t *value, const struct board_links *links)
+static nvmlReturn_t put_later_errors(nvmlFieldValue_t *value, const struct state_links *links)
 {
         unsigned int at = value->fieldId - NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_L6;
         unsigned int link = 6 + at % 6;
@@ -245,7 +245,7 @@ static nvmlReturn_t put_later_errors(nvmlFieldValue_t *value, const struct board
                         is_active(links, link) ? links->errors[errors_in_fields[at / 6]] : 0);
 }
 
-static nvmlReturn_t put_speed(nvmlFieldValue_t *value, const struct board_links *links,
+static nvmlReturn_t put_speed(nvmlFieldValue_t *value, const struct state_links *links,
                               unsigned int link)
 {
         return link < links->n ? put(value, is_active(links, link) ? links->speed : 0)
@@ -253,7 +253,7 @@ static nvmlReturn_t put_speed(nvmlFieldValue_t *value, const struct board_links 
 }
 
 /* Sent and received without overhead, and then with it, of which nothing is known: it is the same. */
-static nvmlReturn_t put_throughput(nvmlFieldValue_t *value, const struct board_links *links)
+static nvmlReturn_t put_throughput(nvmlFieldValue_t *value, const struct state_links *links)
 {
         unsigned int at = value->fieldId - NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX;
         uint64_t sum = at % 2 ? links->rx : links->tx;
@@ -268,10 +268,10 @@ static nvmlReturn_t put_throughput(nvmlFieldValue_t *value, const struct board_l
 }
 
 /* Of the link that the scope names. */
-static nvmlReturn_t put_scoped(nvmlFieldValue_t *value, const struct board_links *links)
+static nvmlReturn_t put_scoped(nvmlFieldValue_t *value, const struct state_links *links)
 {
-        static const enum board_link_error errors[] = { BOARD_LINK_REPLAY, BOARD_LINK_RECOVERY,
-                                                        BOARD_LINK_CRC_FLIT };
+        static const enum state_link_error errors[] = { STATE_LINK_REPLAY, STATE_LINK_RECOVERY,
+                                                        STATE_LINK_CRC_FLIT };
         bool is_up;
 
         if (value->scopeId >= links->n)
@@ -292,7 +292,7 @@ static nvmlReturn_t put_scoped(nvmlFieldValue_t *value, const struct board_links
         }
 }
 
-static nvmlReturn_t read_field(nvmlFieldValue_t *value, const struct board_links *links)
+static nvmlReturn_t read_field(nvmlFieldValue_t *value, const struct state_links *links)
 {
         unsigned int id = value->fieldId;
 
@@ -312,7 +312,7 @@ static nvmlReturn_t read_field(nvmlFieldValue_t *value, const struct board_links
                        NVML_FI_DEV_NVLINK_THROUGHPUT_RAW_RX))
                 return put_throughput(value, links);
         if (id == NVML_FI_DEV_NVSWITCH_CONNECTED_LINK_COUNT)
-                return put(value, links->peer == BOARD_LINK_TO_SWITCH
+                return put(value, links->peer == STATE_LINK_TO_SWITCH
                                           ? (unsigned)__builtin_popcount(links->active)
                                           : 0);
         if (is_between(id, NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY, NVML_FI_DEV_NVLINK_GET_VERSION))
@@ -322,7 +322,7 @@ static nvmlReturn_t read_field(nvmlFieldValue_t *value, const struct board_links
 
 nvmlReturn_t link_read_field(nvmlDevice_t handle, nvmlFieldValue_t *value)
 {
-        struct board_links links;
+        struct state_links links;
         nvmlReturn_t r = find(&links, handle, true);
 
         if (value->fieldId == NVML_FI_DEV_NVLINK_LINK_COUNT)

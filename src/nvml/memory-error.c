@@ -12,12 +12,12 @@
 nvmlReturn_t our_nvmlDeviceGetEccMode(nvmlDevice_t handle, nvmlEnableState_t *current,
                                       nvmlEnableState_t *pending)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, current && pending);
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (device.ecc == BOARD_NONE)
+        if (device.ecc == STATE_NONE)
                 return NVML_ERROR_NOT_SUPPORTED;
         *current = (nvmlEnableState_t)device.ecc;
         *pending = (nvmlEnableState_t)device.ecc_pending;
@@ -38,8 +38,8 @@ nvmlReturn_t our_nvmlDeviceGetTotalEccErrors(nvmlDevice_t handle, nvmlMemoryErro
                                              nvmlEccCounterType_t counter,
                                              unsigned long long *count)
 {
-        struct board_sensors sensors;
-        struct board_device device;
+        struct state_sensors sensors;
+        struct state_device device;
         bool is_valid = count && kind < NVML_MEMORY_ERROR_TYPE_COUNT &&
                         counter < NVML_ECC_COUNTER_TYPE_COUNT;
         nvmlReturn_t r = view_device(&device, handle, is_valid);
@@ -76,7 +76,7 @@ nvmlReturn_t our_nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t handle, nvmlMemory
 {
         bool is_valid = count && location < NVML_MEMORY_LOCATION_COUNT;
         struct compute_instance mig;
-        struct board_device device;
+        struct state_device device;
         unsigned long long total;
         nvmlReturn_t r;
 
@@ -183,7 +183,7 @@ nvmlReturn_t our_nvmlDeviceGetRemappedRows(nvmlDevice_t handle, unsigned int *co
                                            unsigned int *uncorrected, unsigned int *is_pending,
                                            unsigned int *has_failed)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r =
                 check_mending(handle, true, corrected && uncorrected && is_pending && has_failed);
 

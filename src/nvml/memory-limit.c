@@ -27,7 +27,7 @@
 #define MOUNT        "/sys/fs/cgroup"
 
 struct path {
-        char text[BOARD_PATH_MAX];
+        char text[STATE_PATH_MAX];
 };
 
 static bool is_folder(const char *path)
@@ -57,7 +57,7 @@ static bool read_path(struct path *ret_path, const char *text)
 }
 
 /* INVALID_ARGUMENT: not all pointers, or not a control group; NOT_SUPPORTED: in a guest, or a MIG device. */
-static nvmlReturn_t check(struct board_device *ret_device, struct path *ret_path,
+static nvmlReturn_t check(struct state_device *ret_device, struct path *ret_path,
                           nvmlDevice_t handle, const char *const *name_space)
 {
         nvmlReturn_t r = view_device(ret_device, handle, name_space);
@@ -70,7 +70,7 @@ static nvmlReturn_t check(struct board_device *ret_device, struct path *ret_path
 
 nvmlReturn_t our_nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t handle, nvmlSetMemoryLimits_v1_t *limits)
 {
-        struct board_device device;
+        struct state_device device;
         char soft[48] = "", hard[48] = "";
         struct path path;
         nvmlReturn_t r = check(&device, &path, handle, limits ? &limits->nameSpace : NULL);
@@ -90,9 +90,9 @@ nvmlReturn_t our_nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t handle, nvmlSetMemory
 
 nvmlReturn_t our_nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t handle, nvmlGetMemoryLimits_v1_t *limits)
 {
-        const struct board *board = view_board();
-        struct board_memory_limit record;
-        struct board_device device;
+        const struct state_page *state_page = view_state_page();
+        struct state_memory_limit record;
+        struct state_device device;
         struct path path;
         nvmlReturn_t r = check(&device, &path, handle, limits ? &limits->nameSpace : NULL);
 
@@ -100,8 +100,8 @@ nvmlReturn_t our_nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t handle, nvmlGetMemory
                 return r;
         limits->softLimit = limits->currentUsed = 0;
         limits->hardLimit = NO_LIMIT;
-        for (uint32_t slot = 0; slot < board_end_memory_limit(board); slot++) {
-                if (!board_read_memory_limit(board, slot, &record) ||
+        for (uint32_t slot = 0; slot < state_end_memory_limit(state_page); slot++) {
+                if (!state_read_memory_limit(state_page, slot, &record) ||
                     record.device != device.index || strcmp(record.path, path.text) != 0)
                         continue;
                 limits->softLimit = record.soft;
@@ -143,15 +143,15 @@ static bool is_within(const struct path *own, const char *folder)
 
 uint64_t memory_limit_get_own(uint32_t device, uint64_t otherwise)
 {
-        const struct board *board = view_board();
-        uint32_t end = board_end_memory_limit(board);
-        struct board_memory_limit record;
+        const struct state_page *state_page = view_state_page();
+        uint32_t end = state_end_memory_limit(state_page);
+        struct state_memory_limit record;
         int saved_errno = errno;
         struct path own;
 
         if (end > 0 && read_own(&own))
                 for (uint32_t slot = 0; slot < end; slot++)
-                        if (board_read_memory_limit(board, slot, &record) &&
+                        if (state_read_memory_limit(state_page, slot, &record) &&
                             record.device == device && record.hard < otherwise &&
                             is_within(&own, record.path) && is_folder(record.path))
                                 otherwise = record.hard;

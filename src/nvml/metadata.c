@@ -11,11 +11,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "board/kind.h"
 #include "nvml/answer.h"
 #include "nvml/site.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"
+#include "state/kind.h"
 
 #define OPAQUE_MAGIC     0x4d475056u /* "VPGM" */
 #define METADATA_VERSION 1
@@ -34,14 +34,14 @@ struct opaque {
         uint32_t pci_device_id;
         uint32_t pci_subsystem_id;
         uint32_t is_sriov;
-        uint32_t ecc; /* 0, 1, or BOARD_NONE */
+        uint32_t ecc; /* 0, 1, or STATE_NONE */
         uint32_t type_id;
         uint32_t reserved;
         uint32_t frame_buffer[2];  /* bytes; low word first, since a blob may lie anywhere */
-        uint32_t uses[2];          /* bits of board_vm.uses */
-        char uuid[BOARD_UUID_MAX]; /* of the vGPU; empty for a device */
-        char kind[BOARD_TEXT_MAX]; /* equal on two devices between which vGPUs can move */
-        char tail[260 - 12 * sizeof(uint32_t) - BOARD_UUID_MAX - BOARD_TEXT_MAX];
+        uint32_t uses[2];          /* bits of state_vm.uses */
+        char uuid[STATE_UUID_MAX]; /* of the vGPU; empty for a device */
+        char kind[STATE_TEXT_MAX]; /* equal on two devices between which vGPUs can move */
+        char tail[260 - 12 * sizeof(uint32_t) - STATE_UUID_MAX - STATE_TEXT_MAX];
 };
 
 _Static_assert(sizeof(struct opaque) == 260, "four bytes are in the declared struct");
@@ -51,12 +51,12 @@ _Static_assert(sizeof(struct opaque) == 260, "four bytes are in the declared str
 #define DEVICE_METADATA_SIZE \
         ((unsigned int)(offsetof(nvmlVgpuPgpuMetadata_t, opaqueData) + sizeof(struct opaque)))
 
-static struct opaque describe(const struct board *board, uint32_t device)
+static struct opaque describe(const struct state_page *state_page, uint32_t device)
 {
         struct opaque opaque = { .magic = OPAQUE_MAGIC, .version = METADATA_VERSION };
-        struct board_kind kind;
+        struct state_kind kind;
 
-        if (!board_read_kind(board, device, &kind))
+        if (!state_read_kind(state_page, device, &kind))
                 return opaque;
         opaque.pci_device_id = kind.pci_device_id;
         opaque.pci_subsystem_id = kind.pci_subsystem_id;
@@ -68,14 +68,14 @@ static struct opaque describe(const struct board *board, uint32_t device)
 
 static void describe_instance(struct opaque *opaque, const struct view_instance *instance)
 {
-        const struct board_instance *value = &instance->value;
-        struct board_vm vm;
+        const struct state_instance *value = &instance->value;
+        struct state_vm vm;
 
         opaque->type_id = value->type_id;
         opaque->frame_buffer[0] = (uint32_t)value->frame_buffer_quota;
         opaque->frame_buffer[1] = (uint32_t)(value->frame_buffer_quota >> 32);
         snprintf(opaque->uuid, sizeof(opaque->uuid), "%s", value->uuid);
-        if (board_read_vm(instance->board, instance->slot, &vm)) {
+        if (state_read_vm(instance->state_page, instance->slot, &vm)) {
                 opaque->uses[0] = (uint32_t)vm.uses;
                 opaque->uses[1] = (uint32_t)(vm.uses >> 32);
         }
@@ -98,14 +98,14 @@ static unsigned int get_capability(uint32_t can_migrate)
 /* What only the guest's driver knows is unset until it runs. */
 static void describe_guest(nvmlVgpuMetadata_t *head, const struct view_instance *instance)
 {
-        struct board_vm vm;
+        struct state_vm vm;
 
-        if (instance->value.guest_driver != BOARD_GUEST_DRIVER_RUNNING)
+        if (instance->value.guest_driver != STATE_GUEST_DRIVER_RUNNING)
                 return;
         head->guestInfoState = NVML_VGPU_INSTANCE_GUEST_INFO_STATE_INITIALIZED;
         head->vgpuVirtualizationCaps = get_capability(instance->value.can_migrate);
         head->guestVgpuVersion = instance->value.vgpu_version;
-        if (board_read_vm(instance->board, instance->slot, &vm))
+        if (state_read_vm(instance->state_page, instance->slot, &vm))
                 snprintf(head->guestDriverVersion, sizeof(head->guestDriverVersion), "%.79s",
                          vm.driver_version);
 }
@@ -129,7 +129,7 @@ nvmlReturn_t our_nvmlVgpuInstanceGetMetadata(nvmlVgpuInstance_t id, nvmlVgpuMeta
 
         describe_guest(&head, &instance);
         answer_text(head.hostDriverVersion, sizeof(head.hostDriverVersion), view_driver_name());
-        opaque = describe(instance.board, instance.value.device);
+        opaque = describe(instance.state_page, instance.value.device);
         describe_instance(&opaque, &instance);
         memcpy(metadata, &head, offsetof(nvmlVgpuMetadata_t, opaqueData));
         memcpy((char *)metadata + offsetof(nvmlVgpuMetadata_t, opaqueData), &opaque,
@@ -143,7 +143,7 @@ nvmlReturn_t our_nvmlDeviceGetVgpuMetadata(nvmlDevice_t handle, nvmlVgpuPgpuMeta
 {
         nvmlVgpuPgpuMetadata_t head = { .version = METADATA_VERSION,
                                         .opaqueDataSize = sizeof(struct opaque) };
-        struct board_host host;
+        struct state_host host;
         struct opaque opaque;
         struct site site;
         nvmlReturn_t r = site_of_device(&site, handle, size);
@@ -156,11 +156,11 @@ nvmlReturn_t our_nvmlDeviceGetVgpuMetadata(nvmlDevice_t handle, nvmlVgpuPgpuMeta
                 return NVML_ERROR_INVALID_ARGUMENT;
 
         head.pgpuVirtualizationCaps = get_capability(site.device.can_migrate);
-        if (board_read_host(site.board, 0, &host))
+        if (state_read_host(site.state_page, 0, &host))
                 head.hostSupportedVgpuRange =
                         (nvmlVgpuVersion_t){ host.current_min, host.current_max };
         answer_text(head.hostDriverVersion, sizeof(head.hostDriverVersion), view_driver_name());
-        opaque = describe(site.board, site.device.index);
+        opaque = describe(site.state_page, site.device.index);
         memcpy(metadata, &head, offsetof(nvmlVgpuPgpuMetadata_t, opaqueData));
         memcpy((char *)metadata + offsetof(nvmlVgpuPgpuMetadata_t, opaqueData), &opaque,
                sizeof(opaque));
@@ -172,13 +172,13 @@ nvmlReturn_t our_nvmlDeviceGetVgpuMetadata(nvmlDevice_t handle, nvmlVgpuPgpuMeta
 nvmlReturn_t our_nvmlDeviceGetPgpuMetadataString(nvmlDevice_t handle, char *text,
                                                  unsigned int *size)
 {
-        struct board_device_detail detail;
+        struct state_device_detail detail;
         struct site site;
         nvmlReturn_t r = site_of_device(&site, handle, size);
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (!board_read_device_detail(site.board, site.device.index, &detail))
+        if (!state_read_device_detail(site.state_page, site.device.index, &detail))
                 return NVML_ERROR_NOT_SUPPORTED;
         if (!fits(size, (unsigned int)strlen(detail.metadata_text) + 1))
                 return NVML_ERROR_INSUFFICIENT_SIZE;
@@ -196,9 +196,9 @@ static bool read_opaque(struct opaque *ret_opaque, const char *from, unsigned in
         return ret_opaque->magic == OPAQUE_MAGIC && ret_opaque->version == METADATA_VERSION;
 }
 
-static struct board_kind get_kind(const struct opaque *opaque)
+static struct state_kind get_kind(const struct opaque *opaque)
 {
-        struct board_kind kind = {
+        struct state_kind kind = {
                 .pci_device_id = opaque->pci_device_id,
                 .pci_subsystem_id = opaque->pci_subsystem_id,
                 .is_sriov = opaque->is_sriov,
@@ -211,9 +211,9 @@ static struct board_kind get_kind(const struct opaque *opaque)
 
 static bool is_same_kind(const struct opaque *from, const struct opaque *to)
 {
-        struct board_kind a = get_kind(from), b = get_kind(to);
+        struct state_kind a = get_kind(from), b = get_kind(to);
 
-        return board_is_same_kind(&a, &b);
+        return state_is_same_kind(&a, &b);
 }
 
 /* What stands in the way, or NVML_VGPU_COMPATIBILITY_LIMIT_NONE; the first of several. */
@@ -278,11 +278,11 @@ nvmlReturn_t our_nvmlGetVgpuCompatibility(nvmlVgpuMetadata_t *vgpu, nvmlVgpuPgpu
 
 nvmlReturn_t our_nvmlGetVgpuVersion(nvmlVgpuVersion_t *supported, nvmlVgpuVersion_t *current)
 {
-        struct board_host host;
+        struct state_host host;
 
         if (!supported || !current)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        if (view_is_guest() || !board_read_host(view_board(), 0, &host))
+        if (view_is_guest() || !state_read_host(view_state_page(), 0, &host))
                 return NVML_ERROR_NOT_SUPPORTED;
         *supported = (nvmlVgpuVersion_t){ host.supported_min, host.supported_max };
         *current = (nvmlVgpuVersion_t){ host.current_min, host.current_max };

@@ -9,13 +9,14 @@
 
 nvmlReturn_t our_nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t handle, unsigned int *count)
 {
-        struct board_device_detail detail;
-        struct board_device device;
+        struct state_device_detail detail;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, count);
 
         if (r != NVML_SUCCESS)
                 return r;
-        *count = !view_is_guest() && board_read_device_detail(view_board(), device.index, &detail)
+        *count = !view_is_guest() &&
+                                 state_read_device_detail(view_state_page(), device.index, &detail)
                          ? detail.max_mig_devices
                          : 0;
         return NVML_SUCCESS;
@@ -24,7 +25,7 @@ nvmlReturn_t our_nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t handle, unsigned in
 nvmlReturn_t our_nvmlDeviceIsMigDeviceHandle(nvmlDevice_t handle, unsigned int *flag)
 {
         struct compute_instance instance;
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r;
 
         if (flag && mig_device_find(&instance, handle)) {
@@ -37,12 +38,12 @@ nvmlReturn_t our_nvmlDeviceIsMigDeviceHandle(nvmlDevice_t handle, unsigned int *
         return r;
 }
 
-/* They are counted in the order of the board. One that ends has those behind it move up. */
+/* They are counted in the order of the state page. One that ends has those behind it move up. */
 nvmlReturn_t our_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t handle, unsigned int index,
                                                      nvmlDevice_t *mig)
 {
         struct compute_instance instance;
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, mig);
 
         if (r != NVML_SUCCESS)
@@ -101,7 +102,7 @@ nvmlReturn_t our_nvmlDeviceGetAttributes_v2(nvmlDevice_t mig, nvmlDeviceAttribut
 {
         struct compute_instance instance;
         nvmlReturn_t r = find(&instance, mig, attributes);
-        const struct board_profile *whole = &instance.whole;
+        const struct state_profile *whole = &instance.whole;
         uint32_t slices = instance.record.placement_size;
 
         if (r != NVML_SUCCESS)

@@ -13,12 +13,12 @@
 nvmlReturn_t our_nvmlDeviceGetMigMode(nvmlDevice_t handle, unsigned int *current,
                                       unsigned int *pending)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, current && pending);
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (device.mig == BOARD_NONE)
+        if (device.mig == STATE_NONE)
                 return NVML_ERROR_NOT_SUPPORTED;
         *current = device.mig;
         *pending = device.mig_pending;
@@ -42,7 +42,7 @@ nvmlReturn_t our_nvmlDeviceSetMigMode(nvmlDevice_t handle, unsigned int mode, nv
 }
 
 /* A device that is in MIG mode. */
-static nvmlReturn_t find_device(struct board_device *ret_device, nvmlDevice_t handle,
+static nvmlReturn_t find_device(struct state_device *ret_device, nvmlDevice_t handle,
                                 bool has_pointers)
 {
         nvmlReturn_t r = view_device(ret_device, handle, has_pointers);
@@ -53,7 +53,7 @@ static nvmlReturn_t find_device(struct board_device *ret_device, nvmlDevice_t ha
 }
 
 /* What profiles there are does not depend on the mode. */
-static nvmlReturn_t find_host_device(struct board_device *ret_device, nvmlDevice_t handle,
+static nvmlReturn_t find_host_device(struct state_device *ret_device, nvmlDevice_t handle,
                                      bool has_pointers)
 {
         nvmlReturn_t r = view_device(ret_device, handle, has_pointers);
@@ -61,17 +61,17 @@ static nvmlReturn_t find_host_device(struct board_device *ret_device, nvmlDevice
         return r == NVML_SUCCESS && view_is_guest() ? NVML_ERROR_NOT_SUPPORTED : r;
 }
 
-static nvmlReturn_t find_profile(struct board_profile *ret_profile, nvmlDevice_t handle,
+static nvmlReturn_t find_profile(struct state_profile *ret_profile, nvmlDevice_t handle,
                                  unsigned int profile, bool has_pointers)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = find_host_device(&device, handle, has_pointers);
 
         if (r != NVML_SUCCESS)
                 return r;
         if (profile >= NVML_GPU_INSTANCE_PROFILE_COUNT)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        return board_read_profile(view_board(), board_slot_of_profile(device.index, profile),
+        return state_read_profile(view_state_page(), state_slot_of_profile(device.index, profile),
                                   ret_profile)
                        ? NVML_SUCCESS
                        : NVML_ERROR_NOT_SUPPORTED;
@@ -80,7 +80,7 @@ static nvmlReturn_t find_profile(struct board_profile *ret_profile, nvmlDevice_t
 nvmlReturn_t our_nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t handle, unsigned int number,
                                                      nvmlGpuInstanceProfileInfo_t *info)
 {
-        struct board_profile profile;
+        struct state_profile profile;
         nvmlReturn_t r = find_profile(&profile, handle, number, info);
 
         if (r != NVML_SUCCESS)
@@ -99,7 +99,7 @@ nvmlReturn_t our_nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t handle, unsign
         return NVML_SUCCESS;
 }
 
-static void fill_v2(nvmlGpuInstanceProfileInfo_v2_t *info, const struct board_profile *profile)
+static void fill_v2(nvmlGpuInstanceProfileInfo_v2_t *info, const struct state_profile *profile)
 {
         *info = (nvmlGpuInstanceProfileInfo_v2_t){ .version = info->version,
                                                    .id = profile->id,
@@ -117,7 +117,7 @@ static void fill_v2(nvmlGpuInstanceProfileInfo_v2_t *info, const struct board_pr
         snprintf(info->name, sizeof(info->name), "MIG %s", profile->name);
 }
 
-static void fill_v3(nvmlGpuInstanceProfileInfo_v3_t *info, const struct board_profile *profile)
+static void fill_v3(nvmlGpuInstanceProfileInfo_v3_t *info, const struct state_profile *profile)
 {
         *info = (nvmlGpuInstanceProfileInfo_v3_t){
                 .version = info->version,
@@ -141,7 +141,7 @@ nvmlReturn_t our_nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t handle, unsig
                                                       nvmlGpuInstanceProfileInfo_v2_t *info)
 {
         bool is_third;
-        struct board_profile profile;
+        struct state_profile profile;
         nvmlReturn_t r;
 
         if (!info)
@@ -159,22 +159,22 @@ nvmlReturn_t our_nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t handle, unsig
 
 /* These are asked with the profile's id, not with its number. */
 
-static bool find_profile_id(struct board_profile *ret_profile, uint32_t device, uint32_t id)
+static bool find_profile_id(struct state_profile *ret_profile, uint32_t device, uint32_t id)
 {
-        for (uint32_t i = 0; i < BOARD_PROFILES_MAX; i++)
-                if (board_read_profile(view_board(), board_slot_of_profile(device, i),
+        for (uint32_t i = 0; i < STATE_PROFILES_MAX; i++)
+                if (state_read_profile(view_state_page(), state_slot_of_profile(device, i),
                                        ret_profile) &&
                     ret_profile->id == id)
                         return true;
         return false;
 }
 
-static bool has_mig(const struct board_device *device)
+static bool has_mig(const struct state_device *device)
 {
-        struct board_profile unused;
+        struct state_profile unused;
 
-        for (uint32_t i = 0; i < BOARD_PROFILES_MAX; i++)
-                if (board_read_profile(view_board(), board_slot_of_profile(device->index, i),
+        for (uint32_t i = 0; i < STATE_PROFILES_MAX; i++)
+                if (state_read_profile(view_state_page(), state_slot_of_profile(device->index, i),
                                        &unused))
                         return true;
         return false;
@@ -184,8 +184,8 @@ nvmlReturn_t our_nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t handle,
                                                            unsigned int profile_id,
                                                            unsigned int *count)
 {
-        struct board_profile profile;
-        struct board_device device;
+        struct state_profile profile;
+        struct state_device device;
         nvmlReturn_t r = find_device(&device, handle, count);
 
         if (r != NVML_SUCCESS)
@@ -202,8 +202,8 @@ our_nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t handle, unsigned 
                                                   nvmlGpuInstancePlacement_t *placements,
                                                   unsigned int *count)
 {
-        struct board_profile profile;
-        struct board_device device;
+        struct state_profile profile;
+        struct state_device device;
         nvmlReturn_t r = find_host_device(&device, handle, count);
         unsigned int n = 0;
 
@@ -237,11 +237,11 @@ nvmlReturn_t our_nvmlDeviceGetGpuInstancePossiblePlacements(nvmlDevice_t handle,
 nvmlReturn_t our_nvmlDeviceGetGpuInstances(nvmlDevice_t handle, unsigned int profile_id,
                                            nvmlGpuInstance_t *list, unsigned int *count)
 {
-        const struct board *board = view_board();
-        uint32_t end = board_end_gpu_instance(board);
-        struct board_gpu_instance record;
-        struct board_profile profile;
-        struct board_device device;
+        const struct state_page *state_page = view_state_page();
+        uint32_t end = state_end_gpu_instance(state_page);
+        struct state_gpu_instance record;
+        struct state_profile profile;
+        struct state_device device;
         nvmlReturn_t r = find_device(&device, handle, list && count);
         unsigned int n = 0;
 
@@ -250,7 +250,7 @@ nvmlReturn_t our_nvmlDeviceGetGpuInstances(nvmlDevice_t handle, unsigned int pro
         if (!find_profile_id(&profile, device.index, profile_id))
                 return NVML_ERROR_INVALID_ARGUMENT;
         for (uint32_t slot = 0; slot < end && n < profile.max_instances; slot++)
-                if (board_read_gpu_instance(board, slot, &record) &&
+                if (state_read_gpu_instance(state_page, slot, &record) &&
                     record.device == device.index && record.profile_id == profile_id)
                         list[n++] = site_get_gpu_instance_handle(slot);
         *count = n;
@@ -260,14 +260,14 @@ nvmlReturn_t our_nvmlDeviceGetGpuInstances(nvmlDevice_t handle, unsigned int pro
 nvmlReturn_t our_nvmlDeviceGetGpuInstanceById(nvmlDevice_t handle, unsigned int id,
                                               nvmlGpuInstance_t *gpu_instance)
 {
-        struct board_gpu_instance record;
-        struct board_device device;
+        struct state_gpu_instance record;
+        struct state_device device;
         uint32_t slot;
         nvmlReturn_t r = find_device(&device, handle, gpu_instance);
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (!site_find_gpu_instance(&record, &slot, view_board(), device.index, id))
+        if (!site_find_gpu_instance(&record, &slot, view_state_page(), device.index, id))
                 return NVML_ERROR_NOT_FOUND;
         *gpu_instance = site_get_gpu_instance_handle(slot);
         return NVML_SUCCESS;
@@ -275,7 +275,7 @@ nvmlReturn_t our_nvmlDeviceGetGpuInstanceById(nvmlDevice_t handle, unsigned int 
 
 nvmlReturn_t our_nvmlGpuInstanceGetInfo(nvmlGpuInstance_t gpu_instance, nvmlGpuInstanceInfo_t *info)
 {
-        struct board_gpu_instance record;
+        struct state_gpu_instance record;
         uint32_t slot;
 
         if (!info || !site_read_gpu_instance(&record, &slot, gpu_instance))
@@ -295,9 +295,9 @@ static nvmlReturn_t create(nvmlDevice_t handle, unsigned int profile_id,
                            const nvmlGpuInstancePlacement_t *placement, bool has_pointers,
                            nvmlGpuInstance_t *ret_handle)
 {
-        struct board_gpu_instance record;
-        struct board_profile profile;
-        struct board_device device;
+        struct state_gpu_instance record;
+        struct state_profile profile;
+        struct state_device device;
         char start[32] = "";
         unsigned int id;
         uint32_t slot;
@@ -314,7 +314,7 @@ static nvmlReturn_t create(nvmlDevice_t handle, unsigned int profile_id,
                              device.uuid, profile_id, start);
         if (r != NVML_SUCCESS)
                 return r;
-        if (!site_find_gpu_instance(&record, &slot, view_board(), device.index, id))
+        if (!site_find_gpu_instance(&record, &slot, view_state_page(), device.index, id))
                 return NVML_ERROR_UNKNOWN;
         *ret_handle = site_get_gpu_instance_handle(slot);
         return NVML_SUCCESS;
@@ -336,14 +336,14 @@ our_nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t handle, unsigned int p
 
 nvmlReturn_t our_nvmlGpuInstanceDestroy(nvmlGpuInstance_t handle)
 {
-        struct board_gpu_instance record;
-        struct board_device device;
+        struct state_gpu_instance record;
+        struct state_device device;
         uint32_t slot;
 
         if (view_is_guest())
                 return NVML_ERROR_NOT_SUPPORTED;
         if (!site_read_gpu_instance(&record, &slot, handle) ||
-            !board_read_device(view_board(), record.device, &device))
+            !state_read_device(view_state_page(), record.device, &device))
                 return NVML_ERROR_INVALID_ARGUMENT;
         return control_call("DestroyGpuInstance", "\"device\":\"%.47s\",\"gpu_instance\":%u",
                             device.uuid, record.id);

@@ -14,7 +14,7 @@
 nvmlReturn_t our_nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t handle, nvmlPstates_t *states,
                                                          unsigned int size)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = sensors_find(&sensors, handle, states);
         unsigned int n = size / sizeof(*states);
 
@@ -126,7 +126,7 @@ nvmlReturn_t our_nvmlDeviceGetFanSpeedRPM(nvmlDevice_t handle, nvmlFanSpeedInfo_
 nvmlReturn_t our_nvmlDeviceGetGspFirmwareMode(nvmlDevice_t handle, unsigned int *is_enabled,
                                               unsigned int *default_mode)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = sensors_find(&sensors, handle, is_enabled && default_mode);
 
         if (r == NVML_SUCCESS)
@@ -136,7 +136,7 @@ nvmlReturn_t our_nvmlDeviceGetGspFirmwareMode(nvmlDevice_t handle, unsigned int 
 
 nvmlReturn_t our_nvmlDeviceGetGspFirmwareVersion(nvmlDevice_t handle, char *version)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = sensors_find(&sensors, handle, version);
 
         if (r == NVML_SUCCESS)

@@ -35,10 +35,10 @@ static bool is_taken(const struct site *site, uint32_t first, uint32_t size)
         struct view_instance instance;
 
         for (uint32_t cursor = 0; site_next_instance(&instance, &cursor, site);) {
-                const struct board_instance *other = &instance.value;
+                const struct state_instance *other = &instance.value;
 
                 if (other->gpu_instance == site->gpu_instance &&
-                    other->placement != BOARD_PLACEMENT_NONE &&
+                    other->placement != STATE_PLACEMENT_NONE &&
                     first < other->placement + other->placement_size &&
                     other->placement < first + size)
                         return true;
@@ -50,7 +50,7 @@ static bool is_taken(const struct site *site, uint32_t first, uint32_t size)
 struct places {
         uint32_t size; /* slots */
         unsigned int n;
-        unsigned int id[BOARD_PLACEMENTS_MAX];
+        unsigned int id[STATE_PLACEMENTS_MAX];
 };
 
 /* INVALID_ARGUMENT: the site does not offer the type. */
@@ -58,18 +58,18 @@ static nvmlReturn_t find_places(struct places *ret_places, const struct site *si
                                 nvmlVgpuTypeId_t id, unsigned int mode, bool only_creatable)
 {
         bool mixes = mode == NVML_VGPU_PGPU_HETEROGENEOUS_MODE;
-        struct board_placements placements;
-        struct board_offer offer;
-        struct board_type type;
+        struct state_placements placements;
+        struct state_offer offer;
+        struct state_type type;
         unsigned int most;
 
         if (mode > NVML_VGPU_PGPU_HOMOGENEOUS_MODE || !site_find_offer(&offer, site, id) ||
-            !board_read_type(site->board, offer.type, &type) ||
-            !board_read_placements(site->board, offer.type, &placements))
+            !state_read_type(site->state_page, offer.type, &type) ||
+            !state_read_placements(site->state_page, offer.type, &placements))
                 return NVML_ERROR_INVALID_ARGUMENT;
 
         most = mixes ? placements.n_mixed : placements.n_uniform;
-        most = most < BOARD_PLACEMENTS_MAX ? most : BOARD_PLACEMENTS_MAX;
+        most = most < STATE_PLACEMENTS_MAX ? most : STATE_PLACEMENTS_MAX;
         ret_places->size = type.placement_size;
         ret_places->n = 0;
         for (unsigned int i = 0; i < most; i++) {
@@ -153,7 +153,7 @@ our_nvmlGpuInstanceGetVgpuTypeCreatablePlacements(nvmlGpuInstance_t handle,
 nvmlReturn_t our_nvmlVgpuTypeGetMaxInstances(nvmlDevice_t handle, nvmlVgpuTypeId_t id,
                                              unsigned int *count)
 {
-        struct board_offer offer;
+        struct state_offer offer;
         struct site site;
         nvmlReturn_t r = site_of_device(&site, handle, true);
 

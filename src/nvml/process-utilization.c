@@ -42,7 +42,7 @@ nvmlReturn_t our_nvmlDeviceGetProcessUtilization(nvmlDevice_t handle,
                                                  unsigned int *count,
                                                  unsigned long long last_seen_us)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r;
 
         if (!view_is_substitute())
@@ -57,7 +57,7 @@ nvmlReturn_t our_nvmlDeviceGetProcessUtilization(nvmlDevice_t handle,
 nvmlReturn_t our_nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t handle,
                                                        nvmlProcessesUtilizationInfo_v1_t *info)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r;
 
         if (!view_is_substitute())

@@ -13,13 +13,13 @@
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
-/* Of the board's kinds, those that are asked for. */
-static bool is_of_kind(const struct board_process *process, uint32_t kinds)
+/* Of the state page's kinds, those that are asked for. */
+static bool is_of_kind(const struct state_process *process, uint32_t kinds)
 {
-        return ((process->kind ? process->kind : BOARD_COMPUTE) & kinds) != 0;
+        return ((process->kind ? process->kind : STATE_COMPUTE) & kinds) != 0;
 }
 
-bool process_next(struct board_process *ret_process, uint32_t *cursor, uint32_t device,
+bool process_next(struct state_process *ret_process, uint32_t *cursor, uint32_t device,
                   uint32_t kinds)
 {
         while (view_next_process(ret_process, cursor, device))
@@ -28,7 +28,7 @@ bool process_next(struct board_process *ret_process, uint32_t *cursor, uint32_t 
         return false;
 }
 
-bool process_find(struct board_process *ret_process, uint32_t pid)
+bool process_find(struct state_process *ret_process, uint32_t pid)
 {
         for (uint32_t device = 0; device < view_count_devices(); device++)
                 for (uint32_t cursor = 0; view_next_process(ret_process, &cursor, device);)
@@ -37,18 +37,18 @@ bool process_find(struct board_process *ret_process, uint32_t pid)
         return false;
 }
 
-uint32_t process_get_gpu_instance(const struct board_process *process)
+uint32_t process_get_gpu_instance(const struct state_process *process)
 {
         struct view_instance instance;
 
         return view_instance(&instance, process->instance, true) == NVML_SUCCESS
                        ? instance.value.gpu_instance
-                       : BOARD_NONE;
+                       : STATE_NONE;
 }
 
 static unsigned int count_processes(uint32_t device, uint32_t kinds)
 {
-        struct board_process process;
+        struct state_process process;
         uint32_t cursor = 0;
         unsigned int n = 0;
 
@@ -58,7 +58,7 @@ static unsigned int count_processes(uint32_t device, uint32_t kinds)
 }
 
 /* The checks that all lists share, then *@count is the number of entries to write. */
-static nvmlReturn_t prepare_list(struct board_device *ret_device, nvmlDevice_t handle,
+static nvmlReturn_t prepare_list(struct state_device *ret_device, nvmlDevice_t handle,
                                  uint32_t kinds, unsigned int *count, const void *list)
 {
         bool has_pointers = count && (list || *count == 0);
@@ -74,14 +74,14 @@ static nvmlReturn_t prepare_list(struct board_device *ret_device, nvmlDevice_t h
                                  : r;
 }
 
-static void fill_v1(void *element, const struct board_process *process)
+static void fill_v1(void *element, const struct state_process *process)
 {
         *(nvmlProcessInfo_v1_t *)element =
                 (nvmlProcessInfo_v1_t){ .pid = process->pid,
                                         .usedGpuMemory = process->memory_used };
 }
 
-static void fill_v2(void *element, const struct board_process *process)
+static void fill_v2(void *element, const struct state_process *process)
 {
         *(nvmlProcessInfo_t *)element =
                 (nvmlProcessInfo_t){ .pid = process->pid,
@@ -90,7 +90,7 @@ static void fill_v2(void *element, const struct board_process *process)
                                      .computeInstanceId = NVML_INVALID_MIG_ID };
 }
 
-static void fill_detail(void *element, const struct board_process *process)
+static void fill_detail(void *element, const struct state_process *process)
 {
         *(nvmlProcessDetail_v1_t *)element =
                 (nvmlProcessDetail_v1_t){ .pid = process->pid,
@@ -100,10 +100,10 @@ static void fill_detail(void *element, const struct board_process *process)
 }
 
 static nvmlReturn_t list(nvmlDevice_t handle, uint32_t kinds, unsigned int *count, void *elements,
-                         size_t size, void (*fill)(void *, const struct board_process *))
+                         size_t size, void (*fill)(void *, const struct state_process *))
 {
-        struct board_process process;
-        struct board_device device;
+        struct state_process process;
+        struct state_device device;
         nvmlReturn_t r = prepare_list(&device, handle, kinds, count, elements);
         unsigned int n = 0;
 
@@ -129,8 +129,8 @@ static nvmlReturn_t list(nvmlDevice_t handle, uint32_t kinds, unsigned int *coun
         DEFINE_LIST(name##_v2, kinds, nvmlProcessInfo_t, fill_v2)                                 \
         DEFINE_LIST(name##_v3, kinds, nvmlProcessInfo_t, fill_v2)
 
-DEFINE_LISTS(nvmlDeviceGetComputeRunningProcesses, BOARD_COMPUTE)
-DEFINE_LISTS(nvmlDeviceGetGraphicsRunningProcesses, BOARD_GRAPHICS)
+DEFINE_LISTS(nvmlDeviceGetComputeRunningProcesses, STATE_COMPUTE)
+DEFINE_LISTS(nvmlDeviceGetGraphicsRunningProcesses, STATE_GRAPHICS)
 DEFINE_LISTS(nvmlDeviceGetMPSComputeRunningProcesses, 0)
 /* clang-format on */
 
@@ -138,10 +138,10 @@ nvmlReturn_t our_nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t handle,
                                                        nvmlProcessDetailList_v1_t *details)
 {
         static const uint32_t kinds[] = {
-                [NVML_PROCESS_MODE_COMPUTE] = BOARD_COMPUTE,
-                [NVML_PROCESS_MODE_GRAPHICS] = BOARD_GRAPHICS,
+                [NVML_PROCESS_MODE_COMPUTE] = STATE_COMPUTE,
+                [NVML_PROCESS_MODE_GRAPHICS] = STATE_GRAPHICS,
                 [NVML_PROCESS_MODE_MPS] = 0,
-                [NVML_PROCESS_MODE_ALL] = BOARD_COMPUTE | BOARD_GRAPHICS,
+                [NVML_PROCESS_MODE_ALL] = STATE_COMPUTE | STATE_GRAPHICS,
         };
         if (!view_is_substitute())
                 return NVML_REAL(nvmlDeviceGetRunningProcessDetailList)(handle, details);

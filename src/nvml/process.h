@@ -6,19 +6,19 @@
 
 #include <stdbool.h>
 
-#include "board/board.h"
+#include "state/state-page.h"
 
 /*
- * process_next() - a loop over those of the given kinds (bits of enum board_process_kind): start
+ * process_next() - a loop over those of the given kinds (bits of enum state_process_kind): start
  * with *cursor 0; false ends.
  */
-bool process_next(struct board_process *ret_process, uint32_t *cursor, uint32_t device,
+bool process_next(struct state_process *ret_process, uint32_t *cursor, uint32_t device,
                   uint32_t kinds);
 
 /* process_find() - the one with this number, on any device that we show. */
-bool process_find(struct board_process *ret_process, uint32_t pid);
+bool process_find(struct state_process *ret_process, uint32_t pid);
 
-/* process_get_gpu_instance() - the id of the one behind its vGPU; BOARD_NONE: it shares time. */
-uint32_t process_get_gpu_instance(const struct board_process *process);
+/* process_get_gpu_instance() - the id of the one behind its vGPU; STATE_NONE: it shares time. */
+uint32_t process_get_gpu_instance(const struct state_process *process);
 
 #endif

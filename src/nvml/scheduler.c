@@ -13,26 +13,26 @@
 
 static bool is_engine(unsigned int engine)
 {
-        return engine >= BOARD_ENGINE_GRAPHICS && engine <= BOARD_ENGINE_NVENC0;
+        return engine >= STATE_ENGINE_GRAPHICS && engine <= STATE_ENGINE_NVENC0;
 }
 
 /* What has no record is as a device is by itself. */
-static struct board_scheduler read_scheduler(const struct site *site, uint32_t engine)
+static struct state_scheduler read_scheduler(const struct site *site, uint32_t engine)
 {
-        struct board_scheduler scheduler;
+        struct state_scheduler scheduler;
 
-        if (!board_read_scheduler(site->board, board_slot_of_scheduler(site->number, engine),
+        if (!state_read_scheduler(site->state_page, state_slot_of_scheduler(site->number, engine),
                                   &scheduler))
-                scheduler = (struct board_scheduler){ .policy = BOARD_POLICY_BEST_EFFORT,
-                                                      .arr = BOARD_ARR_DISABLED };
+                scheduler = (struct state_scheduler){ .policy = STATE_POLICY_BEST_EFFORT,
+                                                      .arr = STATE_ARR_DISABLED };
         return scheduler;
 }
 
-static nvmlVgpuSchedulerParams_t get_parameters(const struct board_scheduler *scheduler)
+static nvmlVgpuSchedulerParams_t get_parameters(const struct state_scheduler *scheduler)
 {
         nvmlVgpuSchedulerParams_t parameters = { 0 };
 
-        if (scheduler->arr == BOARD_ARR_ENABLED) {
+        if (scheduler->arr == STATE_ARR_ENABLED) {
                 parameters.vgpuSchedDataWithARR.avgFactor = scheduler->averaging_factor;
                 parameters.vgpuSchedDataWithARR.timeslice = scheduler->time_slice;
         } else {
@@ -45,8 +45,8 @@ nvmlReturn_t
 our_nvmlDeviceGetVgpuSchedulerCapabilities(nvmlDevice_t handle,
                                            nvmlVgpuSchedulerCapabilities_t *capabilities)
 {
-        struct board_device_detail detail;
-        const struct board_scheduler_limits *limits = &detail.scheduler;
+        struct state_device_detail detail;
+        const struct state_scheduler_limits *limits = &detail.scheduler;
         struct site site;
         nvmlReturn_t r;
 
@@ -55,7 +55,7 @@ our_nvmlDeviceGetVgpuSchedulerCapabilities(nvmlDevice_t handle,
         r = site_of_device(&site, handle, true);
         if (r != NVML_SUCCESS)
                 return r;
-        if (!board_read_device_detail(site.board, site.device.index, &detail))
+        if (!state_read_device_detail(site.state_page, site.device.index, &detail))
                 return NVML_ERROR_NOT_SUPPORTED;
         *capabilities = (nvmlVgpuSchedulerCapabilities_t){
                 .supportedSchedulers = { limits->policy[0], limits->policy[1], limits->policy[2] },
@@ -73,13 +73,13 @@ our_nvmlDeviceGetVgpuSchedulerCapabilities(nvmlDevice_t handle,
 nvmlReturn_t our_nvmlDeviceGetVgpuSchedulerState(nvmlDevice_t handle,
                                                  nvmlVgpuSchedulerGetState_t *state)
 {
-        struct board_scheduler scheduler;
+        struct state_scheduler scheduler;
         struct site site;
         nvmlReturn_t r = site_of_whole_device(&site, handle, state);
 
         if (r != NVML_SUCCESS)
                 return r;
-        scheduler = read_scheduler(&site, BOARD_ENGINE_GRAPHICS);
+        scheduler = read_scheduler(&site, STATE_ENGINE_GRAPHICS);
         *state = (nvmlVgpuSchedulerGetState_t){ .schedulerPolicy = scheduler.policy,
                                                 .arrMode = scheduler.arr,
                                                 .schedulerParams = get_parameters(&scheduler) };
@@ -89,7 +89,7 @@ nvmlReturn_t our_nvmlDeviceGetVgpuSchedulerState(nvmlDevice_t handle,
 nvmlReturn_t our_nvmlGpuInstanceGetVgpuSchedulerState(nvmlGpuInstance_t handle,
                                                       nvmlVgpuSchedulerStateInfo_v1_t *state)
 {
-        struct board_scheduler scheduler;
+        struct state_scheduler scheduler;
         struct site site;
         nvmlReturn_t r = site_of_shared_gpu_instance(&site, handle, state);
 
@@ -108,7 +108,7 @@ nvmlReturn_t our_nvmlGpuInstanceGetVgpuSchedulerState(nvmlGpuInstance_t handle,
 
 static nvmlReturn_t get_state_v2(const struct site *site, nvmlVgpuSchedulerStateInfo_v2_t *state)
 {
-        struct board_scheduler scheduler;
+        struct state_scheduler scheduler;
 
         if (!is_engine(state->engineId))
                 return NVML_ERROR_INVALID_ARGUMENT;
@@ -143,16 +143,16 @@ nvmlReturn_t our_nvmlGpuInstanceGetVgpuSchedulerState_v2(nvmlGpuInstance_t handl
  */
 static unsigned int copy_log(const struct site *site, uint32_t engine, void *entries, size_t stride)
 {
-        uint32_t slot = board_slot_of_scheduler(site->number, engine);
-        uint64_t end = board_count_turn(site->board, slot);
-        uint64_t number = board_first_turn(site->board, slot);
+        uint32_t slot = state_slot_of_scheduler(site->number, engine);
+        uint64_t end = state_count_turn(site->state_page, slot);
+        uint64_t number = state_first_turn(site->state_page, slot);
         unsigned int n = 0;
 
         for (; number < end && n < NVML_SCHEDULER_SW_MAX_LOG_ENTRIES; number++) {
                 nvmlVgpuSchedulerLogEntry_t *entry = (void *)((char *)entries + n * stride);
-                struct board_turn turn;
+                struct state_turn turn;
 
-                if (!board_read_turn(site->board, slot, number, &turn))
+                if (!state_read_turn(site->state_page, slot, number, &turn))
                         continue;
                 *entry = (nvmlVgpuSchedulerLogEntry_t){
                         .timestamp = turn.timestamp,
@@ -183,7 +183,7 @@ struct log_head {
 static struct log_head get_log(const struct site *site, uint32_t engine,
                                nvmlVgpuSchedulerLogEntry_t *entries)
 {
-        struct board_scheduler scheduler = read_scheduler(site, engine);
+        struct state_scheduler scheduler = read_scheduler(site, engine);
 
         return (struct log_head){ .policy = scheduler.policy,
                                   .arr = scheduler.arr,
@@ -200,7 +200,7 @@ nvmlReturn_t our_nvmlDeviceGetVgpuSchedulerLog(nvmlDevice_t handle, nvmlVgpuSche
         if (r != NVML_SUCCESS)
                 return r;
         if (!is_engine(log->engineId))
-                log->engineId = BOARD_ENGINE_GRAPHICS;
+                log->engineId = STATE_ENGINE_GRAPHICS;
         head = get_log(&site, log->engineId, log->logEntries);
         log->schedulerPolicy = head.policy;
         log->arrMode = head.arr;
@@ -232,7 +232,7 @@ nvmlReturn_t our_nvmlGpuInstanceGetVgpuSchedulerLog(nvmlGpuInstance_t handle,
 
 static nvmlReturn_t get_log_v2(const struct site *site, nvmlVgpuSchedulerLogInfo_v2_t *log)
 {
-        struct board_scheduler scheduler;
+        struct state_scheduler scheduler;
 
         if (!is_engine(log->engineId))
                 return NVML_ERROR_INVALID_ARGUMENT;

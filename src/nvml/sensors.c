@@ -9,28 +9,28 @@
 #include "nvml/slots.h"
 #include "nvml/view.h"
 
-nvmlReturn_t sensors_find(struct board_sensors *ret_sensors, nvmlDevice_t handle, bool has_pointers)
+nvmlReturn_t sensors_find(struct state_sensors *ret_sensors, nvmlDevice_t handle, bool has_pointers)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, has_pointers);
 
         if (r != NVML_SUCCESS)
                 return r;
-        return !view_is_guest() && board_read_sensors(view_board(), device.index, ret_sensors)
+        return !view_is_guest() && state_read_sensors(view_state_page(), device.index, ret_sensors)
                        ? NVML_SUCCESS
                        : NVML_ERROR_NOT_SUPPORTED;
 }
 
 nvmlReturn_t sensors_answer(nvmlDevice_t handle, unsigned int *number, size_t offset)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = sensors_find(&sensors, handle, number);
         uint32_t value;
 
         if (r != NVML_SUCCESS)
                 return r;
         value = *(const uint32_t *)(const void *)((const char *)&sensors + offset);
-        if (value == BOARD_NONE)
+        if (value == STATE_NONE)
                 return NVML_ERROR_NOT_SUPPORTED;
         *number = value;
         return NVML_SUCCESS;
@@ -109,7 +109,7 @@ nvmlReturn_t our_nvmlDeviceGetTemperatureThreshold(nvmlDevice_t handle,
                                                    nvmlTemperatureThresholds_t kind,
                                                    unsigned int *celsius)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r;
 
         if (kind == NVML_TEMPERATURE_THRESHOLD_SHUTDOWN)
@@ -122,11 +122,11 @@ nvmlReturn_t our_nvmlDeviceGetTemperatureThreshold(nvmlDevice_t handle,
 
 nvmlReturn_t our_nvmlDeviceGetPowerManagementMode(nvmlDevice_t handle, nvmlEnableState_t *mode)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = sensors_find(&sensors, handle, mode);
 
         if (r == NVML_SUCCESS)
-                *mode = sensors.power_limit == BOARD_NONE ? NVML_FEATURE_DISABLED
+                *mode = sensors.power_limit == STATE_NONE ? NVML_FEATURE_DISABLED
                                                           : NVML_FEATURE_ENABLED;
         return r;
 }
@@ -135,12 +135,12 @@ nvmlReturn_t our_nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t handl
                                                               unsigned int *least,
                                                               unsigned int *most)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = sensors_find(&sensors, handle, least && most);
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (sensors.power_limit_min == BOARD_NONE || sensors.power_limit_max == BOARD_NONE)
+        if (sensors.power_limit_min == STATE_NONE || sensors.power_limit_max == STATE_NONE)
                 return NVML_ERROR_NOT_SUPPORTED;
         *least = sensors.power_limit_min;
         *most = sensors.power_limit_max;
@@ -150,12 +150,12 @@ nvmlReturn_t our_nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t handl
 nvmlReturn_t our_nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t handle,
                                                      unsigned long long *energy)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = sensors_find(&sensors, handle, energy);
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (sensors.power == BOARD_NONE)
+        if (sensors.power == STATE_NONE)
                 return NVML_ERROR_NOT_SUPPORTED;
         *energy = sensors.energy;
         return NVML_SUCCESS;
@@ -173,7 +173,7 @@ nvmlReturn_t our_nvmlDeviceGetPcieThroughput(nvmlDevice_t handle, nvmlPcieUtilCo
 
 nvmlReturn_t our_nvmlDeviceGetPowerSource(nvmlDevice_t handle, nvmlPowerSource_t *source)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = sensors_find(&sensors, handle, source);
 
         if (r == NVML_SUCCESS)
@@ -184,7 +184,7 @@ nvmlReturn_t our_nvmlDeviceGetPowerSource(nvmlDevice_t handle, nvmlPowerSource_t
 /* A device that measures nothing of itself runs as fast as it can. */
 nvmlReturn_t our_nvmlDeviceGetPerformanceState(nvmlDevice_t handle, nvmlPstates_t *state)
 {
-        struct board_sensors sensors;
+        struct state_sensors sensors;
         nvmlReturn_t r = sensors_find(&sensors, handle, state);
 
         if (r == NVML_SUCCESS)
@@ -199,7 +199,7 @@ nvmlReturn_t our_nvmlDeviceGetPowerState(nvmlDevice_t handle, nvmlPstates_t *sta
         return our_nvmlDeviceGetPerformanceState(handle, state);
 }
 
-unsigned long long sensors_get_throttled(const struct board_sensors *sensors, size_t offset)
+unsigned long long sensors_get_throttled(const struct state_sensors *sensors, size_t offset)
 {
         return *(const uint64_t *)(const void *)((const char *)sensors + offset) * 1000;
 }

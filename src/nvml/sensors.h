@@ -8,18 +8,18 @@
 #include <stddef.h>
 
 #include "abi/nvml-device.h"
-#include "board/board.h"
+#include "state/state-page.h"
 
 /* sensors_find() - NOT_SUPPORTED where no scenario made them, and in a guest. */
-nvmlReturn_t sensors_find(struct board_sensors *ret_sensors, nvmlDevice_t handle,
+nvmlReturn_t sensors_find(struct state_sensors *ret_sensors, nvmlDevice_t handle,
                           bool has_pointers);
 
 /* sensors_answer() - the one at the offset SENSOR(name); NOT_SUPPORTED if there is none. */
-#define SENSOR(name) offsetof(struct board_sensors, name)
+#define SENSOR(name) offsetof(struct state_sensors, name)
 nvmlReturn_t sensors_answer(nvmlDevice_t handle, unsigned int *number, size_t offset);
 
 /* Times in ns for which clocks were held down: by offset, which a policy of NVML has; SIZE_MAX: never. */
-unsigned long long sensors_get_throttled(const struct board_sensors *sensors, size_t offset);
+unsigned long long sensors_get_throttled(const struct state_sensors *sensors, size_t offset);
 size_t sensors_find_policy(unsigned int policy);
 
 #endif

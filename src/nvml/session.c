@@ -11,7 +11,7 @@
 
 /* Whose sessions: of a vGPU, or (@instance 0) of all on a device. */
 struct whose {
-        const struct board *board;
+        const struct state_page *state_page;
         uint32_t instance; /* id */
         uint32_t device;
 };
@@ -22,20 +22,20 @@ static nvmlReturn_t of_instance(struct whose *ret_whose, nvmlVgpuInstance_t id, 
         nvmlReturn_t r = view_instance(&instance, id, has_pointers);
 
         if (r == NVML_SUCCESS)
-                *ret_whose = (struct whose){ .board = instance.board, .instance = id };
+                *ret_whose = (struct whose){ .state_page = instance.state_page, .instance = id };
         return r;
 }
 
 /* A guest's device is its vGPU. */
 static nvmlReturn_t of_device(struct whose *ret_whose, nvmlDevice_t handle, bool has_pointers)
 {
-        struct board_device device;
+        struct state_device device;
         struct view_instance own;
         nvmlReturn_t r = view_device(&device, handle, has_pointers);
 
         if (r == NVML_SUCCESS)
                 *ret_whose = (struct whose){
-                        .board = view_board(),
+                        .state_page = view_state_page(),
                         .instance = view_own_instance(&own) ? own.value.id : 0,
                         .device = device.index,
                 };
@@ -47,25 +47,25 @@ static bool is_theirs(const struct whose *whose, uint32_t instance, uint32_t dev
         return whose->instance != 0 ? instance == whose->instance : device == whose->device;
 }
 
-static bool next_encoder(struct board_encoder_session *ret_session, uint32_t *cursor,
+static bool next_encoder(struct state_encoder_session *ret_session, uint32_t *cursor,
                          const struct whose *whose)
 {
-        uint32_t end = board_end_encoder_session(whose->board);
+        uint32_t end = state_end_encoder_session(whose->state_page);
 
         while (*cursor < end)
-                if (board_read_encoder_session(whose->board, (*cursor)++, ret_session) &&
+                if (state_read_encoder_session(whose->state_page, (*cursor)++, ret_session) &&
                     is_theirs(whose, ret_session->instance, ret_session->device))
                         return true;
         return false;
 }
 
-static bool next_capture(struct board_capture_session *ret_session, uint32_t *cursor,
+static bool next_capture(struct state_capture_session *ret_session, uint32_t *cursor,
                          const struct whose *whose)
 {
-        uint32_t end = board_end_capture_session(whose->board);
+        uint32_t end = state_end_capture_session(whose->state_page);
 
         while (*cursor < end)
-                if (board_read_capture_session(whose->board, (*cursor)++, ret_session) &&
+                if (state_read_capture_session(whose->state_page, (*cursor)++, ret_session) &&
                     is_theirs(whose, ret_session->instance, ret_session->device))
                         return true;
         return false;
@@ -80,7 +80,7 @@ static nvmlVgpuInstance_t shown_id(uint32_t instance)
 static nvmlReturn_t list_encoder(const struct whose *whose, unsigned int *count,
                                  nvmlEncoderSessionInfo_t *sessions)
 {
-        struct board_encoder_session session;
+        struct state_encoder_session session;
         unsigned int room = *count, n = 0;
 
         if (!sessions && room > 0)
@@ -108,7 +108,7 @@ static nvmlReturn_t list_encoder(const struct whose *whose, unsigned int *count,
 static nvmlReturn_t list_capture(const struct whose *whose, unsigned int *count,
                                  nvmlFBCSessionInfo_t *sessions)
 {
-        struct board_capture_session session;
+        struct state_capture_session session;
         unsigned int room = *count, n = 0;
 
         if (!sessions && room > 0)
@@ -158,7 +158,7 @@ static unsigned int mean(uint64_t sum, unsigned int n)
 static void average_encoder(const struct whose *whose, unsigned int *sessions, unsigned int *fps,
                             unsigned int *latency_us)
 {
-        struct board_encoder_session session;
+        struct state_encoder_session session;
         struct average average = { 0 };
 
         for (uint32_t cursor = 0; next_encoder(&session, &cursor, whose);)
@@ -170,7 +170,7 @@ static void average_encoder(const struct whose *whose, unsigned int *sessions, u
 
 static void average_capture(const struct whose *whose, nvmlFBCStats_t *stats)
 {
-        struct board_capture_session session;
+        struct state_capture_session session;
         struct average average = { 0 };
 
         for (uint32_t cursor = 0; next_capture(&session, &cursor, whose);)
@@ -223,7 +223,7 @@ nvmlReturn_t our_nvmlVgpuInstanceGetFBCSessions(nvmlVgpuInstance_t id, unsigned 
 nvmlReturn_t our_nvmlDeviceGetEncoderCapacity(nvmlDevice_t handle, nvmlEncoderType_t codec,
                                               unsigned int *percent)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, percent && codec <= NVML_ENCODER_QUERY_AV1);
 
         if (r == NVML_SUCCESS)

@@ -12,7 +12,7 @@
 
 /* A site in the terms of the control protocol. */
 struct site_text {
-        char json[BOARD_UUID_MAX + 64];
+        char json[STATE_UUID_MAX + 64];
 };
 
 static struct site_text get_text(const struct site *site)
@@ -20,7 +20,7 @@ static struct site_text get_text(const struct site *site)
         struct site_text text;
         int n = snprintf(text.json, sizeof(text.json), "\"device\":\"%.47s\"", site->device.uuid);
 
-        if (site->gpu_instance != BOARD_NONE)
+        if (site->gpu_instance != STATE_NONE)
                 snprintf(text.json + n, sizeof(text.json) - (size_t)n, ",\"gpu_instance\":%u",
                          site->gpu_instance);
         return text;
@@ -35,7 +35,7 @@ static const char *get_bool(bool value)
 nvmlReturn_t our_nvmlDeviceSetVirtualizationMode(nvmlDevice_t handle,
                                                  nvmlGpuVirtualizationMode_t mode)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r;
 
         if (!view_is_substitute() && !view_knows(handle))
@@ -120,11 +120,11 @@ nvmlReturn_t our_nvmlDeviceSetAccountingMode(nvmlDevice_t handle, nvmlEnableStat
 /* The host's range, which a guest has nothing to do with; NULL and order before that. */
 nvmlReturn_t our_nvmlSetVgpuVersion(nvmlVgpuVersion_t *range)
 {
-        struct board_host host;
+        struct state_host host;
 
         if (!range || range->minVersion > range->maxVersion)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        if (view_is_guest() || !board_read_host(view_board(), 0, &host))
+        if (view_is_guest() || !state_read_host(view_state_page(), 0, &host))
                 return NVML_ERROR_NOT_SUPPORTED;
         if (range->minVersion < host.supported_min || range->maxVersion > host.supported_max)
                 return NVML_ERROR_INVALID_ARGUMENT;
@@ -173,11 +173,11 @@ struct scheduler_change {
 static void read_parameters(struct scheduler_change *change, const struct site *site,
                             const nvmlVgpuSchedulerSetParams_t *parameters)
 {
-        struct board_device_detail detail;
+        struct state_device_detail detail;
         bool has_arr = change->arr == NVML_VGPU_SCHEDULER_ARR_ENABLE;
 
         if (change->arr == NVML_VGPU_SCHEDULER_ARR_DEFAULT)
-                has_arr = board_read_device_detail(site->board, site->device.index, &detail) &&
+                has_arr = state_read_device_detail(site->state_page, site->device.index, &detail) &&
                           detail.scheduler.can_arr;
         if (has_arr) {
                 change->averaging_factor = parameters->vgpuSchedDataWithARR.avgFactor;
@@ -191,7 +191,7 @@ static nvmlReturn_t set_scheduler(const struct site *site, const struct schedule
 {
         static const char *const arr[] = { "", ",\"arr\":false", ",\"arr\":true" };
 
-        if (change->engine < BOARD_ENGINE_GRAPHICS || change->engine > BOARD_ENGINE_NVENC0 ||
+        if (change->engine < STATE_ENGINE_GRAPHICS || change->engine > STATE_ENGINE_NVENC0 ||
             change->policy < NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT ||
             change->policy > NVML_VGPU_SCHEDULER_POLICY_FIXED_SHARE ||
             change->arr > NVML_VGPU_SCHEDULER_ARR_ENABLE)
@@ -212,7 +212,7 @@ nvmlReturn_t our_nvmlDeviceSetVgpuSchedulerState(nvmlDevice_t handle,
 
         if (r != NVML_SUCCESS)
                 return r;
-        change = (struct scheduler_change){ .engine = BOARD_ENGINE_GRAPHICS,
+        change = (struct scheduler_change){ .engine = STATE_ENGINE_GRAPHICS,
                                             .policy = state->schedulerPolicy,
                                             .arr = state->enableARRMode };
         read_parameters(&change, &site, &state->schedulerParams);

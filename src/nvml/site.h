@@ -6,21 +6,21 @@
  * A site hosts vGPUs: a whole device, or one of its GPU instances (MIG). NVML has functions with
  * different names and structs for the two.
  *
- * A GPU instance is one of the board's: where NVIDIA's library is in use, these are its own and it
+ * A GPU instance is one of the state page's: where NVIDIA's library is in use, these are its own and it
  * answers for them (abi/nvml.abi: "stand-in").
  */
 
 #include "abi/nvml-mig.h"
 #include "abi/nvml-vgpu.h"
-#include "board/board.h"
 #include "nvml/view.h"
+#include "state/state-page.h"
 
 struct site {
-        const struct board *board;
-        uint32_t number;          /* the board's, of offers and schedulers */
-        uint32_t gpu_instance;    /* id; BOARD_NONE: the device as a whole */
-        board_switch mixes_sizes; /* heterogeneous mode */
-        struct board_device device;
+        const struct state_page *state_page;
+        uint32_t number;          /* the state page's, of offers and schedulers */
+        uint32_t gpu_instance;    /* id; STATE_NONE: the device as a whole */
+        state_switch mixes_sizes; /* heterogeneous mode */
+        struct state_device device;
 };
 
 /*
@@ -49,17 +49,17 @@ bool site_next_instance(struct view_instance *ret_instance, uint32_t *cursor,
                         const struct site *site);
 
 /* site_find_offer() - what the site offers of the type with this id. False: it does not offer it. */
-bool site_find_offer(struct board_offer *ret_offer, const struct site *site, nvmlVgpuTypeId_t id);
+bool site_find_offer(struct state_offer *ret_offer, const struct site *site, nvmlVgpuTypeId_t id);
 
 /* site_find_gpu_instance() - by its id. False: the device has none with it. */
-bool site_find_gpu_instance(struct board_gpu_instance *ret_record, uint32_t *ret_slot,
-                            const struct board *board, uint32_t device, uint32_t id);
+bool site_find_gpu_instance(struct state_gpu_instance *ret_record, uint32_t *ret_slot,
+                            const struct state_page *state_page, uint32_t device, uint32_t id);
 
-/* site_get_gpu_instance_handle() - of the GPU instance at this slot of the board. */
+/* site_get_gpu_instance_handle() - of the GPU instance at this slot of the state page. */
 nvmlGpuInstance_t site_get_gpu_instance_handle(uint32_t slot);
 
 /* site_read_gpu_instance() - the record behind @handle. False: not a handle. */
-bool site_read_gpu_instance(struct board_gpu_instance *ret_record, uint32_t *ret_slot,
+bool site_read_gpu_instance(struct state_gpu_instance *ret_record, uint32_t *ret_slot,
                             nvmlGpuInstance_t handle);
 
 #endif

@@ -93,27 +93,27 @@ void slots_set_real(void *library)
         }
 }
 
-/* Where there is a board: are we to answer it? */
+/* Where there is a state page: are we to answer it? */
 static bool is_ours(enum how how, enum slots_mode mode)
 {
-        return how == OWN || (how == STAND_IN && mode == SLOTS_BOARD) ||
+        return how == OWN || (how == STAND_IN && mode == SLOTS_STATE_PAGE) ||
                (how == PRIVATE && mode != SLOTS_BOTH);
 }
 
 static nvml_function answerer(size_t i, enum slots_mode mode)
 {
         const struct entry *entry = &entries[i];
-        bool has_board = mode == SLOTS_BOARD || mode == SLOTS_BOTH || mode == SLOTS_GUEST;
+        bool has_state_page = mode == SLOTS_STATE_PAGE || mode == SLOTS_BOTH || mode == SLOTS_GUEST;
 
         if (entry->how == ALWAYS)
                 return entry->ours;
         if (mode == SLOTS_UNINITIALIZED)
                 return (nvml_function)answer_uninitialized;
-        if (has_board && is_ours(entry->how, mode))
+        if (has_state_page && is_ours(entry->how, mode))
                 return entry->ours;
-        if (entry->how == REFUSE && has_board)
+        if (entry->how == REFUSE && has_state_page)
                 return refusal(entry->refusal);
-        if (mode == SLOTS_BOARD || (mode == SLOTS_GUEST && entry->how == HOST))
+        if (mode == SLOTS_STATE_PAGE || (mode == SLOTS_GUEST && entry->how == HOST))
                 return (nvml_function)answer_not_supported;
         return real_has[i] ? nvml_real[i] : (nvml_function)answer_function_not_found;
 }

@@ -71,8 +71,8 @@ extern nvml_function nvml_slot[NVML_SLOT_COUNT];
 extern nvml_function nvml_real[NVML_SLOT_COUNT];
 #define NVML_REAL(name) ((__typeof__(&name))nvml_real[NVML_SLOT_##name])
 
-/* What answers: nobody yet, the board alone, NVIDIA's library alone, or both; or both, to a guest. */
-enum slots_mode { SLOTS_UNINITIALIZED, SLOTS_BOARD, SLOTS_NVIDIA, SLOTS_BOTH, SLOTS_GUEST };
+/* What answers: nobody yet, the state page alone, NVIDIA's library alone, or both; or both, to a guest. */
+enum slots_mode { SLOTS_UNINITIALIZED, SLOTS_STATE_PAGE, SLOTS_NVIDIA, SLOTS_BOTH, SLOTS_GUEST };
 
 /* slots_set_real() - take NVIDIA's functions from @library, a handle of dlopen(); NULL forgets. */
 void slots_set_real(void *library);

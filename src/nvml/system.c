@@ -81,7 +81,7 @@ nvmlReturn_t our_nvmlSystemGetNVMLVersion(char *text, unsigned int size)
 
 nvmlReturn_t our_nvmlSystemGetCudaDriverVersion(int *version)
 {
-        struct board_device device;
+        struct state_device device;
 
         if (!version)
                 return NVML_ERROR_INVALID_ARGUMENT;
@@ -129,7 +129,7 @@ static bool read_command_line(unsigned int pid, char *name, size_t size)
 /* One of a vGPU first: a scenario's runs nowhere, and its number may be that of another one here. */
 nvmlReturn_t our_nvmlSystemGetProcessName(unsigned int pid, char *text, unsigned int size)
 {
-        struct board_process process;
+        struct state_process process;
         int saved_errno = errno;
         char name[1024];
         bool found;

@@ -7,7 +7,7 @@
 
 static void end_process(struct fixture *fixture, uint32_t pid, uint64_t time_ms)
 {
-        const struct board_account account = { .instance = FIXTURE_TRAIN,
+        const struct state_account account = { .instance = FIXTURE_TRAIN,
                                                .pid = pid,
                                                .utilization_gpu = 50,
                                                .utilization_memory = 7,
@@ -15,7 +15,7 @@ static void end_process(struct fixture *fixture, uint32_t pid, uint64_t time_ms)
                                                .time_ms = time_ms,
                                                .start_us = 123456 };
 
-        board_append_account(fixture->board, SLOT, &account);
+        state_append_account(fixture->state_page, SLOT, &account);
 }
 
 static unsigned int get_pids(unsigned int *pids)
@@ -64,12 +64,12 @@ static void test_a_number_used_twice_is_the_one_that_ended_last(void **state)
 
 static void test_records_of_who_had_the_place_before_are_not_told(void **state)
 {
-        const struct board_account account = { .instance = 77, .pid = 5 };
+        const struct state_account account = { .instance = 77, .pid = 5 };
         struct fixture *fixture = *state;
         nvmlAccountingStats_t stats;
         unsigned int pids[4000];
 
-        board_append_account(fixture->board, SLOT, &account);
+        state_append_account(fixture->state_page, SLOT, &account);
         assert_int_equal(get_pids(pids), 1);
         assert_int_equal(nvmlVgpuInstanceGetAccountingStats(FIXTURE_TRAIN, 5, &stats),
                          NVML_ERROR_NOT_FOUND);
@@ -80,9 +80,9 @@ static void test_the_oldest_make_room_for_the_newest(void **state)
         nvmlAccountingStats_t stats;
         unsigned int pids[4000];
 
-        for (uint32_t pid = 10000; pid < 10000 + BOARD_ACCOUNTS_MAX + 5; pid++)
+        for (uint32_t pid = 10000; pid < 10000 + STATE_ACCOUNTS_MAX + 5; pid++)
                 end_process(*state, pid, 1);
-        assert_int_equal(get_pids(pids), BOARD_ACCOUNTS_MAX);
+        assert_int_equal(get_pids(pids), STATE_ACCOUNTS_MAX);
         assert_int_equal(pids[0], 10005);
         assert_int_equal(nvmlVgpuInstanceGetAccountingStats(FIXTURE_TRAIN, 10004, &stats),
                          NVML_ERROR_NOT_FOUND);
@@ -99,7 +99,7 @@ static void test_without_room_the_most_are_told_unless_there_is_none(void **stat
         count = 0;
         assert_int_equal(nvmlVgpuInstanceGetAccountingPids(0, &count, NULL),
                          NVML_ERROR_INVALID_ARGUMENT);
-        board_write_account(fixture->board, SLOT, 0, NULL);
+        state_write_account(fixture->state_page, SLOT, 0, NULL);
         assert_int_equal(nvmlVgpuInstanceGetAccountingPids(FIXTURE_TRAIN, &count, NULL),
                          NVML_SUCCESS);
         assert_int_equal(count, 0);
@@ -109,13 +109,13 @@ static void test_accounting_that_is_off_or_not_there(void **state)
 {
         struct fixture *fixture = *state;
         unsigned int pids[4000], count = 4000;
-        struct board_instance instance;
+        struct state_instance instance;
         nvmlAccountingStats_t stats;
         nvmlEnableState_t mode;
 
-        assert_true(board_read_instance(fixture->board, SLOT, &instance));
+        assert_true(state_read_instance(fixture->state_page, SLOT, &instance));
         instance.accounting = 0;
-        board_write_instance(fixture->board, SLOT, &instance);
+        state_write_instance(fixture->state_page, SLOT, &instance);
         assert_int_equal(nvmlVgpuInstanceGetAccountingMode(FIXTURE_TRAIN, &mode), NVML_SUCCESS);
         assert_int_equal(mode, NVML_FEATURE_DISABLED);
         assert_int_equal(nvmlVgpuInstanceGetAccountingPids(FIXTURE_TRAIN, &count, pids),
@@ -124,22 +124,22 @@ static void test_accounting_that_is_off_or_not_there(void **state)
                          NVML_ERROR_NOT_SUPPORTED);
         assert_int_equal(nvmlVgpuInstanceClearAccountingPids(FIXTURE_TRAIN),
                          NVML_ERROR_NOT_SUPPORTED);
-        instance.accounting = BOARD_NONE;
-        board_write_instance(fixture->board, SLOT, &instance);
+        instance.accounting = STATE_NONE;
+        state_write_instance(fixture->state_page, SLOT, &instance);
         assert_int_equal(nvmlVgpuInstanceGetAccountingMode(FIXTURE_TRAIN, &mode),
                          NVML_ERROR_NOT_SUPPORTED);
 }
 
 int main(void)
 {
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-                with_board(test_those_that_ended_come_first_in_the_order_of_their_ends),
-                with_board(test_a_number_used_twice_is_the_one_that_ended_last),
-                with_board(test_records_of_who_had_the_place_before_are_not_told),
-                with_board(test_the_oldest_make_room_for_the_newest),
-                with_board(test_without_room_the_most_are_told_unless_there_is_none),
-                with_board(test_accounting_that_is_off_or_not_there),
+                with_state_page(test_those_that_ended_come_first_in_the_order_of_their_ends),
+                with_state_page(test_a_number_used_twice_is_the_one_that_ended_last),
+                with_state_page(test_records_of_who_had_the_place_before_are_not_told),
+                with_state_page(test_the_oldest_make_room_for_the_newest),
+                with_state_page(test_without_room_the_most_are_told_unless_there_is_none),
+                with_state_page(test_accounting_that_is_off_or_not_there),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -10,7 +10,7 @@
 
 #define GONE ((nvmlDevice_t)(uintptr_t)1)
 
-static const struct board_sensors measured = { .fan = 41,
+static const struct state_sensors measured = { .fan = 41,
                                                .power = 121500,
                                                .power_limit = 600000,
                                                .power_limit_min = 200000,
@@ -34,15 +34,15 @@ static nvmlDevice_t device_0(void)
 }
 
 /* The first device measures all of this, the second measures nothing. */
-static nvmlDevice_t measure(struct fixture *fixture, board_switch mig)
+static nvmlDevice_t measure(struct fixture *fixture, state_switch mig)
 {
-        struct board_device device;
+        struct state_device device;
 
-        assert_true(board_read_device(fixture->board, 0, &device));
+        assert_true(state_read_device(fixture->state_page, 0, &device));
         device.ecc = device.ecc_pending = 1;
         device.mig = device.mig_pending = mig;
-        board_write_device(fixture->board, 0, &device);
-        board_write_sensors(fixture->board, 0, &measured);
+        state_write_device(fixture->state_page, 0, &device);
+        state_write_sensors(fixture->state_page, 0, &measured);
         return device_0();
 }
 
@@ -154,7 +154,7 @@ static void test_what_belongs_together_agrees(void **state)
 {
         struct fixture *fixture = *state;
         nvmlDevice_t device = measure(fixture, 0);
-        struct board_sensors sensors = measured;
+        struct state_sensors sensors = measured;
         unsigned long long energy;
         unsigned int number;
 
@@ -165,8 +165,8 @@ static void test_what_belongs_together_agrees(void **state)
         assert_int_equal(nvmlDeviceGetFanSpeed_v2(device, 1, &number), NVML_ERROR_INVALID_ARGUMENT);
         assert_int_equal(nvmlDeviceGetTotalEnergyConsumption(device, &energy), NVML_SUCCESS);
         assert_int_equal(energy, 12345);
-        sensors.fan = sensors.power = BOARD_NONE;
-        board_write_sensors(fixture->board, 0, &sensors);
+        sensors.fan = sensors.power = STATE_NONE;
+        state_write_sensors(fixture->state_page, 0, &sensors);
         assert_int_equal(nvmlDeviceGetFanSpeed(device, &number), NVML_ERROR_NOT_SUPPORTED);
         assert_int_equal(nvmlDeviceGetNumFans(device, &number), NVML_ERROR_NOT_SUPPORTED);
         assert_int_equal(nvmlDeviceGetFanSpeed_v2(device, 0, &number), NVML_ERROR_NOT_SUPPORTED);
@@ -214,12 +214,12 @@ static void test_under_mig_a_device_does_not_tell_what_its_parts_do(void **state
 
 static void test_gpu_instances_can_begin_where_their_profile_says(void **state)
 {
-        const struct board_profile profile = { .id = 14, .memory_slices = 2, .starts = 0x15 };
+        const struct state_profile profile = { .id = 14, .memory_slices = 2, .starts = 0x15 };
         nvmlDevice_t device = measure(*state, 1);
         nvmlGpuInstancePlacement_t placements[4] = { [3] = { 99, 99 } };
         unsigned int count = 0;
 
-        board_write_profile(((struct fixture *)*state)->board, board_slot_of_profile(0, 1),
+        state_write_profile(((struct fixture *)*state)->state_page, state_slot_of_profile(0, 1),
                             &profile);
         assert_int_equal(nvmlDeviceGetGpuInstancePossiblePlacements_v2(device, 14, NULL, &count),
                          NVML_SUCCESS);
@@ -290,7 +290,7 @@ static void test_the_newest_sample_is_told_once(void **state)
 
 static void test_of_how_busy_a_device_was_there_is_a_past(void **state)
 {
-        struct board_sample sample = { .memory = 9 };
+        struct state_sample sample = { .memory = 9 };
         nvmlDevice_t device = measure(*state, 0);
         struct fixture *fixture = *state;
         nvmlSample_t samples[200];
@@ -300,12 +300,12 @@ static void test_of_how_busy_a_device_was_there_is_a_past(void **state)
         for (uint32_t i = 1; i <= 200; i++) {
                 sample.timestamp_us = i;
                 sample.gpu = i % 100;
-                board_append_device_sample(fixture->board, 0, &sample);
+                state_append_device_sample(fixture->state_page, 0, &sample);
         }
         assert_int_equal(
                 nvmlDeviceGetSamples(device, NVML_GPU_UTILIZATION_SAMPLES, 0, &type, &count, NULL),
                 NVML_SUCCESS);
-        assert_int_equal(count, BOARD_SAMPLES_MAX);
+        assert_int_equal(count, STATE_SAMPLES_MAX);
         count = 5;
         assert_int_equal(nvmlDeviceGetSamples(device, NVML_GPU_UTILIZATION_SAMPLES, 190, &type,
                                               &count, samples),
@@ -412,9 +412,9 @@ static void test_events_can_be_registered(void **state)
 
 static void happen(struct fixture *fixture, uint32_t device, uint64_t kind, uint64_t data)
 {
-        const struct board_event event = { .timestamp_us = 1, .kind = kind, .data = data };
+        const struct state_event event = { .timestamp_us = 1, .kind = kind, .data = data };
 
-        board_append_event(fixture->board, device, &event);
+        state_append_event(fixture->state_page, device, &event);
 }
 
 static void test_an_event_reaches_the_sets_that_wait_for_it(void **state)
@@ -451,7 +451,7 @@ static void test_an_event_reaches_the_sets_that_wait_for_it(void **state)
 static void test_a_lost_device_ends_a_wait_after_its_last_event(void **state)
 {
         struct fixture *fixture = *state;
-        struct board_device device;
+        struct state_device device;
         nvmlEventData_t event;
         nvmlEventSet_t set;
 
@@ -459,9 +459,9 @@ static void test_a_lost_device_ends_a_wait_after_its_last_event(void **state)
         assert_int_equal(
                 nvmlDeviceRegisterEvents(device_0(), NVML_EVENT_TYPE_XID_CRITICAL_ERROR, set), 0);
         happen(fixture, 0, NVML_EVENT_TYPE_XID_CRITICAL_ERROR, 79);
-        assert_true(board_read_device(fixture->board, 0, &device));
+        assert_true(state_read_device(fixture->state_page, 0, &device));
         device.is_lost = 1;
-        board_write_device(fixture->board, 0, &device);
+        state_write_device(fixture->state_page, 0, &device);
         assert_int_equal(nvmlEventSetWait_v2(set, &event, 60000), NVML_SUCCESS);
         assert_int_equal(event.eventData, 79);
         assert_int_equal(nvmlEventSetWait_v2(set, &event, 60000), NVML_ERROR_GPU_IS_LOST);
@@ -484,42 +484,42 @@ static void test_sets_that_nobody_frees_go_with_the_library(void **state)
 
 static void test_an_interrupt_has_a_number_where_it_is_known(void **state)
 {
-        struct board_device_detail detail;
+        struct state_device_detail detail;
         struct fixture *fixture = *state;
         unsigned int number = 0;
 
         assert_int_equal(nvmlDeviceGetIrqNum(device_0(), NULL), NVML_ERROR_INVALID_ARGUMENT);
-        assert_true(board_read_device_detail(fixture->board, 0, &detail));
+        assert_true(state_read_device_detail(fixture->state_page, 0, &detail));
         detail.irq = 0;
-        board_write_device_detail(fixture->board, 0, &detail);
+        state_write_device_detail(fixture->state_page, 0, &detail);
         assert_int_equal(nvmlDeviceGetIrqNum(device_0(), &number), NVML_ERROR_NOT_SUPPORTED);
         detail.irq = 77;
-        board_write_device_detail(fixture->board, 0, &detail);
+        state_write_device_detail(fixture->state_page, 0, &detail);
         assert_int_equal(nvmlDeviceGetIrqNum(device_0(), &number), NVML_SUCCESS);
         assert_int_equal(number, 77);
 }
 
 int main(void)
 {
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-                with_board(test_fields_are_what_the_functions_say),
-                with_board(test_a_device_that_measures_nothing_has_no_fields),
-                with_board(test_errors_are_those_of_the_device_memory),
-                with_board(test_what_belongs_together_agrees),
-                with_board(test_under_mig_a_device_does_not_tell_what_its_parts_do),
-                with_board(test_gpu_instances_can_begin_where_their_profile_says),
-                with_board(test_clocks_that_can_be_set_are_the_highest),
-                with_board(test_the_newest_sample_is_told_once),
-                with_board(test_of_how_busy_a_device_was_there_is_a_past),
-                with_board(test_a_device_is_near_to_cpus_and_memory),
-                with_board(test_others_are_as_far_as_they_can_be),
-                with_board(test_the_system_knows_the_processes_of_vgpus_and_no_cards),
-                with_board(test_events_can_be_registered),
-                with_board(test_an_event_reaches_the_sets_that_wait_for_it),
-                with_board(test_a_lost_device_ends_a_wait_after_its_last_event),
-                with_board(test_sets_that_nobody_frees_go_with_the_library),
-                with_board(test_an_interrupt_has_a_number_where_it_is_known),
+                with_state_page(test_fields_are_what_the_functions_say),
+                with_state_page(test_a_device_that_measures_nothing_has_no_fields),
+                with_state_page(test_errors_are_those_of_the_device_memory),
+                with_state_page(test_what_belongs_together_agrees),
+                with_state_page(test_under_mig_a_device_does_not_tell_what_its_parts_do),
+                with_state_page(test_gpu_instances_can_begin_where_their_profile_says),
+                with_state_page(test_clocks_that_can_be_set_are_the_highest),
+                with_state_page(test_the_newest_sample_is_told_once),
+                with_state_page(test_of_how_busy_a_device_was_there_is_a_past),
+                with_state_page(test_a_device_is_near_to_cpus_and_memory),
+                with_state_page(test_others_are_as_far_as_they_can_be),
+                with_state_page(test_the_system_knows_the_processes_of_vgpus_and_no_cards),
+                with_state_page(test_events_can_be_registered),
+                with_state_page(test_an_event_reaches_the_sets_that_wait_for_it),
+                with_state_page(test_a_lost_device_ends_a_wait_after_its_last_event),
+                with_state_page(test_sets_that_nobody_frees_go_with_the_library),
+                with_state_page(test_an_interrupt_has_a_number_where_it_is_known),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

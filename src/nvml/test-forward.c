@@ -14,10 +14,11 @@ static const unsigned char table_id[16] = { 0xc4, 0xfe, 0x3e, 0x6c, 0xc9, 0x8f, 
 
 static void publish_real(struct fixture *fixture, const char *path)
 {
-        fixture->board->simulated = 0;
-        snprintf(fixture->board->real_nvml, sizeof(fixture->board->real_nvml), "%s", path);
-        board_write_device(fixture->board, 1, NULL);
-        fixture->board->n_devices = 1;
+        fixture->state_page->simulated = 0;
+        snprintf(fixture->state_page->real_nvml, sizeof(fixture->state_page->real_nvml), "%s",
+                 path);
+        state_write_device(fixture->state_page, 1, NULL);
+        fixture->state_page->n_devices = 1;
 }
 
 static int real_setup(void **state)
@@ -27,8 +28,8 @@ static int real_setup(void **state)
         return nvmlInit_v2() == NVML_SUCCESS ? 0 : -1;
 }
 
-/* The board of a manager that is neither root's nor ours. */
-static void test_a_strangers_board_names_no_library_to_load(void **state)
+/* The state page of a manager that is neither root's nor ours. */
+static void test_a_strangers_state_page_names_no_library_to_load(void **state)
 {
         struct fixture *fixture = fixture_new();
         nvmlDevice_t device;
@@ -49,7 +50,7 @@ static void test_a_strangers_board_names_no_library_to_load(void **state)
 }
 
 /* What the path is of may change between a look at it and its opening: so nobody else's link is followed. */
-static void test_a_link_of_a_stranger_leads_to_no_board(void **state)
+static void test_a_link_of_a_stranger_leads_to_no_state_page(void **state)
 {
         struct fixture *fixture = fixture_new();
         char real[sizeof(fixture->path) + 8];
@@ -68,7 +69,7 @@ static void test_a_link_of_a_stranger_leads_to_no_board(void **state)
         fixture_free(fixture);
 }
 
-/* The board is root's, and says what is in a folder of somebody else. */
+/* The state page is root's, and says what is in a folder of somebody else. */
 static void test_a_strangers_library_is_not_loaded(void **state)
 {
         char folder[] = "/tmp/vgnvml-XXXXXX", path[64];
@@ -85,7 +86,7 @@ static void test_a_strangers_library_is_not_loaded(void **state)
                 assert_int_equal(nvmlInit_v2(), NVML_SUCCESS);
                 assert_int_equal(nvmlDeviceGetHandleByIndex_v2(0, &device), NVML_SUCCESS);
                 assert_int_equal(nvmlDeviceGetName(device, name, sizeof(name)), NVML_SUCCESS);
-                assert_string_equal(name, "NVIDIA H200"); /* the board's */
+                assert_string_equal(name, "NVIDIA H200"); /* the state page's */
                 nvmlShutdown();
         }
         fixture_free(fixture);
@@ -284,9 +285,9 @@ int main(void)
 #define with_real(test) cmocka_unit_test_setup_teardown(test, real_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(
-                        test_a_strangers_board_names_no_library_to_load), /* before one is */
+                        test_a_strangers_state_page_names_no_library_to_load), /* before one is */
                 cmocka_unit_test(test_a_strangers_library_is_not_loaded),
-                cmocka_unit_test(test_a_link_of_a_stranger_leads_to_no_board),
+                cmocka_unit_test(test_a_link_of_a_stranger_leads_to_no_state_page),
                 with_real(test_devices_and_their_state_are_nvidias),
                 with_real(test_vgpus_are_found_by_the_uuid_of_their_device),
                 with_real(test_a_device_that_the_manager_does_not_have_hosts_none),

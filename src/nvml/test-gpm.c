@@ -19,11 +19,11 @@ static nvmlDevice_t device_at(unsigned int index)
 /* The first device is measured; 2 s later it has sent 4 GiB over its links. */
 static void measure(struct fixture *fixture, uint64_t sent)
 {
-        const struct board_sensors sensors = { .power = 1, .pcie_tx = 2048, .pcie_rx = BOARD_NONE };
-        const struct board_links links = { .n = 2, .active = 3, .tx = sent };
+        const struct state_sensors sensors = { .power = 1, .pcie_tx = 2048, .pcie_rx = STATE_NONE };
+        const struct state_links links = { .n = 2, .active = 3, .tx = sent };
 
-        board_write_sensors(fixture->board, 0, &sensors);
-        board_write_links(fixture->board, 0, &links);
+        state_write_sensors(fixture->state_page, 0, &sensors);
+        state_write_links(fixture->state_page, 0, &links);
 }
 
 static nvmlGpmSample_t take(nvmlDevice_t device)
@@ -57,7 +57,7 @@ static void test_metrics_are_what_happened_between_two_samples(void **state)
         enum { N = sizeof(rows) / sizeof(rows[0]) };
         nvmlGpmMetricsGet_t metrics = { .version = NVML_GPM_METRICS_GET_VERSION, .numMetrics = N };
         struct fixture *fixture = *state;
-        struct board_sample sample;
+        struct state_sample sample;
         uint64_t begin_us;
 
         measure(fixture, 0);
@@ -66,10 +66,10 @@ static void test_metrics_are_what_happened_between_two_samples(void **state)
         begin_us = clock_now(CLOCK_REALTIME) / 1000 - 2000000;
         for (uint32_t i = 0; i < 3; i++) {
                 /* The first is before all, the others are between the two. */
-                sample = (struct board_sample){ .timestamp_us = begin_us - 1000000 + i * 1500000,
+                sample = (struct state_sample){ .timestamp_us = begin_us - 1000000 + i * 1500000,
                                                 .gpu = i == 0 ? 99 : i * 20 + 20,
                                                 .memory = i * 10 };
-                board_append_device_sample(fixture->board, 0, &sample);
+                state_append_device_sample(fixture->state_page, 0, &sample);
         }
         measure(fixture, 4 << 20);
         fixture_beat(fixture, 0);
@@ -116,7 +116,7 @@ static void test_who_is_not_measured_has_no_metrics(void **state)
 {
         nvmlGpmSupport_t support = { .version = NVML_GPM_SUPPORT_VERSION, .isSupportedDevice = 7 };
         struct fixture *fixture = *state;
-        struct board_device device;
+        struct state_device device;
         nvmlGpmSample_t sample;
 
         measure(fixture, 0);
@@ -126,9 +126,9 @@ static void test_who_is_not_measured_has_no_metrics(void **state)
         assert_int_equal(support.isSupportedDevice, 0);
         assert_int_equal(nvmlGpmSampleAlloc(&sample), NVML_SUCCESS);
         assert_int_equal(nvmlGpmSampleGet(device_at(1), sample), NVML_ERROR_NOT_SUPPORTED);
-        assert_true(board_read_device(fixture->board, 0, &device));
+        assert_true(state_read_device(fixture->state_page, 0, &device));
         device.pci_device_id = 0x20b010de; /* Ampere */
-        board_write_device(fixture->board, 0, &device);
+        state_write_device(fixture->state_page, 0, &device);
         assert_int_equal(nvmlGpmQueryDeviceSupport(device_at(0), &support), NVML_SUCCESS);
         assert_int_equal(support.isSupportedDevice, 0);
         support.version = 2;
@@ -138,11 +138,11 @@ static void test_who_is_not_measured_has_no_metrics(void **state)
 
 int main(void)
 {
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-                with_board(test_metrics_are_what_happened_between_two_samples),
-                with_board(test_samples_are_handles),
-                with_board(test_who_is_not_measured_has_no_metrics),
+                with_state_page(test_metrics_are_what_happened_between_two_samples),
+                with_state_page(test_samples_are_handles),
+                with_state_page(test_who_is_not_measured_has_no_metrics),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

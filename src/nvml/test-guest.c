@@ -100,7 +100,7 @@ static void test_a_guests_device_has_the_accounts_of_its_vgpu(void **state)
 static void test_the_newer_stats_have_sums_of_samples(void **state)
 {
         struct fixture *fixture = *state;
-        struct board_account account = { .instance = FIXTURE_TRAIN,
+        struct state_account account = { .instance = FIXTURE_TRAIN,
                                          .pid = 11,
                                          .utilization_gpu = 50,
                                          .utilization_memory = 7,
@@ -111,7 +111,7 @@ static void test_the_newer_stats_have_sums_of_samples(void **state)
                                          .time_ms = 9500 };
         nvmlAccountingStats_v2_t stats = { .pid = 11 };
 
-        board_append_account(fixture->board, 5, &account);
+        state_append_account(fixture->state_page, 5, &account);
         assert_int_equal(nvmlDeviceGetAccountingStats_v2(the_device(), &stats), NVML_SUCCESS);
         assert_int_equal(stats.sampleCount, 3);
         assert_int_equal(stats.sumGpuUtil, 151);
@@ -120,7 +120,7 @@ static void test_the_newer_stats_have_sums_of_samples(void **state)
         assert_int_equal(stats.time, 9500);
         account.pid = 12; /* measured in time, not in samples: one for each second */
         account.n_samples = 0;
-        board_append_account(fixture->board, 5, &account);
+        state_append_account(fixture->state_page, 5, &account);
         stats.pid = 12;
         assert_int_equal(nvmlDeviceGetAccountingStats_v2(the_device(), &stats), NVML_SUCCESS);
         assert_int_equal(stats.sampleCount, 10);
@@ -164,14 +164,14 @@ static void test_a_guest_follows_its_vgpu_to_another_device(void **state)
 {
         struct fixture *fixture = *state;
         nvmlDevice_t before = the_device();
-        struct board_instance instance;
+        struct state_instance instance;
         char uuid[96];
 
         assert_int_equal(nvmlDeviceGetUUID(before, uuid, sizeof(uuid)), NVML_SUCCESS);
         assert_string_equal(uuid, FIXTURE_GPU_0_UUID);
-        assert_true(board_read_instance(fixture->board, 5, &instance));
+        assert_true(state_read_instance(fixture->state_page, 5, &instance));
         instance.device = 1;
-        board_write_instance(fixture->board, 5, &instance);
+        state_write_instance(fixture->state_page, 5, &instance);
         assert_int_equal(nvmlDeviceGetUUID(before, uuid, sizeof(uuid)), NVML_SUCCESS);
         assert_string_equal(uuid, FIXTURE_GPU_1_UUID);
         assert_int_equal(nvmlDeviceGetUUID(the_device(), uuid, sizeof(uuid)), NVML_SUCCESS);

@@ -111,16 +111,16 @@ static void test_the_type_of_a_vgpu_is_the_smallest_that_holds_its_quota(void **
                 { 18 * GIB, "NVIDIA H200-28C" }, { 35 * GIB, "NVIDIA H200-35C" },
                 { 40 * GIB, "NVIDIA H200-70C" }, { FIXTURE_MEMORY, "NVIDIA H200-141C" },
         };
-        struct board_instance instance;
+        struct state_instance instance;
         char text[64];
 
-        assert_true(board_read_instance(fixture->board, 5, &instance));
+        assert_true(state_read_instance(fixture->state_page, 5, &instance));
         for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
                 unsigned int size = sizeof(text);
 
                 instance.frame_buffer_quota = cases[i].quota;
-                instance.type_id = catalog_type_of_quota(fixture->board, 0, cases[i].quota);
-                board_write_instance(fixture->board, 5, &instance);
+                instance.type_id = catalog_type_of_quota(fixture->state_page, 0, cases[i].quota);
+                state_write_instance(fixture->state_page, 5, &instance);
                 assert_int_equal(nvmlVgpuTypeGetName(type_of(FIXTURE_TRAIN), text, &size), 0);
                 assert_string_equal(text, cases[i].name);
         }
@@ -129,16 +129,16 @@ static void test_the_type_of_a_vgpu_is_the_smallest_that_holds_its_quota(void **
 static void test_creatable_types_are_those_that_fit_beside_what_runs(void **state)
 {
         struct fixture *fixture = *state;
-        struct board_instance instance;
+        struct state_instance instance;
         nvmlVgpuTypeId_t types[16];
         unsigned int count = 16;
 
         /* 32 + 17 GiB of 140 are taken: all but the whole device. */
         assert_int_equal(nvmlDeviceGetCreatableVgpus(device_at(0), &count, types), NVML_SUCCESS);
         assert_int_equal(count, 8);
-        assert_true(board_read_instance(fixture->board, 5, &instance));
+        assert_true(state_read_instance(fixture->state_page, 5, &instance));
         instance.frame_buffer_quota = FIXTURE_MEMORY - 17 * GIB;
-        board_write_instance(fixture->board, 5, &instance);
+        state_write_instance(fixture->state_page, 5, &instance);
         fixture_update_offers(fixture, 0);
         count = 0;
         assert_int_equal(nvmlDeviceGetCreatableVgpus(device_at(0), &count, NULL), NVML_SUCCESS);
@@ -148,17 +148,17 @@ static void test_creatable_types_are_those_that_fit_beside_what_runs(void **stat
 static void test_a_board_that_we_do_not_know_has_types_too(void **state)
 {
         struct fixture *fixture = *state;
-        struct board_device device;
+        struct state_device device;
         nvmlVgpuTypeId_t types[16];
         unsigned int count = 16, size = 64;
         char text[64];
 
-        assert_true(board_read_device(fixture->board, 1, &device));
+        assert_true(state_read_device(fixture->state_page, 1, &device));
         device.pci_device_id = 0x123410de;
         device.memory_total = 24 * GIB;
         strcpy(device.name, "NVIDIA Test Board");
-        board_write_device(fixture->board, 1, &device);
-        assert_int_equal(catalog_publish(fixture->board, &device), 0);
+        state_write_device(fixture->state_page, 1, &device);
+        assert_int_equal(catalog_publish(fixture->state_page, &device), 0);
         assert_int_equal(nvmlDeviceGetSupportedVgpus(device_at(1), &count, types), NVML_SUCCESS);
         assert_int_equal(count, 5); /* 24, 12, 6, 3, 1.5; a 32nd would be below 1 GiB */
         assert_int_equal(nvmlVgpuTypeGetName(types[1], text, &size), NVML_SUCCESS);
@@ -234,7 +234,7 @@ static void test_utilization_is_told_once_for_each_sample(void **state)
         assert_int_equal(nvmlDeviceGetVgpuUtilization(device_at(0), samples[0].timeStamp - 1, &type,
                                                       &count, samples),
                          NVML_SUCCESS);
-        fixture->board->heartbeat_ns += 1000000;
+        fixture->state_page->heartbeat_ns += 1000000;
         assert_int_equal(nvmlDeviceGetVgpuUtilization(device_at(0), samples[0].timeStamp, &type,
                                                       &count, samples),
                          NVML_SUCCESS);
@@ -270,7 +270,7 @@ static void test_the_new_utilization_call_has_more_columns(void **state)
 static void test_all_processes_need_room_and_the_busy_ones_have_a_sample(void **state)
 {
         struct fixture *fixture = *state;
-        struct board_process process;
+        struct state_process process;
         nvmlVgpuProcessUtilizationInfo_v1_t info_samples[2];
         nvmlVgpuProcessesUtilizationInfo_v1_t info = { .version = 0x1000018,
                                                        .vgpuProcUtilArray = info_samples,
@@ -291,9 +291,9 @@ static void test_all_processes_need_room_and_the_busy_ones_have_a_sample(void **
         assert_int_equal(info.vgpuProcessCount, 1);
         assert_int_equal(info_samples[0].smUtil, 20);
 
-        assert_true(board_read_process(fixture->board, 7, &process));
+        assert_true(state_read_process(fixture->state_page, 7, &process));
         process.utilization_gpu = 0;
-        board_write_process(fixture->board, 7, &process);
+        state_write_process(fixture->state_page, 7, &process);
         count = 0;
         assert_int_equal(nvmlDeviceGetVgpuProcessUtilization(device_at(0), 0, &count, NULL),
                          NVML_ERROR_INSUFFICIENT_SIZE);
@@ -343,18 +343,18 @@ static void test_placements_that_others_have_are_not_creatable(void **state)
         const nvmlVgpuTypeId_t type = type_of(FIXTURE_TRAIN);
         unsigned int ids[4] = { 0 };
         nvmlVgpuPlacementList_v2_t list = { .version = 0x2000020, .count = 4, .placementIds = ids };
-        struct board_instance instance;
+        struct state_instance instance;
 
-        assert_true(board_read_instance(fixture->board, 5, &instance));
+        assert_true(state_read_instance(fixture->state_page, 5, &instance));
         instance.placement = 35;
         instance.placement_size = 35;
-        board_write_instance(fixture->board, 5, &instance);
+        state_write_instance(fixture->state_page, 5, &instance);
         assert_int_equal(nvmlDeviceGetVgpuTypeCreatablePlacements(device_at(0), type, &list), 0);
         assert_int_equal(list.count, 2); /* a third would fit by its place, but not by its size */
         assert_int_equal(ids[0], 0);
         assert_int_equal(ids[1], 70);
         instance.placement = 34;
-        board_write_instance(fixture->board, 5, &instance);
+        state_write_instance(fixture->state_page, 5, &instance);
         list.count = 4;
         assert_int_equal(nvmlDeviceGetVgpuTypeCreatablePlacements(device_at(0), type, &list), 0);
         assert_int_equal(list.count, 2); /* 0 and 35 are both touched */
@@ -366,38 +366,38 @@ static void test_whether_sizes_mix_is_what_the_manager_says(void **state)
 {
         struct fixture *fixture = *state;
         nvmlVgpuHeterogeneousMode_v1_t mode = { .version = 0x1000008 };
-        struct board_device device;
+        struct state_device device;
 
         assert_int_equal(nvmlDeviceGetVgpuHeterogeneousMode(device_at(0), &mode), NVML_SUCCESS);
         assert_int_equal(mode.mode, NVML_FEATURE_ENABLED);
-        assert_true(board_read_device(fixture->board, 0, &device));
+        assert_true(state_read_device(fixture->state_page, 0, &device));
         device.mixes_sizes = 0;
-        board_write_device(fixture->board, 0, &device);
+        state_write_device(fixture->state_page, 0, &device);
         assert_int_equal(nvmlDeviceGetVgpuHeterogeneousMode(device_at(0), &mode), NVML_SUCCESS);
         assert_int_equal(mode.mode, NVML_FEATURE_DISABLED);
-        device.mixes_sizes = BOARD_NONE;
-        board_write_device(fixture->board, 0, &device);
+        device.mixes_sizes = STATE_NONE;
+        state_write_device(fixture->state_page, 0, &device);
         assert_int_equal(nvmlDeviceGetVgpuHeterogeneousMode(device_at(0), &mode),
                          NVML_ERROR_NOT_SUPPORTED);
 }
 
 int main(void)
 {
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-                with_board(test_a_device_hosts_vgpus),
-                with_board(test_active_vgpus_are_listed_by_device),
-                with_board(test_types_carry_the_frame_buffer_and_nvidias_names),
-                with_board(test_the_type_of_a_vgpu_is_the_smallest_that_holds_its_quota),
-                with_board(test_creatable_types_are_those_that_fit_beside_what_runs),
-                with_board(test_a_board_that_we_do_not_know_has_types_too),
-                with_board(test_type_questions_have_the_order_of_checks_that_clients_met),
-                with_board(test_utilization_is_told_once_for_each_sample),
-                with_board(test_the_new_utilization_call_has_more_columns),
-                with_board(test_all_processes_need_room_and_the_busy_ones_have_a_sample),
-                with_board(test_both_generations_of_placement_lists_are_answered),
-                with_board(test_placements_that_others_have_are_not_creatable),
-                with_board(test_whether_sizes_mix_is_what_the_manager_says),
+                with_state_page(test_a_device_hosts_vgpus),
+                with_state_page(test_active_vgpus_are_listed_by_device),
+                with_state_page(test_types_carry_the_frame_buffer_and_nvidias_names),
+                with_state_page(test_the_type_of_a_vgpu_is_the_smallest_that_holds_its_quota),
+                with_state_page(test_creatable_types_are_those_that_fit_beside_what_runs),
+                with_state_page(test_a_board_that_we_do_not_know_has_types_too),
+                with_state_page(test_type_questions_have_the_order_of_checks_that_clients_met),
+                with_state_page(test_utilization_is_told_once_for_each_sample),
+                with_state_page(test_the_new_utilization_call_has_more_columns),
+                with_state_page(test_all_processes_need_room_and_the_busy_ones_have_a_sample),
+                with_state_page(test_both_generations_of_placement_lists_are_answered),
+                with_state_page(test_placements_that_others_have_are_not_creatable),
+                with_state_page(test_whether_sizes_mix_is_what_the_manager_says),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -38,7 +38,7 @@ static void test_getters_refuse_null_and_zero_and_find_only_active_vgpus(void **
         }
 }
 
-static void test_numbers_are_those_of_the_board(void **state)
+static void test_numbers_are_those_of_the_state_page(void **state)
 {
         unsigned int number, fps, latency;
         unsigned long long bytes;
@@ -206,49 +206,49 @@ static void test_versioned_structs_want_their_version_word(void **state)
 static void test_a_vgpu_that_wakes_up_is_active_again(void **state)
 {
         struct fixture *fixture = *state;
-        struct board_instance instance;
+        struct state_instance instance;
         unsigned long long bytes;
 
-        assert_true(board_read_instance(fixture->board, 7, &instance));
-        instance.state = BOARD_RUNNING;
+        assert_true(state_read_instance(fixture->state_page, 7, &instance));
+        instance.state = STATE_RUNNING;
         instance.frame_buffer_used = GIB;
-        board_write_instance(fixture->board, 7, &instance);
+        state_write_instance(fixture->state_page, 7, &instance);
         assert_int_equal(nvmlVgpuInstanceGetFbUsage(FIXTURE_ASLEEP, &bytes), NVML_SUCCESS);
         assert_int_equal(bytes, GIB);
 
-        board_write_instance(fixture->board, 7, NULL);
+        state_write_instance(fixture->state_page, 7, NULL);
         assert_int_equal(nvmlVgpuInstanceGetFbUsage(FIXTURE_ASLEEP, &bytes), NVML_ERROR_NOT_FOUND);
 }
 
 static void test_a_vgpu_is_found_where_the_manager_moved_its_record(void **state)
 {
         struct fixture *fixture = *state;
-        struct board_instance instance;
+        struct state_instance instance;
         unsigned long long bytes;
 
         assert_int_equal(nvmlVgpuInstanceGetFbUsage(FIXTURE_TRAIN, &bytes), NVML_SUCCESS);
-        assert_true(board_read_instance(fixture->board, 5, &instance));
-        board_write_instance(fixture->board, 5, NULL);
-        board_write_instance(fixture->board, 100, &instance);
+        assert_true(state_read_instance(fixture->state_page, 5, &instance));
+        state_write_instance(fixture->state_page, 5, NULL);
+        state_write_instance(fixture->state_page, 100, &instance);
         assert_int_equal(nvmlVgpuInstanceGetFbUsage(FIXTURE_TRAIN, &bytes), NVML_SUCCESS);
         assert_int_equal(bytes, 6 * GIB);
 }
 
 int main(void)
 {
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-                with_board(test_getters_refuse_null_and_zero_and_find_only_active_vgpus),
-                with_board(test_numbers_are_those_of_the_board),
-                with_board(test_texts_have_the_order_of_checks_that_clients_met),
-                with_board(test_the_pci_id_tells_the_room_that_it_needs),
-                with_board(test_the_licence_is_permanent_and_the_old_call_writes_20_bytes),
-                with_board(test_sessions_are_counted_without_an_array),
-                with_board(test_the_numbers_of_processes_are_those_of_one_vgpu),
-                with_board(test_accounting_tells_of_processes_that_run),
-                with_board(test_versioned_structs_want_their_version_word),
-                with_board(test_a_vgpu_that_wakes_up_is_active_again),
-                with_board(test_a_vgpu_is_found_where_the_manager_moved_its_record),
+                with_state_page(test_getters_refuse_null_and_zero_and_find_only_active_vgpus),
+                with_state_page(test_numbers_are_those_of_the_state_page),
+                with_state_page(test_texts_have_the_order_of_checks_that_clients_met),
+                with_state_page(test_the_pci_id_tells_the_room_that_it_needs),
+                with_state_page(test_the_licence_is_permanent_and_the_old_call_writes_20_bytes),
+                with_state_page(test_sessions_are_counted_without_an_array),
+                with_state_page(test_the_numbers_of_processes_are_those_of_one_vgpu),
+                with_state_page(test_accounting_tells_of_processes_that_run),
+                with_state_page(test_versioned_structs_want_their_version_word),
+                with_state_page(test_a_vgpu_that_wakes_up_is_active_again),
+                with_state_page(test_a_vgpu_is_found_where_the_manager_moved_its_record),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

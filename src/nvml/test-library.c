@@ -63,12 +63,12 @@ static void test_init_is_counted(void **state)
         fixture_free(fixture);
 }
 
-static void test_a_board_whose_manager_ended_in_good_order_is_none(void **state)
+static void test_a_state_page_whose_manager_ended_in_good_order_is_none(void **state)
 {
         struct fixture *fixture = fixture_new();
 
         (void)state;
-        fixture->board->closed = 1;
+        fixture->state_page->closed = 1;
         if (access("/proc/driver/nvidia", F_OK) == 0)
                 skip();
         assert_int_equal(nvmlInit_v2(), NVML_ERROR_DRIVER_NOT_LOADED);
@@ -252,13 +252,13 @@ static void test_a_name_that_is_nvidias_alone_is_not_supported(void **state)
 static void test_a_new_manager_is_noticed(void **state)
 {
         struct fixture *fixture = *state;
-        struct board_device device;
+        struct state_device device;
         nvmlMemory_t memory;
 
         fixture_publish(fixture);
-        assert_true(board_read_device(fixture->board, 0, &device));
+        assert_true(state_read_device(fixture->state_page, 0, &device));
         device.memory_used = GIB;
-        board_write_device(fixture->board, 0, &device);
+        state_write_device(fixture->state_page, 0, &device);
         assert_int_equal(nvmlDeviceGetMemoryInfo(device_0(), &memory), NVML_SUCCESS);
         assert_int_equal(memory.used, GIB);
 }
@@ -268,10 +268,10 @@ static void test_what_a_manager_left_goes_on_being_answered(void **state)
         struct fixture *fixture = *state;
         nvmlMemory_t memory;
 
-        fixture_beat(fixture, 2 * BOARD_STALE_NS);
+        fixture_beat(fixture, 2 * STATE_STALE_NS);
         assert_int_equal(nvmlDeviceGetMemoryInfo(device_0(), &memory), NVML_SUCCESS);
         unlink(fixture->path);
-        fixture->board->closed = 1;
+        fixture->state_page->closed = 1;
         assert_int_equal(nvmlDeviceGetMemoryInfo(device_0(), &memory), NVML_SUCCESS);
         assert_int_equal(memory.used, 9 * GIB);
 }
@@ -294,19 +294,19 @@ int main(void)
                 cmocka_unit_test(test_before_init_only_a_few_functions_answer),
                 cmocka_unit_test(test_without_manager_and_driver_init_says_so),
                 cmocka_unit_test(test_init_is_counted),
-                cmocka_unit_test(test_a_board_whose_manager_ended_in_good_order_is_none),
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
-                with_board(test_devices_are_found_by_index_uuid_and_address),
-                with_board(test_devices_that_do_not_exist_are_not_found),
-                with_board(test_a_handle_that_is_none_is_refused_and_not_looked_behind),
-                with_board(test_texts_need_room),
-                with_board(test_old_names_write_old_layouts),
-                with_board(test_memory_has_two_generations),
-                with_board(test_process_lists_have_two_layouts),
-                with_board(test_a_name_that_is_nvidias_alone_is_not_supported),
-                with_board(test_a_new_manager_is_noticed),
-                with_board(test_what_a_manager_left_goes_on_being_answered),
-                with_board(test_events_can_be_waited_for_in_vain),
+                cmocka_unit_test(test_a_state_page_whose_manager_ended_in_good_order_is_none),
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+                with_state_page(test_devices_are_found_by_index_uuid_and_address),
+                with_state_page(test_devices_that_do_not_exist_are_not_found),
+                with_state_page(test_a_handle_that_is_none_is_refused_and_not_looked_behind),
+                with_state_page(test_texts_need_room),
+                with_state_page(test_old_names_write_old_layouts),
+                with_state_page(test_memory_has_two_generations),
+                with_state_page(test_process_lists_have_two_layouts),
+                with_state_page(test_a_name_that_is_nvidias_alone_is_not_supported),
+                with_state_page(test_a_new_manager_is_noticed),
+                with_state_page(test_what_a_manager_left_goes_on_being_answered),
+                with_state_page(test_events_can_be_waited_for_in_vain),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,12 +22,12 @@ static nvmlDevice_t device_at(unsigned int index)
 /* Both devices have links to switches; of the first one is down. */
 static nvmlDevice_t link_devices(struct fixture *fixture)
 {
-        static const struct board_sensors sensors = { .power = 1 };
-        struct board_links links = { .n = N_LINKS,
+        static const struct state_sensors sensors = { .power = 1 };
+        struct state_links links = { .n = N_LINKS,
                                      .version = 6,
                                      .speed = 26562,
                                      .active = 0x3ffff & ~(1u << DOWN),
-                                     .peer = BOARD_LINK_TO_SWITCH,
+                                     .peer = STATE_LINK_TO_SWITCH,
                                      .tx = 17000,
                                      .rx = 34000,
                                      .errors = { 1, 2, 3, 4 } };
@@ -35,8 +35,8 @@ static nvmlDevice_t link_devices(struct fixture *fixture)
         for (uint8_t i = 0; i < N_LINKS; i++)
                 links.peers[i] = i % 4;
         for (uint32_t i = 0; i < 2; i++) {
-                board_write_sensors(fixture->board, i, &sensors);
-                board_write_links(fixture->board, i, &links);
+                state_write_sensors(fixture->state_page, i, &sensors);
+                state_write_links(fixture->state_page, i, &links);
                 links.active = 0x3ffff;
         }
         return device_at(0);
@@ -135,7 +135,7 @@ static void test_what_is_no_link_is_refused(void **state)
         assert_int_equal(
                 nvmlDeviceGetNvLinkErrorCounter(device, 0, NVML_NVLINK_ERROR_DL_ECC_DATA, &count),
                 NVML_ERROR_NOT_SUPPORTED);
-        board_write_links(fixture->board, 0, &(struct board_links){ .n = 0 });
+        state_write_links(fixture->state_page, 0, &(struct state_links){ .n = 0 });
         assert_int_equal(nvmlDeviceGetNvLinkState(device, 0, &is_active), NVML_ERROR_NOT_SUPPORTED);
         assert_int_equal(is_active, 7);
         assert_int_equal(get_number(device, NVML_FI_DEV_NVLINK_LINK_COUNT, 0), 0);
@@ -181,27 +181,27 @@ static void test_linked_devices_are_peers(void **state)
 {
         nvmlGpuP2PStatus_t status;
         struct fixture *fixture = *state;
-        struct board_links links = { .n = 2, .active = 3, .peer = BOARD_LINK_TO_DEVICE },
+        struct state_links links = { .n = 2, .active = 3, .peer = STATE_LINK_TO_DEVICE },
                            other_links;
         nvmlDevice_t device = link_devices(*state), other = device_at(1);
 
         assert_int_equal(nvmlDeviceGetP2PStatus(device, other, NVML_P2P_CAPS_INDEX_NVLINK, &status),
                          NVML_SUCCESS);
         assert_int_equal(status, NVML_P2P_STATUS_OK);
-        assert_true(board_read_links(fixture->board, 1, &other_links));
+        assert_true(state_read_links(fixture->state_page, 1, &other_links));
         other_links.version = 4; /* at switches of another generation */
-        board_write_links(fixture->board, 1, &other_links);
+        state_write_links(fixture->state_page, 1, &other_links);
         assert_int_equal(nvmlDeviceGetP2PStatus(device, other, NVML_P2P_CAPS_INDEX_NVLINK, &status),
                          NVML_SUCCESS);
         assert_int_equal(status, NVML_P2P_STATUS_NOT_SUPPORTED);
         links.peers[0] = links.peers[1] = 7; /* some other device */
-        board_write_links(fixture->board, 0, &links);
-        board_write_links(fixture->board, 1, &links);
+        state_write_links(fixture->state_page, 0, &links);
+        state_write_links(fixture->state_page, 1, &links);
         assert_int_equal(nvmlDeviceGetP2PStatus(device, other, NVML_P2P_CAPS_INDEX_NVLINK, &status),
                          NVML_SUCCESS);
         assert_int_equal(status, NVML_P2P_STATUS_NOT_SUPPORTED);
         links.peers[0] = 1;
-        board_write_links(fixture->board, 0, &links);
+        state_write_links(fixture->state_page, 0, &links);
         assert_int_equal(nvmlDeviceGetP2PStatus(device, other, NVML_P2P_CAPS_INDEX_NVLINK, &status),
                          NVML_SUCCESS);
         assert_int_equal(status, NVML_P2P_STATUS_OK);
@@ -209,13 +209,13 @@ static void test_linked_devices_are_peers(void **state)
 
 int main(void)
 {
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-                with_board(test_a_link_leads_to_a_switch),
-                with_board(test_a_link_that_is_down_leads_nowhere),
-                with_board(test_what_is_no_link_is_refused),
-                with_board(test_fields_tell_of_each_link_and_of_all),
-                with_board(test_linked_devices_are_peers),
+                with_state_page(test_a_link_leads_to_a_switch),
+                with_state_page(test_a_link_that_is_down_leads_nowhere),
+                with_state_page(test_what_is_no_link_is_refused),
+                with_state_page(test_fields_tell_of_each_link_and_of_all),
+                with_state_page(test_linked_devices_are_peers),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

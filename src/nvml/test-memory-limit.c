@@ -24,10 +24,10 @@ static nvmlDevice_t device_0(void)
 
 static void limit(struct fixture *fixture, uint32_t slot, const char *path, uint64_t hard)
 {
-        struct board_memory_limit record = { .device = 0, .soft = GIB, .hard = hard };
+        struct state_memory_limit record = { .device = 0, .soft = GIB, .hard = hard };
 
         snprintf(record.path, sizeof(record.path), "%s", path);
-        board_write_memory_limit(fixture->board, slot, &record);
+        state_write_memory_limit(fixture->state_page, slot, &record);
 }
 
 static void test_the_manager_keeps_a_limit(void **state)
@@ -125,13 +125,13 @@ static void test_who_is_within_a_limit_sees_it_as_the_memory(void **state)
 
 int main(void)
 {
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-                with_board(test_the_manager_keeps_a_limit),
-                with_board(test_no_limit_takes_one_away),
-                with_board(test_arguments_are_checked),
-                with_board(test_a_limit_is_told_by_its_control_group),
-                with_board(test_who_is_within_a_limit_sees_it_as_the_memory),
+                with_state_page(test_the_manager_keeps_a_limit),
+                with_state_page(test_no_limit_takes_one_away),
+                with_state_page(test_arguments_are_checked),
+                with_state_page(test_a_limit_is_told_by_its_control_group),
+                with_state_page(test_who_is_within_a_limit_sees_it_as_the_memory),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -22,7 +22,7 @@ DEFINE_CLEANUP(struct fake_manager *, fake_manager_free);
 
 static struct fixture *fixture;
 
-static const struct board_profile whole = { .id = 9,
+static const struct state_profile whole = { .id = 9,
                                             .slices = 3,
                                             .max_instances = 2,
                                             .n_multiprocessors = 48,
@@ -35,14 +35,14 @@ static const struct board_profile whole = { .id = 9,
                                             .memory_size = 70 * GIB,
                                             .name = "3g.71gb" };
 
-static const struct board_gpu_instance part = {
+static const struct state_gpu_instance part = {
         .id = PART, .profile_id = 9, .placement_size = 4, .mixes_sizes = 0, .memory_total = 70 * GIB
 };
 
 static void put_compute_instance(uint32_t slot, uint32_t id, uint32_t profile, uint32_t start,
                                  uint32_t size)
 {
-        struct board_compute_instance record = { .gpu_instance = PART,
+        struct state_compute_instance record = { .gpu_instance = PART,
                                                  .gpu_instance_slot = PART_AT,
                                                  .id = id,
                                                  .profile = profile,
@@ -50,26 +50,26 @@ static void put_compute_instance(uint32_t slot, uint32_t id, uint32_t profile, u
                                                  .placement_size = size };
 
         snprintf(record.uuid, sizeof(record.uuid), UUID "%u", id);
-        board_write_compute_instance(fixture->board, slot, &record);
+        state_write_compute_instance(fixture->state_page, slot, &record);
 }
 
 static int setup(void **state)
 {
-        struct board_device_detail detail;
-        struct board_device device;
+        struct state_device_detail detail;
+        struct state_device device;
 
         if (fixture_setup(state) < 0)
                 return -1;
         fixture = *state;
-        assert_true(board_read_device(fixture->board, 0, &device));
+        assert_true(state_read_device(fixture->state_page, 0, &device));
         device.mig = device.mig_pending = 1;
-        board_write_device(fixture->board, 0, &device);
-        assert_true(board_read_device_detail(fixture->board, 0, &detail));
+        state_write_device(fixture->state_page, 0, &device);
+        assert_true(state_read_device_detail(fixture->state_page, 0, &detail));
         detail.max_mig_devices = 7;
         detail.bar1_total = 256 * GIB;
-        board_write_device_detail(fixture->board, 0, &detail);
-        board_write_profile(fixture->board, board_slot_of_profile(0, 2), &whole);
-        board_write_gpu_instance(fixture->board, PART_AT, &part);
+        state_write_device_detail(fixture->state_page, 0, &detail);
+        state_write_profile(fixture->state_page, state_slot_of_profile(0, 2), &whole);
+        state_write_gpu_instance(fixture->state_page, PART_AT, &part);
         put_compute_instance(FIRST_AT, 4, 0, 2, 1);
         return 0;
 }
@@ -166,7 +166,7 @@ static void test_compute_instances_are_listed_and_found(void **state)
         assert_int_equal(info.placement.start, 2);
         assert_int_equal(nvmlGpuInstanceGetComputeInstanceById(get_part(), 0, &handle),
                          NVML_ERROR_NOT_FOUND);
-        board_write_compute_instance(fixture->board, FIRST_AT, NULL);
+        state_write_compute_instance(fixture->state_page, FIRST_AT, NULL);
         assert_int_equal(nvmlComputeInstanceGetInfo(list[0], &info), NVML_ERROR_INVALID_ARGUMENT);
 }
 
@@ -232,7 +232,7 @@ static void test_most_questions_are_not_for_mig_devices(void **state)
                          NVML_ERROR_NOT_SUPPORTED);
         assert_int_equal(nvmlDeviceGetComputeRunningProcesses_v3(mig, &count, NULL), NVML_SUCCESS);
         assert_int_equal(count, 0);
-        board_write_compute_instance(fixture->board, FIRST_AT, NULL);
+        state_write_compute_instance(fixture->state_page, FIRST_AT, NULL);
         assert_int_equal(nvmlDeviceGetGpuInstanceId(mig, &number), NVML_ERROR_INVALID_ARGUMENT);
 }
 
@@ -245,11 +245,11 @@ static void make_compute_instance(void)
 
 static void make_gpu_instance(void)
 {
-        struct board_gpu_instance record = part;
+        struct state_gpu_instance record = part;
 
         record.id = 6;
         record.placement_start = 4;
-        board_write_gpu_instance(fixture->board, PART_AT + 1, &record);
+        state_write_gpu_instance(fixture->state_page, PART_AT + 1, &record);
 }
 
 static struct fake_manager *play(const struct fake_step *step)
@@ -358,13 +358,13 @@ static void test_instances_are_ended_by_the_manager(void **state)
 static void test_profiles_do_not_depend_on_the_mode(void **state)
 {
         nvmlGpuInstanceProfileInfo_t info;
-        struct board_device device;
+        struct state_device device;
         unsigned int count = 0;
 
         (void)state;
-        assert_true(board_read_device(fixture->board, 0, &device));
+        assert_true(state_read_device(fixture->state_page, 0, &device));
         device.mig = device.mig_pending = 0;
-        board_write_device(fixture->board, 0, &device);
+        state_write_device(fixture->state_page, 0, &device);
         assert_int_equal(nvmlDeviceGetGpuInstanceProfileInfo(device_0(), 2, &info), NVML_SUCCESS);
         assert_int_equal(nvmlDeviceGetGpuInstancePossiblePlacements_v2(device_0(), 9, NULL, &count),
                          NVML_SUCCESS);

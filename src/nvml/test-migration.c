@@ -95,7 +95,7 @@ static void test_what_stands_in_the_way_is_named(void **state)
 {
         struct fixture *fixture = *state;
         nvmlVgpuPgpuCompatibility_t answer;
-        struct board_device record;
+        struct state_device record;
         union device_blob device;
         union vgpu_blob vgpu;
 
@@ -116,9 +116,9 @@ static void test_what_stands_in_the_way_is_named(void **state)
         answer = compare(&vgpu, &device);
         assert_int_equal(answer.vgpuVmCompatibility, NVML_VGPU_VM_COMPATIBILITY_COLD);
 
-        assert_true(board_read_device(fixture->board, 1, &record));
+        assert_true(state_read_device(fixture->state_page, 1, &record));
         record.pci_device_id = 0x233010de;
-        board_write_device(fixture->board, 1, &record);
+        state_write_device(fixture->state_page, 1, &record);
         get_device(&device, 1);
         answer = compare(&vgpu, &device);
         assert_int_equal(answer.compatibilityLimitCode, NVML_VGPU_COMPATIBILITY_LIMIT_GPU);
@@ -170,13 +170,13 @@ static void test_a_machine_without_a_driver_can_only_start_elsewhere(void **stat
 {
         struct fixture *fixture = *state;
         nvmlVgpuPgpuCompatibility_t answer;
-        struct board_instance instance;
+        struct state_instance instance;
         union device_blob device;
         union vgpu_blob vgpu;
 
-        assert_true(board_read_instance(fixture->board, 5, &instance));
-        instance.guest_driver = BOARD_GUEST_DRIVER_STOPPED;
-        board_write_instance(fixture->board, 5, &instance);
+        assert_true(state_read_instance(fixture->state_page, 5, &instance));
+        instance.guest_driver = STATE_GUEST_DRIVER_STOPPED;
+        state_write_instance(fixture->state_page, 5, &instance);
         get_vgpu(&vgpu);
         get_device(&device, 1);
         assert_int_equal(vgpu.head.guestInfoState, 0);
@@ -193,11 +193,11 @@ static void test_what_a_vgpu_uses_may_keep_it_where_it_is(void **state)
         nvmlVgpuPgpuCompatibility_t answer;
         union device_blob device;
         union vgpu_blob vgpu;
-        struct board_vm vm;
+        struct state_vm vm;
 
-        assert_true(board_read_vm(fixture->board, 5, &vm));
+        assert_true(state_read_vm(fixture->state_page, 5, &vm));
         vm.uses = 1ull << 40;
-        board_write_vm(fixture->board, 5, &vm);
+        state_write_vm(fixture->state_page, 5, &vm);
         get_vgpu(&vgpu);
         get_device(&device, 1);
         answer = compare(&vgpu, &device);
@@ -208,14 +208,14 @@ static void test_what_a_vgpu_uses_may_keep_it_where_it_is(void **state)
 static void test_the_version_range_is_the_hosts_and_so_is_that_of_its_devices(void **state)
 {
         struct fixture *fixture = *state;
-        struct board_host host = { .supported_min = 0x180001,
+        struct state_host host = { .supported_min = 0x180001,
                                    .supported_max = 0x1c0001,
                                    .current_min = 0x190000,
                                    .current_max = 0x1a0000 };
         nvmlVgpuVersion_t supported, current;
         union device_blob device;
 
-        board_write_host(fixture->board, 0, &host);
+        state_write_host(fixture->state_page, 0, &host);
         assert_int_equal(nvmlGetVgpuVersion(&supported, &current), NVML_SUCCESS);
         assert_int_equal(supported.maxVersion, 0x1c0001);
         assert_int_equal(current.minVersion, 0x190000);
@@ -225,17 +225,17 @@ static void test_the_version_range_is_the_hosts_and_so_is_that_of_its_devices(vo
 
 int main(void)
 {
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-                with_board(test_sizes_are_told_before_the_handle_is_looked_at),
-                with_board(test_blobs_are_as_long_as_they_say),
-                with_board(test_a_vgpu_moves_live_to_a_device_of_its_kind),
-                with_board(test_what_stands_in_the_way_is_named),
-                with_board(test_blobs_that_are_not_ours_are_refused_quietly),
-                with_board(test_the_metadata_string_tells_kinds_of_devices_apart),
-                with_board(test_a_machine_without_a_driver_can_only_start_elsewhere),
-                with_board(test_what_a_vgpu_uses_may_keep_it_where_it_is),
-                with_board(test_the_version_range_is_the_hosts_and_so_is_that_of_its_devices),
+                with_state_page(test_sizes_are_told_before_the_handle_is_looked_at),
+                with_state_page(test_blobs_are_as_long_as_they_say),
+                with_state_page(test_a_vgpu_moves_live_to_a_device_of_its_kind),
+                with_state_page(test_what_stands_in_the_way_is_named),
+                with_state_page(test_blobs_that_are_not_ours_are_refused_quietly),
+                with_state_page(test_the_metadata_string_tells_kinds_of_devices_apart),
+                with_state_page(test_a_machine_without_a_driver_can_only_start_elsewhere),
+                with_state_page(test_what_a_vgpu_uses_may_keep_it_where_it_is),
+                with_state_page(test_the_version_range_is_the_hosts_and_so_is_that_of_its_devices),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,8 +11,9 @@ static void init_with(struct fixture *fixture, const char *path)
 {
         unsigned int count;
 
-        fixture->board->simulated = 0;
-        snprintf(fixture->board->real_nvml, sizeof(fixture->board->real_nvml), "%s", path);
+        fixture->state_page->simulated = 0;
+        snprintf(fixture->state_page->real_nvml, sizeof(fixture->state_page->real_nvml), "%s",
+                 path);
         assert_int_equal(nvmlInit_v2(), NVML_SUCCESS);
         assert_int_equal(nvmlDeviceGetCount_v2(&count), NVML_SUCCESS);
         assert_int_equal(count, 2);
@@ -35,7 +36,7 @@ static void test_we_do_not_forward_to_ourselves(void **state)
         fixture_free(fixture);
 }
 
-static void test_a_path_that_leads_nowhere_leaves_the_board(void **state)
+static void test_a_path_that_leads_nowhere_leaves_the_state_page(void **state)
 {
         struct fixture *fixture = fixture_new();
 
@@ -49,7 +50,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_we_do_not_forward_to_ourselves),
-                cmocka_unit_test(test_a_path_that_leads_nowhere_leaves_the_board),
+                cmocka_unit_test(test_a_path_that_leads_nowhere_leaves_the_state_page),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
 #include "base/test.h"
 #include "nvml/fixture.h"
 
-static const struct board_sensors measured = { .fan = 30,
+static const struct state_sensors measured = { .fan = 30,
                                                .fan_rpm = 1500,
                                                .clock_graphics_max = 1980,
                                                .clock_memory_max = 3201,
@@ -28,7 +28,7 @@ static nvmlDevice_t device_at(unsigned int index)
 
 static nvmlDevice_t measure(struct fixture *fixture)
 {
-        board_write_sensors(fixture->board, 0, &measured);
+        state_write_sensors(fixture->state_page, 0, &measured);
         return device_at(0);
 }
 
@@ -111,7 +111,7 @@ static void test_times_of_throttling_are_told_by_reason(void **state)
         assert_int_equal(get_field(device, 269, NVML_SUCCESS), 22000);
         assert_int_equal(get_field(device, 271, NVML_SUCCESS), 55000);
         (void)get_field(device, 251, NVML_ERROR_NOT_SUPPORTED);
-        strcpy(fixture->board->driver_name, "580.65.06");
+        strcpy(fixture->state_page->driver_name, "580.65.06");
         assert_int_equal(get_field(device, 252, NVML_SUCCESS), 44000);
         (void)get_field(device, 269, NVML_ERROR_NOT_SUPPORTED);
 }
@@ -139,7 +139,7 @@ static void test_fans_and_firmware(void **state)
 
 static void test_a_device_is_registered_with_its_fabric(void **state)
 {
-        struct board_links links = { .fabric = { .state = 3,
+        struct state_links links = { .fabric = { .state = 3,
                                                  .clique = 5,
                                                  .health = 0x1aa,
                                                  .summary = 1,
@@ -151,7 +151,7 @@ static void test_a_device_is_registered_with_its_fabric(void **state)
         nvmlGpuFabricInfo_t info;
 
         assert_int_equal(nvmlDeviceGetGpuFabricInfo(device, &info), NVML_ERROR_NOT_SUPPORTED);
-        board_write_links(fixture->board, 0, &links);
+        state_write_links(fixture->state_page, 0, &links);
         assert_int_equal(nvmlDeviceGetGpuFabricInfo(device, &info), NVML_SUCCESS);
         assert_int_equal(info.state, NVML_GPU_FABRIC_STATE_COMPLETED);
         assert_int_equal(info.cliqueId, 5);
@@ -187,14 +187,14 @@ static void test_what_is_can_be_set_and_nothing_drains(void **state)
 
 int main(void)
 {
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-                with_board(test_p0_and_the_present_state_are_supported),
-                with_board(test_clocks_have_no_offset),
-                with_board(test_times_of_throttling_are_told_by_reason),
-                with_board(test_fans_and_firmware),
-                with_board(test_a_device_is_registered_with_its_fabric),
-                with_board(test_what_is_can_be_set_and_nothing_drains),
+                with_state_page(test_p0_and_the_present_state_are_supported),
+                with_state_page(test_clocks_have_no_offset),
+                with_state_page(test_times_of_throttling_are_told_by_reason),
+                with_state_page(test_fans_and_firmware),
+                with_state_page(test_a_device_is_registered_with_its_fabric),
+                with_state_page(test_what_is_can_be_set_and_nothing_drains),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

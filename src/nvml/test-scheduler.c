@@ -14,8 +14,8 @@ static nvmlDevice_t device_at(unsigned int index)
 static void test_the_scheduler_is_told_in_both_generations(void **state)
 {
         struct fixture *fixture = *state;
-        const struct board_scheduler scheduler = { .policy = BOARD_POLICY_EQUAL_SHARE,
-                                                   .arr = BOARD_ARR_ENABLED,
+        const struct state_scheduler scheduler = { .policy = STATE_POLICY_EQUAL_SHARE,
+                                                   .arr = STATE_ARR_ENABLED,
                                                    .averaging_factor = 33,
                                                    .frequency = 480,
                                                    .time_slice = 2083333 };
@@ -29,7 +29,7 @@ static void test_the_scheduler_is_told_in_both_generations(void **state)
         assert_int_equal(nvmlDeviceGetVgpuSchedulerState(device_at(0), &first), NVML_SUCCESS);
         assert_int_equal(first.schedulerPolicy, NVML_VGPU_SCHEDULER_POLICY_BEST_EFFORT);
 
-        board_write_scheduler(fixture->board, board_slot_of_scheduler(0, 1), &scheduler);
+        state_write_scheduler(fixture->state_page, state_slot_of_scheduler(0, 1), &scheduler);
         assert_int_equal(nvmlDeviceGetVgpuSchedulerState(device_at(0), &first), NVML_SUCCESS);
         assert_int_equal(first.schedulerPolicy, 2);
         assert_int_equal(first.arrMode, NVML_VGPU_SCHEDULER_ARR_ENABLE);
@@ -43,14 +43,14 @@ static void test_the_scheduler_is_told_in_both_generations(void **state)
 static void test_the_scheduler_log_ends_with_the_newest_turn(void **state)
 {
         struct fixture *fixture = *state;
-        struct board_turn turn = { .run = 5, .run_list = FIXTURE_TRAIN, .weight = 7 };
+        struct state_turn turn = { .run = 5, .run_list = FIXTURE_TRAIN, .weight = 7 };
         static nvmlVgpuSchedulerLogInfo_v2_t second = { .engineId = 1 };
         static nvmlVgpuSchedulerLog_t first;
 
         assert_int_equal(nvmlDeviceGetVgpuSchedulerLog(device_at(0), &first), NVML_SUCCESS);
         assert_int_equal(first.entriesCount, 0);
         for (turn.timestamp = 1; turn.timestamp <= 250; turn.timestamp++)
-                board_append_turn(fixture->board, board_slot_of_scheduler(0, 1), &turn);
+                state_append_turn(fixture->state_page, state_slot_of_scheduler(0, 1), &turn);
         first.engineId = 0x5a5a5a5a; /* clients of the first headers leave it as it is */
         assert_int_equal(nvmlDeviceGetVgpuSchedulerLog(device_at(0), &first), NVML_SUCCESS);
         assert_int_equal(first.engineId, 1);
@@ -67,10 +67,10 @@ static void test_the_scheduler_log_ends_with_the_newest_turn(void **state)
 
 int main(void)
 {
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-                with_board(test_the_scheduler_is_told_in_both_generations),
-                with_board(test_the_scheduler_log_ends_with_the_newest_turn),
+                with_state_page(test_the_scheduler_is_told_in_both_generations),
+                with_state_page(test_the_scheduler_log_ends_with_the_newest_turn),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,14 +14,14 @@ static nvmlDevice_t device(void)
 /* Three encoders and a capture, each in the slot after an empty one. */
 static void add_sessions(struct fixture *fixture)
 {
-        struct board_encoder_session encoder = { .instance = FIXTURE_TRAIN,
+        struct state_encoder_session encoder = { .instance = FIXTURE_TRAIN,
                                                  .pid = 777,
                                                  .codec = 2,
                                                  .width = 1920,
                                                  .height = 1080,
                                                  .fps = 30,
                                                  .latency = 2000 };
-        const struct board_capture_session capture = { .instance = FIXTURE_INFER,
+        const struct state_capture_session capture = { .instance = FIXTURE_INFER,
                                                        .id = 9,
                                                        .pid = 888,
                                                        .display = 1,
@@ -33,9 +33,9 @@ static void add_sessions(struct fixture *fixture)
         for (encoder.id = 1; encoder.id <= 3; encoder.id++) {
                 encoder.instance = encoder.id == 3 ? FIXTURE_INFER : FIXTURE_TRAIN;
                 encoder.fps = 30 * encoder.id;
-                board_write_encoder_session(fixture->board, 2 * encoder.id, &encoder);
+                state_write_encoder_session(fixture->state_page, 2 * encoder.id, &encoder);
         }
-        board_write_capture_session(fixture->board, 1, &capture);
+        state_write_capture_session(fixture->state_page, 1, &capture);
 }
 
 static void test_a_vgpu_has_its_own_sessions(void **state)
@@ -117,12 +117,12 @@ static void test_a_capture_may_have_no_frame_yet(void **state)
 
 int main(void)
 {
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-                with_board(test_a_vgpu_has_its_own_sessions),
-                with_board(test_the_averages_of_a_vgpu_are_of_its_own),
-                with_board(test_a_device_has_those_of_all_its_vgpus),
-                with_board(test_a_capture_may_have_no_frame_yet),
+                with_state_page(test_a_vgpu_has_its_own_sessions),
+                with_state_page(test_the_averages_of_a_vgpu_are_of_its_own),
+                with_state_page(test_a_device_has_those_of_all_its_vgpus),
+                with_state_page(test_a_capture_may_have_no_frame_yet),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,7 +136,7 @@ static const struct {
 
 #define N_CHANGES (sizeof(changes) / sizeof(changes[0]))
 
-/* Our library looks for the socket where @fake is, while the board stays where it is. */
+/* Our library looks for the socket where @fake is, while the state page stays where it is. */
 static void point_to(const struct fake_manager *fake)
 {
         setenv("OPENVGPU_RUN", fake_manager_get_directory(fake), 1);
@@ -242,14 +242,14 @@ static void test_arguments_are_checked_before_anybody_is_asked(void **state)
 
 int main(void)
 {
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-                with_board(test_the_manager_is_asked_for_each_change),
-                with_board(test_the_managers_refusal_is_nvmls_code),
-                with_board(test_a_manager_that_makes_no_sense_is_unknown),
-                with_board(test_without_a_manager_nothing_can_be_changed),
-                with_board(test_a_silent_manager_does_not_hold_us_for_ever),
-                with_board(test_arguments_are_checked_before_anybody_is_asked),
+                with_state_page(test_the_manager_is_asked_for_each_change),
+                with_state_page(test_the_managers_refusal_is_nvmls_code),
+                with_state_page(test_a_manager_that_makes_no_sense_is_unknown),
+                with_state_page(test_without_a_manager_nothing_can_be_changed),
+                with_state_page(test_a_silent_manager_does_not_hold_us_for_ever),
+                with_state_page(test_arguments_are_checked_before_anybody_is_asked),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,7 +42,7 @@ static nvmlReturn_t ask(unsigned int slot, nvmlDevice_t device, unsigned int *nu
 static void test_numbers_of_a_device(void **state)
 {
         struct fixture *fixture = *state;
-        const struct board_sensors sensors = { .pcie_generation_max = 5 };
+        const struct state_sensors sensors = { .pcie_generation_max = 5 };
         unsigned int number = 0;
 
         assert_int_equal(ask(65, device_0(), &number), NVML_SUCCESS);
@@ -53,7 +53,7 @@ static void test_numbers_of_a_device(void **state)
                 assert_int_equal(number, 1);
         }
         assert_int_equal(ask(230, device_0(), &number), NVML_ERROR_NOT_SUPPORTED);
-        board_write_sensors(fixture->board, 0, &sensors);
+        state_write_sensors(fixture->state_page, 0, &sensors);
         assert_int_equal(ask(230, device_0(), &number), NVML_SUCCESS);
         assert_int_equal(number, 5);
         assert_int_equal(ask(207, device_0(), &number), NVML_ERROR_NOT_SUPPORTED);
@@ -66,14 +66,14 @@ static void test_the_licence_of_a_vgpu(void **state)
         nvmlReturn_t (*get_licence)(nvmlVgpuInstance_t, unsigned int *) =
                 (__typeof__(get_licence))get_slot(190);
         struct fixture *fixture = *state;
-        struct board_instance instance;
+        struct state_instance instance;
         unsigned int licence;
 
         assert_int_equal(get_licence(FIXTURE_TRAIN, &licence), NVML_SUCCESS);
-        assert_int_equal(licence, BOARD_LICENCE_LICENSED);
-        assert_true(board_read_instance(fixture->board, 5, &instance));
-        instance.licence = BOARD_LICENCE_UNKNOWN; /* nvidia-smi would print "Licensed" */
-        board_write_instance(fixture->board, 5, &instance);
+        assert_int_equal(licence, STATE_LICENCE_LICENSED);
+        assert_true(state_read_instance(fixture->state_page, 5, &instance));
+        instance.licence = STATE_LICENCE_UNKNOWN; /* nvidia-smi would print "Licensed" */
+        state_write_instance(fixture->state_page, 5, &instance);
         assert_int_equal(get_licence(FIXTURE_TRAIN, &licence), NVML_ERROR_NOT_SUPPORTED);
         assert_int_equal(get_licence(FIXTURE_ASLEEP, &licence), NVML_ERROR_NOT_FOUND);
         assert_int_equal(get_licence(FIXTURE_TRAIN, NULL), NVML_ERROR_INVALID_ARGUMENT);
@@ -97,11 +97,11 @@ static void test_lines_are_taken_and_the_third_list_of_processes_is_empty(void *
 
 int main(void)
 {
-#define with_board(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
+#define with_state_page(test) cmocka_unit_test_setup_teardown(test, fixture_setup, fixture_teardown)
         const struct CMUnitTest tests[] = {
-                with_board(test_numbers_of_a_device),
-                with_board(test_the_licence_of_a_vgpu),
-                with_board(test_lines_are_taken_and_the_third_list_of_processes_is_empty),
+                with_state_page(test_numbers_of_a_device),
+                with_state_page(test_the_licence_of_a_vgpu),
+                with_state_page(test_lines_are_taken_and_the_third_list_of_processes_is_empty),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,40 +28,40 @@ static void expect_equal(nvmlReturn_t got, nvmlReturn_t wanted)
 }
 
 /* Written anew, with other values: an instance, a process, samples, accounts, turns. */
-static void write_round(struct board *board, uint32_t i)
+static void write_round(struct state_page *state_page, uint32_t i)
 {
-        struct board_instance instance;
-        struct board_process process;
-        struct board_sample sample = { .timestamp_us = i,
+        struct state_instance instance;
+        struct state_process process;
+        struct state_sample sample = { .timestamp_us = i,
                                        .instance = FIXTURE_TRAIN,
                                        .gpu = i % 100 };
-        const struct board_account account = { .instance = FIXTURE_TRAIN, .pid = i };
-        const struct board_turn turn = { .timestamp = i };
-        const struct board_scheduler scheduler = { .policy = 1 + i % 3 };
+        const struct state_account account = { .instance = FIXTURE_TRAIN, .pid = i };
+        const struct state_turn turn = { .timestamp = i };
+        const struct state_scheduler scheduler = { .policy = 1 + i % 3 };
 
-        if (board_read_instance(board, 5, &instance)) {
+        if (state_read_instance(state_page, 5, &instance)) {
                 instance.frame_buffer_used = i;
-                board_write_instance(board, 5, &instance);
+                state_write_instance(state_page, 5, &instance);
         }
-        if (board_read_process(board, 7, &process)) {
+        if (state_read_process(state_page, 7, &process)) {
                 process.memory_used = i;
-                board_write_process(board, 7, &process);
+                state_write_process(state_page, 7, &process);
         }
-        (void)board_append_sample(board, 5, &sample);
+        (void)state_append_sample(state_page, 5, &sample);
         sample.pid = 4242;
-        (void)board_append_process_sample(board, 7, &sample);
-        (void)board_append_account(board, 5, &account);
-        (void)board_append_turn(board, board_slot_of_scheduler(0, 1), &turn);
-        board_write_scheduler(board, board_slot_of_scheduler(0, 1), &scheduler);
+        (void)state_append_process_sample(state_page, 7, &sample);
+        (void)state_append_account(state_page, 5, &account);
+        (void)state_append_turn(state_page, state_slot_of_scheduler(0, 1), &turn);
+        state_write_scheduler(state_page, state_slot_of_scheduler(0, 1), &scheduler);
 }
 
 /* Each second time the manager is another one, which readers find by themselves. */
-static void *write_boards(void *context)
+static void *write_pages(void *context)
 {
         struct fixture *fixture = context;
 
         for (uint32_t i = 1; !atomic_load(&stop); i++) {
-                write_round(fixture->board, i);
+                write_round(fixture->state_page, i);
                 if (i % 5000 == 0)
                         fixture_publish(fixture);
         }
@@ -114,7 +114,7 @@ static void ask_of_vgpu(void)
         expect_equal(nvmlVgpuInstanceGetMetadata(FIXTURE_TRAIN, (void *)blob, &count), 0);
 }
 
-static void *read_boards(void *context)
+static void *read_pages(void *context)
 {
         nvmlDevice_t device;
 
@@ -129,13 +129,13 @@ static void *read_boards(void *context)
         return NULL;
 }
 
-static void test_readers_share_nothing_but_the_board(void **state)
+static void test_readers_share_nothing_but_the_state_page(void **state)
 {
         pthread_t writer, reader[READERS];
 
-        assert_int_equal(pthread_create(&writer, NULL, write_boards, *state), 0);
+        assert_int_equal(pthread_create(&writer, NULL, write_pages, *state), 0);
         for (int i = 0; i < READERS; i++)
-                assert_int_equal(pthread_create(&reader[i], NULL, read_boards, NULL), 0);
+                assert_int_equal(pthread_create(&reader[i], NULL, read_pages, NULL), 0);
         for (int i = 0; i < READERS; i++)
                 pthread_join(reader[i], NULL);
         atomic_store(&stop, true);
@@ -146,7 +146,7 @@ static void test_readers_share_nothing_but_the_board(void **state)
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test_setup_teardown(test_readers_share_nothing_but_the_board,
+                cmocka_unit_test_setup_teardown(test_readers_share_nothing_but_the_state_page,
                                                 fixture_setup, fixture_teardown),
         };
 

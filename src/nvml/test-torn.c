@@ -16,19 +16,19 @@ static _Atomic bool stop;
 static void *write_states(void *context)
 {
         struct fixture *fixture = context;
-        struct board_instance instance;
-        struct board_device device;
+        struct state_instance instance;
+        struct state_device device;
 
-        board_read_device(fixture->board, 0, &device);
-        board_read_instance(fixture->board, 5, &instance);
+        state_read_device(fixture->state_page, 0, &device);
+        state_read_instance(fixture->state_page, 5, &instance);
         for (uint64_t i = 1; !atomic_load(&stop); i++) {
                 device.memory_used = i;
                 device.memory_total = 2 * i;
-                board_write_device(fixture->board, 0, &device);
+                state_write_device(fixture->state_page, 0, &device);
                 instance.frame_buffer_used = i % 1000;
                 snprintf(instance.uuid, sizeof(instance.uuid), "%016u-%016u", (unsigned)(i % 1000),
                          (unsigned)(i % 1000));
-                board_write_instance(fixture->board, 5, &instance);
+                state_write_instance(fixture->state_page, 5, &instance);
         }
         return NULL;
 }
@@ -56,17 +56,17 @@ static void *read_states(void *context)
 static void test_no_answer_is_torn(void **state)
 {
         struct fixture *fixture = *state;
-        struct board_instance instance;
-        struct board_device device;
+        struct state_instance instance;
+        struct state_device device;
         pthread_t writer, reader[READERS];
         _Atomic unsigned int torn = 0;
 
-        board_read_device(fixture->board, 0, &device);
+        state_read_device(fixture->state_page, 0, &device);
         device.memory_total = 2 * device.memory_used;
-        board_write_device(fixture->board, 0, &device);
-        board_read_instance(fixture->board, 5, &instance);
+        state_write_device(fixture->state_page, 0, &device);
+        state_read_instance(fixture->state_page, 5, &instance);
         snprintf(instance.uuid, sizeof(instance.uuid), "%016u-%016u", 1u, 1u);
-        board_write_instance(fixture->board, 5, &instance);
+        state_write_instance(fixture->state_page, 5, &instance);
 
         pthread_create(&writer, NULL, write_states, fixture);
         for (int i = 0; i < READERS; i++)

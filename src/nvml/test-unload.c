@@ -39,7 +39,7 @@ static void call(void *library, const char *name)
         assert_int_equal(function(), NVML_SUCCESS);
 }
 
-/* A manager that starts anew leaves its former board with those who read. */
+/* A manager that starts anew leaves its former state page with those who read. */
 static void test_what_was_mapped_is_given_back(void **state)
 {
         struct fixture *fixture = fixture_new();

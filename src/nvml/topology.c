@@ -31,7 +31,7 @@ nvmlReturn_t our_nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t a, nvmlDevice_
 
 static bool are_linked(nvmlDevice_t a, nvmlDevice_t b)
 {
-        struct board_device of_a, of_b;
+        struct state_device of_a, of_b;
 
         return view_device(&of_a, a, true) == NVML_SUCCESS &&
                view_device(&of_b, b, true) == NVML_SUCCESS &&
@@ -75,7 +75,7 @@ static nvmlReturn_t list_devices(nvmlDevice_t but, unsigned int *count, nvmlDevi
 nvmlReturn_t our_nvmlDeviceGetTopologyNearestGpus(nvmlDevice_t handle, nvmlGpuTopologyLevel_t level,
                                                   unsigned int *count, nvmlDevice_t *devices)
 {
-        struct board_device device;
+        struct state_device device;
         bool is_valid = count && (devices || *count == 0) && level <= NVML_TOPOLOGY_SYSTEM &&
                         level % 10 == 0;
         nvmlReturn_t r = view_device(&device, handle, is_valid);

@@ -8,7 +8,7 @@
 /* What has no sample yet is as busy as its record says. */
 bool utilization_next_instance(struct utilization *ret_one, uint32_t *cursor, uint32_t device)
 {
-        const struct board_instance *value;
+        const struct state_instance *value;
         struct view_instance instance;
         uint64_t end;
 
@@ -17,12 +17,12 @@ bool utilization_next_instance(struct utilization *ret_one, uint32_t *cursor, ui
         value = &instance.value;
         *ret_one->name = '\0';
         ret_one->is_told = true;
-        end = board_count_sample(instance.board, instance.slot);
+        end = state_count_sample(instance.state_page, instance.slot);
         if (end > 0 &&
-            board_read_sample(instance.board, instance.slot, end - 1, &ret_one->sample) &&
+            state_read_sample(instance.state_page, instance.slot, end - 1, &ret_one->sample) &&
             ret_one->sample.instance == value->id)
                 return true;
-        ret_one->sample = (struct board_sample){ .timestamp_us = view_sample_us(),
+        ret_one->sample = (struct state_sample){ .timestamp_us = view_sample_us(),
                                                  .instance = value->id,
                                                  .gpu = value->utilization_gpu,
                                                  .memory = value->utilization_memory,
@@ -33,17 +33,17 @@ bool utilization_next_instance(struct utilization *ret_one, uint32_t *cursor, ui
         return true;
 }
 
-static void read_process(struct utilization *ret_one, const struct board_process *process,
+static void read_process(struct utilization *ret_one, const struct state_process *process,
                          uint32_t slot)
 {
-        const struct board *board = view_board();
-        uint64_t end = board_count_process_sample(board, slot);
+        const struct state_page *state_page = view_state_page();
+        uint64_t end = state_count_process_sample(state_page, slot);
 
         snprintf(ret_one->name, sizeof(ret_one->name), "%s", process->name);
-        if (end > 0 && board_read_process_sample(board, slot, end - 1, &ret_one->sample) &&
+        if (end > 0 && state_read_process_sample(state_page, slot, end - 1, &ret_one->sample) &&
             ret_one->sample.pid == process->pid && ret_one->sample.instance == process->instance)
                 return;
-        ret_one->sample = (struct board_sample){ .timestamp_us = view_sample_us(),
+        ret_one->sample = (struct state_sample){ .timestamp_us = view_sample_us(),
                                                  .instance = process->instance,
                                                  .pid = process->pid,
                                                  .gpu = process->utilization_gpu,
@@ -56,8 +56,8 @@ static void read_process(struct utilization *ret_one, const struct board_process
 
 bool utilization_next_process(struct utilization *ret_one, uint32_t *cursor, uint32_t device)
 {
-        const struct board_sample *sample = &ret_one->sample;
-        struct board_process process;
+        const struct state_sample *sample = &ret_one->sample;
+        struct state_process process;
 
         if (!view_next_process(&process, cursor, device))
                 return false;

@@ -13,12 +13,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "board/board.h"
 #include "nvml/answer.h"
+#include "state/state-page.h"
 
 struct utilization {
-        struct board_sample sample;
-        char name[BOARD_NAME_MAX]; /* of the process; "" for a vGPU */
+        struct state_sample sample;
+        char name[STATE_NAME_MAX]; /* of the process; "" for a vGPU */
         bool is_told;              /* false: an idle process, which needs room and gets no entry */
 };
 

@@ -7,7 +7,7 @@
 nvmlReturn_t our_nvmlDeviceGetVirtualizationMode(nvmlDevice_t handle,
                                                  nvmlGpuVirtualizationMode_t *mode)
 {
-        struct board_device device;
+        struct state_device device;
         nvmlReturn_t r;
 
         if (!view_is_substitute() && !view_knows(handle))
@@ -32,25 +32,25 @@ nvmlReturn_t our_nvmlDeviceGetHostVgpuMode(nvmlDevice_t handle, nvmlHostVgpuMode
 nvmlReturn_t our_nvmlGetVgpuDriverCapabilities(nvmlVgpuDriverCapability_t capability,
                                                unsigned int *flag)
 {
-        struct board_host host;
+        struct state_host host;
 
         if (!flag || capability >= NVML_VGPU_DRIVER_CAP_COUNT)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        if (view_is_guest() || !board_read_host(view_board(), 0, &host))
+        if (view_is_guest() || !state_read_host(view_state_page(), 0, &host))
                 return NVML_ERROR_NOT_SUPPORTED;
         *flag = capability == NVML_VGPU_DRIVER_CAP_WARM_UPDATE ? host.can_warm_update
                                                                : host.can_mix_sizes;
         return NVML_SUCCESS;
 }
 
-_Static_assert((int)NVML_DEVICE_VGPU_CAP_COUNT == (int)BOARD_CAPABILITIES,
+_Static_assert((int)NVML_DEVICE_VGPU_CAP_COUNT == (int)STATE_CAPABILITIES,
                "the numbers are NVML's");
 
 nvmlReturn_t our_nvmlDeviceGetVgpuCapabilities(nvmlDevice_t handle,
                                                nvmlDeviceVgpuCapability_t capability,
                                                unsigned int *value)
 {
-        struct board_device_detail detail;
+        struct state_device_detail detail;
         struct site site;
         nvmlReturn_t r;
 
@@ -59,7 +59,7 @@ nvmlReturn_t our_nvmlDeviceGetVgpuCapabilities(nvmlDevice_t handle,
         r = site_of_device(&site, handle, true);
         if (r != NVML_SUCCESS)
                 return r;
-        if (!board_read_device_detail(site.board, site.device.index, &detail))
+        if (!state_read_device_detail(site.state_page, site.device.index, &detail))
                 return NVML_ERROR_NOT_SUPPORTED;
         *value = detail.capability[capability];
         return NVML_SUCCESS;
@@ -69,7 +69,7 @@ static nvmlReturn_t get_heterogeneous(const struct site *site, nvmlVgpuHeterogen
 {
         if (mode->version != NVML_VERSION(nvmlVgpuHeterogeneousMode_v1_t, 1))
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        if (site->mixes_sizes == BOARD_NONE)
+        if (site->mixes_sizes == STATE_NONE)
                 return NVML_ERROR_NOT_SUPPORTED;
         mode->mode = site->mixes_sizes;
         return NVML_SUCCESS;

@@ -12,14 +12,14 @@
 #include "nvml/view.h"
 
 /* The vGPU and its machine. */
-static nvmlReturn_t find_vm(struct board_vm *ret_vm, struct view_instance *ret_instance,
+static nvmlReturn_t find_vm(struct state_vm *ret_vm, struct view_instance *ret_instance,
                             nvmlVgpuInstance_t id, bool has_pointers)
 {
         nvmlReturn_t r = view_instance(ret_instance, id, has_pointers);
 
         if (r != NVML_SUCCESS)
                 return r;
-        return board_read_vm(ret_instance->board, ret_instance->slot, ret_vm)
+        return state_read_vm(ret_instance->state_page, ret_instance->slot, ret_vm)
                        ? NVML_SUCCESS
                        : NVML_ERROR_NOT_FOUND; /* it went at this moment */
 }
@@ -28,7 +28,7 @@ nvmlReturn_t our_nvmlVgpuInstanceGetVmID(nvmlVgpuInstance_t id, char *text, unsi
                                          nvmlVgpuVmIdType_t *kind)
 {
         struct view_instance instance;
-        struct board_vm vm;
+        struct state_vm vm;
         nvmlReturn_t r;
 
         if (size < NVML_VGPU_TEXT_BUFFER_SIZE)
@@ -53,7 +53,7 @@ nvmlReturn_t our_nvmlVgpuInstanceGetUUID(nvmlVgpuInstance_t id, char *text, unsi
 nvmlReturn_t our_nvmlVgpuInstanceGetMdevUUID(nvmlVgpuInstance_t id, char *text, unsigned int size)
 {
         struct view_instance instance;
-        struct board_vm vm;
+        struct state_vm vm;
         nvmlReturn_t r = find_vm(&vm, &instance, id, text);
 
         if (r != NVML_SUCCESS)
@@ -65,13 +65,13 @@ nvmlReturn_t our_nvmlVgpuInstanceGetVmDriverVersion(nvmlVgpuInstance_t id, char 
                                                     unsigned int size)
 {
         struct view_instance instance;
-        struct board_vm vm;
+        struct state_vm vm;
         nvmlReturn_t r = find_vm(&vm, &instance, id, text);
 
         if (r != NVML_SUCCESS)
                 return r;
         return answer_text(text, size,
-                           instance.value.guest_driver == BOARD_GUEST_DRIVER_RUNNING
+                           instance.value.guest_driver == STATE_GUEST_DRIVER_RUNNING
                                    ? vm.driver_version
                                    : "Not Available");
 }
@@ -98,36 +98,36 @@ static nvmlReturn_t answer_number(nvmlVgpuInstance_t id, unsigned int *number, s
 
 nvmlReturn_t our_nvmlVgpuInstanceGetType(nvmlVgpuInstance_t id, nvmlVgpuTypeId_t *type)
 {
-        return answer_number(id, type, offsetof(struct board_instance, type_id));
+        return answer_number(id, type, offsetof(struct state_instance, type_id));
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetGpuInstanceId(nvmlVgpuInstance_t id,
                                                   unsigned int *gpu_instance_id)
 {
-        return answer_number(id, gpu_instance_id, offsetof(struct board_instance, gpu_instance));
+        return answer_number(id, gpu_instance_id, offsetof(struct state_instance, gpu_instance));
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetEncoderCapacity(nvmlVgpuInstance_t id, unsigned int *percent)
 {
-        return answer_number(id, percent, offsetof(struct board_instance, encoder_capacity));
+        return answer_number(id, percent, offsetof(struct state_instance, encoder_capacity));
 }
 
 /* Where the scheduler gives out fixed turns, the limiter of frames is off. */
 static bool is_limiter_off(const struct view_instance *instance)
 {
-        uint32_t site = board_site_of_device(instance->value.device);
-        struct board_gpu_instance gpu_instance;
-        struct board_scheduler scheduler;
+        uint32_t site = state_site_of_device(instance->value.device);
+        struct state_gpu_instance gpu_instance;
+        struct state_scheduler scheduler;
         uint32_t slot;
 
-        if (instance->value.gpu_instance != BOARD_NONE &&
-            site_find_gpu_instance(&gpu_instance, &slot, instance->board, instance->value.device,
-                                   instance->value.gpu_instance))
-                site = board_site_of_gpu_instance(slot);
-        return board_read_scheduler(instance->board,
-                                    board_slot_of_scheduler(site, BOARD_ENGINE_GRAPHICS),
+        if (instance->value.gpu_instance != STATE_NONE &&
+            site_find_gpu_instance(&gpu_instance, &slot, instance->state_page,
+                                   instance->value.device, instance->value.gpu_instance))
+                site = state_site_of_gpu_instance(slot);
+        return state_read_scheduler(instance->state_page,
+                                    state_slot_of_scheduler(site, STATE_ENGINE_GRAPHICS),
                                     &scheduler) &&
-               scheduler.policy > BOARD_POLICY_BEST_EFFORT;
+               scheduler.policy > STATE_POLICY_BEST_EFFORT;
 }
 
 nvmlReturn_t our_nvmlVgpuInstanceGetFrameRateLimit(nvmlVgpuInstance_t id, unsigned int *fps)
@@ -143,7 +143,7 @@ nvmlReturn_t our_nvmlVgpuInstanceGetFrameRateLimit(nvmlVgpuInstance_t id, unsign
         return NVML_SUCCESS;
 }
 
-/* What the board does not know of a device, NVIDIA's library does. */
+/* What the state page does not know of a device, NVIDIA's library does. */
 nvmlReturn_t our_nvmlVgpuInstanceGetEccMode(nvmlVgpuInstance_t id, nvmlEnableState_t *mode)
 {
         nvmlEnableState_t current, pending;
@@ -153,7 +153,7 @@ nvmlReturn_t our_nvmlVgpuInstanceGetEccMode(nvmlVgpuInstance_t id, nvmlEnableSta
         if (r != NVML_SUCCESS)
                 return r;
         current = (nvmlEnableState_t)instance.value.ecc;
-        if (instance.value.ecc == BOARD_NONE &&
+        if (instance.value.ecc == STATE_NONE &&
             NVML_REAL(nvmlDeviceGetEccMode)(view_get_handle(instance.value.device), &current,
                                             &pending) != NVML_SUCCESS)
                 return NVML_ERROR_NOT_SUPPORTED;
@@ -167,14 +167,14 @@ nvmlReturn_t our_nvmlVgpuInstanceGetGpuPciId(nvmlVgpuInstance_t id, char *text, 
         static const char nowhere[] = "00000000:00:00.0";
         struct view_instance instance;
         const char *place = nowhere;
-        struct board_vm vm;
+        struct state_vm vm;
         nvmlReturn_t r = find_vm(&vm, &instance, id, text && size);
 
         if (r != NVML_SUCCESS)
                 return r;
-        if (instance.value.guest_driver == BOARD_GUEST_DRIVER_STOPPED)
+        if (instance.value.guest_driver == STATE_GUEST_DRIVER_STOPPED)
                 return NVML_ERROR_DRIVER_NOT_LOADED;
-        if (instance.value.guest_driver == BOARD_GUEST_DRIVER_RUNNING && *vm.pci_bus_id)
+        if (instance.value.guest_driver == STATE_GUEST_DRIVER_RUNNING && *vm.pci_bus_id)
                 place = vm.pci_bus_id;
         r = answer_text(text, *size, place);
         if (r == NVML_ERROR_INSUFFICIENT_SIZE)

@@ -7,16 +7,16 @@
 static nvmlReturn_t list_types(const struct site *site, unsigned int *count, nvmlVgpuTypeId_t *ids,
                                bool only_creatable)
 {
-        nvmlVgpuTypeId_t chosen[BOARD_OFFERS_MAX];
-        struct board_offers offers;
-        struct board_type type;
+        nvmlVgpuTypeId_t chosen[STATE_OFFERS_MAX];
+        struct state_offers offers;
+        struct state_type type;
         unsigned int n = 0;
 
-        if (!board_read_offers(site->board, site->number, &offers))
+        if (!state_read_offers(site->state_page, site->number, &offers))
                 offers.n = 0;
-        for (uint32_t i = 0; i < offers.n && i < BOARD_OFFERS_MAX; i++)
+        for (uint32_t i = 0; i < offers.n && i < STATE_OFFERS_MAX; i++)
                 if ((!only_creatable || offers.offer[i].n_creatable > 0) &&
-                    board_read_type(site->board, offers.offer[i].type, &type))
+                    state_read_type(site->state_page, offers.offer[i].type, &type))
                         chosen[n++] = type.id;
         return answer_numbers(count, ids, chosen, n);
 }
@@ -55,12 +55,12 @@ nvmlReturn_t our_nvmlGpuInstanceGetCreatableVgpus(nvmlGpuInstance_t handle,
 static nvmlReturn_t list_active(const struct site *site, unsigned int *count,
                                 nvmlVgpuInstance_t *ids)
 {
-        nvmlVgpuInstance_t found[BOARD_INSTANCES_MAX];
+        nvmlVgpuInstance_t found[STATE_INSTANCES_MAX];
         struct view_instance instance;
         uint32_t cursor = 0;
         unsigned int n = 0;
 
-        while (n < BOARD_INSTANCES_MAX && site_next_instance(&instance, &cursor, site))
+        while (n < STATE_INSTANCES_MAX && site_next_instance(&instance, &cursor, site))
                 found[n++] = instance.value.id;
         return answer_numbers(count, ids, found, n);
 }

@@ -11,9 +11,9 @@
 #include "nvml/view.h"
 
 struct found_type {
-        const struct board *board;
+        const struct state_page *state_page;
         uint32_t slot;
-        struct board_type value;
+        struct state_type value;
 };
 
 static bool is_shown(nvmlVgpuTypeId_t id)
@@ -27,23 +27,24 @@ static nvmlReturn_t find_type(struct found_type *ret_found, nvmlVgpuTypeId_t id,
 {
         if (!has_pointers || id == 0 || !is_shown(id))
                 return NVML_ERROR_INVALID_ARGUMENT;
-        ret_found->board = view_board();
-        return board_find_type(ret_found->board, id, &ret_found->slot) &&
-                               board_read_type(ret_found->board, ret_found->slot, &ret_found->value)
+        ret_found->state_page = view_state_page();
+        return state_find_type(ret_found->state_page, id, &ret_found->slot) &&
+                               state_read_type(ret_found->state_page, ret_found->slot,
+                                               &ret_found->value)
                        ? NVML_SUCCESS
                        : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 /* Finds the type and its texts. */
-static nvmlReturn_t find_texts(struct board_type_text *ret_texts, nvmlVgpuTypeId_t id)
+static nvmlReturn_t find_texts(struct state_type_text *ret_texts, nvmlVgpuTypeId_t id)
 {
         struct found_type found;
         nvmlReturn_t r = find_type(&found, id, true);
 
         if (r != NVML_SUCCESS)
                 return r;
-        return board_read_type_text(found.board, found.slot, ret_texts) ? NVML_SUCCESS
-                                                                        : NVML_ERROR_UNKNOWN;
+        return state_read_type_text(found.state_page, found.slot, ret_texts) ? NVML_SUCCESS
+                                                                             : NVML_ERROR_UNKNOWN;
 }
 
 /* Type 0, then the size, of which @least must be there, then the buffer. */
@@ -62,7 +63,7 @@ static nvmlReturn_t check_room(nvmlVgpuTypeId_t id, const char *text, unsigned i
 /* nvidia-smi gives 16 bytes for the class, so we insist on no more than a short one needs. */
 nvmlReturn_t our_nvmlVgpuTypeGetClass(nvmlVgpuTypeId_t id, char *text, unsigned int *size)
 {
-        struct board_type_text texts;
+        struct state_type_text texts;
         nvmlReturn_t r = check_room(id, text, size, sizeof("Compute"));
 
         if (r == NVML_SUCCESS)
@@ -77,7 +78,7 @@ nvmlReturn_t our_nvmlVgpuTypeGetClass(nvmlVgpuTypeId_t id, char *text, unsigned 
 
 nvmlReturn_t our_nvmlVgpuTypeGetName(nvmlVgpuTypeId_t id, char *text, unsigned int *size)
 {
-        struct board_type_text texts;
+        struct state_type_text texts;
         nvmlReturn_t r = check_room(id, text, size, NVML_VGPU_NAME_BUFFER_SIZE);
 
         if (r == NVML_SUCCESS)
@@ -87,7 +88,7 @@ nvmlReturn_t our_nvmlVgpuTypeGetName(nvmlVgpuTypeId_t id, char *text, unsigned i
 
 nvmlReturn_t our_nvmlVgpuTypeGetLicense(nvmlVgpuTypeId_t id, char *text, unsigned int size)
 {
-        struct board_type_text texts;
+        struct state_type_text texts;
         nvmlReturn_t r;
 
         if (!text || id == 0)
@@ -123,7 +124,7 @@ nvmlReturn_t our_nvmlVgpuTypeGetGpuInstanceProfileId(nvmlVgpuTypeId_t id, unsign
 {
         if (profile && id != 0 && view_is_guest())
                 return NVML_ERROR_NOT_SUPPORTED;
-        return answer_number(id, profile, offsetof(struct board_type, profile_id));
+        return answer_number(id, profile, offsetof(struct state_type, profile_id));
 }
 
 /* The device's number without the vendor's: that is what nvidia-smi puts the vendor's behind. */
@@ -142,27 +143,27 @@ nvmlReturn_t our_nvmlVgpuTypeGetDeviceID(nvmlVgpuTypeId_t id, unsigned long long
 
 nvmlReturn_t our_nvmlVgpuTypeGetFramebufferSize(nvmlVgpuTypeId_t id, unsigned long long *bytes)
 {
-        return answer_bytes(id, bytes, offsetof(struct board_type, frame_buffer));
+        return answer_bytes(id, bytes, offsetof(struct state_type, frame_buffer));
 }
 
 nvmlReturn_t our_nvmlVgpuTypeGetGspHeapSize(nvmlVgpuTypeId_t id, unsigned long long *bytes)
 {
-        return answer_bytes(id, bytes, offsetof(struct board_type, gsp_heap));
+        return answer_bytes(id, bytes, offsetof(struct state_type, gsp_heap));
 }
 
 nvmlReturn_t our_nvmlVgpuTypeGetFbReservation(nvmlVgpuTypeId_t id, unsigned long long *bytes)
 {
-        return answer_bytes(id, bytes, offsetof(struct board_type, reservation));
+        return answer_bytes(id, bytes, offsetof(struct state_type, reservation));
 }
 
 nvmlReturn_t our_nvmlVgpuTypeGetNumDisplayHeads(nvmlVgpuTypeId_t id, unsigned int *heads)
 {
-        return answer_number(id, heads, offsetof(struct board_type, n_heads));
+        return answer_number(id, heads, offsetof(struct state_type, n_heads));
 }
 
 nvmlReturn_t our_nvmlVgpuTypeGetMaxInstancesPerVm(nvmlVgpuTypeId_t id, unsigned int *count)
 {
-        return answer_number(id, count, offsetof(struct board_type, max_instances_vm));
+        return answer_number(id, count, offsetof(struct state_type, max_instances_vm));
 }
 
 nvmlReturn_t our_nvmlVgpuTypeGetResolution(nvmlVgpuTypeId_t id, unsigned int head, unsigned int *x,

@@ -25,10 +25,10 @@
 
 static struct {
         pthread_mutex_t lock; /* of a re-opening; readers don't take it */
-        _Atomic(const struct board *) board;
+        _Atomic(const struct state_page *) state_page;
         struct left {
                 struct left *next;
-                const struct board *board;
+                const struct state_page *state_page;
         } * left; /* boards of former managers, still mapped */
         _Atomic uint64_t next_try_ns;
         char path[PATHS_MAX];
@@ -38,47 +38,47 @@ static struct {
         int64_t realtime_offset_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
         bool has_real;
         bool is_guest;
-        char guest[BOARD_NAME_MAX]; /* UUID or name */
-        _Atomic(nvmlDevice_t) handle[BOARD_DEVICES_MAX];
+        char guest[STATE_NAME_MAX]; /* UUID or name */
+        _Atomic(nvmlDevice_t) handle[STATE_DEVICES_MAX];
         _Atomic uint32_t guest_slot;
-        _Atomic uint16_t slot_hint[BOARD_INSTANCES_MAX]; /* by instance id */
+        _Atomic uint16_t slot_hint[STATE_INSTANCES_MAX]; /* by instance id */
 } view = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-_Static_assert(BOARD_INSTANCES_MAX <= UINT16_MAX + 1, "slot_hint holds slots");
+_Static_assert(STATE_INSTANCES_MAX <= UINT16_MAX + 1, "slot_hint holds slots");
 
-/* The handles of the devices on @board; those of NVIDIA's library are found by UUID. */
-static void match_handles(const struct board *board)
+/* The handles of the devices on @state page; those of NVIDIA's library are found by UUID. */
+static void match_handles(const struct state_page *state_page)
 {
-        for (uint32_t slot = 0; slot < BOARD_DEVICES_MAX; slot++) {
+        for (uint32_t slot = 0; slot < STATE_DEVICES_MAX; slot++) {
                 nvmlDevice_t handle = NULL;
-                struct board_device device;
+                struct state_device device;
 
-                if (board_read_device(board, slot, &device) && view.has_real) {
+                if (state_read_device(state_page, slot, &device) && view.has_real) {
                         if (NVML_REAL(nvmlDeviceGetHandleByUUID)(device.uuid, &handle) !=
                             NVML_SUCCESS)
                                 handle = NULL;
-                } else if (board_read_device(board, slot, &device)) {
+                } else if (state_read_device(state_page, slot, &device)) {
                         handle = (nvmlDevice_t)(HANDLE_BASE + slot);
                 }
                 atomic_store(&view.handle[slot], handle);
         }
 }
 
-/* A manager that starts makes the board first, fills it, and then shows the first sign of life. */
-static bool is_published(const struct board *board)
+/* A manager that starts makes the state page first, fills it, and then shows the first sign of life. */
+static bool is_published(const struct state_page *state_page)
 {
-        return !atomic_load(&board->closed) &&
-               atomic_load_explicit(&board->heartbeat_ns, memory_order_acquire) != 0;
+        return !atomic_load(&state_page->closed) &&
+               atomic_load_explicit(&state_page->heartbeat_ns, memory_order_acquire) != 0;
 }
 
 /* One that can't be remembered stays mapped for ever. */
-static void leave(const struct board *board)
+static void leave(const struct state_page *state_page)
 {
-        struct left *left = board ? malloc(sizeof(*left)) : NULL;
+        struct left *left = state_page ? malloc(sizeof(*left)) : NULL;
 
         if (!left)
                 return;
-        *left = (struct left){ .next = view.left, .board = board };
+        *left = (struct left){ .next = view.left, .state_page = state_page };
         view.left = left;
 }
 
@@ -88,98 +88,100 @@ void view_forget(void)
                 struct left *left = view.left;
 
                 view.left = left->next;
-                board_unmap(left->board);
+                state_unmap(left->state_page);
                 free(left);
         }
-        board_unmap(atomic_exchange(&view.board, NULL));
+        state_unmap(atomic_exchange(&view.state_page, NULL));
         view.file_device = 0;
         view.file_inode = 0;
 }
 
 /*
- * Makes a new board the current one. The old one stays mapped until the library is unloaded: a
+ * Makes a new state page the current one. The old one stays mapped until the library is unloaded: a
  * reader in another thread may be inside, and some address space for each start of the manager (the
  * file is large, but most of it is holes) is cheaper than a lock in each query.
  */
-static void reopen(const struct board *current)
+static void reopen(const struct state_page *current)
 {
         CLEANUP(fd_closep) int fd = trust_open(view.path, paths_run_is_given());
-        const struct board *board;
+        const struct state_page *state_page;
         struct stat status;
 
         /* Of the file that is open: whose the path is may change at any time. */
         if (fd < 0 || fstat(fd, &status) < 0 ||
             (current && status.st_dev == view.file_device && status.st_ino == view.file_inode) ||
-            board_map_fd(&board, fd) < 0)
+            state_map_fd(&state_page, fd) < 0)
                 return;
-        if (!is_published(board)) {
-                board_unmap(board);
+        if (!is_published(state_page)) {
+                state_unmap(state_page);
                 return;
         }
         view.file_device = status.st_dev;
         view.file_inode = status.st_ino;
         view.file_owner = status.st_uid;
-        match_handles(board);
+        match_handles(state_page);
         leave(current);
-        atomic_store_explicit(&view.board, board, memory_order_release);
+        atomic_store_explicit(&view.state_page, state_page, memory_order_release);
 }
 
-static void try_reopen(const struct board *current)
+static void try_reopen(const struct state_page *current)
 {
         int saved_errno = errno;
 
         if (pthread_mutex_trylock(&view.lock) != 0)
                 return;
-        if (current == atomic_load(&view.board))
+        if (current == atomic_load(&view.state_page))
                 reopen(current);
         pthread_mutex_unlock(&view.lock);
         errno = saved_errno;
 }
 
-/* The current board. One that its manager has left is looked up anew, once a second. */
-const struct board *view_board(void)
+/* The current state page. One that its manager has left is looked up anew, once a second. */
+const struct state_page *view_state_page(void)
 {
-        const struct board *board = atomic_load_explicit(&view.board, memory_order_acquire);
+        const struct state_page *state_page =
+                atomic_load_explicit(&view.state_page, memory_order_acquire);
         uint64_t now = clock_now(CLOCK_MONOTONIC_COARSE);
-        uint64_t heartbeat = atomic_load_explicit(&board->heartbeat_ns, memory_order_relaxed);
+        uint64_t heartbeat = atomic_load_explicit(&state_page->heartbeat_ns, memory_order_relaxed);
         uint64_t next = atomic_load_explicit(&view.next_try_ns, memory_order_relaxed);
-        bool is_left = atomic_load_explicit(&board->closed, memory_order_relaxed) ||
-                       heartbeat + BOARD_STALE_NS < now;
+        bool is_left = atomic_load_explicit(&state_page->closed, memory_order_relaxed) ||
+                       heartbeat + STATE_STALE_NS < now;
 
         if (!is_left || now < next)
-                return board;
+                return state_page;
         if (atomic_compare_exchange_strong(&view.next_try_ns, &next, now + RETRY_NS))
-                try_reopen(board);
-        return atomic_load_explicit(&view.board, memory_order_acquire);
+                try_reopen(state_page);
+        return atomic_load_explicit(&view.state_page, memory_order_acquire);
 }
 
 /* Beyond this slot there never was an instance. */
-static uint32_t get_end(const struct board *board)
+static uint32_t get_end(const struct state_page *state_page)
 {
-        return board_end_instance(board);
+        return state_end_instance(state_page);
 }
 
-static bool is_guest_of(const struct board_instance *instance)
+static bool is_guest_of(const struct state_instance *instance)
 {
         return strcmp(instance->uuid, view.guest) == 0 || strcmp(instance->name, view.guest) == 0;
 }
 
-static bool read_guest(const struct board *board, uint32_t slot, struct view_instance *ret_instance)
+static bool read_guest(const struct state_page *state_page, uint32_t slot,
+                       struct view_instance *ret_instance)
 {
-        ret_instance->board = board;
+        ret_instance->state_page = state_page;
         ret_instance->slot = slot;
-        return board_read_instance(board, slot, &ret_instance->value) &&
+        return state_read_instance(state_page, slot, &ret_instance->value) &&
                is_guest_of(&ret_instance->value);
 }
 
-static bool find_guest(const struct board *board, struct view_instance *ret_instance)
+static bool find_guest(const struct state_page *state_page, struct view_instance *ret_instance)
 {
         uint32_t slot = atomic_load_explicit(&view.guest_slot, memory_order_relaxed);
 
-        if (read_guest(board, slot, ret_instance))
+        if (read_guest(state_page, slot, ret_instance))
                 return true;
-        for (slot = 0; slot < get_end(board); slot++) {
-                if (!read_guest(board, slot, ret_instance))
+        for (slot = 0; slot < get_end(state_page); slot++) {
+                if (!read_guest(state_page, slot, ret_instance))
                         continue;
                 atomic_store_explicit(&view.guest_slot, slot, memory_order_relaxed);
                 return true;
@@ -191,10 +193,11 @@ static bool open_path(void)
 {
         char run[PATHS_MAX];
 
-        if (paths_run_client(run) < 0 || paths_join(view.path, run, PATHS_BOARD) < 0)
+        if (paths_run_client(run) < 0 || paths_join(view.path, run, PATHS_STATE_PAGE) < 0)
                 return false;
-        try_reopen(atomic_load(&view.board));
-        return atomic_load(&view.board) && !atomic_load(&atomic_load(&view.board)->closed);
+        try_reopen(atomic_load(&view.state_page));
+        return atomic_load(&view.state_page) &&
+               !atomic_load(&atomic_load(&view.state_page)->closed);
 }
 
 bool view_open(bool has_real)
@@ -207,9 +210,9 @@ bool view_open(bool has_real)
         if (!open_path())
                 return false;
 
-        match_handles(atomic_load(&view.board));
+        match_handles(atomic_load(&view.state_page));
         snprintf(view.guest, sizeof(view.guest), "%s", vgpu ? vgpu : "");
-        view.is_guest = *view.guest && find_guest(atomic_load(&view.board), &instance);
+        view.is_guest = *view.guest && find_guest(atomic_load(&view.state_page), &instance);
         return true;
 }
 
@@ -223,7 +226,7 @@ bool view_is_substitute(void)
         return view.is_guest || !view.has_real;
 }
 
-/* Whoever makes a board where we look for one could else have us load his code. */
+/* Whoever makes a state page where we look for one could else have us load his code. */
 static bool may_name_code(void)
 {
         return trust_user(view.file_owner);
@@ -231,42 +234,42 @@ static bool may_name_code(void)
 
 bool view_find_real(char *path, size_t size, bool *ret_simulated)
 {
-        const struct board *board;
+        const struct state_page *state_page;
 
         if (!open_path())
                 return false;
-        board = atomic_load(&view.board);
-        snprintf(path, size, "%.*s", (int)sizeof(board->real_nvml),
-                 may_name_code() ? board->real_nvml : "");
-        *ret_simulated = board->simulated;
+        state_page = atomic_load(&view.state_page);
+        snprintf(path, size, "%.*s", (int)sizeof(state_page->real_nvml),
+                 may_name_code() ? state_page->real_nvml : "");
+        *ret_simulated = state_page->simulated;
         return true;
 }
 
 const char *view_driver_name(void)
 {
-        return view_board()->driver_name;
+        return view_state_page()->driver_name;
 }
 
 uint32_t view_count_devices(void)
 {
-        uint32_t n = atomic_load(&view_board()->n_devices);
+        uint32_t n = atomic_load(&view_state_page()->n_devices);
 
         if (view.is_guest)
                 return 1;
-        return n < BOARD_DEVICES_MAX ? n : BOARD_DEVICES_MAX;
+        return n < STATE_DEVICES_MAX ? n : STATE_DEVICES_MAX;
 }
 
 nvmlDevice_t view_get_handle(uint32_t device)
 {
-        return device < BOARD_DEVICES_MAX ? atomic_load(&view.handle[device]) : NULL;
+        return device < STATE_DEVICES_MAX ? atomic_load(&view.handle[device]) : NULL;
 }
 
 /* A guest's device is as large as its quota and as busy as the guest. */
-static void shrink(struct board_device *device, const struct board_instance *instance)
+static void shrink(struct state_device *device, const struct state_instance *instance)
 {
         device->index = 0;
         device->n_instances = 0;
-        device->virtualization = BOARD_VIRTUALIZATION_VGPU;
+        device->virtualization = STATE_VIRTUALIZATION_VGPU;
         device->mig = device->mig_pending = 0;
         device->memory_total = instance->frame_buffer_quota;
         device->memory_used = instance->frame_buffer_used;
@@ -279,11 +282,12 @@ static void shrink(struct board_device *device, const struct board_instance *ins
         device->utilization_ofa = instance->utilization_ofa;
 }
 
-static bool read_guest_device(const struct board *board, struct board_device *ret_device)
+static bool read_guest_device(const struct state_page *state_page, struct state_device *ret_device)
 {
         struct view_instance own;
 
-        if (!find_guest(board, &own) || !board_read_device(board, own.value.device, ret_device))
+        if (!find_guest(state_page, &own) ||
+            !state_read_device(state_page, own.value.device, ret_device))
                 return false;
         shrink(ret_device, &own.value);
         return true;
@@ -291,7 +295,7 @@ static bool read_guest_device(const struct board *board, struct board_device *re
 
 static bool find_handle(nvmlDevice_t handle, uint32_t *ret_device)
 {
-        for (uint32_t i = 0; handle && i < BOARD_DEVICES_MAX; i++) {
+        for (uint32_t i = 0; handle && i < STATE_DEVICES_MAX; i++) {
                 if (atomic_load_explicit(&view.handle[i], memory_order_relaxed) != handle)
                         continue;
                 *ret_device = i;
@@ -307,9 +311,9 @@ bool view_knows(nvmlDevice_t handle)
         return find_handle(handle, &i);
 }
 
-nvmlReturn_t view_device(struct board_device *ret_device, nvmlDevice_t handle, bool has_pointers)
+nvmlReturn_t view_device(struct state_device *ret_device, nvmlDevice_t handle, bool has_pointers)
 {
-        const struct board *board = view_board();
+        const struct state_page *state_page = view_state_page();
         struct compute_instance mig;
         bool found;
         uint32_t i;
@@ -319,14 +323,14 @@ nvmlReturn_t view_device(struct board_device *ret_device, nvmlDevice_t handle, b
         if (!has_pointers || !find_handle(handle, &i))
                 return NVML_ERROR_INVALID_ARGUMENT;
         /* A guest has one device, whatever handle it got before a migration. */
-        found = view.is_guest ? read_guest_device(board, ret_device)
-                              : board_read_device(board, i, ret_device);
+        found = view.is_guest ? read_guest_device(state_page, ret_device)
+                              : state_read_device(state_page, i, ret_device);
         if (!found)
                 return NVML_ERROR_INVALID_ARGUMENT;
         return ret_device->is_lost ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
 }
 
-nvmlReturn_t view_whole_device(struct board_device *ret_device, nvmlDevice_t handle,
+nvmlReturn_t view_whole_device(struct state_device *ret_device, nvmlDevice_t handle,
                                bool has_pointers)
 {
         nvmlReturn_t r = view_device(ret_device, handle, has_pointers);
@@ -334,34 +338,34 @@ nvmlReturn_t view_whole_device(struct board_device *ret_device, nvmlDevice_t han
         return r == NVML_SUCCESS && ret_device->mig == 1 ? NVML_ERROR_NOT_SUPPORTED : r;
 }
 
-bool view_device_at(struct board_device *ret_device, uint32_t position)
+bool view_device_at(struct state_device *ret_device, uint32_t position)
 {
-        const struct board *board = view_board();
+        const struct state_page *state_page = view_state_page();
 
         if (view.is_guest)
-                return position == 0 && read_guest_device(board, ret_device);
-        return board_read_device(board, position, ret_device);
+                return position == 0 && read_guest_device(state_page, ret_device);
+        return state_read_device(state_page, position, ret_device);
 }
 
-static bool is_visible(const struct board_instance *instance)
+static bool is_visible(const struct state_instance *instance)
 {
-        return instance->state != BOARD_SUSPENDED && (!view.is_guest || is_guest_of(instance));
+        return instance->state != STATE_SUSPENDED && (!view.is_guest || is_guest_of(instance));
 }
 
 static bool read_instance(struct view_instance *ret_instance, uint32_t slot, nvmlVgpuInstance_t id)
 {
         ret_instance->slot = slot;
-        return board_read_instance(ret_instance->board, slot, &ret_instance->value) &&
+        return state_read_instance(ret_instance->state_page, slot, &ret_instance->value) &&
                ret_instance->value.id == id;
 }
 
 static bool find_instance(struct view_instance *ret_instance, nvmlVgpuInstance_t id)
 {
-        _Atomic uint16_t *hint = &view.slot_hint[id % BOARD_INSTANCES_MAX];
+        _Atomic uint16_t *hint = &view.slot_hint[id % STATE_INSTANCES_MAX];
 
         if (read_instance(ret_instance, atomic_load_explicit(hint, memory_order_relaxed), id))
                 return true;
-        for (uint32_t slot = 0; slot < get_end(ret_instance->board); slot++) {
+        for (uint32_t slot = 0; slot < get_end(ret_instance->state_page); slot++) {
                 if (!read_instance(ret_instance, slot, id))
                         continue;
                 atomic_store_explicit(hint, (uint16_t)slot, memory_order_relaxed);
@@ -375,7 +379,7 @@ nvmlReturn_t view_instance(struct view_instance *ret_instance, nvmlVgpuInstance_
 {
         if (!has_pointers || id == 0)
                 return NVML_ERROR_INVALID_ARGUMENT;
-        ret_instance->board = view_board();
+        ret_instance->state_page = view_state_page();
         return find_instance(ret_instance, id) && is_visible(&ret_instance->value)
                        ? NVML_SUCCESS
                        : NVML_ERROR_NOT_FOUND;
@@ -383,40 +387,40 @@ nvmlReturn_t view_instance(struct view_instance *ret_instance, nvmlVgpuInstance_
 
 bool view_own_instance(struct view_instance *ret_instance)
 {
-        return view.is_guest && find_guest(view_board(), ret_instance);
+        return view.is_guest && find_guest(view_state_page(), ret_instance);
 }
 
 bool view_next_instance(struct view_instance *ret_instance, uint32_t *cursor, uint32_t device)
 {
-        const struct board *board = view_board();
+        const struct state_page *state_page = view_state_page();
 
-        ret_instance->board = board;
-        while (*cursor < get_end(board)) {
+        ret_instance->state_page = state_page;
+        while (*cursor < get_end(state_page)) {
                 uint32_t slot = (*cursor)++;
 
                 ret_instance->slot = slot;
-                if (atomic_load_explicit(&board->instance[slot].head.in_use,
+                if (atomic_load_explicit(&state_page->instance[slot].head.in_use,
                                          memory_order_relaxed) &&
-                    board_read_instance(board, slot, &ret_instance->value) &&
+                    state_read_instance(state_page, slot, &ret_instance->value) &&
                     ret_instance->value.device == device && is_visible(&ret_instance->value))
                         return true;
         }
         return false;
 }
 
-bool view_next_process(struct board_process *ret_process, uint32_t *cursor, uint32_t device)
+bool view_next_process(struct state_process *ret_process, uint32_t *cursor, uint32_t device)
 {
-        const struct board *board = view_board();
-        uint32_t end = board_end_process(board);
+        const struct state_page *state_page = view_state_page();
+        uint32_t end = state_end_process(state_page);
         struct view_instance own;
         bool is_guest = view_own_instance(&own);
 
         while (*cursor < end) {
                 uint32_t slot = (*cursor)++;
 
-                if (!atomic_load_explicit(&board->process[slot].head.in_use,
+                if (!atomic_load_explicit(&state_page->process[slot].head.in_use,
                                           memory_order_relaxed) ||
-                    !board_read_process(board, slot, ret_process))
+                    !state_read_process(state_page, slot, ret_process))
                         continue;
                 if (is_guest ? ret_process->instance == own.value.id
                              : ret_process->device == device)
@@ -427,7 +431,7 @@ bool view_next_process(struct board_process *ret_process, uint32_t *cursor, uint
 
 uint64_t view_sample_us(void)
 {
-        uint64_t heartbeat = atomic_load(&view_board()->heartbeat_ns);
+        uint64_t heartbeat = atomic_load(&view_state_page()->heartbeat_ns);
 
         return (uint64_t)((int64_t)heartbeat + view.realtime_offset_ns) / 1000;
 }

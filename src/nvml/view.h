@@ -25,10 +25,10 @@
 #include <stdint.h>
 
 #include "abi/nvml-vgpu.h"
-#include "board/board.h"
+#include "state/state-page.h"
 
 /*
- * At initialisation, in this order: is there a board, and what does it say of NVIDIA's library
+ * At initialisation, in this order: is there a state page, and what does it say of NVIDIA's library
  * (@path: where it is, or "": not known, or said by a manager that is neither root's nor ours)?
  * Then, with that library initialised or not, open the view. Both are false when no manager runs.
  */
@@ -48,10 +48,10 @@ bool view_is_substitute(void);
 const char *view_driver_name(void);
 uint32_t view_count_devices(void);
 
-/* view_board() - the board as it is now. It stays mapped, also when its manager goes. */
-const struct board *view_board(void);
+/* view_state_page() - the state page as it is now. It stays mapped, also when its manager goes. */
+const struct state_page *view_state_page(void);
 
-/* view_get_handle() - of the device with this board index; NULL if NVIDIA does not know it. */
+/* view_get_handle() - of the device with this state page index; NULL if NVIDIA does not know it. */
 nvmlDevice_t view_get_handle(uint32_t device);
 
 /* view_knows() - is it the handle of a device of ours? */
@@ -62,20 +62,20 @@ bool view_knows(nvmlDevice_t handle);
  * did not give all the pointers that it has to; GPU_IS_LOST: the device is gone; NOT_SUPPORTED: it is a
  * MIG device, which few questions are about.
  */
-nvmlReturn_t view_device(struct board_device *ret_device, nvmlDevice_t handle, bool has_pointers);
+nvmlReturn_t view_device(struct state_device *ret_device, nvmlDevice_t handle, bool has_pointers);
 
 /* view_whole_device() - the same, but NOT_SUPPORTED under MIG: for what is not told then. */
-nvmlReturn_t view_whole_device(struct board_device *ret_device, nvmlDevice_t handle,
+nvmlReturn_t view_whole_device(struct state_device *ret_device, nvmlDevice_t handle,
                                bool has_pointers);
 
 /* view_device_at() - by position, 0 to view_count_devices() - 1; of one that is lost too. */
-bool view_device_at(struct board_device *ret_device, uint32_t position);
+bool view_device_at(struct state_device *ret_device, uint32_t position);
 
-/* What is asked about one vGPU may be spread over several tables of one board. */
+/* What is asked about one vGPU may be spread over several tables of one state page. */
 struct view_instance {
-        const struct board *board;
+        const struct state_page *state_page;
         uint32_t slot; /* of all that belongs to it */
-        struct board_instance value;
+        struct state_instance value;
 };
 
 /*
@@ -93,7 +93,7 @@ bool view_own_instance(struct view_instance *ret_instance);
  * device; the slot of the process that was found, which its samples have too, is *cursor - 1.
  */
 bool view_next_instance(struct view_instance *ret_instance, uint32_t *cursor, uint32_t device);
-bool view_next_process(struct board_process *ret_process, uint32_t *cursor, uint32_t device);
+bool view_next_process(struct state_process *ret_process, uint32_t *cursor, uint32_t device);
 
 /* view_sample_us() - when the manager took the numbers, in microseconds since the epoch. */
 uint64_t view_sample_us(void);

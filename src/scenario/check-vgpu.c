@@ -41,7 +41,7 @@ static int fail_type(const struct scenario_vgpu *vgpu, const struct catalog_type
 static int find_type(const struct scenario *scenario, struct scenario_vgpu *vgpu,
                      struct catalog_type *ret_type, struct reader *reader)
 {
-        CLEANUP(freep) struct catalog_type *types = calloc(BOARD_OFFERS_MAX, sizeof(*types));
+        CLEANUP(freep) struct catalog_type *types = calloc(STATE_OFFERS_MAX, sizeof(*types));
         uint32_t n;
 
         if (!types)
@@ -74,14 +74,14 @@ static int check_gpu_instance(const struct scenario *scenario, size_t index, str
         const struct scenario_gpu_instance *gpu_instance;
 
         check_at(reader, "vgpus[%zu].gpu_instance", index);
-        if (vgpu->type.profile_id == BOARD_NONE && device->mig != 1)
-                return vgpu->gpu_instance == BOARD_NONE
+        if (vgpu->type.profile_id == STATE_NONE && device->mig != 1)
+                return vgpu->gpu_instance == STATE_NONE
                                ? 0
                                : reader_fail(reader, "device %u is not in MIG mode", vgpu->device);
-        if (vgpu->type.profile_id == BOARD_NONE)
+        if (vgpu->type.profile_id == STATE_NONE)
                 return reader_fail(reader, "device %u is in MIG mode, which its type is not for",
                                    vgpu->device);
-        if (vgpu->gpu_instance == BOARD_NONE)
+        if (vgpu->gpu_instance == STATE_NONE)
                 return reader_fail(reader, "is missing: the type is that of a GPU instance");
         gpu_instance = find_gpu_instance(device, vgpu->gpu_instance);
         if (!gpu_instance || gpu_instance->record.profile_id != vgpu->type.profile_id)
@@ -98,8 +98,8 @@ static int check_gpu_instance(const struct scenario *scenario, size_t index, str
 
 static bool is_on(const struct scenario_vgpu *vgpu, const struct scenario_device *device)
 {
-        return vgpu->device == device->record.index && vgpu->gpu_instance == BOARD_NONE &&
-               vgpu->state != BOARD_SUSPENDED;
+        return vgpu->device == device->record.index && vgpu->gpu_instance == STATE_NONE &&
+               vgpu->state != STATE_SUSPENDED;
 }
 
 static int check_room(const struct scenario *scenario, size_t index, struct reader *reader)
@@ -146,7 +146,7 @@ static bool take(uint8_t *slots, uint32_t first, uint32_t size)
         return true;
 }
 
-static bool is_allowed(const struct board_placements *placements, uint32_t first)
+static bool is_allowed(const struct state_placements *placements, uint32_t first)
 {
         for (uint32_t i = 0; i < placements->n_mixed; i++)
                 if (placements->mixed[i] == first)
@@ -154,7 +154,7 @@ static bool is_allowed(const struct board_placements *placements, uint32_t first
         return false;
 }
 
-static int fail_placement(const struct board_placements *placements, struct reader *reader)
+static int fail_placement(const struct state_placements *placements, struct reader *reader)
 {
         char words[400] = "";
 
@@ -222,7 +222,7 @@ static int check_placements(struct scenario *scenario, struct reader *reader)
                                            "set heterogeneous of device %u to true",
                                            vgpu->device);
                 if (vgpu->placement == SCENARIO_NOTHING)
-                        vgpu->placement = BOARD_PLACEMENT_NONE;
+                        vgpu->placement = STATE_PLACEMENT_NONE;
         }
         return 0;
 }
@@ -255,7 +255,7 @@ static int check_names(struct scenario *scenario, size_t index, struct reader *r
 static int check_users(const struct scenario_vgpu *vgpu, size_t index, struct reader *reader)
 {
         check_at(reader, "vgpus[%zu].vm.driver", index);
-        if (vgpu->guest_driver != BOARD_GUEST_DRIVER_RUNNING &&
+        if (vgpu->guest_driver != STATE_GUEST_DRIVER_RUNNING &&
             (vgpu->n_processes || vgpu->n_encoder_sessions || vgpu->n_capture_sessions))
                 return reader_fail(reader,
                                    "without a running driver there are no processes and sessions");
@@ -276,22 +276,22 @@ static int check_users(const struct scenario_vgpu *vgpu, size_t index, struct re
 static bool has_limiter(const struct scenario_device *device)
 {
         for (size_t i = 0; i < device->n_schedulers; i++)
-                if (device->schedulers[i].policy != BOARD_POLICY_BEST_EFFORT)
+                if (device->schedulers[i].policy != STATE_POLICY_BEST_EFFORT)
                         return false;
         return true;
 }
 
 static void fill_vm(struct scenario_vgpu *vgpu, size_t index, const char *driver_version)
 {
-        struct board_vm *vm = &vgpu->vm;
+        struct state_vm *vm = &vgpu->vm;
 
         if (!vm->id[0])
                 snprintf(vm->id, sizeof(vm->id), "%zu", index + 1);
         if (!vm->name[0])
                 snprintf(vm->name, sizeof(vm->name), "%s", vgpu->name);
-        if (!vm->driver_version[0] && vgpu->guest_driver != BOARD_GUEST_DRIVER_NONE)
+        if (!vm->driver_version[0] && vgpu->guest_driver != STATE_GUEST_DRIVER_NONE)
                 snprintf(vm->driver_version, sizeof(vm->driver_version), "%s", driver_version);
-        if (!vm->pci_bus_id[0] && vgpu->guest_driver == BOARD_GUEST_DRIVER_RUNNING)
+        if (!vm->pci_bus_id[0] && vgpu->guest_driver == STATE_GUEST_DRIVER_RUNNING)
                 strcpy(vm->pci_bus_id, "00000000:02:00.0");
 }
 
@@ -307,9 +307,9 @@ static void fill(struct scenario *scenario, size_t index)
                 vgpu->frame_rate_limit = 0;
         else if (vgpu->frame_rate_limit == SCENARIO_NOTHING)
                 vgpu->frame_rate_limit = vgpu->type.frame_rate_limit;
-        if (vgpu->guest_driver != BOARD_GUEST_DRIVER_RUNNING) {
-                vgpu->licence = BOARD_LICENCE_UNINITIALIZED;
-                vgpu->vm.licence_expiry = (struct board_expiry){ 0 };
+        if (vgpu->guest_driver != STATE_GUEST_DRIVER_RUNNING) {
+                vgpu->licence = STATE_LICENCE_UNINITIALIZED;
+                vgpu->vm.licence_expiry = (struct state_expiry){ 0 };
         }
 }
 

@@ -42,14 +42,14 @@ static void describe(struct scenario_device *device, uint32_t index)
                 device->memory = board->memory * MIB;
         device->memory &= ~(2 * MIB - 1); /* as the simulator does */
         device->limits = catalog_scheduler_limits;
-        device->record = (struct board_device){
+        device->record = (struct state_device){
                 .index = index,
                 .pci_device_id = (uint32_t)board->pci_device << 16 | VENDOR,
                 .pci_subsystem_id = (uint32_t)board->pci_subsystem << 16 | VENDOR,
                 .memory_total = device->memory,
         };
         snprintf(device->record.name, sizeof(device->record.name), "%s", board->product);
-        if (device->ecc_pending == BOARD_NONE)
+        if (device->ecc_pending == STATE_NONE)
                 device->ecc_pending = device->ecc;
 }
 
@@ -96,10 +96,10 @@ static int check_types(struct scenario_device *device, size_t index, struct read
 
 static int check_scheduler(const struct scenario_scheduler *scheduler, struct reader *reader)
 {
-        const struct board_scheduler_limits *limits = &catalog_scheduler_limits;
+        const struct state_scheduler_limits *limits = &catalog_scheduler_limits;
 
-        if (scheduler->policy != BOARD_POLICY_BEST_EFFORT &&
-            scheduler->engine != BOARD_ENGINE_GRAPHICS)
+        if (scheduler->policy != STATE_POLICY_BEST_EFFORT &&
+            scheduler->engine != STATE_ENGINE_GRAPHICS)
                 return reader_fail(reader, "encoders have no policy but best effort");
         if (scheduler->frequency && scheduler->frequency < limits->frequency_min)
                 return reader_fail(reader, "the frequency is below %u Hz", limits->frequency_min);
@@ -169,7 +169,7 @@ static int place_gpu_instance(struct scenario_device *device, size_t index,
                 return reader_fail(reader,
                                    "a %s cannot begin at slice %u, or others are in its way",
                                    gpu_instance->profile_name, start);
-        gpu_instance->record = (struct board_gpu_instance){
+        gpu_instance->record = (struct state_gpu_instance){
                 .device = device->record.index,
                 .id = gpu_instance->id,
                 .profile_id = profile->profile.id,

@@ -4,18 +4,18 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "board/compute.h"
 #include "scenario/check.h"
+#include "state/compute.h"
 
 #define COMPUTE(member) .offset = offsetof(struct scenario_compute_instance, member)
 
 static int parse_uuid(struct reader *reader, const json_t *value, void *to)
 {
-        char uuid[BOARD_UUID_MAX];
+        char uuid[STATE_UUID_MAX];
         int r = reader_uuid(reader, value, uuid, sizeof(uuid) - sizeof("MIG-"));
 
         if (r == 0)
-                snprintf(to, BOARD_UUID_MAX, "MIG-%.43s", uuid);
+                snprintf(to, STATE_UUID_MAX, "MIG-%.43s", uuid);
         return r;
 }
 
@@ -25,7 +25,7 @@ int compute_parse(struct reader *reader, const json_t *value, void *to)
                 { .name = "profile",
                   .kind = FIELD_TEXT,
                   .is_required = true,
-                  .size = BOARD_LABEL_MAX,
+                  .size = STATE_LABEL_MAX,
                   COMPUTE(profile_name) },
                 { .name = "id", .kind = FIELD_NUMBER, .max = 6, COMPUTE(id) },
                 { .name = "placement", .kind = FIELD_NUMBER, .max = 6, COMPUTE(placement) },
@@ -44,9 +44,9 @@ int compute_parse(struct reader *reader, const json_t *value, void *to)
 }
 
 /* "1c.3g.71gb"; one that is as large as the GPU instance has the name of that. */
-static void format_name(char *name, size_t size, uint32_t number, const struct board_profile *whole)
+static void format_name(char *name, size_t size, uint32_t number, const struct state_profile *whole)
 {
-        uint32_t slices = board_compute_slices(number);
+        uint32_t slices = state_compute_slices(number);
 
         if (slices == whole->slices)
                 snprintf(name, size, "%s", whole->name);
@@ -54,13 +54,13 @@ static void format_name(char *name, size_t size, uint32_t number, const struct b
                 snprintf(name, size, "%uc.%s", slices, whole->name);
 }
 
-static int find_number(const char *wanted, const struct board_profile *whole, uint32_t *ret_number,
+static int find_number(const char *wanted, const struct state_profile *whole, uint32_t *ret_number,
                        struct reader *reader)
 {
-        char name[BOARD_LABEL_MAX + 8], words[256] = "";
+        char name[STATE_LABEL_MAX + 8], words[256] = "";
 
-        for (uint32_t i = 0; i < BOARD_COMPUTE_PROFILES; i++) {
-                if (!board_compute_starts(i, whole->slices))
+        for (uint32_t i = 0; i < STATE_COMPUTE_PROFILES; i++) {
+                if (!state_compute_starts(i, whole->slices))
                         continue;
                 format_name(name, sizeof(name), i, whole);
                 *ret_number = i;
@@ -85,7 +85,7 @@ static uint32_t get_taken(const struct scenario_gpu_instance *gpu_instance, size
         uint32_t taken = 0;
 
         for (size_t i = 0; i < n; i++) {
-                const struct board_compute_instance *other =
+                const struct state_compute_instance *other =
                         &gpu_instance->compute_instances[i].record;
 
                 taken |= ((1u << other->placement_size) - 1) << other->placement_start;
@@ -94,7 +94,7 @@ static uint32_t get_taken(const struct scenario_gpu_instance *gpu_instance, size
 }
 
 static int check_one(struct scenario_gpu_instance *gpu_instance, size_t index,
-                     const struct board_profile *whole, struct reader *reader)
+                     const struct state_profile *whole, struct reader *reader)
 {
         struct scenario_compute_instance *compute = &gpu_instance->compute_instances[index];
         uint32_t number = 0, starts, start = compute->placement, id = compute->id;
@@ -102,7 +102,7 @@ static int check_one(struct scenario_gpu_instance *gpu_instance, size_t index,
 
         if (r < 0)
                 return r;
-        starts = board_compute_free_starts(number, whole->slices, get_taken(gpu_instance, index));
+        starts = state_compute_free_starts(number, whole->slices, get_taken(gpu_instance, index));
         if (!starts)
                 return reader_fail(reader, "there is no room left for a %s", compute->profile_name);
         if (start != SCENARIO_NOTHING && !(starts >> start & 1))
@@ -112,20 +112,20 @@ static int check_one(struct scenario_gpu_instance *gpu_instance, size_t index,
         for (id = id == SCENARIO_NOTHING ? 0 : id; has_id(gpu_instance, index, id); id++)
                 if (compute->id != SCENARIO_NOTHING)
                         return reader_fail(reader, "the id %u is used twice", id);
-        compute->record = (struct board_compute_instance){
+        compute->record = (struct state_compute_instance){
                 .device = gpu_instance->record.device,
                 .gpu_instance = gpu_instance->id,
                 .id = id,
                 .profile = number,
                 .placement_start =
                         start == SCENARIO_NOTHING ? (uint32_t)__builtin_ctz(starts) : start,
-                .placement_size = board_compute_slices(number),
+                .placement_size = state_compute_slices(number),
         };
         memcpy(compute->record.uuid, compute->uuid, sizeof(compute->record.uuid));
         return 0;
 }
 
-int compute_check(struct scenario_gpu_instance *gpu_instance, const struct board_profile *profile,
+int compute_check(struct scenario_gpu_instance *gpu_instance, const struct state_profile *profile,
                   struct reader *reader, const char *place)
 {
         for (size_t i = 0; i < gpu_instance->n_compute_instances; i++) {

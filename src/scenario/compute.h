@@ -10,7 +10,7 @@
 int compute_parse(struct reader *reader, const json_t *value, void *gpu_instance);
 
 /* compute_check() - profiles that there are, room, ids that are used once. Fills in the records. */
-int compute_check(struct scenario_gpu_instance *gpu_instance, const struct board_profile *profile,
+int compute_check(struct scenario_gpu_instance *gpu_instance, const struct state_profile *profile,
                   struct reader *reader, const char *place);
 
 #endif

@@ -28,28 +28,28 @@ static int parse_bit(struct reader *reader, const json_t *value, uint32_t end, c
 
 static int parse_inactive(struct reader *reader, const json_t *value, void *to)
 {
-        return parse_bit(reader, value, BOARD_LINKS_MAX, "the number of a link",
+        return parse_bit(reader, value, STATE_LINKS_MAX, "the number of a link",
                          &((struct scenario_links *)to)->inactive);
 }
 
 static int parse_peer(struct reader *reader, const json_t *value, void *to)
 {
-        return parse_bit(reader, value, BOARD_DEVICES_MAX, "the index of a device",
+        return parse_bit(reader, value, STATE_DEVICES_MAX, "the index of a device",
                          &((struct scenario_links *)to)->peers);
 }
 
 int link_parse(struct reader *reader, const json_t *value, void *to)
 {
         static const struct field fields[] = {
-                { .name = "links", .kind = FIELD_NUMBER, .max = BOARD_LINKS_MAX, LINKS(n) },
+                { .name = "links", .kind = FIELD_NUMBER, .max = STATE_LINKS_MAX, LINKS(n) },
                 { .name = "inactive", .kind = FIELD_LIST, .read = parse_inactive },
                 { .name = "peers", .kind = FIELD_LIST, .read = parse_peer },
                 CURVE("tx", tx),
                 CURVE("rx", rx),
-                CURVE("replay_errors", errors[BOARD_LINK_REPLAY]),
-                CURVE("recovery_errors", errors[BOARD_LINK_RECOVERY]),
-                CURVE("crc_flit_errors", errors[BOARD_LINK_CRC_FLIT]),
-                CURVE("crc_data_errors", errors[BOARD_LINK_CRC_DATA]),
+                CURVE("replay_errors", errors[STATE_LINK_REPLAY]),
+                CURVE("recovery_errors", errors[STATE_LINK_RECOVERY]),
+                CURVE("crc_flit_errors", errors[STATE_LINK_CRC_FLIT]),
+                CURVE("crc_data_errors", errors[STATE_LINK_CRC_DATA]),
                 { 0 },
         };
 
@@ -80,7 +80,7 @@ int link_parse_fabric(struct reader *reader, const json_t *value, void *to)
         static const struct field fields[] = {
                 { .name = "state", .kind = FIELD_CHOICE, .choices = states, FABRIC(state) },
                 { .name = "clique", .kind = FIELD_NUMBER, .max = UINT32_MAX, FABRIC(clique) },
-                { .name = "cluster", .kind = FIELD_UUID, .size = BOARD_UUID_MAX, FABRIC(cluster) },
+                { .name = "cluster", .kind = FIELD_UUID, .size = STATE_UUID_MAX, FABRIC(cluster) },
                 { .name = "degraded_bandwidth",
                   .kind = FIELD_SWITCH,
                   FABRIC(has_degraded_bandwidth) },
@@ -122,13 +122,13 @@ static bool is_healthy(const struct scenario_fabric *fabric)
 }
 
 /* Where nothing is said, a board of Hopper at switches has registered, and tells no health. */
-static void describe_fabric(const struct scenario_fabric *fabric, struct board_links *links)
+static void describe_fabric(const struct scenario_fabric *fabric, struct state_links *links)
 {
-        struct board_fabric *to = &links->fabric;
+        struct state_fabric *to = &links->fabric;
         unsigned int byte, n = 0;
 
         if (fabric->state == SCENARIO_NOTHING) {
-                to->state = links->n && links->peer == BOARD_LINK_TO_SWITCH && links->version >= 6
+                to->state = links->n && links->peer == STATE_LINK_TO_SWITCH && links->version >= 6
                                     ? STATE_COMPLETED
                                     : STATE_NOT_SUPPORTED;
                 return;
@@ -154,7 +154,7 @@ static int check_peers(const struct scenario *scenario, size_t index, struct rea
         uint32_t peers = scenario->devices[index].links.peers & ~(1u << index);
         uint32_t n = (uint32_t)__builtin_popcount(peers);
 
-        for (size_t i = 0; i < BOARD_DEVICES_MAX; i++) {
+        for (size_t i = 0; i < STATE_DEVICES_MAX; i++) {
                 if (!(peers >> i & 1))
                         continue;
                 if (i >= scenario->n_devices)
@@ -183,27 +183,27 @@ int link_check(struct scenario *scenario, size_t index, struct reader *reader)
         return check_peers(scenario, index, reader);
 }
 
-static void lead(const struct scenario_device *device, size_t index, struct board_links *links)
+static void lead(const struct scenario_device *device, size_t index, struct state_links *links)
 {
         uint32_t peers = device->links.peers & ~(1u << index), n = 0;
         uint32_t switches = catalog_find_kind(device->kind)->switches;
-        uint8_t list[BOARD_DEVICES_MAX];
+        uint8_t list[STATE_DEVICES_MAX];
 
-        for (uint8_t i = 0; i < BOARD_DEVICES_MAX; i++)
+        for (uint8_t i = 0; i < STATE_DEVICES_MAX; i++)
                 if (peers >> i & 1)
                         list[n++] = i;
-        links->peer = n ? BOARD_LINK_TO_DEVICE : BOARD_LINK_TO_SWITCH;
+        links->peer = n ? STATE_LINK_TO_DEVICE : STATE_LINK_TO_SWITCH;
         for (uint32_t i = 0; i < links->n; i++)
                 links->peers[i] = n ? list[i * n / links->n] : (uint8_t)(i % switches);
 }
 
 void link_describe(const struct scenario_device *device, size_t index,
-                   struct board_links *ret_links)
+                   struct state_links *ret_links)
 {
         struct catalog_link link = catalog_get_link(catalog_find_kind(device->kind));
         uint32_t n = device->links.n;
 
-        *ret_links = (struct board_links){
+        *ret_links = (struct state_links){
                 .n = n,
                 .version = link.version,
                 .speed = link.speed,
@@ -217,6 +217,6 @@ void link_deinit(struct scenario_links *links)
 {
         curve_deinit(&links->tx);
         curve_deinit(&links->rx);
-        for (size_t i = 0; i < BOARD_LINK_ERRORS; i++)
+        for (size_t i = 0; i < STATE_LINK_ERRORS; i++)
                 curve_deinit(&links->errors[i]);
 }

@@ -17,7 +17,7 @@ int link_check(struct scenario *scenario, size_t index, struct reader *reader);
 
 /* link_describe() - what stays: how many there are, and where they lead. */
 void link_describe(const struct scenario_device *device, size_t index,
-                   struct board_links *ret_links);
+                   struct state_links *ret_links);
 
 void link_deinit(struct scenario_links *links);
 

@@ -13,9 +13,9 @@
 /* Schedulers. */
 
 static const struct choice policies[] = {
-        { "best effort", BOARD_POLICY_BEST_EFFORT },
-        { "equal share", BOARD_POLICY_EQUAL_SHARE },
-        { "fixed share", BOARD_POLICY_FIXED_SHARE },
+        { "best effort", STATE_POLICY_BEST_EFFORT },
+        { "equal share", STATE_POLICY_EQUAL_SHARE },
+        { "fixed share", STATE_POLICY_FIXED_SHARE },
         { 0 },
 };
 
@@ -24,9 +24,9 @@ static const struct choice policies[] = {
 static int parse_scheduler(struct reader *reader, const json_t *value,
                            struct scenario_scheduler **list, size_t *n)
 {
-        static const struct choice engines[] = { { "graphics", BOARD_ENGINE_GRAPHICS },
-                                                 { "encoder 0", BOARD_ENGINE_NVENC0 },
-                                                 { "encoder 1", BOARD_ENGINE_NVENC1 },
+        static const struct choice engines[] = { { "graphics", STATE_ENGINE_GRAPHICS },
+                                                 { "encoder 0", STATE_ENGINE_NVENC0 },
+                                                 { "encoder 1", STATE_ENGINE_NVENC1 },
                                                  { 0 } };
         static const struct field fields[] = {
                 { .name = "engine", .kind = FIELD_CHOICE, .choices = engines, SCHEDULER(engine) },
@@ -45,7 +45,7 @@ static int parse_scheduler(struct reader *reader, const json_t *value,
 
         if (!scheduler)
                 return reader_fail(reader, "out of memory");
-        scheduler->engine = BOARD_ENGINE_GRAPHICS;
+        scheduler->engine = STATE_ENGINE_GRAPHICS;
         scheduler->arr = SCENARIO_NOTHING;
         return reader_fields(reader, value, fields, scheduler);
 }
@@ -74,11 +74,11 @@ static int parse_gpu_instance_scheduler(struct reader *reader, const json_t *val
 static int parse_type_capability(struct reader *reader, const json_t *value, void *to)
 {
         static const struct choice words[] = {
-                { "NVLink P2P", BOARD_TYPE_NVLINK_P2P },
-                { "GPUDirect", BOARD_TYPE_GPUDIRECT },
-                { "multi-vGPU exclusive", BOARD_TYPE_MULTI_EXCLUSIVE },
-                { "exclusive type", BOARD_TYPE_EXCLUSIVE_TYPE },
-                { "exclusive size", BOARD_TYPE_EXCLUSIVE_SIZE },
+                { "NVLink P2P", STATE_TYPE_NVLINK_P2P },
+                { "GPUDirect", STATE_TYPE_GPUDIRECT },
+                { "multi-vGPU exclusive", STATE_TYPE_MULTI_EXCLUSIVE },
+                { "exclusive type", STATE_TYPE_EXCLUSIVE_TYPE },
+                { "exclusive size", STATE_TYPE_EXCLUSIVE_SIZE },
                 { 0 },
         };
         struct catalog_type *type = to;
@@ -93,24 +93,24 @@ static int parse_place(struct reader *reader, const json_t *value, uint16_t *pla
 {
         json_int_t place = json_integer_value(value);
 
-        if (!json_is_integer(value) || place < 0 || place >= BOARD_PLACEMENT_NONE)
+        if (!json_is_integer(value) || place < 0 || place >= STATE_PLACEMENT_NONE)
                 return reader_fail(reader, "must be a slot, 0 to 65534");
-        if (*n == BOARD_PLACEMENTS_MAX)
-                return reader_fail(reader, "there are too many; allowed: %d", BOARD_PLACEMENTS_MAX);
+        if (*n == STATE_PLACEMENTS_MAX)
+                return reader_fail(reader, "there are too many; allowed: %d", STATE_PLACEMENTS_MAX);
         places[(*n)++] = (uint16_t)place;
         return 0;
 }
 
 static int parse_mixed_place(struct reader *reader, const json_t *value, void *to)
 {
-        struct board_placements *placements = &((struct catalog_type *)to)->placements;
+        struct state_placements *placements = &((struct catalog_type *)to)->placements;
 
         return parse_place(reader, value, placements->mixed, &placements->n_mixed);
 }
 
 static int parse_uniform_place(struct reader *reader, const json_t *value, void *to)
 {
-        struct board_placements *placements = &((struct catalog_type *)to)->placements;
+        struct state_placements *placements = &((struct catalog_type *)to)->placements;
 
         return parse_place(reader, value, placements->uniform, &placements->n_uniform);
 }
@@ -120,8 +120,8 @@ static int parse_type(struct reader *reader, const json_t *value, void *to)
         static const struct field fields[] = {
                 { .name = "id", NUMBER, .is_required = true, .min = 1, TYPE(id) },
                 { .name = "name", .is_required = true, .size = 64, TEXT(name) },
-                { .name = "class", .size = BOARD_LABEL_MAX, TEXT(class) },
-                { .name = "licence", .size = BOARD_TEXT_MAX, TEXT(licence) },
+                { .name = "class", .size = STATE_LABEL_MAX, TEXT(class) },
+                { .name = "licence", .size = STATE_TEXT_MAX, TEXT(licence) },
                 { .name = "frame_buffer",
                   .kind = FIELD_SIZE,
                   .is_required = true,
@@ -158,7 +158,7 @@ static int parse_type(struct reader *reader, const json_t *value, void *to)
         type = reader_grow((void **)&device->types, &device->n_types, sizeof(*type));
         if (!type)
                 return reader_fail(reader, "out of memory");
-        type->type.profile_id = BOARD_NONE;
+        type->type.profile_id = STATE_NONE;
         type->type.n_heads = 1;
         type->type.width = 3840;
         type->type.height = 2400;
@@ -176,7 +176,7 @@ static int parse_gpu_instance(struct reader *reader, const json_t *value, void *
                 { .name = "profile",
                   .kind = FIELD_TEXT,
                   .is_required = true,
-                  .size = BOARD_LABEL_MAX,
+                  .size = STATE_LABEL_MAX,
                   GPU_INSTANCE(profile_name) },
                 { .name = "id",
                   NUMBER,
@@ -210,18 +210,18 @@ static int parse_gpu_instance(struct reader *reader, const json_t *value, void *
 static int parse_capabilities(struct reader *reader, const json_t *value, void *to)
 {
         static const struct field fields[] = {
-                CAPABILITY("fractional_multi_vgpu", BOARD_CAN_FRACTIONAL),
-                CAPABILITY("heterogeneous_profiles", BOARD_CAN_MIX_PROFILES),
-                CAPABILITY("heterogeneous_sizes", BOARD_CAN_MIX_SIZES),
-                CAPABILITY("read_bandwidth", BOARD_CAN_READ_BANDWIDTH),
-                CAPABILITY("write_bandwidth", BOARD_CAN_WRITE_BANDWIDTH),
-                CAPABILITY("device_streaming", BOARD_CAN_STREAM),
-                CAPABILITY("mini_quarter", BOARD_CAN_MINI_QUARTER),
-                CAPABILITY("compute_media_engine", BOARD_CAN_COMPUTE_MEDIA_ENGINE),
-                CAPABILITY("warm_update", BOARD_CAN_WARM_UPDATE),
-                CAPABILITY("homogeneous_placements", BOARD_CAN_HOMOGENEOUS_PLACEMENTS),
-                CAPABILITY("mig_time_slicing", BOARD_CAN_MIG_TIME_SLICING),
-                CAPABILITY("mig_time_slicing_enabled", BOARD_CAN_MIG_TIME_SLICING_ENABLED),
+                CAPABILITY("fractional_multi_vgpu", STATE_CAN_FRACTIONAL),
+                CAPABILITY("heterogeneous_profiles", STATE_CAN_MIX_PROFILES),
+                CAPABILITY("heterogeneous_sizes", STATE_CAN_MIX_SIZES),
+                CAPABILITY("read_bandwidth", STATE_CAN_READ_BANDWIDTH),
+                CAPABILITY("write_bandwidth", STATE_CAN_WRITE_BANDWIDTH),
+                CAPABILITY("device_streaming", STATE_CAN_STREAM),
+                CAPABILITY("mini_quarter", STATE_CAN_MINI_QUARTER),
+                CAPABILITY("compute_media_engine", STATE_CAN_COMPUTE_MEDIA_ENGINE),
+                CAPABILITY("warm_update", STATE_CAN_WARM_UPDATE),
+                CAPABILITY("homogeneous_placements", STATE_CAN_HOMOGENEOUS_PLACEMENTS),
+                CAPABILITY("mig_time_slicing", STATE_CAN_MIG_TIME_SLICING),
+                CAPABILITY("mig_time_slicing_enabled", STATE_CAN_MIG_TIME_SLICING_ENABLED),
                 { 0 },
         };
 
@@ -242,7 +242,7 @@ static int parse_sensors(struct reader *reader, const json_t *value, void *to)
         return reader_fields(reader, value, fields, to);
 }
 
-#define FEATURE(member) .offset = offsetof(struct board_feature, member)
+#define FEATURE(member) .offset = offsetof(struct state_feature, member)
 
 static int parse_feature(struct reader *reader, const json_t *value, void *to)
 {
@@ -255,16 +255,16 @@ static int parse_feature(struct reader *reader, const json_t *value, void *to)
                   .choices = codes,
                   .is_required = true,
                   FEATURE(code) },
-                { .name = "product", .kind = FIELD_TEXT, .size = BOARD_TEXT_MAX, FEATURE(product) },
+                { .name = "product", .kind = FIELD_TEXT, .size = STATE_TEXT_MAX, FEATURE(product) },
                 { .name = "licensed", SWITCH, FEATURE(is_licensed) },
                 { .name = "enabled", SWITCH, FEATURE(is_enabled) },
                 { .name = "expires", .kind = FIELD_OTHER, .read = parse_expiry, FEATURE(expiry) },
                 { 0 },
         };
-        struct board_features *features = &((struct scenario_device *)to)->features;
+        struct state_features *features = &((struct scenario_device *)to)->features;
 
-        if (features->n == BOARD_FEATURES_MAX)
-                return reader_fail(reader, "there are too many; allowed: %d", BOARD_FEATURES_MAX);
+        if (features->n == STATE_FEATURES_MAX)
+                return reader_fail(reader, "there are too many; allowed: %d", STATE_FEATURES_MAX);
         features->is_supported = 1;
         return reader_fields(reader, value, fields, &features->feature[features->n++]);
 }
@@ -332,7 +332,7 @@ static int parse_kind(struct reader *reader, const json_t *value, void *to)
 
 static const struct field fields[] = {
         { .name = "board", .kind = FIELD_OTHER, .is_required = true, .read = parse_kind },
-        { .name = "count", NUMBER, .min = 1, .max = BOARD_DEVICES_MAX, DEVICE(count) },
+        { .name = "count", NUMBER, .min = 1, .max = STATE_DEVICES_MAX, DEVICE(count) },
         { .name = "memory", .kind = FIELD_SIZE, DEVICE(memory) },
         { .name = "series", .kind = FIELD_LIST, .read = parse_series },
         { .name = "types", .kind = FIELD_LIST, .read = parse_type },
@@ -352,10 +352,10 @@ static const struct field fields[] = {
         { .name = "features", .kind = FIELD_LIST, .read = parse_feature },
         { .name = "sensors", .kind = FIELD_OBJECT, .read = parse_sensors, DEVICE(sensors) },
         { .name = "serial", .kind = FIELD_TEXT, .size = 30, DEVICE(texts.serial) },
-        { .name = "vbios", .kind = FIELD_TEXT, .size = BOARD_LABEL_MAX, DEVICE(texts.vbios) },
+        { .name = "vbios", .kind = FIELD_TEXT, .size = STATE_LABEL_MAX, DEVICE(texts.vbios) },
         { .name = "part_number",
           .kind = FIELD_TEXT,
-          .size = BOARD_LABEL_MAX,
+          .size = STATE_LABEL_MAX,
           DEVICE(texts.part_number) },
         { .name = "lost_at", .kind = FIELD_SECONDS, DEVICE(lost_at) },
         { .name = "events", .kind = FIELD_LIST, .read = parse_event },
@@ -369,23 +369,23 @@ static int parse_one(struct reader *reader, const json_t *value, struct scenario
 {
         struct scenario_device *device;
 
-        if (scenario->n_devices == BOARD_DEVICES_MAX)
+        if (scenario->n_devices == STATE_DEVICES_MAX)
                 return reader_fail(reader, "there are too many devices; allowed: %d",
-                                   BOARD_DEVICES_MAX);
+                                   STATE_DEVICES_MAX);
         device = reader_grow((void **)&scenario->devices, &scenario->n_devices, sizeof(*device));
         if (!device)
                 return reader_fail(reader, "out of memory");
         device->count = 1;
-        device->ecc = BOARD_NONE;
-        device->ecc_pending = BOARD_NONE;
+        device->ecc = STATE_NONE;
+        device->ecc_pending = STATE_NONE;
         device->accounting = 1;
         device->can_migrate = 1;
         device->lost_at = -1;
         device->links.n = SCENARIO_NOTHING;
         device->fabric.state = SCENARIO_NOTHING;
-        device->capability[BOARD_CAN_FRACTIONAL] = 1;
-        device->capability[BOARD_CAN_MIX_PROFILES] = 1;
-        device->capability[BOARD_CAN_MIX_SIZES] = 1;
+        device->capability[STATE_CAN_FRACTIONAL] = 1;
+        device->capability[STATE_CAN_MIX_PROFILES] = 1;
+        device->capability[STATE_CAN_MIX_SIZES] = 1;
         return reader_fields(reader, value, fields, device);
 }
 

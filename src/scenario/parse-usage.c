@@ -32,9 +32,9 @@ int parse_utilization(struct reader *reader, const json_t *value, void *to)
 
 int parse_processes(struct reader *reader, const json_t *value, void *to)
 {
-        static const struct choice kinds[] = { { "compute", BOARD_COMPUTE },
-                                               { "graphics", BOARD_GRAPHICS },
-                                               { "both", BOARD_COMPUTE | BOARD_GRAPHICS },
+        static const struct choice kinds[] = { { "compute", STATE_COMPUTE },
+                                               { "graphics", STATE_GRAPHICS },
+                                               { "both", STATE_COMPUTE | STATE_GRAPHICS },
                                                { 0 } };
         static const struct field fields[] = {
                 { .name = "pid",
@@ -45,7 +45,7 @@ int parse_processes(struct reader *reader, const json_t *value, void *to)
                 { .name = "name",
                   .kind = FIELD_TEXT,
                   .is_required = true,
-                  .size = BOARD_NAME_MAX,
+                  .size = STATE_NAME_MAX,
                   PROCESS(name) },
                 { .name = "kind", .kind = FIELD_CHOICE, .choices = kinds, PROCESS(kind) },
                 { .name = "from", .kind = FIELD_SECONDS, PROCESS(life.from) },
@@ -63,7 +63,7 @@ int parse_processes(struct reader *reader, const json_t *value, void *to)
 
         if (!process)
                 return reader_fail(reader, "out of memory");
-        process->kind = BOARD_COMPUTE;
+        process->kind = STATE_COMPUTE;
         return reader_fields(reader, value, fields, process);
 }
 
@@ -160,7 +160,7 @@ int parse_capture_session(struct reader *reader, const json_t *value, void *to)
         return reader_fields(reader, value, fields, session);
 }
 
-#define ACCOUNT(member) .offset = offsetof(struct board_account, member)
+#define ACCOUNT(member) .offset = offsetof(struct state_account, member)
 
 int parse_account(struct reader *reader, const json_t *value, void *to)
 {
@@ -178,12 +178,12 @@ int parse_account(struct reader *reader, const json_t *value, void *to)
                 { 0 },
         };
         struct scenario_vgpu *vgpu = to;
-        struct board_account *account =
+        struct state_account *account =
                 reader_grow((void **)&vgpu->accounts, &vgpu->n_accounts, sizeof(*account));
 
         if (!account)
                 return reader_fail(reader, "out of memory");
-        account->utilization_gpu = BOARD_NONE;
-        account->utilization_memory = BOARD_NONE;
+        account->utilization_gpu = STATE_NONE;
+        account->utilization_memory = STATE_NONE;
         return reader_fields(reader, value, fields, account);
 }

@@ -9,39 +9,39 @@
 #define TEXT_OF(object) .kind = FIELD_TEXT, .size = sizeof(object)
 
 static const struct choice states[] = {
-        { "running", BOARD_RUNNING }, { "idle", BOARD_IDLE },     { "suspended", BOARD_SUSPENDED },
-        { "evicted", BOARD_EVICTED }, { "failed", BOARD_FAILED }, { 0 },
+        { "running", STATE_RUNNING }, { "idle", STATE_IDLE },     { "suspended", STATE_SUSPENDED },
+        { "evicted", STATE_EVICTED }, { "failed", STATE_FAILED }, { 0 },
 };
 
 static const struct choice driver_states[] = {
-        { "running", BOARD_GUEST_DRIVER_RUNNING },
-        { "stopped", BOARD_GUEST_DRIVER_STOPPED },
-        { "none", BOARD_GUEST_DRIVER_NONE },
+        { "running", STATE_GUEST_DRIVER_RUNNING },
+        { "stopped", STATE_GUEST_DRIVER_STOPPED },
+        { "none", STATE_GUEST_DRIVER_NONE },
         { 0 },
 };
 
 static const struct choice licence_states[] = {
-        { "licensed", BOARD_LICENCE_LICENSED },
-        { "unlicensed", BOARD_LICENCE_UNLICENSED },
-        { "unlicensed restricted", BOARD_LICENCE_UNLICENSED_RESTRICTED },
-        { "unlicensed unrestricted", BOARD_LICENCE_UNLICENSED_UNRESTRICTED },
-        { "uninitialized", BOARD_LICENCE_UNINITIALIZED },
-        { "unknown", BOARD_LICENCE_UNKNOWN },
+        { "licensed", STATE_LICENCE_LICENSED },
+        { "unlicensed", STATE_LICENCE_UNLICENSED },
+        { "unlicensed restricted", STATE_LICENCE_UNLICENSED_RESTRICTED },
+        { "unlicensed unrestricted", STATE_LICENCE_UNLICENSED_UNRESTRICTED },
+        { "uninitialized", STATE_LICENCE_UNINITIALIZED },
+        { "unknown", STATE_LICENCE_UNKNOWN },
         { 0 },
 };
 
 int parse_expiry(struct reader *reader, const json_t *value, void *to)
 {
         static const struct choice words[] = {
-                { "permanent", BOARD_EXPIRY_PERMANENT },
-                { "not available", BOARD_EXPIRY_NOT_AVAILABLE },
-                { "not applicable", BOARD_EXPIRY_NOT_APPLICABLE },
-                { "invalid", BOARD_EXPIRY_INVALID },
+                { "permanent", STATE_EXPIRY_PERMANENT },
+                { "not available", STATE_EXPIRY_NOT_AVAILABLE },
+                { "not applicable", STATE_EXPIRY_NOT_APPLICABLE },
+                { "invalid", STATE_EXPIRY_INVALID },
                 { 0 },
         };
         const char *text = json_string_value(value);
         unsigned int year, month, day, hour, minute, second;
-        struct board_expiry *expiry = to;
+        struct state_expiry *expiry = to;
         int at = 0;
 
         if (!text || text[0] < '0' || text[0] > '9')
@@ -55,7 +55,7 @@ int parse_expiry(struct reader *reader, const json_t *value, void *to)
                                    "2026-11-23T05:02:12Z, permanent, not available, not "
                                    "applicable, invalid",
                                    text);
-        *expiry = (struct board_expiry){ .status = BOARD_EXPIRY_VALID,
+        *expiry = (struct state_expiry){ .status = STATE_EXPIRY_VALID,
                                          .year = (uint16_t)year,
                                          .month = (uint16_t)month,
                                          .day = (uint16_t)day,
@@ -79,9 +79,9 @@ static int parse_licence(struct reader *reader, const json_t *value, void *to)
         int r = reader_fields(reader, value, fields, vgpu);
 
         if (r == 0 && !json_object_get(value, "expires"))
-                vgpu->vm.licence_expiry.status = vgpu->licence == BOARD_LICENCE_LICENSED
-                                                         ? BOARD_EXPIRY_PERMANENT
-                                                         : BOARD_EXPIRY_NOT_APPLICABLE;
+                vgpu->vm.licence_expiry.status = vgpu->licence == STATE_LICENCE_LICENSED
+                                                         ? STATE_EXPIRY_PERMANENT
+                                                         : STATE_EXPIRY_NOT_APPLICABLE;
         return r;
 }
 
@@ -93,14 +93,14 @@ static int parse_driver(struct reader *reader, const json_t *value, void *to)
                   .choices = driver_states,
                   VGPU(guest_driver) },
                 { .name = "version",
-                  TEXT_OF(((struct board_vm *)0)->driver_version),
+                  TEXT_OF(((struct state_vm *)0)->driver_version),
                   VM(driver_version) },
                 { 0 },
         };
         struct scenario_vgpu *vgpu = to;
         int r = reader_fields(reader, value, fields, vgpu);
 
-        if (r == 0 && vgpu->guest_driver == BOARD_GUEST_DRIVER_NONE && vgpu->vm.driver_version[0])
+        if (r == 0 && vgpu->guest_driver == STATE_GUEST_DRIVER_NONE && vgpu->vm.driver_version[0])
                 return reader_fail(reader, "a driver that is not there has no version");
         return r;
 }
@@ -112,12 +112,12 @@ static int parse_vm_id(struct reader *reader, const json_t *value, void *to)
 
         if (json_is_integer(value) && json_integer_value(value) >= 0 &&
             json_integer_value(value) <= UINT32_MAX) {
-                vgpu->vm.id_kind = BOARD_VM_DOMAIN;
+                vgpu->vm.id_kind = STATE_VM_DOMAIN;
                 snprintf(vgpu->vm.id, sizeof(vgpu->vm.id), "%u",
                          (unsigned int)json_integer_value(value));
                 return 0;
         }
-        vgpu->vm.id_kind = BOARD_VM_UUID;
+        vgpu->vm.id_kind = STATE_VM_UUID;
         return reader_uuid(reader, value, vgpu->vm.id, sizeof(vgpu->vm.id));
 }
 
@@ -125,11 +125,11 @@ static int parse_vm(struct reader *reader, const json_t *value, void *to)
 {
         static const struct field fields[] = {
                 { .name = "id", .kind = FIELD_OTHER, .read = parse_vm_id },
-                { .name = "name", TEXT_OF(((struct board_vm *)0)->name), VM(name) },
+                { .name = "name", TEXT_OF(((struct state_vm *)0)->name), VM(name) },
                 { .name = "driver", .kind = FIELD_OBJECT, .read = parse_driver },
-                { .name = "mdev_uuid", .kind = FIELD_UUID, .size = BOARD_UUID_MAX, VM(mdev_uuid) },
+                { .name = "mdev_uuid", .kind = FIELD_UUID, .size = STATE_UUID_MAX, VM(mdev_uuid) },
                 { .name = "pci_bus_id",
-                  TEXT_OF(((struct board_vm *)0)->pci_bus_id),
+                  TEXT_OF(((struct state_vm *)0)->pci_bus_id),
                   VM(pci_bus_id) },
                 { 0 },
         };
@@ -156,9 +156,9 @@ static int parse_type_name(struct reader *reader, const json_t *value, void *to)
 static int parse_use(struct reader *reader, const json_t *value, void *to)
 {
         static const struct choice uses[] = {
-                { "managed memory", BOARD_USES_MANAGED },
-                { "imported memory", BOARD_USES_IMPORTED },
-                { "registered memory", BOARD_USES_REGISTERED },
+                { "managed memory", STATE_USES_MANAGED },
+                { "imported memory", STATE_USES_IMPORTED },
+                { "registered memory", STATE_USES_REGISTERED },
                 { 0 },
         };
         struct scenario_vgpu *vgpu = to;
@@ -174,15 +174,15 @@ static const struct field fields[] = {
           .is_required = true,
           TEXT_OF(((struct scenario_vgpu *)0)->name),
           VGPU(name) },
-        { .name = "device", .kind = FIELD_NUMBER, .max = BOARD_DEVICES_MAX - 1, VGPU(device) },
+        { .name = "device", .kind = FIELD_NUMBER, .max = STATE_DEVICES_MAX - 1, VGPU(device) },
         { .name = "type", .kind = FIELD_OTHER, .is_required = true, .read = parse_type_name },
         { .name = "id", .kind = FIELD_NUMBER, .min = SCENARIO_LEAST_ID, VGPU(id) },
-        { .name = "uuid", .kind = FIELD_UUID, .size = BOARD_UUID_MAX, VGPU(uuid) },
+        { .name = "uuid", .kind = FIELD_UUID, .size = STATE_UUID_MAX, VGPU(uuid) },
         { .name = "owner", .kind = FIELD_NUMBER, VGPU(owner) },
         { .name = "gpu_instance", .kind = FIELD_NUMBER, VGPU(gpu_instance) },
         { .name = "placement",
           .kind = FIELD_NUMBER,
-          .max = BOARD_PLACEMENT_NONE - 1,
+          .max = STATE_PLACEMENT_NONE - 1,
           VGPU(placement) },
         { .name = "state", .kind = FIELD_CHOICE, .choices = states, VGPU(state) },
         { .name = "from", .kind = FIELD_SECONDS, VGPU(life.from) },
@@ -219,12 +219,12 @@ int parse_vgpu(struct reader *reader, const json_t *value, void *to)
         vgpu = reader_grow((void **)&scenario->vgpus, &scenario->n_vgpus, sizeof(*vgpu));
         if (!vgpu)
                 return reader_fail(reader, "out of memory");
-        vgpu->gpu_instance = BOARD_NONE;
+        vgpu->gpu_instance = STATE_NONE;
         vgpu->placement = SCENARIO_NOTHING;
-        vgpu->state = BOARD_RUNNING;
-        vgpu->guest_driver = BOARD_GUEST_DRIVER_RUNNING;
-        vgpu->licence = BOARD_LICENCE_LICENSED;
-        vgpu->vm.licence_expiry.status = BOARD_EXPIRY_PERMANENT;
+        vgpu->state = STATE_RUNNING;
+        vgpu->guest_driver = STATE_GUEST_DRIVER_RUNNING;
+        vgpu->licence = STATE_LICENCE_LICENSED;
+        vgpu->vm.licence_expiry.status = STATE_EXPIRY_PERMANENT;
         vgpu->frame_rate_limit = SCENARIO_NOTHING;
         vgpu->encoder_capacity = 100;
         vgpu->ecc = SCENARIO_NOTHING;

@@ -55,7 +55,7 @@ static int parse_current(struct reader *reader, const json_t *value, void *to)
         return reader_fields(reader, value, fields, to);
 }
 
-static int check_versions(const struct board_host *host, struct reader *reader)
+static int check_versions(const struct state_host *host, struct reader *reader)
 {
         if (host->supported_min > host->supported_max || host->current_min > host->current_max)
                 return reader_fail(reader, "the min of a range of versions is above its max");
@@ -154,7 +154,7 @@ int scenario_load(struct scenario **ret_scenario, const char *path, char *proble
         if (!scenario)
                 return -ENOMEM;
         strcpy(scenario->driver_version, SCENARIO_DRIVER_VERSION);
-        scenario->host = (struct board_host){ .supported_min = VERSION_MIN,
+        scenario->host = (struct state_host){ .supported_min = VERSION_MIN,
                                               .supported_max = VERSION_MAX,
                                               .current_min = VERSION_MIN,
                                               .current_max = VERSION_MAX,

@@ -11,9 +11,9 @@
  */
 
 #include "base/cleanup.h"
-#include "board/board.h"
 #include "catalog/catalog.h"
 #include "scenario/curve.h"
+#include "state/state-page.h"
 
 /* What NVML's clients are shown as the driver of a simulated host: three numbers, as they expect. */
 #define SCENARIO_DRIVER_VERSION "580.00.00"
@@ -37,21 +37,21 @@ struct scenario_utilization {
 
 struct scenario_process {
         uint32_t pid;
-        uint32_t kind; /* BOARD_COMPUTE, BOARD_GRAPHICS */
-        char name[BOARD_NAME_MAX];
+        uint32_t kind; /* STATE_COMPUTE, STATE_GRAPHICS */
+        char name[STATE_NAME_MAX];
         struct scenario_life life;
         struct curve memory; /* bytes */
         struct scenario_utilization utilization;
 };
 
 struct scenario_encoder_session {
-        struct board_encoder_session record;
+        struct state_encoder_session record;
         struct scenario_life life;
         struct curve fps, latency;
 };
 
 struct scenario_capture_session {
-        struct board_capture_session record;
+        struct state_capture_session record;
         struct scenario_life life;
         struct curve fps, latency;
 };
@@ -64,20 +64,20 @@ struct scenario_scheduler {
 struct scenario_vgpu {
         uint32_t device;
         uint32_t id;
-        char name[BOARD_NAME_MAX];
-        char uuid[BOARD_UUID_MAX];
-        char type_name[BOARD_TEXT_MAX];
-        struct board_type type; /* that it has */
+        char name[STATE_NAME_MAX];
+        char uuid[STATE_UUID_MAX];
+        char type_name[STATE_TEXT_MAX];
+        struct state_type type; /* that it has */
         uint32_t gpu_instance;
         uint32_t placement;
-        uint32_t state; /* enum board_instance_state */
+        uint32_t state; /* enum state_instance_state */
         uint32_t owner;
         struct scenario_life life;
-        struct board_vm vm;
+        struct state_vm vm;
         uint32_t guest_driver;
         uint32_t licence;
         uint32_t frame_rate_limit, encoder_capacity;
-        board_switch ecc, accounting, can_migrate;
+        state_switch ecc, accounting, can_migrate;
         uint64_t runtime_state_size;
         struct curve memory; /* bytes, besides its processes' */
         struct scenario_utilization utilization;
@@ -87,24 +87,24 @@ struct scenario_vgpu {
         size_t n_encoder_sessions;
         struct scenario_capture_session *capture_sessions;
         size_t n_capture_sessions;
-        struct board_account *accounts; /* of processes that ended before the scenario began */
+        struct state_account *accounts; /* of processes that ended before the scenario began */
         size_t n_accounts;
 };
 
 struct scenario_compute_instance {
         uint32_t id;        /* NOTHING: the first that is free */
         uint32_t placement; /* likewise */
-        char profile_name[BOARD_LABEL_MAX];
-        char uuid[BOARD_UUID_MAX]; /* "": made up */
-        struct board_compute_instance record;
+        char profile_name[STATE_LABEL_MAX];
+        char uuid[STATE_UUID_MAX]; /* "": made up */
+        struct state_compute_instance record;
 };
 
 struct scenario_gpu_instance {
         uint32_t id;
         uint32_t placement;
-        board_switch mixes_sizes;
-        char profile_name[BOARD_LABEL_MAX];
-        struct board_gpu_instance record;
+        state_switch mixes_sizes;
+        char profile_name[STATE_LABEL_MAX];
+        struct state_gpu_instance record;
         struct scenario_scheduler *schedulers;
         size_t n_schedulers;
         struct scenario_compute_instance *compute_instances;
@@ -118,7 +118,7 @@ struct scenario_event {
         uint32_t data;
 };
 
-/* Sensors that were not given are not supported; the names are board_sensors'. */
+/* Sensors that were not given are not supported; the names are state_sensors'. */
 #define SCENARIO_SENSORS(S)     \
         S(temperature)          \
         S(temperature_slowdown) \
@@ -168,7 +168,7 @@ struct scenario_sensors {
 struct scenario_fabric {
         uint32_t state; /* NOTHING: as the board */
         uint32_t clique;
-        char cluster[BOARD_UUID_MAX];
+        char cluster[STATE_UUID_MAX];
         uint32_t has_degraded_bandwidth, has_route_recovery, has_unhealthy_route;
         uint32_t has_access_timeout_recovery, misconfiguration;
 };
@@ -178,19 +178,19 @@ struct scenario_links {
         uint32_t inactive;   /* bits */
         uint32_t peers;      /* bits: devices that they lead to; 0: to switches */
         struct curve tx, rx; /* KiB/s, of all links */
-        struct curve errors[BOARD_LINK_ERRORS]; /* of each link */
+        struct curve errors[STATE_LINK_ERRORS]; /* of each link */
 };
 
 struct scenario_device {
-        char kind[BOARD_LABEL_MAX]; /* of the simulated GPU: "H200" */
+        char kind[STATE_LABEL_MAX]; /* of the simulated GPU: "H200" */
         uint64_t memory;            /* bytes; 0: as the real board */
         uint32_t count;
         uint32_t series; /* bits: enum catalog_series */
-        board_switch ecc, ecc_pending, mig, mixes_sizes, accounting, can_migrate;
+        state_switch ecc, ecc_pending, mig, mixes_sizes, accounting, can_migrate;
         uint32_t is_sriov;
-        uint32_t capability[BOARD_CAPABILITIES];
-        struct board_scheduler_limits limits;
-        struct board_device_detail texts; /* serial, vbios, part number */
+        uint32_t capability[STATE_CAPABILITIES];
+        struct state_scheduler_limits limits;
+        struct state_device_detail texts; /* serial, vbios, part number */
         double lost_at;                   /* seconds; negative: never */
         struct scenario_sensors sensors;
         struct scenario_scheduler *schedulers;
@@ -199,20 +199,20 @@ struct scenario_device {
         size_t n_types;
         struct scenario_gpu_instance *gpu_instances;
         size_t n_gpu_instances;
-        struct board_features features;
+        struct state_features features;
         struct scenario_event *events;
         size_t n_events;
         uint32_t irq; /* 0: made up */
         struct scenario_links links;
         struct scenario_fabric fabric;
 
-        struct board_device record; /* what follows for the board: ids, name, memory */
+        struct state_device record; /* what follows for the board: ids, name, memory */
 };
 
 struct scenario {
         char description[512];
-        char driver_version[BOARD_NAME_MAX];
-        struct board_host host;
+        char driver_version[STATE_NAME_MAX];
+        struct state_host host;
         struct scenario_device *devices; /* each once, in the order of their indices */
         size_t n_devices;
         struct scenario_vgpu *vgpus;
@@ -232,7 +232,7 @@ DEFINE_CLEANUP(struct scenario *, scenario_free);
 /* scenario_format_devices() - as the simulated host wants them: "H200,L4:8G"; -ENAMETOOLONG. */
 int scenario_format_devices(const struct scenario *scenario, char *text, size_t size);
 
-/* scenario_list_types() - the types that the device offers, into @types of BOARD_OFFERS_MAX. */
+/* scenario_list_types() - the types that the device offers, into @types of STATE_OFFERS_MAX. */
 uint32_t scenario_list_types(const struct scenario_device *device, struct catalog_type *types);
 
 /* scenario_lives() - is it there at @seconds? */

@@ -195,9 +195,9 @@ static void test_what_is_not_said_follows(void **state)
         assert_int_equal(vgpu->id, SCENARIO_FIRST_ID);
         assert_string_equal(vgpu->vm.name, "a");
         assert_string_equal(vgpu->vm.driver_version, scenario->driver_version);
-        assert_int_equal(vgpu->placement, BOARD_PLACEMENT_NONE);
-        assert_int_equal(vgpu->ecc, BOARD_NONE);
-        assert_int_equal(vgpu->vm.licence_expiry.status, BOARD_EXPIRY_PERMANENT);
+        assert_int_equal(vgpu->placement, STATE_PLACEMENT_NONE);
+        assert_int_equal(vgpu->ecc, STATE_NONE);
+        assert_int_equal(vgpu->vm.licence_expiry.status, STATE_EXPIRY_PERMANENT);
         scenario_free(scenario);
 }
 
@@ -307,7 +307,7 @@ static void test_links_are_those_of_the_board(void **state)
                           "{\"board\": \"H200\", \"nvlink\": {\"inactive\": [0, 17]}},"
                           "{\"board\": \"A100\", \"count\": 2, \"nvlink\": {\"peers\": [1, 2]}},"
                           "{\"board\": \"L4\"}]}");
-        struct board_links links;
+        struct state_links links;
 
         (void)state;
         link_describe(&scenario->devices[0], 0, &links);
@@ -315,11 +315,11 @@ static void test_links_are_those_of_the_board(void **state)
         assert_int_equal(links.fabric.state, 3);
         assert_int_equal(links.fabric.summary, 0);
         assert_int_equal(links.active, 0x1fffe);
-        assert_int_equal(links.peer, BOARD_LINK_TO_SWITCH);
+        assert_int_equal(links.peer, STATE_LINK_TO_SWITCH);
         assert_int_equal(links.peers[5], 1);
         link_describe(&scenario->devices[1], 1, &links);
         assert_int_equal(links.n, 12);
-        assert_int_equal(links.peer, BOARD_LINK_TO_DEVICE);
+        assert_int_equal(links.peer, STATE_LINK_TO_DEVICE);
         assert_int_equal(links.peers[0], 2);
         assert_int_equal(links.peers[11], 2);
         assert_int_equal(links.fabric.state, 0);
@@ -334,7 +334,7 @@ static void test_a_fabric_has_health(void **state)
         struct scenario *scenario = load_good(DEVICE(
                 "H200", "\"fabric\": {\"clique\": 3, \"unhealthy_route\": true, \"cluster\": "
                         "\"00000000-0000-0000-0000-0000000000ab\"}"));
-        struct board_links links;
+        struct state_links links;
 
         (void)state;
         link_describe(&scenario->devices[0], 0, &links);

@@ -60,7 +60,7 @@ struct store_instance {
         char device_uuid[STORE_UUID_MAX];
         uint64_t frame_buffer;
         uint64_t created_ns;
-        uint32_t state; /* enum board_instance_state, a settled one */
+        uint32_t state; /* enum state_instance_state, a settled one */
         uid_t owner;
         bool is_transient;
         pid_t creator; /* of a transient one, and when that process started */

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/test.h"
-#include "board/board.h"
 #include "database/test-release.h"
+#include "state/state-page.h"
 #include "store/store.h"
 
 static char directory[] = "/tmp/test-store-faults-XXXXXX";
@@ -84,7 +84,7 @@ static struct store_instance make_instance(struct fixture *fixture, const char *
 {
         struct store_instance instance = { .frame_buffer = 1ull << 40,
                                            .created_ns = UINT64_MAX / 2,
-                                           .state = BOARD_SUSPENDED,
+                                           .state = STATE_SUSPENDED,
                                            .owner = 1000,
                                            .device_uuid = "GPU-1" };
 
@@ -140,7 +140,7 @@ static void test_an_instance_is_read_as_it_was_written(void **state)
 
         reopen(fixture, "boot");
         written = make_instance(fixture, "train");
-        assert_int_equal(store_set_instance(fixture->store, written.id, BOARD_EVICTED, "GPU-2"), 0);
+        assert_int_equal(store_set_instance(fixture->store, written.id, STATE_EVICTED, "GPU-2"), 0);
         reopen(fixture, "boot");
         assert_int_equal(store_each_instance(fixture->store, copy_instance, &read), 0);
         assert_int_equal(read.id, written.id);
@@ -148,7 +148,7 @@ static void test_an_instance_is_read_as_it_was_written(void **state)
         assert_string_equal(read.device_uuid, "GPU-2");
         assert_int_equal(read.frame_buffer, written.frame_buffer);
         assert_int_equal(read.created_ns, written.created_ns);
-        assert_int_equal(read.state, BOARD_EVICTED);
+        assert_int_equal(read.state, STATE_EVICTED);
         assert_int_equal(read.owner, 1000);
 }
 
@@ -337,7 +337,7 @@ static void test_another_boot_forgets_processes_and_transient_instances(void **s
         assert_int_equal(store_each_instance(fixture->store, count_instance, &n), 0);
         assert_int_equal(n, 1);
         assert_int_equal(store_each_instance(fixture->store, copy_instance, &read), 0);
-        assert_int_equal(read.state, BOARD_IDLE);
+        assert_int_equal(read.state, STATE_IDLE);
 }
 
 static void test_what_was_not_committed_has_not_happened(void **state)
@@ -362,7 +362,7 @@ static void test_each_write_can_be_made_to_fail(void **state)
         reopen(fixture, "boot");
         instance = make_instance(fixture, "train");
         arm("1+");
-        assert_int_equal(store_set_instance(fixture->store, instance.id, BOARD_IDLE, "GPU-1"),
+        assert_int_equal(store_set_instance(fixture->store, instance.id, STATE_IDLE, "GPU-1"),
                          -ENOSPC);
         assert_int_equal(store_begin(fixture->store), -ENOSPC);
         assert_int_equal(store_each_instance(fixture->store, count_instance, &n), 0);
@@ -418,7 +418,7 @@ static void test_only_what_must_survive_the_machine_waits_for_the_disk(void **st
         reopen(fixture, "boot");
         instance = make_instance(fixture, "train");
         n_waits = 0;
-        assert_int_equal(store_set_instance(fixture->store, instance.id, BOARD_IDLE, "GPU-1"), 0);
+        assert_int_equal(store_set_instance(fixture->store, instance.id, STATE_IDLE, "GPU-1"), 0);
         assert_int_equal(store_begin(fixture->store), 0);
         make_instance(fixture, "passing");
         assert_int_equal(store_commit(fixture->store), 0);
@@ -431,7 +431,7 @@ static void test_only_what_must_survive_the_machine_waits_for_the_disk(void **st
         n_waits = 0;
         assert_int_equal(store_begin_durable(fixture->store), 0);
         store_rollback(fixture->store);
-        assert_int_equal(store_set_instance(fixture->store, instance.id, BOARD_IDLE, "GPU-2"), 0);
+        assert_int_equal(store_set_instance(fixture->store, instance.id, STATE_IDLE, "GPU-2"), 0);
         assert_int_equal(n_waits, 0);
 }
 

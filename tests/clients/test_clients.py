@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """nvidia-smi, nvtop and pynvml of Debian, unmodified, against our libnvidia-ml.so.1.
 
-On a board made by make-board.c, whose values are looked for in what they print; and on a real
+On a state page made by make-state-page.c, whose values are looked for in what they print; and on a real
 vgpud with simulated devices.
 """
 import os
@@ -28,7 +28,7 @@ from host import Host  # noqa: E402
 from wait import until  # noqa: E402
 
 NVML = os.environ["TEST_NVML_DIRECTORY"]
-MAKE_BOARD = os.environ["TEST_MAKE_BOARD"]
+MAKE_STATE_PAGE = os.environ["TEST_MAKE_STATE_PAGE"]
 ROOT = None
 
 TENANTS = {"tenant-a": 3251634213, "tenant-b": 3251634214}
@@ -53,7 +53,7 @@ class OnMadeBoard(unittest.TestCase):
             cls.environment.pop(name, None)
 
     def setUp(self):
-        subprocess.run([MAKE_BOARD, os.path.join(self.directory, "board")], check=True)
+        subprocess.run([MAKE_STATE_PAGE, os.path.join(self.directory, "state-page")], check=True)
 
     def run_client(self, *command, code=0, timeout=20):
         done = subprocess.run(command, env=self.environment, capture_output=True, text=True,
@@ -191,10 +191,10 @@ class NvidiaSmi(OnMadeBoard):
     def test_dmon_shows_utilization(self):
         self.assertRegex(self.smi("dmon", "-c", "1"), r"0 +121 +34 +- +37 +12 .*3201 +1980")
 
-    def test_without_a_board_it_says_that_there_is_no_driver(self):
+    def test_without_a_state_page_it_says_that_there_is_no_driver(self):
         if os.path.exists("/proc/driver/nvidia"):
             self.skipTest("this machine has a driver")
-        os.unlink(os.path.join(self.directory, "board"))
+        os.unlink(os.path.join(self.directory, "state-page"))
         self.assertIn("couldn't communicate", self.smi(code=9))
 
 

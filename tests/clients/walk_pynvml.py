@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every vGPU binding of pynvml, called on a device, a type and a vGPU of make-board.c."""
+"""Every vGPU binding of pynvml, called on a device, a type and a vGPU of make-state-page.c."""
 import sys
 
 import pynvml

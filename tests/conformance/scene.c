@@ -16,11 +16,11 @@
 #define PROFILE_ID 19u
 
 /* A device like the fixture's first, but with another index. */
-static struct board_device like_first(const struct board *board, uint32_t index)
+static struct state_device like_first(const struct state_page *state_page, uint32_t index)
 {
-        struct board_device device;
+        struct state_device device;
 
-        assert_true(board_read_device(board, 0, &device));
+        assert_true(state_read_device(state_page, 0, &device));
         device.index = index;
         device.pci_bus = 0x17 + 0x10 * index;
         device.memory_used = 0;
@@ -29,21 +29,21 @@ static struct board_device like_first(const struct board *board, uint32_t index)
         return device;
 }
 
-static void add_device(struct board *board, const struct board_device *device)
+static void add_device(struct state_page *state_page, const struct state_device *device)
 {
-        struct board_device_detail detail;
+        struct state_device_detail detail;
 
-        assert_true(board_read_device_detail(board, 0, &detail));
-        detail.capability[BOARD_CAN_MIG_TIME_SLICING] = 1;
-        board_write_device(board, device->index, device);
-        board_write_device_detail(board, device->index, &detail);
-        assert_int_equal(catalog_publish(board, device), 0);
+        assert_true(state_read_device_detail(state_page, 0, &detail));
+        detail.capability[STATE_CAN_MIG_TIME_SLICING] = 1;
+        state_write_device(state_page, device->index, device);
+        state_write_device_detail(state_page, device->index, &detail);
+        assert_int_equal(catalog_publish(state_page, device), 0);
 }
 
-static void add_gpu_instance(struct board *board, uint32_t slot, uint32_t device, uint32_t id,
-                             board_switch mixes_sizes)
+static void add_gpu_instance(struct state_page *state_page, uint32_t slot, uint32_t device,
+                             uint32_t id, state_switch mixes_sizes)
 {
-        const struct board_gpu_instance record = { .device = device,
+        const struct state_gpu_instance record = { .device = device,
                                                    .id = id,
                                                    .profile_id = PROFILE_ID,
                                                    .placement_start = id,
@@ -51,13 +51,13 @@ static void add_gpu_instance(struct board *board, uint32_t slot, uint32_t device
                                                    .mixes_sizes = mixes_sizes,
                                                    .memory_total = 16 * GIB };
 
-        board_write_gpu_instance(board, slot, &record);
+        state_write_gpu_instance(state_page, slot, &record);
 }
 
 /* A type for GPU instances: two fit in each. */
-static void add_mig_type(struct board *board)
+static void add_mig_type(struct state_page *state_page)
 {
-        const struct board_type type = { .id = SCENE_MIG_TYPE,
+        const struct state_type type = { .id = SCENE_MIG_TYPE,
                                          .pci_device_id = 0x233510de,
                                          .profile_id = PROFILE_ID,
                                          .n_heads = 1,
@@ -67,102 +67,102 @@ static void add_mig_type(struct board *board)
                                          .max_instances_gpu_instance = 2,
                                          .placement_size = 8,
                                          .frame_buffer = 8 * GIB };
-        const struct board_placements placements = { .n_mixed = 2, .mixed = { 0, 8 } };
-        const struct board_type_text text = { .name = "NVIDIA H200-1-8C",
+        const struct state_placements placements = { .n_mixed = 2, .mixed = { 0, 8 } };
+        const struct state_type_text text = { .name = "NVIDIA H200-1-8C",
                                               .class = "Compute",
                                               .licence = "OpenVGPU,1" };
-        int slot = board_add_type(board, &type);
-        const struct board_offers offers = {
+        int slot = state_add_type(state_page, &type);
+        const struct state_offers offers = {
                 .n = 1,
                 .offer = { { .type = (uint16_t)slot, .max_instances = 2, .n_creatable = 2 } },
         };
 
         assert_true(slot >= 0);
-        board_write_type_text(board, (uint32_t)slot, &text);
-        board_write_placements(board, (uint32_t)slot, &placements);
+        state_write_type_text(state_page, (uint32_t)slot, &text);
+        state_write_placements(state_page, (uint32_t)slot, &placements);
         for (uint32_t i = 0; i < 2; i++)
-                board_write_offers(board, board_site_of_gpu_instance(i), &offers);
+                state_write_offers(state_page, state_site_of_gpu_instance(i), &offers);
 }
 
-static void add_devices(struct board *board)
+static void add_devices(struct state_page *state_page)
 {
-        struct board_device device = like_first(board, 2);
+        struct state_device device = like_first(state_page, 2);
 
         device.mig = device.mig_pending = 1;
-        add_device(board, &device);
-        device = like_first(board, 3);
+        add_device(state_page, &device);
+        device = like_first(state_page, 3);
         device.mig = device.mig_pending = 1;
-        device.virtualization = BOARD_VIRTUALIZATION_NONE;
-        add_device(board, &device);
-        device = like_first(board, 4);
-        add_device(board, &device);
-        board->n_devices = 5;
-        add_gpu_instance(board, 0, 2, 1, 1);
-        add_gpu_instance(board, 1, 2, 2, 0);
-        add_gpu_instance(board, 2, 3, 1, 1);
-        add_mig_type(board);
+        device.virtualization = STATE_VIRTUALIZATION_NONE;
+        add_device(state_page, &device);
+        device = like_first(state_page, 4);
+        add_device(state_page, &device);
+        state_page->n_devices = 5;
+        add_gpu_instance(state_page, 0, 2, 1, 1);
+        add_gpu_instance(state_page, 1, 2, 2, 0);
+        add_gpu_instance(state_page, 2, 3, 1, 1);
+        add_mig_type(state_page);
 }
 
 /* A vGPU like the fixture's first. */
-static void add_vgpu(struct board *board, uint32_t slot, struct board_instance *instance)
+static void add_vgpu(struct state_page *state_page, uint32_t slot, struct state_instance *instance)
 {
-        struct board_vm vm;
+        struct state_vm vm;
 
-        assert_true(board_read_vm(board, SLOT_TRAIN, &vm));
+        assert_true(state_read_vm(state_page, SLOT_TRAIN, &vm));
         snprintf(instance->uuid, sizeof(instance->uuid), "e5c1b1a0-0000-4000-8000-0000000000%02u",
                  slot);
         snprintf(instance->name, sizeof(instance->name), "vgpu-%u", slot);
-        board_write_instance(board, slot, instance);
-        board_write_vm(board, slot, &vm);
+        state_write_instance(state_page, slot, instance);
+        state_write_vm(state_page, slot, &vm);
 }
 
-static void complete_train(struct board *board)
+static void complete_train(struct state_page *state_page)
 {
-        struct board_instance instance;
-        struct board_vm vm;
+        struct state_instance instance;
+        struct state_vm vm;
 
-        assert_true(board_read_instance(board, SLOT_TRAIN, &instance));
-        assert_true(board_read_vm(board, SLOT_TRAIN, &vm));
+        assert_true(state_read_instance(state_page, SLOT_TRAIN, &instance));
+        assert_true(state_read_vm(state_page, SLOT_TRAIN, &vm));
         instance.ecc = 1;
         instance.frame_rate_limit = 60;
         instance.runtime_state_size = MIB;
         snprintf(vm.mdev_uuid, sizeof(vm.mdev_uuid), "a5c1b1a0-0000-4000-8000-000000000000");
-        board_write_instance(board, SLOT_TRAIN, &instance);
-        board_write_vm(board, SLOT_TRAIN, &vm);
+        state_write_instance(state_page, SLOT_TRAIN, &instance);
+        state_write_vm(state_page, SLOT_TRAIN, &vm);
         for (uint32_t i = 0; i < 2; i++) {
-                const struct board_encoder_session encoder = { .instance = FIXTURE_TRAIN,
+                const struct state_encoder_session encoder = { .instance = FIXTURE_TRAIN,
                                                                .id = i + 1 };
-                const struct board_capture_session capture = { .instance = FIXTURE_TRAIN,
+                const struct state_capture_session capture = { .instance = FIXTURE_TRAIN,
                                                                .id = i + 1 };
 
-                board_write_encoder_session(board, i, &encoder);
-                board_write_capture_session(board, i, &capture);
+                state_write_encoder_session(state_page, i, &encoder);
+                state_write_capture_session(state_page, i, &capture);
         }
 }
 
-static void add_vgpus(struct board *board)
+static void add_vgpus(struct state_page *state_page)
 {
-        struct board_instance like, instance;
+        struct state_instance like, instance;
 
-        complete_train(board);
-        assert_true(board_read_instance(board, SLOT_INFER, &instance));
-        instance.guest_driver = BOARD_GUEST_DRIVER_NONE;
-        instance.licence = BOARD_LICENCE_UNLICENSED;
-        board_write_instance(board, SLOT_INFER, &instance);
+        complete_train(state_page);
+        assert_true(state_read_instance(state_page, SLOT_INFER, &instance));
+        instance.guest_driver = STATE_GUEST_DRIVER_NONE;
+        instance.licence = STATE_LICENCE_UNLICENSED;
+        state_write_instance(state_page, SLOT_INFER, &instance);
 
-        assert_true(board_read_instance(board, SLOT_TRAIN, &like));
+        assert_true(state_read_instance(state_page, SLOT_TRAIN, &like));
         like.frame_buffer_quota = GIB;
         instance = like;
         instance.id = SCENE_STOPPED;
-        instance.guest_driver = BOARD_GUEST_DRIVER_STOPPED;
-        instance.ecc = BOARD_NONE;
-        instance.accounting = BOARD_NONE;
+        instance.guest_driver = STATE_GUEST_DRIVER_STOPPED;
+        instance.ecc = STATE_NONE;
+        instance.accounting = STATE_NONE;
         instance.frame_rate_limit = 0;
-        add_vgpu(board, SLOT_STOPPED, &instance);
+        add_vgpu(state_page, SLOT_STOPPED, &instance);
         instance = like;
         instance.id = SCENE_PLAIN;
         instance.accounting = 0;
-        add_vgpu(board, SLOT_PLAIN, &instance);
+        add_vgpu(state_page, SLOT_PLAIN, &instance);
         instance = like;
         instance.id = SCENE_MIGGED;
         instance.device = 2;
@@ -171,16 +171,16 @@ static void add_vgpus(struct board *board)
         instance.placement = 0;
         instance.placement_size = 8;
         instance.frame_buffer_quota = 8 * GIB;
-        add_vgpu(board, SLOT_MIGGED, &instance);
+        add_vgpu(state_page, SLOT_MIGGED, &instance);
 }
 
-static void lose_device(struct board *board)
+static void lose_device(struct state_page *state_page)
 {
-        struct board_device device;
+        struct state_device device;
 
-        assert_true(board_read_device(board, 4, &device));
+        assert_true(state_read_device(state_page, 4, &device));
         device.is_lost = 1;
-        board_write_device(board, 4, &device);
+        state_write_device(state_page, 4, &device);
 }
 
 static nvmlGpuInstance_t get_gpu_instance(nvmlDevice_t device, uint32_t id)
@@ -205,7 +205,7 @@ static void find_handles(struct scene *scene)
         scene->gi = get_gpu_instance(scene->mig, 1);
         scene->gi_empty = get_gpu_instance(scene->mig, 2);
         scene->gi_bare = get_gpu_instance(scene->bare, 1);
-        lose_device(scene->fixture->board);
+        lose_device(scene->fixture->state_page);
 }
 
 static void get_blobs(struct scene *scene)
@@ -234,11 +234,11 @@ struct scene *scene_new(enum situation situation)
         assert_non_null(scene);
         scene->situation = situation;
         scene->fixture = fixture_new();
-        add_devices(scene->fixture->board);
-        add_vgpus(scene->fixture->board);
+        add_devices(scene->fixture->state_page);
+        add_vgpus(scene->fixture->state_page);
         fixture_update_offers(scene->fixture, 0);
         for (uint32_t i = 0; i < 2; i++)
-                catalog_update_offers(scene->fixture->board, board_site_of_gpu_instance(i),
+                catalog_update_offers(scene->fixture->state_page, state_site_of_gpu_instance(i),
                                       i == 0 ? 8 * GIB : 16 * GIB, i == 0);
         if (situation == GUEST)
                 setenv("OPENVGPU_VGPU", FIXTURE_TRAIN_UUID, 1);

@@ -4,7 +4,7 @@
 
 /*
  * What the rows of the conformance test play on: a host with devices of every sort and vGPUs in
- * every state, on a board that a test wrote; and a manager that answers as a situation wants.
+ * every state, on a state page that a test wrote; and a manager that answers as a situation wants.
  *
  *     device 0  hosts vGPUs, of mixed sizes; what a row calls "the device"
  *     device 1  hosts vGPUs, has none

@@ -115,7 +115,7 @@ class Containers(case.Case):
         edits = self.specification()["containerEdits"]
         for mount in edits["mounts"]:
             self.assertNotEqual(mount["hostPath"], self.host.run_directory)
-        self.assertEqual(sorted(os.listdir(self.door("box"))), ["board", "gate.sock"])
+        self.assertEqual(sorted(os.listdir(self.door("box"))), ["gate.sock", "state-page"])
         self.assertEqual(os.stat(os.path.dirname(self.door("box"))).st_mode & 0o777, 0o700)
         with Gate(os.path.join(self.door("box"), "gate.sock")) as gate:
             gate.join(self.host.get("other")["uuid"])

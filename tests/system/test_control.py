@@ -157,23 +157,23 @@ class Calls(unittest.TestCase):
             self.assertEqual(output.stdout, "PermissionDenied\n", output.stderr)
 
 
-class Board(unittest.TestCase):
+class StatePage(unittest.TestCase):
     @staticmethod
-    def read_board(host):
+    def read_state_page(host):
         """Its tables: what follows are rings, of which most is holes."""
-        with open(host.run / "board", "rb") as board:
-            return board.read(4 << 20)
+        with open(host.run / "state-page", "rb") as page:
+            return page.read(4 << 20)
 
-    def test_the_board_says_that_vgpud_lives_and_when_it_ends(self):
+    def test_the_state_page_says_that_vgpud_lives_and_when_it_ends(self):
         with Host(fake=True) as host:
             host.start()
             host.call("CreateVgpu", name="train", frame_buffer=2 * MIB)
             closed = struct.Struct("=I").unpack_from
-            self.assertEqual(closed(self.read_board(host), 20)[0], 0)
-            until(lambda: b"train" in self.read_board(host), "the vGPU on the board")
+            self.assertEqual(closed(self.read_state_page(host), 20)[0], 0)
+            until(lambda: b"train" in self.read_state_page(host), "the vGPU on the state page")
             host.manager.send_signal(signal.SIGTERM)
             self.assertEqual(host.manager.wait(PATIENCE), 0)
-            self.assertEqual(closed(self.read_board(host), 20)[0], 1)
+            self.assertEqual(closed(self.read_state_page(host), 20)[0], 1)
 
 
 if __name__ == "__main__":

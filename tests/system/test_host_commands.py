@@ -16,7 +16,7 @@ CONTEXT = 64 * MIB  # of a simulated device of 1 GiB
 
 
 def wait_shown(host, at_least):
-    """Until NVML shows what the guest holds: the board is written ten times a second."""
+    """Until NVML shows what the guest holds: the state page is written ten times a second."""
     def look():
         shown = host.vgpu("show", "train", "--json", code=None)
         return shown.code == 0 and shown.json["frame_buffer_used"] >= at_least

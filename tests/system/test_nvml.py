@@ -66,7 +66,7 @@ class Nvml(case.Case):
 
     def wait_shown(self, client, vgpu):
         until(lambda: client.code("nvmlVgpuInstanceGetFbUsage", vgpu, "@") == SUCCESS,
-              "the vGPU to be on the board")
+              "the vGPU to be on the state page")
 
     def test_what_is_set_takes_effect(self):
         client, vgpu = self.client(), self.create()
@@ -118,7 +118,7 @@ class Nvml(case.Case):
         self.host.start()
         self.assertEqual(client.code("nvmlVgpuInstanceSetEncoderCapacity", vgpu, 41), SUCCESS)
         until(lambda: client.ask("nvmlVgpuInstanceGetEncoderCapacity", vgpu, "@") == (SUCCESS, "41"),
-              "the client to find the new board")
+              "the client to find the new state page")
 
     def n_descriptors(self):
         return len(os.listdir(f"/proc/{self.host.manager.pid}/fd"))

@@ -156,7 +156,7 @@ class Policy(unittest.TestCase):
         self.assertIn(os.strerror(errno.EACCES), str(refused.exception))
         self.assertEqual(self.ask(ask, groups=[group.gr_gid]), [{"vgpus": []}])
         self.assertEqual(self.host.call("ListVgpus"), {"vgpus": []}, "root may")
-        for name, mode in (("control.sock", 0o660), ("gate.sock", 0o660), ("board", 0o640)):
+        for name, mode in (("control.sock", 0o660), ("gate.sock", 0o660), ("state-page", 0o640)):
             status = os.stat(self.host.run / name)
             self.assertEqual((status.st_mode & 0o777, status.st_gid), (mode, group.gr_gid), name)
         self.host.kill_manager()

@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-import board
+import state_page
 from harness import MIB, Host
 from wait import until
 from wire import Refused
@@ -132,14 +132,14 @@ class Samples(Case):
         self.assertEqual(self.record()["gpu_seconds"], 0)
 
     def is_lost(self, index):
-        return board.read(self.host.run / "board")[f"device {index}"]["lost"]
+        return state_page.read(self.host.run / "state-page")[f"device {index}"]["lost"]
 
     def test_a_device_that_falls_off_the_bus_is_said_to_be_lost(self):
         self.tell()
         guest = self.guest()
         self.assertEqual(self.is_lost(0), 0)
         self.tell((self.uuids[0], 0, 0, 0, 0, 0, 0, 0))
-        until(lambda: self.is_lost(0), "the board to say it")
+        until(lambda: self.is_lost(0), "the state page to say it")
         self.assertEqual(self.is_lost(1), 0)
         self.assertIn("fell off the bus", (self.host.root / "log").read_text())
         with self.assertRaises(Refused) as refused:
@@ -149,7 +149,7 @@ class Samples(Case):
         self.host.call("CreateVgpu", name="elsewhere", frame_buffer=8 * MIB)
         self.assertEqual(self.host.vgpu("elsewhere")["device"], 1)
         self.tell((self.uuids[0], guest.pid, 10, 0, 0, 0, 0, 0))
-        until(lambda: not self.is_lost(0), "the board to say that it is back")
+        until(lambda: not self.is_lost(0), "the state page to say that it is back")
 
     def test_the_sampler_ends_with_its_manager(self):
         self.tell()

@@ -8,11 +8,11 @@ import sqlite3
 import subprocess
 import unittest
 
-import board
+import state_page
 from harness import MIB, Host, expect_error
 from wait import PATIENCE, until
 
-MOST_VGPUS = 4096  # the board's
+MOST_VGPUS = 4096  # the state page's
 VGPUS, PROCESSES, ENDING = 300, 2100, 500  # more than there could once be
 
 # Of short-lived processes, the ledger lists so many of a user one by one (src/meter/allowance.h).
@@ -47,7 +47,7 @@ class Crowd:
 
 
 class Full(unittest.TestCase):
-    def test_nobody_has_more_vgpus_than_the_board(self):
+    def test_nobody_has_more_vgpus_than_the_state_page(self):
         if limit_of_descriptors() // 4 * 3 < A_VGPU * MOST_VGPUS + ELSE:
             self.skipTest("the limit of descriptors is too low (ulimit -Hn)")
         host = self.enterContext(Host(options=["--simulate", "2xH200:8G", "--log-level", "warning"]))
@@ -85,15 +85,15 @@ class Scale(unittest.TestCase):
     def descriptors(self):
         return len(os.listdir(f"/proc/{self.host.manager.pid}/fd"))
 
-    def on_board(self):
-        found = board.read(self.host.run / "board")
+    def on_state_page(self):
+        found = state_page.read(self.host.run / "state-page")
         return (sum(key.startswith("instance ") for key in found),
                 sum(key.startswith("process ") for key in found))
 
     def wait_for(self, n):
         for method in ("ListVgpus", "GetUtilization"):
             until(lambda method=method: self.counts(method) == (VGPUS, n), f"{n} processes in {method}")
-        until(lambda: self.on_board() == (VGPUS, n), f"{n} processes on the board")
+        until(lambda: self.on_state_page() == (VGPUS, n), f"{n} processes on the state page")
 
     def states(self):
         return {vgpu["state"] for vgpu in self.client.call("ListVgpus")["vgpus"]}

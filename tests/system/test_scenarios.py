@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import unittest
 
-import board
+import state_page
 import case
 import stage
 from host import Host
@@ -69,7 +69,7 @@ class Simulate(unittest.TestCase):
             with self.subTest(path.stem):
                 vgpus = json.loads(path.read_text())["vgpus"]
                 output = self.run_it(path.stem, "sh", "-c",
-                                     "$TEST_PRINT_BOARD $OPENVGPU_RUN/board")[0]
+                                     "$TEST_PRINT_STATE_PAGE $OPENVGPU_RUN/state-page")[0]
                 for vgpu in vgpus:
                     if not vgpu.get("from"):
                         self.assertIn(f"instance {vgpu['name']} ", output)
@@ -197,7 +197,7 @@ class Played(unittest.TestCase):
         path = os.path.join(host.directory, "scenario.json")
         pathlib.Path(path).write_text(json.dumps(document))
         host.options = ["--scenario", path, *host.options[2:]]
-        self.board = os.path.join(host.run_directory, "board")
+        self.page = os.path.join(host.run_directory, "state-page")
         return host.start()
 
     @staticmethod
@@ -208,7 +208,7 @@ class Played(unittest.TestCase):
             return refused.name
 
     def seen(self, key):
-        return board.read(self.board).get(key, {})
+        return state_page.read(self.page).get(key, {})
 
     def wait(self, key, **wanted):
         until(lambda: all(self.seen(key).get(name) == value for name, value in wanted.items()),
@@ -249,7 +249,7 @@ class Played(unittest.TestCase):
             {"at": 0.2, "kind": "XID", "data": 79}, {"at": 0.3, "every": 0.1, "kind": "clock"}]},
             {"board": "T4"}]))
         until(lambda: self.seen("event 0/3"), "three clock events")
-        kinds = [(event["kind"], event["data"]) for key, event in board.read(self.board).items()
+        kinds = [(event["kind"], event["data"]) for key, event in state_page.read(self.page).items()
                  if key.startswith("event ")]
         self.assertEqual(kinds[0], (8, 79))
         self.assertEqual(set(kinds[1:]), {(16, 0)})
@@ -282,7 +282,7 @@ class Played(unittest.TestCase):
             "name": "a", "type": "L4-4C", "id": 5000, "accounts": accounts, "processes": [
                 {"pid": 7, "name": "short", "until": 0.5}, {"pid": 8, "name": "long"}]}]))
         self.wait("account 5000/7", running=0)
-        seen = board.read(self.board)
+        seen = state_page.read(self.page)
         self.assertEqual(seen["instance a"]["accounts"], 4000)
         self.assertIn("account 5000/10000", seen)
         self.assertEqual(seen["account 5000/8"]["running"], 1)

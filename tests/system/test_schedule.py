@@ -120,7 +120,7 @@ class Turns(unittest.TestCase):
         until(lambda: self.received()["works"] > before + 0.3, "time for who works")
         self.assertFalse(self.scheduler()["taking_turns"])
 
-    def test_the_log_is_on_the_board(self):
+    def test_the_log_is_on_the_state_page(self):
         self.create("a", share=60)
         self.create("b", share=40)
         self.busy("a"), self.busy("b")
@@ -271,7 +271,7 @@ class AtTheGate(Turns):
     MODE = "gate"
     TOLERANCE = 15
     MICROSECONDS = 4000
-    test_shares_must_fit = test_the_log_is_on_the_board = None  # has nothing to do with the gate
+    test_shares_must_fit = test_the_log_is_on_the_state_page = None  # has nothing to do with the gate
     test_a_share_must_fit_where_its_vgpu_moves_to = None
     test_a_policy_is_not_changed_under_running_processes = None
     test_the_manager_and_the_keeper_die = None

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-import board
+import state_page
 from harness import MIB, Host, expect_error
 from wait import PATIENCE, until
 
@@ -29,7 +29,7 @@ class Settings(unittest.TestCase):
         expect_error(error, self.host.call, method, **parameters)
 
     def seen(self, key):
-        return until(lambda: board.read(self.host.run / "board").get(key), key)
+        return until(lambda: state_page.read(self.host.run / "state-page").get(key), key)
 
     def create(self, name, size=64 * MIB, **parameters):
         return self.call("CreateVgpu", name=name, frame_buffer=size, **parameters)["vgpu"]
@@ -101,7 +101,7 @@ class Settings(unittest.TestCase):
         self.create("whole-half", 512 * MIB, device="0")
         self.refused("NoRoom", "CreateVgpu", name="large", frame_buffer=1024 * MIB, device="0")
         self.create("alike", 300 * MIB, device="0")  # of the same type: 1 GiB has one
-        until(lambda: self.seen("device 0")["instances"] == 2, "both on the board")
+        until(lambda: self.seen("device 0")["instances"] == 2, "both on the state page")
         self.assertEqual(self.seen("instance alike")["placement"], 0xffff)
         self.restart()
         self.assertEqual(self.seen("device 0")["mixes_sizes"], 0)

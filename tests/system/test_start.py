@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import unittest
 
-import board
+import state_page
 from harness import MIB, Host
 from wait import PATIENCE, until
 
@@ -149,10 +149,10 @@ class Start(unittest.TestCase):
         until(lambda: "the run directory is full" in (self.host.root / "log").read_text(), "the log to say so")
         self.assertLess(self.count_shown(), N_VGPUS)
         filler.unlink()
-        until(lambda: self.count_shown() == N_VGPUS, "all to be on the board")
+        until(lambda: self.count_shown() == N_VGPUS, "all to be on the state page")
 
     def count_shown(self):
-        return sum(key.startswith("instance ") for key in board.read(self.host.run / "board"))
+        return sum(key.startswith("instance ") for key in state_page.read(self.host.run / "state-page"))
 
     def test_readiness_is_told(self):
         path = str(self.host.root / "notify")

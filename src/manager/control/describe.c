@@ -116,8 +116,8 @@ static void write_processes(struct writer *writer, const struct instance *instan
 
 const char *describe_state(const struct instance *instance)
 {
-        if (instance->state == BOARD_IDLE && list_count(&instance->launches) > 0)
-                return instance_state_name(BOARD_RUNNING);
+        if (instance->state == STATE_IDLE && list_count(&instance->launches) > 0)
+                return instance_state_name(STATE_RUNNING);
         return instance_state_name(instance->state);
 }
 

@@ -20,8 +20,8 @@
 #include "manager/model/observer.h"
 #include "manager/socket/listener.h"
 
-/* Beside the board, until it takes the place of a former one. */
-#define BOARD_NEW PATHS_BOARD ".new"
+/* Beside the state page, until it takes the place of a former one. */
+#define STATE_NEW PATHS_STATE_PAGE ".new"
 
 struct door {
         struct list link;
@@ -66,17 +66,17 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
 
 /* Folders. */
 
-static int link_board(const struct manager *manager, int folder)
+static int link_state_page(const struct manager *manager, int folder)
 {
-        char board[PATHS_MAX];
-        int r = paths_join(board, manager->options->run_directory, PATHS_BOARD);
+        char state_page[PATHS_MAX];
+        int r = paths_join(state_page, manager->options->run_directory, PATHS_STATE_PAGE);
 
         if (r < 0)
                 return r;
-        (void)unlinkat(folder, BOARD_NEW, 0);
-        if (linkat(AT_FDCWD, board, folder, BOARD_NEW, 0) < 0)
+        (void)unlinkat(folder, STATE_NEW, 0);
+        if (linkat(AT_FDCWD, state_page, folder, STATE_NEW, 0) < 0)
                 return -errno;
-        return renameat(folder, BOARD_NEW, folder, PATHS_BOARD) < 0 ? -errno : 0;
+        return renameat(folder, STATE_NEW, folder, PATHS_STATE_PAGE) < 0 ? -errno : 0;
 }
 
 static int open_folder(int parent, const char *name, mode_t mode)
@@ -105,8 +105,8 @@ static void remove_folder(int parent, const char *name)
         if (fd < 0)
                 return;
         (void)unlinkat(fd, PATHS_GATE_SOCKET, 0);
-        (void)unlinkat(fd, PATHS_BOARD, 0);
-        (void)unlinkat(fd, BOARD_NEW, 0);
+        (void)unlinkat(fd, PATHS_STATE_PAGE, 0);
+        (void)unlinkat(fd, STATE_NEW, 0);
         (void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
@@ -168,7 +168,7 @@ static int open_door(struct containers *containers, const struct instance *insta
         door->payer = account_is_operator(instance->owner) ? ACCOUNT_CONTAINERS : instance->owner;
         r = charge(door, instance);
         if (r == 0)
-                r = link_board(containers->manager, folder);
+                r = link_state_page(containers->manager, folder);
         if (r == 0)
                 r = listen_at(door, containers->manager, folder);
         if (r < 0)

@@ -6,10 +6,10 @@
  * vGPUs in containers: the CDI file of --cdi (cdi/specification.h), and for each vGPU a door.
  *
  * A door is a folder that a container engine mounts into a container: a gate socket where this vGPU can be
- * joined and no other, by whatever user the container has, and the board. Who gets a door is for whoever
+ * joined and no other, by whatever user the container has, and the state page. Who gets a door is for whoever
  * starts the container to say, who is root or we: the folder that the doors are in is closed to others.
  *
- * A folder, because a container keeps the file that it was given: the socket and the board of the next
+ * A folder, because a container keeps the file that it was given: the socket and the state page of the next
  * manager are new files in the same folder. So the doors outlive us, the CDI file does not.
  */
 

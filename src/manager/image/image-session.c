@@ -378,7 +378,7 @@ static int exchange_all(struct image_session *session, struct failure *failure)
         for (size_t i = 0; r == 0 && i < session->n_members; i++)
                 r = exchange_member(session, &session->members[i], failure);
         if (r == 0 && is_new)
-                r = store_set_instance(store, instance->id, BOARD_SUSPENDED,
+                r = store_set_instance(store, instance->id, STATE_SUSPENDED,
                                        instance->device->uuid);
         if (r == 0 && is_new)
                 r = residency_record_put_left(&instance->residency, store, instance->id, false);
@@ -389,7 +389,7 @@ static int exchange_all(struct image_session *session, struct failure *failure)
                 store_rollback(store);
                 unmake_guests(session);
         } else if (is_new) {
-                instance->state = BOARD_SUSPENDED;
+                instance->state = STATE_SUSPENDED;
                 instance->residency.has_left = false; /* who loads it resumes it */
         }
         return r;

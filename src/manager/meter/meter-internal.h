@@ -4,7 +4,7 @@
 
 /*
  * The parts of the meter: where numbers come from (source), what is made of them (settle), who they are
- * of (life), and where they go (board, books).
+ * of (life), and where they go (state page, books).
  */
 
 #include <systemd/sd-event.h>
@@ -32,7 +32,7 @@ struct meter {
         struct allowance allowance; /* of rows for processes */
         struct ledger_device *devices;
         struct wall wall;
-        struct wall_stamps stamps; /* of the samples on the board */
+        struct wall_stamps stamps; /* of the samples on the state page */
         uint64_t sampled_ns;       /* the last sample */
         uint64_t written_ns;       /* the last batch for the ledger */
         uint64_t last_serial;
@@ -82,13 +82,13 @@ void meter_source_begin(struct meter_source *source, struct guest *guest);
 /* meter_source_add() - @engine ran for @guest for @ns, as seen from below. */
 void meter_source_add(struct guest *guest, enum meter_engine engine, uint64_t ns);
 
-/* The board: samples, and the accounts. */
-void meter_board_sample(struct instance *instance, uint64_t at_us);
-void meter_board_update(struct instance *instance);
+/* The state page: samples, and the accounts. */
+void meter_page_sample(struct instance *instance, uint64_t at_us);
+void meter_page_update(struct instance *instance);
 
-/* meter_board_start(), meter_board_end() - as accounting_start() and accounting_end(). */
-int meter_board_start(struct guest *guest);
-void meter_board_end(struct guest *guest);
+/* meter_page_start(), meter_page_end() - as accounting_start() and accounting_end(). */
+int meter_page_start(struct guest *guest);
+void meter_page_end(struct guest *guest);
 
 /* The books: rows for the ledger. */
 int meter_books_open(struct meter *meter);

@@ -93,7 +93,7 @@ static void start_record(struct guest *guest)
         char quoted[LOG_QUOTED_MAX];
         int r;
 
-        r = meter_board_start(guest);
+        r = meter_page_start(guest);
         if (r < 0)
                 log_event(LOG_LEVEL_WARNING, "a process is not in the accounting",
                           "vgpu=%s pid=%d name=%s error=\"%s\"", guest->instance->name,
@@ -186,7 +186,7 @@ static void end(struct meter *meter, struct guest *guest)
         now_ns = meter_now();
         meter_read_wall(meter, now_ns);
         meter_settle(meter, instance, now_ns);
-        meter_board_end(guest);
+        meter_page_end(guest);
         meter_books_add_process(meter, guest, meter->wall.wall_ms);
         guest->meter.record.serial = 0;
 }
@@ -235,7 +235,7 @@ size_t meter_clear_accounting(struct instance *instance)
         meter_books_clear(meter, instance);
         n = accounting_clear(&instance->meter.accounting);
         instance->meter.must_republish = true;
-        meter_board_update(instance);
+        meter_page_update(instance);
         meter_books_write(meter);
         return n;
 }

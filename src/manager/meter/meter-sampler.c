@@ -82,7 +82,7 @@ static void note_memory(struct guest *guest, uint64_t bytes)
         struct page_use use;
         uint64_t charged;
 
-        if (instance->state != BOARD_RUNNING)
+        if (instance->state != STATE_RUNNING)
                 return;
         page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
         charged = use.movable + use.fixed;
@@ -179,7 +179,7 @@ static void on_ended(void *userdata)
 static int spawn(struct meter_sampler *sampler, int fd)
 {
         const struct manager *manager = sampler->manager;
-        const char *arguments[BOARD_DEVICES_MAX + 3];
+        const char *arguments[STATE_DEVICES_MAX + 3];
         char program[PATHS_MAX];
         size_t n = 0;
         pid_t pid;

@@ -115,7 +115,7 @@ static size_t sample(struct meter *meter)
         list_for_each(instance, &manager->instances, link) {
                 meter_settle(meter, instance, now_ns);
                 n += sample_instance(instance, now_ns, period_ns);
-                meter_board_sample(instance, at_us);
+                meter_page_sample(instance, at_us);
         }
         meter_books_settled(meter);
         meter->sampled_ns = now_ns;
@@ -190,7 +190,7 @@ double meter_get_entitled(const struct instance *instance, uint32_t n_running)
 {
         struct schedule_share share;
 
-        if (instance->state != BOARD_RUNNING)
+        if (instance->state != STATE_RUNNING)
                 return 0;
         if (instance->device->meter.has_turns && schedule_get_share(instance, &share))
                 return (double)share.entitled / 10000; /* it is in parts of a million */

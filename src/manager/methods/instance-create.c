@@ -69,13 +69,13 @@ static unsigned int made_up_number(const char *name)
 /* With the lowest number that is free: at most one for each vGPU is taken. */
 static void make_up_name(struct manager *manager, char name[STORE_NAME_MAX])
 {
-        bool is_taken[BOARD_INSTANCES_MAX + 2] = { true };
+        bool is_taken[STATE_INSTANCES_MAX + 2] = { true };
         struct instance *instance;
         unsigned int n;
 
         list_for_each(instance, &manager->instances, link) {
                 n = made_up_number(instance->name);
-                if (n <= BOARD_INSTANCES_MAX)
+                if (n <= STATE_INSTANCES_MAX)
                         is_taken[n] = true;
         }
         for (n = 1; is_taken[n]; n++)
@@ -138,7 +138,7 @@ static int make_stored(struct manager *manager, const struct instance_request *r
         *stored = (struct store_instance){
                 .frame_buffer = request->frame_buffer,
                 .created_ns = clock_now(CLOCK_REALTIME),
-                .state = BOARD_IDLE,
+                .state = STATE_IDLE,
                 .owner = request->owner,
                 .is_transient = request->is_transient,
                 .creator = request->creator,

@@ -134,11 +134,11 @@ static void write_device(struct writer *writer, const struct device *device)
 
 static void write_vgpus(struct writer *writer, const struct manager *manager, bool is_short)
 {
-        uint32_t n_running[BOARD_DEVICES_MAX] = { 0 };
+        uint32_t n_running[STATE_DEVICES_MAX] = { 0 };
         const struct instance *instance;
 
         list_for_each(instance, &manager->instances, link)
-                n_running[instance->device->index] += instance->state == BOARD_RUNNING;
+                n_running[instance->device->index] += instance->state == STATE_RUNNING;
         writer_begin_array(writer, "vgpus");
         list_for_each(instance, &manager->instances, link)
                 write_vgpu(writer, instance, n_running[instance->device->index], is_short);
@@ -203,7 +203,7 @@ static json_t *describe_record(const struct accounting_record *record)
         return object;
 }
 
-/* As with usage, users see what is theirs. NVML's answer, which all see, is on the board. */
+/* As with usage, users see what is theirs. NVML's answer, which all see, is on the state page. */
 static int get_accounting(struct control_pending *pending, struct failure *failure)
 {
         struct instance *instance =

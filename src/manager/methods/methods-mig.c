@@ -10,7 +10,7 @@
 
 static uint32_t get_number(const struct control_pending *pending, const char *name)
 {
-        return control_call_number(&pending->call, name, BOARD_NONE);
+        return control_call_number(&pending->call, name, STATE_NONE);
 }
 
 static int find_device(const struct control_pending *pending, uint32_t *ret_index,

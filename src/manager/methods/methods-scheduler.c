@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "board/board.h"
 #include "manager/control/control.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
@@ -12,6 +11,7 @@
 #include "manager/model/manager.h"
 #include "manager/schedule/schedule.h"
 #include "scheduler/scheduler.h"
+#include "state/state-page.h"
 
 static const char *const mode_names[] = {
         [SCHEDULE_OFF] = "off",
@@ -101,7 +101,7 @@ static const char *name_of(const struct manager *manager, uint32_t id)
 }
 
 static json_t *describe_turn(const struct manager *manager, uint64_t number,
-                             const struct board_turn *turn)
+                             const struct state_turn *turn)
 {
         return json_pack("{sI, sI, sI, ss, sI, sI, sI, sI, si}", "number", (json_int_t)number,
                          "timestamp", (json_int_t)turn->timestamp, "id", (json_int_t)turn->run_list,
@@ -114,7 +114,7 @@ static json_t *describe_turn(const struct manager *manager, uint64_t number,
 int methods_get_scheduler_log(struct control_pending *pending, struct failure *failure)
 {
         struct manager *manager = pending->manager;
-        const struct board *board = manager->board;
+        const struct state_page *state_page = manager->state_page;
         struct device *device = find_device(pending, failure);
         uint64_t number, count;
         json_t *turns;
@@ -123,16 +123,16 @@ int methods_get_scheduler_log(struct control_pending *pending, struct failure *f
         if (!device)
                 return -ENODEV;
         schedule_settle(device);
-        slot = board_slot_of_scheduler(board_site_of_device(device->index), BOARD_ENGINE_GRAPHICS);
-        count = board_count_turn(board, slot);
-        number = board_first_turn(board, slot);
+        slot = state_slot_of_scheduler(state_site_of_device(device->index), STATE_ENGINE_GRAPHICS);
+        count = state_count_turn(state_page, slot);
+        number = state_first_turn(state_page, slot);
         if (control_call_size(&pending->call, "from") > number)
                 number = control_call_size(&pending->call, "from");
         turns = json_array();
         for (; number < count; number++) {
-                struct board_turn turn;
+                struct state_turn turn;
 
-                if (board_read_turn(board, slot, number, &turn))
+                if (state_read_turn(state_page, slot, number, &turn))
                         json_array_append_new(turns, describe_turn(manager, number, &turn));
         }
         control_reply(pending, json_pack("{sI, so}", "next", (json_int_t)count, "turns", turns));

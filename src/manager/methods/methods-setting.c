@@ -31,21 +31,21 @@ static int find_site(const struct control_pending *pending, struct settings_site
         if (!device)
                 return -ENODEV;
         return settings_find_site(pending->manager, device,
-                                  get_number(pending, "gpu_instance", BOARD_NONE), ret_site,
+                                  get_number(pending, "gpu_instance", STATE_NONE), ret_site,
                                   failure);
 }
 
 static uint32_t get_arr(const struct control_pending *pending)
 {
         if (!control_call_has(&pending->call, "arr"))
-                return BOARD_ARR_DEFAULT;
-        return control_call_bool(&pending->call, "arr") ? BOARD_ARR_ENABLED : BOARD_ARR_DISABLED;
+                return STATE_ARR_DEFAULT;
+        return control_call_bool(&pending->call, "arr") ? STATE_ARR_ENABLED : STATE_ARR_DISABLED;
 }
 
 static int set_scheduler_as(struct control_pending *pending, bool is_ours, struct failure *failure)
 {
         const struct settings_scheduler wanted = {
-                .engine = get_number(pending, "engine", BOARD_ENGINE_GRAPHICS),
+                .engine = get_number(pending, "engine", STATE_ENGINE_GRAPHICS),
                 .policy = get_number(pending, "policy", 0),
                 .arr = get_arr(pending),
                 .averaging_factor = get_number(pending, "averaging_factor", 0),
@@ -53,7 +53,7 @@ static int set_scheduler_as(struct control_pending *pending, bool is_ours, struc
                 .time_slice = get_number(pending, "time_slice", 0),
                 .is_ours = is_ours,
         };
-        struct board_scheduler scheduler;
+        struct state_scheduler scheduler;
         struct settings_site site;
         int r = find_site(pending, &site, failure);
 
@@ -62,7 +62,7 @@ static int set_scheduler_as(struct control_pending *pending, bool is_ours, struc
         if (r < 0)
                 return r;
         control_reply(pending, json_pack("{si, sb, si, si, sI}", "policy", (int)scheduler.policy,
-                                         "arr", scheduler.arr == BOARD_ARR_ENABLED,
+                                         "arr", scheduler.arr == STATE_ARR_ENABLED,
                                          "averaging_factor", (int)scheduler.averaging_factor,
                                          "frequency", (int)scheduler.frequency, "time_slice",
                                          (json_int_t)scheduler.time_slice));
@@ -115,7 +115,7 @@ static int set_heterogeneous(struct control_pending *pending, struct failure *fa
 
 static int set_version_range(struct control_pending *pending, struct failure *failure)
 {
-        struct board_host host = { 0 };
+        struct state_host host = { 0 };
         int r = settings_set_version_range(pending->manager, get_number(pending, "min", 0),
                                            get_number(pending, "max", 0), &host, failure);
 
@@ -216,9 +216,9 @@ static int set_virtualization_mode(struct control_pending *pending, struct failu
 
         if (!find_device(pending, failure))
                 return -ENODEV;
-        if (mode > BOARD_VIRTUALIZATION_HOST_VSGA)
+        if (mode > STATE_VIRTUALIZATION_HOST_VSGA)
                 return failure_parameter(failure, "mode", "", "mode must be 0 to 4, not %u", mode);
-        if (mode != BOARD_VIRTUALIZATION_HOST_VGPU)
+        if (mode != STATE_VIRTUALIZATION_HOST_VGPU)
                 return failure_set(failure, -EOPNOTSUPP, "Unsupported", "end vgpud for that",
                                    "every device of vgpud hosts vGPUs");
         control_reply(pending, json_pack("{si}", "mode", (int)mode));

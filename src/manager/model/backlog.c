@@ -75,7 +75,7 @@ static bool try_instance(struct instance *instance)
 {
         if (!instance->is_unsettled || instance->operation)
                 return !instance->is_unsettled;
-        if (instance->state != BOARD_FAILED)
+        if (instance->state != STATE_FAILED)
                 return store_instance(instance) == 0;
         instance->is_unsettled = false;
         observer_tell_instance(&instance->manager->observers, instance,
@@ -158,7 +158,7 @@ static int on_room_time(sd_event_source *source, uint64_t time_us, void *userdat
         (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
         if (instance->operation) /* its end says more */
                 return 0;
-        if (instance->state != BOARD_FAILED) {
+        if (instance->state != STATE_FAILED) {
                 backlog_end_lack(instance);
                 return 0;
         }

@@ -4,7 +4,7 @@
 
 /*
  * Ceilings: while somebody was promised room on a device, those who run there may
- * not take it (board/instance-page.h). What is left beside all promises is divided
+ * not take it (state/instance-page.h). What is left beside all promises is divided
  * among them: first to those who wait for it, the rest in equal parts. So each may
  * go on allocating within its part, without asking anybody.
  *

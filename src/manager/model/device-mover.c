@@ -24,7 +24,7 @@ static int add_device(struct manager *manager, const struct mover_device *found)
 {
         struct device *device = &manager->device[manager->n_devices];
 
-        if (manager->n_devices == BOARD_DEVICES_MAX)
+        if (manager->n_devices == STATE_DEVICES_MAX)
                 return -E2BIG;
         *device = (struct device){
                 .manager = manager,

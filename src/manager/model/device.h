@@ -10,11 +10,11 @@
 #include <systemd/sd-event.h>
 
 #include "base/list.h"
-#include "board/board.h"
 #include "daemon/failure.h"
 #include "helper/mover.h"
 #include "manager/model/meter-record.h"
 #include "manager/model/room.h"
+#include "state/state-page.h"
 
 struct manager;
 struct schedule;
@@ -30,7 +30,7 @@ struct device {
         uint64_t virtual_promised; /* to the vGPUs of a scenario */
         uint64_t virtual_used;     /* by them */
         uint32_t n_virtual;
-        struct board_sample virtual_load; /* percent */
+        struct state_sample virtual_load; /* percent */
         uint32_t driver_version;
         struct mover *mover;  /* NULL: not running */
         bool is_mover_stored; /* else the next manager does not wait for its end */

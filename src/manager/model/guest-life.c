@@ -49,7 +49,7 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         guest->joined_ns = clock_now(CLOCK_REALTIME);
         guest->pidfd = -1;
         guest->slot = UINT32_MAX;
-        guest->board_slot = UINT32_MAX;
+        guest->state_slot = UINT32_MAX;
         guest->context_device = instance->device;
         list_init(&guest->link);
         list_init(&guest->sessions);

@@ -105,7 +105,7 @@ struct guest {
         bool wants_demand, is_demand_told; /* its gate shall tell of work and of who waits at it */
         uint32_t n_may_wait;               /* times that it may send WAITING */
         struct residency_guest residency;
-        uint32_t board_slot; /* UINT32_MAX: not published yet */
+        uint32_t state_slot; /* UINT32_MAX: not published yet */
         struct guest_shown shown;
 
         enum guest_context context;

@@ -107,9 +107,9 @@ static int instance_new(struct instance **ret_instance, struct manager *manager,
                 .owner = stored->owner,
                 .state = stored->state,
                 .page = { .fd = -1 },
-                .board_slot = UINT32_MAX,
+                .state_slot = UINT32_MAX,
                 .encoder_capacity = 100,
-                .placement = BOARD_PLACEMENT_NONE,
+                .placement = STATE_PLACEMENT_NONE,
                 .is_transient = stored->is_transient,
                 .creator = stored->creator,
                 .creator_start = stored->creator_start,
@@ -191,7 +191,7 @@ int instance_restore(struct manager *manager, const struct store_instance *store
 
 /* Changing and removing. */
 
-void instance_set_state(struct instance *instance, enum board_instance_state state)
+void instance_set_state(struct instance *instance, enum state_instance_state state)
 {
         instance->state = state;
         if (store_set_instance(instance->manager->store, instance->id, state,
@@ -252,7 +252,7 @@ int instance_remove(struct instance *instance, struct failure *failure)
 
 void instance_settle(struct instance *instance)
 {
-        enum board_instance_state wanted = instance->state;
+        enum state_instance_state wanted = instance->state;
         size_t n = guests_count(instance);
 
         if (instance->operation || instance->image)
@@ -262,9 +262,9 @@ void instance_settle(struct instance *instance)
                 return;
         }
         if (n == 0)
-                wanted = BOARD_IDLE;
-        else if (instance->state == BOARD_IDLE)
-                wanted = BOARD_RUNNING;
+                wanted = STATE_IDLE;
+        else if (instance->state == STATE_IDLE)
+                wanted = STATE_RUNNING;
         if (wanted != instance->state) {
                 instance_set_state(instance, wanted);
                 if (store_remove_operation(instance->manager->store, instance->id) < 0)

@@ -4,8 +4,8 @@
 
 /* How a vGPU comes to be, changes its state as its processes come and go, and ends. */
 
-#include "board/board.h"
 #include "daemon/failure.h"
+#include "state/state-page.h"
 #include "store/store.h"
 
 struct guest;
@@ -40,7 +40,7 @@ struct instance *instance_find_settled(struct manager *manager, const char *name
 void instance_settle(struct instance *instance);
 
 /* instance_set_state() - in the store as well, or later, when that accepts it. */
-void instance_set_state(struct instance *instance, enum board_instance_state state);
+void instance_set_state(struct instance *instance, enum state_instance_state state);
 
 /* instance_bury() - @guest's process has ended: an operation that looks at it frees it, or it is gone. For burial.h. */
 void instance_bury(struct guest *guest);

@@ -13,24 +13,24 @@
 #define LETTERS_AND_DIGITS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
 static const char *const state_names[] = {
-        [BOARD_IDLE] = "idle",
-        [BOARD_RUNNING] = "running",
-        [BOARD_SUSPENDING] = "suspending",
-        [BOARD_SUSPENDED] = "suspended",
-        [BOARD_EVICTED] = "evicted",
-        [BOARD_RESUMING] = "resuming",
-        [BOARD_MIGRATING] = "migrating",
-        [BOARD_FAILED] = "failed",
+        [STATE_IDLE] = "idle",
+        [STATE_RUNNING] = "running",
+        [STATE_SUSPENDING] = "suspending",
+        [STATE_SUSPENDED] = "suspended",
+        [STATE_EVICTED] = "evicted",
+        [STATE_RESUMING] = "resuming",
+        [STATE_MIGRATING] = "migrating",
+        [STATE_FAILED] = "failed",
 };
 
-const char *instance_state_name(enum board_instance_state state)
+const char *instance_state_name(enum state_instance_state state)
 {
         return state_names[state];
 }
 
 bool instance_is_off(const struct instance *instance)
 {
-        return instance->state == BOARD_SUSPENDED || instance->state == BOARD_EVICTED;
+        return instance->state == STATE_SUSPENDED || instance->state == STATE_EVICTED;
 }
 
 bool instance_is_bound_for(const struct instance *instance, const struct device *device)
@@ -45,7 +45,7 @@ bool instance_is_away(const struct instance *instance)
 
 bool instance_is_usable(const struct instance *instance)
 {
-        return instance->state == BOARD_IDLE || instance->state == BOARD_RUNNING;
+        return instance->state == STATE_IDLE || instance->state == STATE_RUNNING;
 }
 
 /* Finding and checking. */

@@ -6,7 +6,7 @@
  * A vGPU instance: a quota on a device, the page that says so to its processes,
  * and those processes.
  *
- * Its state is what board.h calls it. IDLE and RUNNING follow from whether it has
+ * Its state is what state page.h calls it. IDLE and RUNNING follow from whether it has
  * processes; an operation sets the others. A suspended or evicted instance does
  * not count against the promises of its device: making room is what suspending is
  * for, and a resume asks again.
@@ -17,12 +17,12 @@
 #include <systemd/sd-event.h>
 
 #include "base/list.h"
-#include "board/board.h"
-#include "board/page.h"
 #include "daemon/failure.h"
 #include "manager/model/account.h"
 #include "manager/model/meter-record.h"
 #include "manager/model/residency-record.h"
+#include "state/page.h"
+#include "state/state-page.h"
 #include "store/store.h"
 
 struct device;
@@ -41,7 +41,7 @@ struct instance {
         uint64_t created_ns; /* CLOCK_REALTIME */
         uid_t owner;
         struct account_charge charge; /* of its owner */
-        enum board_instance_state state;
+        enum state_instance_state state;
         struct page page;
         struct page_claim claim; /* at the last look of the ceilings */
         struct list guests;
@@ -67,10 +67,10 @@ struct instance {
         struct residency_instance residency;
         uint32_t share;            /* percent of its device; 0: none */
         uint32_t encoder_capacity; /* percent */
-        uint32_t placement;        /* first slot on @placed_on; BOARD_PLACEMENT_NONE */
+        uint32_t placement;        /* first slot on @placed_on; STATE_PLACEMENT_NONE */
         const struct device *placed_on;
-        uint32_t board_slot;         /* UINT32_MAX: not published yet */
-        struct board_instance shown; /* what the board says of it */
+        uint32_t state_slot;         /* UINT32_MAX: not published yet */
+        struct state_instance shown; /* what the state page says of it */
         uint64_t shown_uses;
 
         bool is_transient;
@@ -111,6 +111,6 @@ bool instance_is_away(const struct instance *instance);
 /* instance_is_usable() - may processes join and run? */
 bool instance_is_usable(const struct instance *instance);
 
-const char *instance_state_name(enum board_instance_state state);
+const char *instance_state_name(enum state_instance_state state);
 
 #endif

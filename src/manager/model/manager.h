@@ -16,13 +16,13 @@
 
 #include "base/cleanup.h"
 #include "base/list.h"
-#include "board/board.h"
 #include "daemon/failure.h"
 #include "daemon/options.h"
 #include "helper/keeper.h"
 #include "manager/model/observer.h"
 #include "manager/model/tally.h"
 #include "pool/pool.h"
+#include "state/state-page.h"
 #include "store/store.h"
 
 struct accounts;
@@ -47,12 +47,12 @@ struct manager {
         char boot_id[64];
         char gate_path[PATHS_MAX], mover_path[PATHS_MAX], nvml_path[PATHS_MAX];
         char driver_path[PATHS_MAX];
-        char driver_version[BOARD_NAME_MAX];
+        char driver_version[STATE_NAME_MAX];
         char real_nvml[PATHS_MAX];
         char simulation[PATHS_MAX]; /* the simulated host's directory, or "" */
         bool is_unused;             /* at its end: there is no vGPU */
 
-        struct device *device; /* BOARD_DEVICES_MAX, of which there are */
+        struct device *device; /* STATE_DEVICES_MAX, of which there are */
         size_t n_devices;
         struct list instances;
         struct observers observers;
@@ -68,9 +68,9 @@ struct manager {
         struct pool *pool;
         struct held *held; /* what clients have kept of it */
         struct publisher *publisher;
-        struct board *board;         /* the publisher's; NULL: there is none yet */
-        struct scenario *scenario;   /* that is played, or NULL */
-        struct virtual_stage *stage; /* where; NULL without a scenario */
+        struct state_page *state_page; /* the publisher's; NULL: there is none yet */
+        struct scenario *scenario;     /* that is played, or NULL */
+        struct virtual_stage *stage;   /* where; NULL without a scenario */
         struct meter *meter;
         struct gate *gate;
         struct residency *residency; /* who leaves and comes by itself */

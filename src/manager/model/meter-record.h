@@ -34,7 +34,7 @@ struct meter_instance {
         struct rate_area quota;          /* what is too small for the ledger yet */
         uint32_t percent[METER_ENGINES]; /* of the last period */
         struct accounting accounting;
-        bool must_republish; /* its accounts on the board */
+        bool must_republish; /* its accounts on the state page */
 };
 
 /* and of each guest. */
@@ -53,7 +53,7 @@ struct meter_guest {
         struct rate_area used;
         uint64_t written_ns; /* to the ledger */
         bool is_changed;     /* since then */
-        bool was_idle;       /* in the last sample, and the board says so */
+        bool was_idle;       /* in the last sample, and the state page says so */
 };
 
 #endif

@@ -51,9 +51,9 @@ int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame
                         bytes += instance->frame_buffer;
                 }
         }
-        if (n_all >= BOARD_INSTANCES_MAX)
+        if (n_all >= STATE_INSTANCES_MAX)
                 return failure_set(failure, -EMFILE, "NoRoom", "remove one that is not needed",
-                                   "there are %d vGPUs already", BOARD_INSTANCES_MAX);
+                                   "there are %d vGPUs already", STATE_INSTANCES_MAX);
         if (account_is_operator(uid))
                 return 0;
         if (options->user_vgpus && n >= options->user_vgpus)

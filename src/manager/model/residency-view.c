@@ -13,7 +13,7 @@
 
 bool residency_may_leave(const struct instance *instance)
 {
-        return instance->state == BOARD_RUNNING && !instance->operation && !instance->image &&
+        return instance->state == STATE_RUNNING && !instance->operation && !instance->image &&
                instance->residency.after_ns > 0;
 }
 
@@ -28,7 +28,7 @@ uint64_t residency_get_interval(const struct instance *instance)
 
 static const char *get_demand(const struct instance *instance)
 {
-        if (instance->residency.is_coming && instance->state == BOARD_RESUMING)
+        if (instance->residency.is_coming && instance->state == STATE_RESUMING)
                 return "coming in";
         if (!instance_is_away(instance))
                 return "";

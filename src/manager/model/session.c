@@ -27,7 +27,7 @@ static struct session *add(struct guest *guest, bool is_capture)
                 return NULL; /* it is told again */
         session->is_capture = is_capture;
         session->start_us = clock_now(CLOCK_REALTIME) / 1000;
-        session->board_slot = UINT32_MAX;
+        session->state_slot = UINT32_MAX;
         list_append(&guest->sessions, &session->link);
         return session;
 }

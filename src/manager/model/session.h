@@ -23,7 +23,7 @@ struct session {
         bool is_capture;
         bool is_there; /* told since the last session_settle() */
         uint64_t start_us;
-        uint32_t board_slot; /* UINT32_MAX: not published yet */
+        uint32_t state_slot; /* UINT32_MAX: not published yet */
         struct sampler_session told;
 };
 

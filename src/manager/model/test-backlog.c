@@ -91,7 +91,7 @@ static void count_tries(struct instance *instance, enum instance_event event, vo
 {
         (void)userdata;
         assert_int_equal(event, INSTANCE_RETRY);
-        assert_int_equal(instance->state, BOARD_FAILED);
+        assert_int_equal(instance->state, STATE_FAILED);
         n_tries++;
         if (begins)
                 instance->operation = (struct operation *)instance; /* looked at by nobody here */
@@ -113,7 +113,7 @@ static void test_who_lacks_room_tries_again_when_others_make_some(void **state)
 
         observer_add(&fixture->manager.observers, &tries, NULL);
         n_tries = 0;
-        fixture->instance.state = BOARD_FAILED;
+        fixture->instance.state = STATE_FAILED;
         for (int i = 0; i < 5; i++) /* by now it is seconds before it does so by itself */
                 backlog_add_lack(&fixture->instance);
         run(fixture);

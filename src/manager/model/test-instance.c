@@ -137,7 +137,7 @@ static void test_promises_are_of_those_on_the_device(void **state)
         assert_int_equal(device_check_room(device, GIB, NULL, &failure), 0);
         assert_int_equal(device_check_room(device, GIB + 1, NULL, &failure), -ENOSPC);
         assert_non_null(strstr(failure.message, "1 GiB left"));
-        two.state = BOARD_SUSPENDED;
+        two.state = STATE_SUSPENDED;
         assert_int_equal(device_get_promised(device, NULL), 4 * GIB);
         free_manager(manager);
 }
@@ -149,7 +149,7 @@ static void test_a_move_promises_at_its_target_as_well(void **state)
         (void)state;
 
         link_in(manager, &one);
-        one.state = BOARD_MIGRATING;
+        one.state = STATE_MIGRATING;
         one.course.target = &manager->device[1];
         assert_int_equal(device_get_promised(&manager->device[0], NULL), 4 * GIB);
         assert_int_equal(device_get_promised(&manager->device[1], NULL), 4 * GIB);
@@ -180,7 +180,7 @@ static void test_suspended_vgpus_count_for_their_user(void **state)
         (void)state;
 
         manager->options = &options;
-        one.state = BOARD_SUSPENDED;
+        one.state = STATE_SUSPENDED;
         link_in(manager, &one);
         assert_int_equal(policy_check_limits(manager, owner_uid(), GIB, &failure), 0);
         assert_int_equal(policy_check_limits(manager, owner_uid(), GIB + 1, &failure), -EDQUOT);

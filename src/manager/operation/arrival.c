@@ -3,7 +3,6 @@
 
 #include <errno.h>
 
-#include "board/kind.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -15,6 +14,7 @@
 #include "manager/operation/operation.h"
 #include "manager/schedule/schedule.h"
 #include "manager/setting/settings.h"
+#include "state/kind.h"
 
 int arrival_check_promise(const struct operation *operation, struct failure *failure)
 {
@@ -32,22 +32,23 @@ int arrival_check_promise(const struct operation *operation, struct failure *fai
         return r < 0 ? r : schedule_check_move(instance, operation->target, failure);
 }
 
-/* By what the board says of both, and so as NVML's library answers for their metadata. */
+/* By what the state page says of both, and so as NVML's library answers for their metadata. */
 int arrival_check_kind(const struct operation *operation, struct failure *failure)
 {
         const struct device *from = operation->instance->device, *to = operation->target;
-        const struct board *board = from->manager->board;
-        struct board_kind from_kind, to_kind;
-        struct board_device record;
+        const struct state_page *state_page = from->manager->state_page;
+        struct state_kind from_kind, to_kind;
+        struct state_device record;
 
         if (from == to)
                 return 0;
-        if (board_read_device(board, to->index, &record) && !record.can_migrate)
+        if (state_read_device(state_page, to->index, &record) && !record.can_migrate)
                 return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose another device",
                                    "vGPU %s cannot move to device %u: no vGPU can move there",
                                    operation->instance->name, to->index);
-        if (board_read_kind(board, from->index, &from_kind) &&
-            board_read_kind(board, to->index, &to_kind) && board_is_same_kind(&from_kind, &to_kind))
+        if (state_read_kind(state_page, from->index, &from_kind) &&
+            state_read_kind(state_page, to->index, &to_kind) &&
+            state_is_same_kind(&from_kind, &to_kind))
                 return 0;
         return failure_set(failure, -EOPNOTSUPP, "Unsupported", "choose a device of the same kind",
                            "vGPU %s cannot move from device %u (%s) to device %u (%s): they are "
@@ -111,7 +112,7 @@ static int record(struct operation *operation)
         const struct store_memory nothing = { 0 };
         struct instance *instance = operation->instance;
         struct store *store = instance->manager->store;
-        uint32_t state = operation_next_guest(operation, NULL) ? BOARD_RUNNING : BOARD_IDLE;
+        uint32_t state = operation_next_guest(operation, NULL) ? STATE_RUNNING : STATE_IDLE;
         struct guest *guest;
         int r = store_begin(store);
 

@@ -180,9 +180,9 @@ const struct operation_kind operation_catch_up = {
         .past = "caught up",
         .steps = steps,
         .n_steps = sizeof(steps) / sizeof(steps[0]),
-        .busy_state = BOARD_RESUMING,
+        .busy_state = STATE_RESUMING,
         .is_from_pool = true,
         .guests = GUEST_RETURNING,
-        .settled_state = BOARD_RUNNING,
+        .settled_state = STATE_RUNNING,
         .check = check,
 };

@@ -89,7 +89,7 @@ const struct operation_kind operation_migrate = {
         .past = "migrated",
         .steps = steps,
         .n_steps = sizeof(steps) / sizeof(steps[0]),
-        .busy_state = BOARD_MIGRATING,
-        .settled_state = BOARD_RUNNING,
+        .busy_state = STATE_MIGRATING,
+        .settled_state = STATE_RUNNING,
         .check = check,
 };

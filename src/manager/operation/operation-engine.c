@@ -86,18 +86,18 @@ static void start_next(struct instance *instance, const struct operation_next *n
 }
 
 /* One that has failed is tried again when a gate comes back, or what was full has room. */
-static void record_undone(struct operation *operation, enum board_instance_state state)
+static void record_undone(struct operation *operation, enum state_instance_state state)
 {
         struct instance *instance = operation->instance;
 
         instance->state = state;
-        if (state == BOARD_FAILED)
+        if (state == STATE_FAILED)
                 instance_set_state(instance, state);
-        if (state != BOARD_FAILED)
+        if (state != STATE_FAILED)
                 backlog_end_lack(instance);
         else if (operation->has_lacked_room)
                 backlog_add_lack(instance);
-        if (state == BOARD_FAILED ? operation->has_failed_store
+        if (state == STATE_FAILED ? operation->has_failed_store
                                   : custody_store_instance(instance) < 0)
                 backlog_add_instance(instance);
 }
@@ -116,13 +116,13 @@ static void finish(struct operation *operation, bool has_succeeded)
 {
         struct instance *instance = operation->instance;
         struct manager *manager = instance->manager;
-        enum board_instance_state state = operation->former_state;
+        enum state_instance_state state = operation->former_state;
         struct operation_next next = operation->next;
         bool was_catching_up = operation->kind == &operation_catch_up;
 
         operation->next = (struct operation_next){ 0 };
         if (operation->has_failed_undo) {
-                state = BOARD_FAILED;
+                state = STATE_FAILED;
                 snprintf(operation->failure.hint, sizeof(operation->failure.hint), "%s",
                          hint_undone(operation));
         }
@@ -144,7 +144,7 @@ static void finish(struct operation *operation, bool has_succeeded)
         (void)operation_start_catching_up(instance);
         operation_wake_all(manager);
         admission_look_again(manager);
-        if (instance->state != BOARD_FAILED)
+        if (instance->state != STATE_FAILED)
                 backlog_room_came(manager->backlog);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_settle(&manager->device[i]);
@@ -426,7 +426,7 @@ static int check_usable(const struct instance *instance, struct failure *failure
 {
         int r = instance_check_idle(instance, failure);
 
-        if (r == 0 && instance->state == BOARD_FAILED)
+        if (r == 0 && instance->state == STATE_FAILED)
                 r = failure_set(failure, -EUCLEAN, "WrongState",
                                 "end its processes; the log of vgpud says what happened",
                                 "vGPU %s has failed", instance->name);

@@ -40,10 +40,10 @@ static size_t first_to_undo(const struct operation_kind *kind, const char *compl
         return 0;
 }
 
-static enum board_instance_state settled_state(const struct operation *operation)
+static enum state_instance_state settled_state(const struct operation *operation)
 {
         if (operation->kind == &operation_resume && operation->keep_context)
-                return BOARD_EVICTED;
+                return STATE_EVICTED;
         return operation->kind->settled_state;
 }
 
@@ -72,7 +72,7 @@ int operation_recover(struct instance *instance, const struct store_operation *s
                           "this vgpud does not know how to undo it: end the processes",
                           "vgpu=%s operation=%s step=%s", instance->name, stored->kind,
                           stored->step);
-                instance->state = BOARD_FAILED;
+                instance->state = STATE_FAILED;
                 return 0;
         }
         if (!operation)
@@ -86,7 +86,7 @@ int operation_recover(struct instance *instance, const struct store_operation *s
         operation->is_recovery = true;
         operation->step = first_to_undo(kind, stored->step);
         expect_back(operation);
-        if (operation->former_state == BOARD_FAILED)
+        if (operation->former_state == STATE_FAILED)
                 operation->former_state = settled_state(operation);
         operation_begin(operation);
         operation_start_undoing(operation);
@@ -126,7 +126,7 @@ static void try_again(struct instance *instance)
 {
         struct store_operation stored;
 
-        if (instance->operation || instance->state != BOARD_FAILED || guests_count(instance) == 0)
+        if (instance->operation || instance->state != STATE_FAILED || guests_count(instance) == 0)
                 return;
         if (store_get_operation(instance->manager->store, instance->id, &stored) == 0)
                 (void)operation_recover(instance, &stored);
@@ -141,7 +141,7 @@ static void deal_with_returned(struct guest *guest)
                 guest->presence = GUEST_PRESENT;
         if (instance->operation || guest->request.done)
                 return;
-        if (instance->state == BOARD_FAILED) {
+        if (instance->state == STATE_FAILED) {
                 try_again(instance);
         } else if (operation_start_catching_up(instance)) {
                 if (!instance->operation) /* it pauses for another process: this one need not wait */
@@ -151,7 +151,7 @@ static void deal_with_returned(struct guest *guest)
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_RELEASED) {
                 log_event(LOG_LEVEL_ERROR, "a process returned whose memory is not here any more",
                           "vgpu=%s pid=%d", instance->name, (int)guest->pid);
-                instance_set_state(instance, BOARD_FAILED);
+                instance_set_state(instance, STATE_FAILED);
         }
 }
 

@@ -56,7 +56,7 @@ struct operation_kind {
         const char *name, *past; /* "suspend", "suspended" */
         const struct operation_step *steps;
         size_t n_steps;
-        uint32_t busy_state; /* enum board_instance_state while it runs */
+        uint32_t busy_state; /* enum state_instance_state while it runs */
         bool is_from_pool;   /* what comes to the device is in the pool; else what was exported */
         bool may_leave_behind; /* a guest that hangs, before the point of no return: the others go on */
         uint32_t guests;       /* enum guest_presence: those of the instance that take part */

@@ -24,7 +24,7 @@ static int check(struct operation *operation, struct failure *failure)
                 return failure_set(failure, -EALREADY, "WrongState",
                                    "only a suspended vGPU can be resumed", "vGPU %s is %s",
                                    instance->name, instance_state_name(instance->state));
-        operation->keep_context = instance->state == BOARD_EVICTED;
+        operation->keep_context = instance->state == STATE_EVICTED;
         operation_for_each_guest(guest, operation) {
                 operation->bytes += guest->memory_bytes;
                 r = copies_check(guest, failure);
@@ -77,7 +77,7 @@ const struct operation_kind operation_resume = {
         .n_steps = sizeof(steps) / sizeof(steps[0]),
         .is_from_pool = true,
         .may_leave_behind = true,
-        .busy_state = BOARD_RESUMING,
-        .settled_state = BOARD_SUSPENDED,
+        .busy_state = STATE_RESUMING,
+        .settled_state = STATE_SUSPENDED,
         .check = check,
 };

@@ -24,9 +24,9 @@ static int check(struct operation *operation, struct failure *failure)
 {
         const struct instance *instance = operation->instance;
 
-        if (instance->state == BOARD_RUNNING)
+        if (instance->state == STATE_RUNNING)
                 return 0;
-        if (instance->state == BOARD_IDLE)
+        if (instance->state == STATE_IDLE)
                 return failure_set(
                         failure, -ENOENT, "WrongState", "start a program in it with vgpu run",
                         "vGPU %s has no processes: nothing of it is on the device", instance->name);
@@ -205,7 +205,7 @@ static int record(struct operation *operation)
 {
         struct instance *instance = operation->instance;
         struct store *store = instance->manager->store;
-        uint32_t state = operation->keep_context ? BOARD_EVICTED : BOARD_SUSPENDED;
+        uint32_t state = operation->keep_context ? STATE_EVICTED : STATE_SUSPENDED;
         int r = store_begin(store);
 
         if (r == 0)
@@ -250,7 +250,7 @@ const struct operation_kind operation_suspend = {
         .past = "suspended",
         .steps = steps,
         .n_steps = sizeof(steps) / sizeof(steps[0]),
-        .busy_state = BOARD_SUSPENDING,
-        .settled_state = BOARD_RUNNING,
+        .busy_state = STATE_SUSPENDING,
+        .settled_state = STATE_RUNNING,
         .check = check,
 };

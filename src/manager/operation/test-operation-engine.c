@@ -132,7 +132,7 @@ static void record(struct operation *operation)
 {
         act(operation, 'r', &fault.run);
         if (operation->error == 0)
-                operation->instance->state = BOARD_SUSPENDED;
+                operation->instance->state = STATE_SUSPENDED;
 }
 
 static void tell(struct operation *operation)
@@ -165,8 +165,8 @@ static const struct operation_kind kind = {
         .past = "pretended",
         .steps = steps,
         .n_steps = sizeof(steps) / sizeof(steps[0]),
-        .busy_state = BOARD_SUSPENDING,
-        .settled_state = BOARD_RUNNING,
+        .busy_state = STATE_SUSPENDING,
+        .settled_state = STATE_RUNNING,
         .check = check,
 };
 
@@ -199,7 +199,7 @@ static int set_up(void **state)
         fixture->instance = (struct instance){ .manager = manager,
                                                .id = stored.id,
                                                .device = &fixture->device,
-                                               .state = BOARD_EVICTED,
+                                               .state = STATE_EVICTED,
                                                .page = { .fd = -1 } };
         assert_int_equal(page_create(&fixture->instance.page, GIB), 0);
         list_init(&fixture->instance.guests);
@@ -240,7 +240,7 @@ static void start(struct fixture *fixture)
         struct failure failure = { 0 };
 
         assert_int_equal(operation_start(&fixture->instance, &kind, &request, &failure), 0);
-        assert_int_equal(fixture->instance.state, BOARD_SUSPENDING);
+        assert_int_equal(fixture->instance.state, STATE_SUSPENDING);
         turn(fixture);
 }
 

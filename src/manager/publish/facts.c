@@ -17,10 +17,10 @@
 #include "manager/model/manager.h"
 #include "manager/model/session.h"
 
-void facts_of_host(struct board_host *ret_record, const struct manager *manager)
+void facts_of_host(struct state_host *ret_record, const struct manager *manager)
 {
         (void)manager;
-        *ret_record = (struct board_host){
+        *ret_record = (struct state_host){
                 .supported_min = FACTS_VGPU_VERSION,
                 .supported_max = FACTS_VGPU_VERSION,
                 .current_min = FACTS_VGPU_VERSION,
@@ -51,7 +51,7 @@ static uint32_t read_pci_id(const char *pci_bus_id, const char *device, const ch
         return value[0] << 16 | value[1];
 }
 
-static void read_pci_ids(const struct device *device, struct board_device *record)
+static void read_pci_ids(const struct device *device, struct state_device *record)
 {
         record->pci_device_id = read_pci_id(device->pci_bus_id, "device", "vendor");
         record->pci_subsystem_id =
@@ -60,7 +60,7 @@ static void read_pci_ids(const struct device *device, struct board_device *recor
 
 #define VENDOR 0x10deu
 
-static void simulate_pci_ids(const struct device *device, struct board_device *record)
+static void simulate_pci_ids(const struct device *device, struct state_device *record)
 {
         const struct catalog_board *board = catalog_find_product(device->name);
 
@@ -71,15 +71,15 @@ static void simulate_pci_ids(const struct device *device, struct board_device *r
 }
 
 /* ECC is NONE: NVIDIA's library knows, simulated memory has none. */
-void facts_of_device(struct board_device *ret_record, const struct device *device)
+void facts_of_device(struct state_device *ret_record, const struct device *device)
 {
-        *ret_record = (struct board_device){
+        *ret_record = (struct state_device){
                 .index = device->index,
                 .driver_version = device->driver_version,
-                .virtualization = BOARD_VIRTUALIZATION_HOST_VGPU,
+                .virtualization = STATE_VIRTUALIZATION_HOST_VGPU,
                 .mixes_sizes = 1, /* memory is mapped page by page: any mix fits */
-                .ecc = BOARD_NONE,
-                .ecc_pending = BOARD_NONE,
+                .ecc = STATE_NONE,
+                .ecc_pending = STATE_NONE,
                 .accounting = 1,
                 .can_migrate = 1,
                 .memory_total = device->memory_total,
@@ -95,20 +95,20 @@ void facts_of_device(struct board_device *ret_record, const struct device *devic
 }
 
 /* The text's last word has bits for ECC and SR-IOV: neither concerns a move of ours. */
-void facts_of_device_detail(struct board_device_detail *ret_record, const struct device *device,
-                            const struct board_device *record)
+void facts_of_device_detail(struct state_device_detail *ret_record, const struct device *device,
+                            const struct state_device *record)
 {
-        *ret_record = (struct board_device_detail){
-                .capability = { [BOARD_CAN_FRACTIONAL] = 1,
-                                [BOARD_CAN_MIX_PROFILES] = 1,
-                                [BOARD_CAN_MIX_SIZES] = 1 },
+        *ret_record = (struct state_device_detail){
+                .capability = { [STATE_CAN_FRACTIONAL] = 1,
+                                [STATE_CAN_MIX_PROFILES] = 1,
+                                [STATE_CAN_MIX_SIZES] = 1 },
                 .scheduler = catalog_scheduler_limits,
-                .brand = BOARD_NONE,
-                .architecture = BOARD_NONE,
-                .compute_major = BOARD_NONE,
-                .compute_minor = BOARD_NONE,
-                .n_cores = BOARD_NONE,
-                .memory_bus_width = BOARD_NONE,
+                .brand = STATE_NONE,
+                .architecture = STATE_NONE,
+                .compute_major = STATE_NONE,
+                .compute_minor = STATE_NONE,
+                .n_cores = STATE_NONE,
+                .memory_bus_width = STATE_NONE,
                 .minor_number = device->index,
         };
         snprintf(ret_record->metadata_text, sizeof(ret_record->metadata_text), "%04X%04X%08X",
@@ -116,11 +116,11 @@ void facts_of_device_detail(struct board_device_detail *ret_record, const struct
 }
 
 /* The driver's own time slicing. */
-void facts_of_scheduler(struct board_scheduler *ret_record)
+void facts_of_scheduler(struct state_scheduler *ret_record)
 {
-        *ret_record = (struct board_scheduler){
-                .policy = BOARD_POLICY_BEST_EFFORT,
-                .arr = BOARD_ARR_DISABLED,
+        *ret_record = (struct state_scheduler){
+                .policy = STATE_POLICY_BEST_EFFORT,
+                .arr = STATE_ARR_DISABLED,
         };
 }
 
@@ -129,9 +129,9 @@ static uint32_t add_percent(uint32_t a, uint32_t b)
         return a + b > 100 ? 100 : a + b;
 }
 
-void facts_of_usage(struct board_device *record, const struct device *device)
+void facts_of_usage(struct state_device *record, const struct device *device)
 {
-        const struct board_sample *load = &device->virtual_load;
+        const struct state_sample *load = &device->virtual_load;
         const uint32_t *percent = device->meter.percent;
 
         record->utilization_gpu = add_percent(percent[METER_SM], load->gpu);
@@ -153,19 +153,19 @@ static uint64_t get_runtime_state(const struct instance *instance)
         return sum;
 }
 
-void facts_of_instance(struct board_instance *ret_record, const struct instance *instance)
+void facts_of_instance(struct state_instance *ret_record, const struct instance *instance)
 {
-        *ret_record = (struct board_instance){
+        *ret_record = (struct state_instance){
                 .id = instance->id,
                 .device = instance->device->index,
                 .state = instance->state,
                 .n_processes = (uint32_t)guests_count(instance),
                 .tenant_uid = instance->owner,
-                .guest_driver = BOARD_GUEST_DRIVER_RUNNING,
-                .licence = BOARD_LICENCE_LICENSED,
-                .gpu_instance = BOARD_NONE,
-                .placement = BOARD_PLACEMENT_NONE,
-                .ecc = BOARD_NONE,
+                .guest_driver = STATE_GUEST_DRIVER_RUNNING,
+                .licence = STATE_LICENCE_LICENSED,
+                .gpu_instance = STATE_NONE,
+                .placement = STATE_PLACEMENT_NONE,
+                .ecc = STATE_NONE,
                 .accounting = 1,
                 .encoder_capacity = instance->encoder_capacity,
                 .can_migrate = 1,
@@ -196,18 +196,18 @@ uint64_t facts_get_uses(const struct instance *instance)
                 if (guest->is_dead || guest->slot == UINT32_MAX)
                         continue;
                 page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
-                uses |= (use.holds & GATE_HOLDS_MANAGED ? BOARD_USES_MANAGED : 0) |
-                        (use.holds & GATE_HOLDS_IMPORTED ? BOARD_USES_IMPORTED : 0) |
-                        (use.holds & GATE_HOLDS_REGISTERED ? BOARD_USES_REGISTERED : 0);
+                uses |= (use.holds & GATE_HOLDS_MANAGED ? STATE_USES_MANAGED : 0) |
+                        (use.holds & GATE_HOLDS_IMPORTED ? STATE_USES_IMPORTED : 0) |
+                        (use.holds & GATE_HOLDS_REGISTERED ? STATE_USES_REGISTERED : 0);
         }
         return uses;
 }
 
-void facts_of_vm(struct board_vm *ret_record, const struct instance *instance)
+void facts_of_vm(struct state_vm *ret_record, const struct instance *instance)
 {
-        *ret_record = (struct board_vm){
-                .id_kind = BOARD_VM_DOMAIN,
-                .licence_expiry = { .status = BOARD_EXPIRY_PERMANENT },
+        *ret_record = (struct state_vm){
+                .id_kind = STATE_VM_DOMAIN,
+                .licence_expiry = { .status = STATE_EXPIRY_PERMANENT },
                 .uses = facts_get_uses(instance),
         };
         snprintf(ret_record->id, sizeof(ret_record->id), "%u", (unsigned int)instance->owner);
@@ -231,18 +231,18 @@ void facts_of_use(struct guest_shown *ret_shown, const struct guest *guest)
         memcpy(ret_shown->percent, guest->meter.percent, sizeof(ret_shown->percent));
 }
 
-void facts_of_guest(struct board_process *ret_record, const struct guest *guest)
+void facts_of_guest(struct state_process *ret_record, const struct guest *guest)
 {
         const struct instance *instance = guest->instance;
         struct page_use use = { 0 };
 
         if (guest->slot != UINT32_MAX)
                 page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
-        *ret_record = (struct board_process){
+        *ret_record = (struct state_process){
                 .pid = (uint32_t)guest->pid,
                 .instance = instance->id,
                 .device = instance->device->index,
-                .kind = BOARD_COMPUTE,
+                .kind = STATE_COMPUTE,
                 .utilization_gpu = guest->meter.percent[METER_SM],
                 .utilization_memory = guest->meter.percent[METER_MEMORY],
                 .utilization_encoder = guest->meter.percent[METER_ENCODER],
@@ -255,12 +255,12 @@ void facts_of_guest(struct board_process *ret_record, const struct guest *guest)
         snprintf(ret_record->name, sizeof(ret_record->name), "%s", guest->name);
 }
 
-void facts_of_encoder_session(struct board_encoder_session *ret_record, const struct guest *guest,
+void facts_of_encoder_session(struct state_encoder_session *ret_record, const struct guest *guest,
                               const struct session *session)
 {
         const struct sampler_session *told = &session->told;
 
-        *ret_record = (struct board_encoder_session){
+        *ret_record = (struct state_encoder_session){
                 .instance = guest->instance->id,
                 .device = guest->instance->device->index,
                 .id = told->id,
@@ -274,12 +274,12 @@ void facts_of_encoder_session(struct board_encoder_session *ret_record, const st
         };
 }
 
-void facts_of_capture_session(struct board_capture_session *ret_record, const struct guest *guest,
+void facts_of_capture_session(struct state_capture_session *ret_record, const struct guest *guest,
                               const struct session *session)
 {
         const struct sampler_session *told = &session->told;
 
-        *ret_record = (struct board_capture_session){
+        *ret_record = (struct state_capture_session){
                 .instance = guest->instance->id,
                 .device = guest->instance->device->index,
                 .id = told->id,

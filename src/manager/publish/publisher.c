@@ -33,7 +33,7 @@
 /* A fifth of a percent of a core. */
 #define BUSY_PART 500
 
-/* The heartbeat at least so often: well below BOARD_STALE_NS. */
+/* The heartbeat at least so often: well below STATE_STALE_NS. */
 #define BEAT_US 1000000
 
 /* After a change: several that come together are written once. */
@@ -46,7 +46,7 @@
 
 struct publisher {
         struct manager *manager;
-        struct board *board;
+        struct state_page *state_page;
         sd_event_source *timer;
         struct pace pace, touch_pace;
         uint64_t due_us;      /* the next round; CLOCK_MONOTONIC */
@@ -57,63 +57,64 @@ struct publisher {
         bool has_missed;      /* in the last one somebody found no slot */
         bool is_touched;      /* something has changed, and the timer is set for it */
         bool has_changed; /* so it was before this round, or something was not written: now all is */
-        uint32_t full[BOARD_DEVICES_MAX]; /* so many slots in a row are not free; 0: not known */
+        uint32_t full[STATE_DEVICES_MAX]; /* so many slots in a row are not free; 0: not known */
         /* By slot: the last round in which it was taken; 0: it is free. */
-        uint64_t instance_round[BOARD_INSTANCES_MAX];
-        uint64_t process_round[BOARD_PROCESSES_MAX];
-        uint64_t encoder_round[BOARD_ENCODER_SESSIONS_MAX];
-        uint64_t capture_round[BOARD_CAPTURE_SESSIONS_MAX];
+        uint64_t instance_round[STATE_INSTANCES_MAX];
+        uint64_t process_round[STATE_PROCESSES_MAX];
+        uint64_t encoder_round[STATE_ENCODER_SESSIONS_MAX];
+        uint64_t capture_round[STATE_CAPTURE_SESSIONS_MAX];
 };
 
 /* What stays as it is. Types whose table is full are left out: 512 of other devices come first. */
 static void write_fixed(struct publisher *publisher, const struct device *device)
 {
-        struct board *board = publisher->board;
-        struct board_device_detail detail;
-        struct board_scheduler scheduler;
-        struct board_device record;
+        struct state_page *state_page = publisher->state_page;
+        struct state_device_detail detail;
+        struct state_scheduler scheduler;
+        struct state_device record;
 
         facts_of_device(&record, device);
-        board_write_device(board, device->index, &record);
+        state_write_device(state_page, device->index, &record);
         facts_of_device_detail(&detail, device, &record);
-        board_write_device_detail(board, device->index, &detail);
+        state_write_device_detail(state_page, device->index, &detail);
         facts_of_scheduler(&scheduler);
-        for (uint32_t engine = BOARD_ENGINE_GRAPHICS; engine <= BOARD_ENGINES; engine++)
-                board_write_scheduler(
-                        board, board_slot_of_scheduler(board_site_of_device(device->index), engine),
+        for (uint32_t engine = STATE_ENGINE_GRAPHICS; engine <= STATE_ENGINES; engine++)
+                state_write_scheduler(
+                        state_page,
+                        state_slot_of_scheduler(state_site_of_device(device->index), engine),
                         &scheduler);
-        if (catalog_publish(board, &record) < 0)
+        if (catalog_publish(state_page, &record) < 0)
                 log_event(LOG_LEVEL_WARNING, "no room for the types of a device", "device=%u",
                           device->index);
 }
 
 /* As it is now, but not more often than in each period: a change publishes at once. */
-static void sample_device(struct board *board, const struct board_device *record)
+static void sample_device(struct state_page *state_page, const struct state_device *record)
 {
-        uint64_t count = board_count_device_sample(board, record->index);
+        uint64_t count = state_count_device_sample(state_page, record->index);
         uint64_t now_us = clock_now(CLOCK_REALTIME) / 1000;
-        struct board_sample last;
+        struct state_sample last;
 
-        if (count > 0 && board_read_device_sample(board, record->index, count - 1, &last) &&
+        if (count > 0 && state_read_device_sample(state_page, record->index, count - 1, &last) &&
             now_us < last.timestamp_us + BUSY_INTERVAL_US / 2 && now_us >= last.timestamp_us)
                 return;
-        last = (struct board_sample){ .timestamp_us = now_us,
+        last = (struct state_sample){ .timestamp_us = now_us,
                                       .gpu = record->utilization_gpu,
                                       .memory = record->utilization_memory,
                                       .encoder = record->utilization_encoder,
                                       .decoder = record->utilization_decoder,
                                       .jpeg = record->utilization_jpeg,
                                       .ofa = record->utilization_ofa };
-        board_append_device_sample(board, record->index, &last);
+        state_append_device_sample(state_page, record->index, &last);
 }
 
 static void write_device(struct publisher *publisher, const struct device *device)
 {
         const struct instance *instance;
-        struct board_device record;
+        struct state_device record;
         uint64_t promised;
 
-        if (!board_read_device(publisher->board, device->index, &record))
+        if (!state_read_device(publisher->state_page, device->index, &record))
                 return;
         facts_of_usage(&record, device);
         if (!publisher->manager->stage) /* else it says */
@@ -127,12 +128,12 @@ static void write_device(struct publisher *publisher, const struct device *devic
                 if (!instance_is_off(instance))
                         record.memory_used += instance->shown.frame_buffer_used;
         }
-        board_write_device(publisher->board, device->index, &record);
-        sample_device(publisher->board, &record);
+        state_write_device(publisher->state_page, device->index, &record);
+        sample_device(publisher->state_page, &record);
         if (!publisher->has_changed && !publisher->manager->stage)
                 return;
         promised = device_get_promised(device, NULL);
-        catalog_update_offers(publisher->board, board_site_of_device(device->index),
+        catalog_update_offers(publisher->state_page, state_site_of_device(device->index),
                               promised < record.memory_total ? record.memory_total - promised : 0,
                               record.mixes_sizes == 1);
 }
@@ -164,12 +165,12 @@ static bool give_back(const struct publisher *publisher, uint64_t *round)
 }
 
 /* The next vGPU in that slot has accounts of its own. */
-static void drop_accounts(struct board *board, uint32_t slot)
+static void drop_accounts(struct state_page *state_page, uint32_t slot)
 {
-        uint64_t count = board_count_account(board, slot);
+        uint64_t count = state_count_account(state_page, slot);
 
-        for (uint64_t i = board_first_account(board, slot); i < count; i++)
-                board_write_account(board, slot, i, NULL);
+        for (uint64_t i = state_first_account(state_page, slot); i < count; i++)
+                state_write_account(state_page, slot, i, NULL);
 }
 
 /*
@@ -177,49 +178,50 @@ static void drop_accounts(struct board *board, uint32_t slot)
  * reckon with slots: each vGPU gets the first that its type may have, and keeps it while it is on the
  * device. One for which there is none runs all the same.
  */
-static uint32_t find_placement(struct publisher *publisher, const struct board_type *type,
+static uint32_t find_placement(struct publisher *publisher, const struct state_type *type,
                                uint32_t device)
 {
         uint32_t *full = &publisher->full[device], placement;
 
         if (*full && type->placement_size >= *full)
-                return BOARD_PLACEMENT_NONE;
-        placement = catalog_find_placement(publisher->board, board_site_of_device(device), type->id,
-                                           true);
-        if (placement == BOARD_PLACEMENT_NONE)
+                return STATE_PLACEMENT_NONE;
+        placement = catalog_find_placement(publisher->state_page, state_site_of_device(device),
+                                           type->id, true);
+        if (placement == STATE_PLACEMENT_NONE)
                 *full = type->placement_size;
         return placement;
 }
 
 static void place(struct publisher *publisher, struct instance *instance,
-                  struct board_instance *record)
+                  struct state_instance *record)
 {
-        const struct board *board = publisher->board;
+        const struct state_page *state_page = publisher->state_page;
         uint32_t slot;
-        struct board_device device;
-        struct board_type type;
-        bool mixes = board_read_device(board, record->device, &device) && device.mixes_sizes == 1;
+        struct state_device device;
+        struct state_type type;
+        bool mixes =
+                state_read_device(state_page, record->device, &device) && device.mixes_sizes == 1;
 
-        if (!mixes || instance->state == BOARD_SUSPENDED ||
-            !board_find_type(board, record->type_id, &slot) ||
-            !board_read_type(board, slot, &type)) {
-                instance->placement = BOARD_PLACEMENT_NONE;
+        if (!mixes || instance->state == STATE_SUSPENDED ||
+            !state_find_type(state_page, record->type_id, &slot) ||
+            !state_read_type(state_page, slot, &type)) {
+                instance->placement = STATE_PLACEMENT_NONE;
                 return;
         }
-        if (instance->placed_on != instance->device || instance->placement == BOARD_PLACEMENT_NONE)
+        if (instance->placed_on != instance->device || instance->placement == STATE_PLACEMENT_NONE)
                 instance->placement = find_placement(publisher, &type, record->device);
         instance->placed_on = instance->device;
         record->placement = instance->placement;
         record->placement_size =
-                instance->placement == BOARD_PLACEMENT_NONE ? 0 : type.placement_size;
+                instance->placement == STATE_PLACEMENT_NONE ? 0 : type.placement_size;
 }
 
 /* What follows from what it is and where: its type, its place, its machine. */
 static void fill_fixed(struct publisher *publisher, struct instance *instance,
-                       struct board_instance *record)
+                       struct state_instance *record)
 {
-        struct board *board = publisher->board;
-        struct board_host host;
+        struct state_page *state_page = publisher->state_page;
+        struct state_host host;
 
         if (!publisher->has_changed) {
                 record->type_id = instance->shown.type_id;
@@ -228,9 +230,9 @@ static void fill_fixed(struct publisher *publisher, struct instance *instance,
                 record->placement_size = instance->shown.placement_size;
                 return;
         }
-        record->type_id = catalog_type_of_quota(board, board_site_of_device(record->device),
+        record->type_id = catalog_type_of_quota(state_page, state_site_of_device(record->device),
                                                 record->frame_buffer_quota);
-        if (board_read_host(board, 0, &host)) /* a guest's driver is the host's */
+        if (state_read_host(state_page, 0, &host)) /* a guest's driver is the host's */
                 record->vgpu_version = host.current_max;
         place(publisher, instance, record);
 }
@@ -239,27 +241,27 @@ static void fill_fixed(struct publisher *publisher, struct instance *instance,
 static void write_vm(struct publisher *publisher, struct instance *instance)
 {
         uint64_t uses = facts_get_uses(instance);
-        struct board_vm vm;
+        struct state_vm vm;
 
         if (!publisher->has_changed && uses == instance->shown_uses)
                 return;
         instance->shown_uses = uses;
         facts_of_vm(&vm, instance);
-        board_write_vm(publisher->board, instance->board_slot, &vm);
+        state_write_vm(publisher->state_page, instance->state_slot, &vm);
 }
 
 static void write_instance(struct publisher *publisher, struct instance *instance)
 {
-        struct board_instance record;
+        struct state_instance record;
 
         facts_of_instance(&record, instance);
         fill_fixed(publisher, instance, &record);
-        instance->board_slot = take_slot(publisher, publisher->instance_round, BOARD_INSTANCES_MAX,
-                                         instance->board_slot);
-        if (instance->board_slot == UINT32_MAX)
+        instance->state_slot = take_slot(publisher, publisher->instance_round, STATE_INSTANCES_MAX,
+                                         instance->state_slot);
+        if (instance->state_slot == UINT32_MAX)
                 return;
         if (publisher->has_changed || memcmp(&record, &instance->shown, sizeof(record)) != 0)
-                board_write_instance(publisher->board, instance->board_slot, &record);
+                state_write_instance(publisher->state_page, instance->state_slot, &record);
         instance->shown = record;
         write_vm(publisher, instance);
 }
@@ -267,27 +269,27 @@ static void write_instance(struct publisher *publisher, struct instance *instanc
 static void write_encoder(struct publisher *publisher, const struct guest *guest,
                           struct session *session)
 {
-        struct board_encoder_session record;
+        struct state_encoder_session record;
 
-        session->board_slot = take_slot(publisher, publisher->encoder_round,
-                                        BOARD_ENCODER_SESSIONS_MAX, session->board_slot);
-        if (session->board_slot == UINT32_MAX)
+        session->state_slot = take_slot(publisher, publisher->encoder_round,
+                                        STATE_ENCODER_SESSIONS_MAX, session->state_slot);
+        if (session->state_slot == UINT32_MAX)
                 return;
         facts_of_encoder_session(&record, guest, session);
-        board_write_encoder_session(publisher->board, session->board_slot, &record);
+        state_write_encoder_session(publisher->state_page, session->state_slot, &record);
 }
 
 static void write_capture(struct publisher *publisher, const struct guest *guest,
                           struct session *session)
 {
-        struct board_capture_session record;
+        struct state_capture_session record;
 
-        session->board_slot = take_slot(publisher, publisher->capture_round,
-                                        BOARD_CAPTURE_SESSIONS_MAX, session->board_slot);
-        if (session->board_slot == UINT32_MAX)
+        session->state_slot = take_slot(publisher, publisher->capture_round,
+                                        STATE_CAPTURE_SESSIONS_MAX, session->state_slot);
+        if (session->state_slot == UINT32_MAX)
                 return;
         facts_of_capture_session(&record, guest, session);
-        board_write_capture_session(publisher->board, session->board_slot, &record);
+        state_write_capture_session(publisher->state_page, session->state_slot, &record);
 }
 
 static void write_sessions(struct publisher *publisher, struct guest *guest)
@@ -305,14 +307,14 @@ static void write_sessions(struct publisher *publisher, struct guest *guest)
 static void write_guest(struct publisher *publisher, struct guest *guest)
 {
         struct guest_shown now;
-        struct board_process record;
+        struct state_process record;
 
         facts_of_use(&now, guest);
         if (!publisher->has_changed && memcmp(&now, &guest->shown, sizeof(now)) == 0)
                 return;
         guest->shown = now;
         facts_of_guest(&record, guest);
-        board_write_process(publisher->board, guest->board_slot, &record);
+        state_write_process(publisher->state_page, guest->state_slot, &record);
 }
 
 static void write_guests(struct publisher *publisher, struct instance *instance)
@@ -323,9 +325,9 @@ static void write_guests(struct publisher *publisher, struct instance *instance)
                 if (guest->is_dead)
                         continue;
                 write_sessions(publisher, guest);
-                guest->board_slot = take_slot(publisher, publisher->process_round,
-                                              BOARD_PROCESSES_MAX, guest->board_slot);
-                if (guest->board_slot == UINT32_MAX)
+                guest->state_slot = take_slot(publisher, publisher->process_round,
+                                              STATE_PROCESSES_MAX, guest->state_slot);
+                if (guest->state_slot == UINT32_MAX)
                         continue;
                 write_guest(publisher, guest);
                 publisher->n_processes++;
@@ -334,29 +336,29 @@ static void write_guests(struct publisher *publisher, struct instance *instance)
 
 static void drop_gone(struct publisher *publisher)
 {
-        struct board *board = publisher->board;
+        struct state_page *state_page = publisher->state_page;
 
-        for (uint32_t i = 0; i < board_end_instance(board); i++)
+        for (uint32_t i = 0; i < state_end_instance(state_page); i++)
                 if (give_back(publisher, &publisher->instance_round[i])) {
-                        board_write_instance(board, i, NULL);
-                        board_write_vm(board, i, NULL);
-                        drop_accounts(board, i);
+                        state_write_instance(state_page, i, NULL);
+                        state_write_vm(state_page, i, NULL);
+                        drop_accounts(state_page, i);
                 }
-        for (uint32_t i = 0; i < board_end_process(board); i++)
+        for (uint32_t i = 0; i < state_end_process(state_page); i++)
                 if (give_back(publisher, &publisher->process_round[i]))
-                        board_write_process(board, i, NULL);
-        for (uint32_t i = 0; i < board_end_encoder_session(board); i++)
+                        state_write_process(state_page, i, NULL);
+        for (uint32_t i = 0; i < state_end_encoder_session(state_page); i++)
                 if (give_back(publisher, &publisher->encoder_round[i]))
-                        board_write_encoder_session(board, i, NULL);
-        for (uint32_t i = 0; i < board_end_capture_session(board); i++)
+                        state_write_encoder_session(state_page, i, NULL);
+        for (uint32_t i = 0; i < state_end_capture_session(state_page); i++)
                 if (give_back(publisher, &publisher->capture_round[i]))
-                        board_write_capture_session(board, i, NULL);
+                        state_write_capture_session(state_page, i, NULL);
 }
 
 /* Said once, until all has room again. */
 static void tell_dropped(struct publisher *publisher)
 {
-        uint32_t n = atomic_load(&publisher->board->n_dropped);
+        uint32_t n = atomic_load(&publisher->state_page->n_dropped);
         bool is_short = n != publisher->n_dropped;
 
         if (is_short && !publisher->is_short)
@@ -434,7 +436,7 @@ static uint64_t get_interval(const struct publisher *publisher)
 
 static void beat(struct publisher *publisher)
 {
-        atomic_store(&publisher->board->heartbeat_ns, clock_now(CLOCK_MONOTONIC));
+        atomic_store(&publisher->state_page->heartbeat_ns, clock_now(CLOCK_MONOTONIC));
 }
 
 static int arm(struct publisher *publisher)
@@ -485,24 +487,25 @@ static void on_changed(void *userdata)
 
 static const struct observer observer = { .changed = on_changed };
 
-static void fill_board(struct publisher *publisher)
+static void fill_state_page(struct publisher *publisher)
 {
         const struct manager *manager = publisher->manager;
-        struct board *board = publisher->board;
-        struct board_host host;
+        struct state_page *state_page = publisher->state_page;
+        struct state_host host;
 
-        board->simulated = manager->simulation[0] != '\0';
-        snprintf(board->driver_name, sizeof(board->driver_name), "%s", manager->driver_version);
-        if (strlen(manager->real_nvml) < sizeof(board->real_nvml))
-                strcpy(board->real_nvml, manager->real_nvml);
+        state_page->simulated = manager->simulation[0] != '\0';
+        snprintf(state_page->driver_name, sizeof(state_page->driver_name), "%s",
+                 manager->driver_version);
+        if (strlen(manager->real_nvml) < sizeof(state_page->real_nvml))
+                strcpy(state_page->real_nvml, manager->real_nvml);
         facts_of_host(&host, manager);
-        board_write_host(board, 0, &host);
+        state_write_host(state_page, 0, &host);
         for (size_t i = 0; i < manager->n_devices; i++)
                 write_fixed(publisher, &manager->device[i]);
-        atomic_store(&board->n_devices, (uint32_t)manager->n_devices);
+        atomic_store(&state_page->n_devices, (uint32_t)manager->n_devices);
 }
 
-/* The first slots of the board are a scenario's; virtual_start() has seen that there are enough. */
+/* The first slots of the state page are a scenario's; virtual_start() has seen that there are enough. */
 static int open_stage(struct publisher *publisher)
 {
         struct manager *manager = publisher->manager;
@@ -511,7 +514,7 @@ static int open_stage(struct publisher *publisher)
 
         if (!manager->scenario)
                 return 0;
-        r = virtual_start(&manager->stage, manager, publisher->board);
+        r = virtual_start(&manager->stage, manager, publisher->state_page);
         if (r < 0)
                 return r;
         count = virtual_get_count(manager->stage);
@@ -527,7 +530,7 @@ int publisher_new(struct publisher **ret_publisher, struct manager *manager)
         const struct options *options = manager->options;
         struct publisher *publisher = calloc(1, sizeof(*publisher));
         char path[PATHS_MAX];
-        int r = paths_join(path, options->run_directory, PATHS_BOARD);
+        int r = paths_join(path, options->run_directory, PATHS_STATE_PAGE);
 
         if (!publisher)
                 return -ENOMEM;
@@ -539,10 +542,10 @@ int publisher_new(struct publisher **ret_publisher, struct manager *manager)
                                                .most_us = TOUCH_DELAY_MOST_US,
                                                .part = TOUCH_PART };
         if (r == 0)
-                r = board_create(&publisher->board, path,
+                r = state_create(&publisher->state_page, path,
                                  options->has_group ? &options->group : NULL);
         if (r == 0) {
-                fill_board(publisher);
+                fill_state_page(publisher);
                 r = open_stage(publisher);
         }
         if (r == 0) {
@@ -556,7 +559,7 @@ int publisher_new(struct publisher **ret_publisher, struct manager *manager)
                 publisher_free(publisher);
                 return r;
         }
-        manager->board = publisher->board;
+        manager->state_page = publisher->state_page;
         observer_add(&manager->observers, &observer, publisher);
         *ret_publisher = publisher;
         return 0;
@@ -566,10 +569,10 @@ struct publisher *publisher_free(struct publisher *publisher)
 {
         if (!publisher)
                 return NULL;
-        publisher->manager->board = NULL;
+        publisher->manager->state_page = NULL;
         observer_remove(&publisher->manager->observers, &observer);
         sd_event_source_disable_unref(publisher->timer);
-        board_close(publisher->board);
+        state_close(publisher->state_page);
         free(publisher);
         return NULL;
 }

@@ -25,7 +25,7 @@
 
 int virtual_put_host(struct virtual_stage *stage)
 {
-        board_write_host(stage->board, 0, &stage->scenario->host);
+        state_write_host(stage->state_page, 0, &stage->scenario->host);
         return 0;
 }
 
@@ -33,19 +33,19 @@ int virtual_put_host(struct virtual_stage *stage)
 static void put_record(struct virtual_stage *stage, size_t index)
 {
         const struct scenario_device *device = &stage->scenario->devices[index];
-        struct board_device record;
+        struct state_device record;
 
-        if (!board_read_device(stage->board, (uint32_t)index, &record))
+        if (!state_read_device(stage->state_page, (uint32_t)index, &record))
                 return;
         record.is_sriov = device->is_sriov;
         record.mixes_sizes =
-                device->capability[BOARD_CAN_MIX_SIZES] ? device->mixes_sizes : BOARD_NONE;
+                device->capability[STATE_CAN_MIX_SIZES] ? device->mixes_sizes : STATE_NONE;
         record.mig = record.mig_pending = device->mig;
         record.ecc = device->ecc;
         record.ecc_pending = device->ecc_pending;
         record.accounting = device->accounting;
         record.can_migrate = device->can_migrate;
-        board_write_device(stage->board, (uint32_t)index, &record);
+        state_write_device(stage->state_page, (uint32_t)index, &record);
 }
 
 static void put_detail(struct virtual_stage *stage, size_t index)
@@ -54,9 +54,9 @@ static void put_detail(struct virtual_stage *stage, size_t index)
         const struct catalog_board *board = catalog_find_kind(device->kind);
         uint32_t word =
                 (device->ecc == 1 ? METADATA_ECC : 0) | (device->is_sriov ? METADATA_SRIOV : 0);
-        struct board_device_detail detail;
+        struct state_device_detail detail;
 
-        if (!board_read_device_detail(stage->board, (uint32_t)index, &detail))
+        if (!state_read_device_detail(stage->state_page, (uint32_t)index, &detail))
                 return;
         memcpy(detail.capability, device->capability, sizeof(device->capability));
         detail.scheduler = device->limits;
@@ -70,25 +70,26 @@ static void put_detail(struct virtual_stage *stage, size_t index)
         memcpy(detail.part_number, device->texts.part_number, sizeof(detail.part_number));
         snprintf(detail.metadata_text, sizeof(detail.metadata_text), "%04X%04X%08X",
                  device->record.pci_device_id >> 16, device->record.pci_subsystem_id >> 16, word);
-        board_write_device_detail(stage->board, (uint32_t)index, &detail);
+        state_write_device_detail(stage->state_page, (uint32_t)index, &detail);
 }
 
 static int put_types(struct virtual_stage *stage, size_t index)
 {
-        CLEANUP(freep) struct catalog_type *types = calloc(BOARD_OFFERS_MAX, sizeof(*types));
+        CLEANUP(freep) struct catalog_type *types = calloc(STATE_OFFERS_MAX, sizeof(*types));
 
         if (!types)
                 return -ENOMEM;
-        return catalog_publish_types(stage->board, board_site_of_device((uint32_t)index), types,
+        return catalog_publish_types(stage->state_page, state_site_of_device((uint32_t)index),
+                                     types,
                                      scenario_list_types(&stage->scenario->devices[index], types));
 }
 
 static void put_links(struct virtual_stage *stage, size_t index)
 {
-        struct board_links links;
+        struct state_links links;
 
         link_describe(&stage->scenario->devices[index], index, &links);
-        board_write_links(stage->board, (uint32_t)index, &links);
+        state_write_links(stage->state_page, (uint32_t)index, &links);
 }
 
 static void promise(struct virtual_stage *stage, size_t index)
@@ -98,7 +99,7 @@ static void promise(struct virtual_stage *stage, size_t index)
         for (size_t i = 0; i < stage->scenario->n_vgpus; i++) {
                 const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[i];
 
-                if (vgpu->device == index && vgpu->state != BOARD_SUSPENDED)
+                if (vgpu->device == index && vgpu->state != STATE_SUSPENDED)
                         device->virtual_promised += vgpu->type.frame_buffer;
         }
 }
@@ -124,8 +125,8 @@ int virtual_put_device(struct virtual_stage *stage, size_t index)
                 return -ENODEV;
         put_record(stage, index);
         put_detail(stage, index);
-        board_write_features(stage->board, (uint32_t)index, &device->features);
-        virtual_put_schedulers(stage, board_site_of_device((uint32_t)index), device->schedulers,
+        state_write_features(stage->state_page, (uint32_t)index, &device->features);
+        virtual_put_schedulers(stage, state_site_of_device((uint32_t)index), device->schedulers,
                                device->n_schedulers);
         put_links(stage, index);
         promise(stage, index);
@@ -143,14 +144,14 @@ static void play_events(struct virtual_stage *stage, size_t index)
 
         for (size_t i = 0; i < scripted->n_events; i++) {
                 const struct scenario_event *event = &scripted->events[i];
-                const struct board_event record = { .timestamp_us = stage->now_us,
+                const struct state_event record = { .timestamp_us = stage->now_us,
                                                     .kind = event->kind,
                                                     .data = event->data };
                 double *next = &stage->next_event[index][i];
 
                 if (stage->at < *next)
                         continue;
-                board_append_event(stage->board, (uint32_t)index, &record);
+                state_append_event(stage->state_page, (uint32_t)index, &record);
                 /* Those that were missed, as when the manager was stopped, do not come in a heap. */
                 *next = event->every > 0 ? *next + event->every : INFINITY;
                 if (*next <= stage->at)
@@ -160,44 +161,44 @@ static void play_events(struct virtual_stage *stage, size_t index)
 
 static uint32_t get_sensor(const struct curve *curve, double at)
 {
-        return curve->is_set ? (uint32_t)curve_get(curve, at) : BOARD_NONE;
+        return curve->is_set ? (uint32_t)curve_get(curve, at) : STATE_NONE;
 }
 
 static void play_sensors(struct virtual_stage *stage, size_t index)
 {
         const struct scenario_sensors *scripted = &stage->scenario->devices[index].sensors;
-        struct board_sensors sensors = { 0 };
-        struct board_sensors former = { 0 };
+        struct state_sensors sensors = { 0 };
+        struct state_sensors former = { 0 };
 
-        (void)board_read_sensors(stage->board, (uint32_t)index, &former);
+        (void)state_read_sensors(stage->state_page, (uint32_t)index, &former);
 #define SENSOR(name) sensors.name = get_sensor(&scripted->name, stage->at);
         SCENARIO_SENSORS(SENSOR)
 #undef SENSOR
 #define COUNTER(name) sensors.name = (uint64_t)curve_get(&scripted->name, stage->at);
         SCENARIO_COUNTERS(COUNTER)
 #undef COUNTER
-        if (sensors.performance_state == BOARD_NONE)
+        if (sensors.performance_state == STATE_NONE)
                 sensors.performance_state = 0; /* every device has one */
         sensors.energy = former.energy;
-        if (sensors.power != BOARD_NONE) /* mW over ns: mJ */
+        if (sensors.power != STATE_NONE) /* mW over ns: mJ */
                 sensors.energy += sensors.power * stage->period_ns / 1000000000u;
-        board_write_sensors(stage->board, (uint32_t)index, &sensors);
+        state_write_sensors(stage->state_page, (uint32_t)index, &sensors);
 }
 
 static void play_links(struct virtual_stage *stage, size_t index)
 {
         const struct scenario_links *scripted = &stage->scenario->devices[index].links;
-        struct board_links links;
+        struct state_links links;
 
-        if (!board_read_links(stage->board, (uint32_t)index, &links) || !links.active)
+        if (!state_read_links(stage->state_page, (uint32_t)index, &links) || !links.active)
                 return;
         links.tx_rate = (uint64_t)curve_get(&scripted->tx, stage->at);
         links.rx_rate = (uint64_t)curve_get(&scripted->rx, stage->at);
         links.tx += links.tx_rate * stage->period_ns / 1000000000u;
         links.rx += links.rx_rate * stage->period_ns / 1000000000u;
-        for (size_t i = 0; i < BOARD_LINK_ERRORS; i++)
+        for (size_t i = 0; i < STATE_LINK_ERRORS; i++)
                 links.errors[i] = (uint64_t)curve_get(&scripted->errors[i], stage->at);
-        board_write_links(stage->board, (uint32_t)index, &links);
+        state_write_links(stage->state_page, (uint32_t)index, &links);
 }
 
 void virtual_play_device(struct virtual_stage *stage, size_t index)
@@ -205,7 +206,7 @@ void virtual_play_device(struct virtual_stage *stage, size_t index)
         const struct scenario_device *scripted = &stage->scenario->devices[index];
         const struct virtual_device *sums = &stage->devices[index];
         struct device *device = &stage->manager->device[index];
-        struct board_device record;
+        struct state_device record;
 
         device->virtual_used = sums->used;
         device->n_virtual = sums->n_instances;
@@ -215,10 +216,10 @@ void virtual_play_device(struct virtual_stage *stage, size_t index)
         virtual_play_mig(stage, index);
         play_events(stage, index);
         if (scripted->lost_at < 0 || stage->at < scripted->lost_at ||
-            !board_read_device(stage->board, (uint32_t)index, &record) || record.is_lost)
+            !state_read_device(stage->state_page, (uint32_t)index, &record) || record.is_lost)
                 return;
         record.is_lost = 1;
-        board_write_device(stage->board, (uint32_t)index, &record);
+        state_write_device(stage->state_page, (uint32_t)index, &record);
 }
 
 /* The slice that it would have had: its share of the period under fixed and equal share. */
@@ -226,17 +227,17 @@ void virtual_log_turn(struct virtual_stage *stage, size_t vgpu, uint32_t percent
 {
         const struct scenario_vgpu *scripted = &stage->scenario->vgpus[vgpu];
         struct virtual_vgpu *own = &stage->vgpus[vgpu];
-        uint32_t slot = board_slot_of_scheduler(board_site_of_device(scripted->device),
-                                                BOARD_ENGINE_GRAPHICS);
+        uint32_t slot = state_slot_of_scheduler(state_site_of_device(scripted->device),
+                                                STATE_ENGINE_GRAPHICS);
         uint64_t run = stage->period_ns * percent / 100;
-        struct board_scheduler scheduler;
-        struct board_turn turn;
+        struct state_scheduler scheduler;
+        struct state_turn turn;
 
-        if (run == 0 || scripted->gpu_instance != BOARD_NONE ||
-            !board_read_scheduler(stage->board, slot, &scheduler))
+        if (run == 0 || scripted->gpu_instance != STATE_NONE ||
+            !state_read_scheduler(stage->state_page, slot, &scheduler))
                 return;
         own->run_total_ns += run;
-        turn = (struct board_turn){
+        turn = (struct state_turn){
                 .timestamp = stage->now_us * 1000,
                 .run = run,
                 .run_total = own->run_total_ns,
@@ -244,5 +245,5 @@ void virtual_log_turn(struct virtual_stage *stage, size_t vgpu, uint32_t percent
                 .run_list = scripted->id,
                 .weight = 1,
         };
-        board_append_turn(stage->board, slot, &turn);
+        state_append_turn(stage->state_page, slot, &turn);
 }

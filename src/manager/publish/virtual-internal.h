@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "board/board.h"
+#include "state/state-page.h"
 
 struct manager;
 struct scenario;
@@ -17,7 +17,7 @@ struct virtual_process {
         uint64_t start_us; /* CLOCK_REALTIME */
         uint64_t memory_used;
         uint64_t account_number; /* in the ring */
-        struct board_account account;
+        struct state_account account;
 };
 
 struct virtual_vgpu {
@@ -31,19 +31,19 @@ struct virtual_vgpu {
 
 /* Sums of what is there now. */
 struct virtual_device {
-        struct board_sample sum;
+        struct state_sample sum;
         uint64_t used;
         uint32_t n_instances;
 };
 
-/* Of the scenario, in each table of the board. */
+/* Of the scenario, in each table of the state page. */
 struct virtual_count {
         uint32_t vgpus, processes, encoder_sessions, capture_sessions;
 };
 
 struct virtual_stage {
         struct manager *manager;
-        struct board *board;
+        struct state_page *state_page;
         const struct scenario *scenario;
         uint64_t start_ns;  /* CLOCK_MONOTONIC */
         uint64_t start_us;  /* CLOCK_REALTIME */
@@ -52,9 +52,9 @@ struct virtual_stage {
         double at;          /* seconds since the start */
         struct virtual_count count;
         struct virtual_vgpu *vgpus;
-        struct virtual_device devices[BOARD_DEVICES_MAX];
+        struct virtual_device devices[STATE_DEVICES_MAX];
         uint32_t next_gpu_instance, next_compute_instance; /* slots that are tried first */
-        double *next_event[BOARD_DEVICES_MAX]; /* seconds, of each of a device's; INFINITY: none */
+        double *next_event[STATE_DEVICES_MAX]; /* seconds, of each of a device's; INFINITY: none */
 };
 
 #endif

@@ -9,17 +9,17 @@
 #include "manager/publish/virtual-internal.h"
 
 /* That of the control group, else one that is free: never used, or of a control group that has gone. */
-static uint32_t find_slot(const struct board *board, uint32_t device, const char *path)
+static uint32_t find_slot(const struct state_page *state_page, uint32_t device, const char *path)
 {
-        struct board_memory_limit record;
-        uint32_t slot_free = BOARD_NONE;
+        struct state_memory_limit record;
+        uint32_t slot_free = STATE_NONE;
 
-        for (uint32_t slot = 0; slot < BOARD_MEMORY_LIMITS_MAX; slot++) {
-                bool is_used = board_read_memory_limit(board, slot, &record);
+        for (uint32_t slot = 0; slot < STATE_MEMORY_LIMITS_MAX; slot++) {
+                bool is_used = state_read_memory_limit(state_page, slot, &record);
 
                 if (is_used && record.device == device && strcmp(record.path, path) == 0)
                         return slot;
-                if (slot_free == BOARD_NONE && (!is_used || access(record.path, F_OK) < 0))
+                if (slot_free == STATE_NONE && (!is_used || access(record.path, F_OK) < 0))
                         slot_free = slot;
         }
         return slot_free;
@@ -28,7 +28,7 @@ static uint32_t find_slot(const struct board *board, uint32_t device, const char
 int virtual_set_memory_limit(struct virtual_stage *stage, uint32_t device, const char *path,
                              uint64_t soft, uint64_t hard, struct failure *failure)
 {
-        struct board_memory_limit record = { .device = device,
+        struct state_memory_limit record = { .device = device,
                                              .soft = soft,
                                              .hard = hard ? hard : UINT64_MAX };
         uint32_t slot;
@@ -43,11 +43,11 @@ int virtual_set_memory_limit(struct virtual_stage *stage, uint32_t device, const
                                          sizeof(record.path));
         if (record.soft > record.hard)
                 return failure_parameter(failure, "soft", "", "must not be above the hard limit");
-        slot = find_slot(stage->board, device, path);
-        if (slot == BOARD_NONE)
+        slot = find_slot(stage->state_page, device, path);
+        if (slot == STATE_NONE)
                 return failure_set(failure, -ENOSPC, "NoRoom", "take others away first",
-                                   "there are %d memory limits already", BOARD_MEMORY_LIMITS_MAX);
+                                   "there are %d memory limits already", STATE_MEMORY_LIMITS_MAX);
         snprintf(record.path, sizeof(record.path), "%s", path);
-        board_write_memory_limit(stage->board, slot, soft || hard ? &record : NULL);
+        state_write_memory_limit(stage->state_page, slot, soft || hard ? &record : NULL);
         return 0;
 }

@@ -7,7 +7,7 @@
 
 /*
  * virtual_set_memory_limit() - of the control group at @path on a scenario's device; bytes, @hard 0: none.
- * Neither of them takes the limit away. It stands on the board, and nobody is held to it. Unsupported: no
+ * Neither of them takes the limit away. It stands on the state page, and nobody is held to it. Unsupported: no
  * scenario; InvalidParameter; NoRoom: there are too many.
  */
 int virtual_set_memory_limit(struct virtual_stage *stage, uint32_t device, const char *path,

@@ -6,36 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "board/compute.h"
 #include "catalog/catalog.h"
 #include "catalog/mig.h"
 #include "daemon/uuid.h"
 #include "manager/publish/virtual-internal.h"
 #include "manager/publish/virtual-scheduler.h"
 #include "scenario/scenario.h"
+#include "state/compute.h"
 
 #define SLICES_MAX 7 /* of multiprocessors, of a device */
 
-/* Looking at the board. */
+/* Looking at the state page. */
 
 static uint32_t find_gpu_instance(const struct virtual_stage *stage, uint32_t device, uint32_t id,
-                                  struct board_gpu_instance *ret_record)
+                                  struct state_gpu_instance *ret_record)
 {
-        for (uint32_t slot = 0; slot < board_end_gpu_instance(stage->board); slot++)
-                if (board_read_gpu_instance(stage->board, slot, ret_record) &&
+        for (uint32_t slot = 0; slot < state_end_gpu_instance(stage->state_page); slot++)
+                if (state_read_gpu_instance(stage->state_page, slot, ret_record) &&
                     ret_record->device == device && ret_record->id == id)
                         return slot;
-        return BOARD_NONE;
+        return STATE_NONE;
 }
 
 static uint32_t find_compute_instance(const struct virtual_stage *stage, uint32_t gpu_instance_slot,
-                                      uint32_t id, struct board_compute_instance *ret_record)
+                                      uint32_t id, struct state_compute_instance *ret_record)
 {
-        for (uint32_t slot = 0; slot < board_end_compute_instance(stage->board); slot++)
-                if (board_read_compute_instance(stage->board, slot, ret_record) &&
+        for (uint32_t slot = 0; slot < state_end_compute_instance(stage->state_page); slot++)
+                if (state_read_compute_instance(stage->state_page, slot, ret_record) &&
                     ret_record->gpu_instance_slot == gpu_instance_slot && ret_record->id == id)
                         return slot;
-        return BOARD_NONE;
+        return STATE_NONE;
 }
 
 /* What GPU instances take of a device, and what a profile has of them. */
@@ -69,11 +69,12 @@ static uint32_t get_slices(const struct virtual_stage *stage, uint32_t device, u
 
 static struct use get_use(const struct virtual_stage *stage, uint32_t device, uint32_t profile_id)
 {
-        struct board_gpu_instance other;
+        struct state_gpu_instance other;
         struct use use = { 0 };
 
-        for (uint32_t slot = 0; slot < board_end_gpu_instance(stage->board); slot++) {
-                if (!board_read_gpu_instance(stage->board, slot, &other) || other.device != device)
+        for (uint32_t slot = 0; slot < state_end_gpu_instance(stage->state_page); slot++) {
+                if (!state_read_gpu_instance(stage->state_page, slot, &other) ||
+                    other.device != device)
                         continue;
                 use.memory |= catalog_slices(other.placement_start, other.placement_size);
                 use.slices += get_slices(stage, device, other.profile_id);
@@ -84,11 +85,11 @@ static struct use get_use(const struct virtual_stage *stage, uint32_t device, ui
 
 static uint32_t get_taken_slices(const struct virtual_stage *stage, uint32_t gpu_instance_slot)
 {
-        struct board_compute_instance other;
+        struct state_compute_instance other;
         uint32_t taken = 0;
 
-        for (uint32_t slot = 0; slot < board_end_compute_instance(stage->board); slot++)
-                if (board_read_compute_instance(stage->board, slot, &other) &&
+        for (uint32_t slot = 0; slot < state_end_compute_instance(stage->state_page); slot++)
+                if (state_read_compute_instance(stage->state_page, slot, &other) &&
                     other.gpu_instance_slot == gpu_instance_slot)
                         taken |= catalog_slices(other.placement_start, other.placement_size);
         return taken;
@@ -108,7 +109,7 @@ static uint32_t count_left(const struct virtual_stage *stage, uint32_t device,
         return left < by_slices ? left : by_slices;
 }
 
-/* A board that has MIG tells its profiles also when the mode is off. */
+/* A state page that has MIG tells its profiles also when the mode is off. */
 static void put_profiles(struct virtual_stage *stage, uint32_t device)
 {
         struct catalog_profile profiles[CATALOG_MIG_PROFILES];
@@ -118,7 +119,8 @@ static void put_profiles(struct virtual_stage *stage, uint32_t device)
                 profiles[i].profile.n_left = stage->scenario->devices[device].mig == 1
                                                      ? count_left(stage, device, &profiles[i])
                                                      : 0;
-                board_write_profile(stage->board, board_slot_of_profile(device, profiles[i].number),
+                state_write_profile(stage->state_page,
+                                    state_slot_of_profile(device, profiles[i].number),
                                     &profiles[i].profile);
         }
 }
@@ -128,7 +130,7 @@ static void put_profiles(struct virtual_stage *stage, uint32_t device)
 static int put_types(struct virtual_stage *stage, uint32_t device, uint32_t slot,
                      uint32_t profile_id)
 {
-        CLEANUP(freep) struct catalog_type *types = calloc(BOARD_OFFERS_MAX, sizeof(*types));
+        CLEANUP(freep) struct catalog_type *types = calloc(STATE_OFFERS_MAX, sizeof(*types));
         uint32_t n, n_fitting = 0;
 
         if (!types)
@@ -137,34 +139,34 @@ static int put_types(struct virtual_stage *stage, uint32_t device, uint32_t slot
         for (uint32_t i = 0; i < n; i++)
                 if (types[i].type.profile_id == profile_id)
                         types[n_fitting++] = types[i];
-        return catalog_publish_types(stage->board, board_site_of_gpu_instance(slot), types,
+        return catalog_publish_types(stage->state_page, state_site_of_gpu_instance(slot), types,
                                      n_fitting);
 }
 
 /* The next slot after the one that was given last. */
 static uint32_t take_gpu_instance_slot(struct virtual_stage *stage)
 {
-        struct board_gpu_instance unused;
+        struct state_gpu_instance unused;
 
-        for (uint32_t i = 0; i < BOARD_GPU_INSTANCES_MAX; i++) {
-                uint32_t slot = stage->next_gpu_instance++ % BOARD_GPU_INSTANCES_MAX;
+        for (uint32_t i = 0; i < STATE_GPU_INSTANCES_MAX; i++) {
+                uint32_t slot = stage->next_gpu_instance++ % STATE_GPU_INSTANCES_MAX;
 
-                if (!board_read_gpu_instance(stage->board, slot, &unused))
+                if (!state_read_gpu_instance(stage->state_page, slot, &unused))
                         return slot;
         }
-        return BOARD_NONE;
+        return STATE_NONE;
 }
 
-static int put_gpu_instance(struct virtual_stage *stage, const struct board_gpu_instance *record,
+static int put_gpu_instance(struct virtual_stage *stage, const struct state_gpu_instance *record,
                             const struct scenario_scheduler *schedulers, size_t n_schedulers,
                             uint32_t *ret_slot)
 {
         uint32_t slot = take_gpu_instance_slot(stage);
 
-        if (slot == BOARD_NONE)
+        if (slot == STATE_NONE)
                 return -ENOSPC;
-        board_write_gpu_instance(stage->board, slot, record);
-        virtual_put_schedulers(stage, board_site_of_gpu_instance(slot), schedulers, n_schedulers);
+        state_write_gpu_instance(stage->state_page, slot, record);
+        virtual_put_schedulers(stage, state_site_of_gpu_instance(slot), schedulers, n_schedulers);
         *ret_slot = slot;
         return put_types(stage, record->device, slot, record->profile_id);
 }
@@ -173,24 +175,24 @@ static int put_gpu_instance(struct virtual_stage *stage, const struct board_gpu_
 
 static uint32_t take_compute_instance_slot(struct virtual_stage *stage)
 {
-        struct board_compute_instance unused;
+        struct state_compute_instance unused;
 
-        for (uint32_t i = 0; i < BOARD_COMPUTE_INSTANCES_MAX; i++) {
-                uint32_t slot = stage->next_compute_instance++ % BOARD_COMPUTE_INSTANCES_MAX;
+        for (uint32_t i = 0; i < STATE_COMPUTE_INSTANCES_MAX; i++) {
+                uint32_t slot = stage->next_compute_instance++ % STATE_COMPUTE_INSTANCES_MAX;
 
-                if (!board_read_compute_instance(stage->board, slot, &unused))
+                if (!state_read_compute_instance(stage->state_page, slot, &unused))
                         return slot;
         }
-        return BOARD_NONE;
+        return STATE_NONE;
 }
 
-static int put_compute_instance(struct virtual_stage *stage, struct board_compute_instance *record)
+static int put_compute_instance(struct virtual_stage *stage, struct state_compute_instance *record)
 {
         uint32_t slot = take_compute_instance_slot(stage);
         char uuid[UUID_TEXT_MAX];
         int r;
 
-        if (slot == BOARD_NONE)
+        if (slot == STATE_NONE)
                 return -ENOSPC;
         if (!record->uuid[0]) {
                 r = uuid_make(uuid);
@@ -198,7 +200,7 @@ static int put_compute_instance(struct virtual_stage *stage, struct board_comput
                         return r;
                 snprintf(record->uuid, sizeof(record->uuid), "MIG-%s", uuid);
         }
-        board_write_compute_instance(stage->board, slot, record);
+        state_write_compute_instance(stage->state_page, slot, record);
         return 0;
 }
 
@@ -208,7 +210,7 @@ static int put_compute_instances(struct virtual_stage *stage,
         int r = 0;
 
         for (size_t i = 0; r == 0 && i < gpu_instance->n_compute_instances; i++) {
-                struct board_compute_instance record = gpu_instance->compute_instances[i].record;
+                struct state_compute_instance record = gpu_instance->compute_instances[i].record;
 
                 record.gpu_instance_slot = slot;
                 r = put_compute_instance(stage, &record);
@@ -237,19 +239,20 @@ int virtual_put_mig(struct virtual_stage *stage, size_t index)
 void virtual_play_mig(struct virtual_stage *stage, size_t index)
 {
         const struct scenario *scenario = stage->scenario;
-        struct board_gpu_instance record;
+        struct state_gpu_instance record;
 
-        for (uint32_t slot = 0; slot < board_end_gpu_instance(stage->board); slot++) {
+        for (uint32_t slot = 0; slot < state_end_gpu_instance(stage->state_page); slot++) {
                 uint32_t n = 0;
 
-                if (!board_read_gpu_instance(stage->board, slot, &record) || record.device != index)
+                if (!state_read_gpu_instance(stage->state_page, slot, &record) ||
+                    record.device != index)
                         continue;
                 for (size_t j = 0; j < scenario->n_vgpus; j++)
                         n += stage->vgpus[j].is_there && scenario->vgpus[j].device == index &&
                              scenario->vgpus[j].gpu_instance == record.id;
                 record.n_instances = n;
-                board_write_gpu_instance(stage->board, slot, &record);
-                catalog_update_offers(stage->board, board_site_of_gpu_instance(slot),
+                state_write_gpu_instance(stage->state_page, slot, &record);
+                catalog_update_offers(stage->state_page, state_site_of_gpu_instance(slot),
                                       n ? 0 : record.memory_total, record.mixes_sizes == 1);
         }
 }
@@ -275,27 +278,27 @@ static int fail_room(struct failure *failure, const char *what)
                            "there is no room left for this %s", what);
 }
 
-/* The place for one more, the last first, as NVIDIA's driver gives them; BOARD_NONE: there is none. */
+/* The place for one more, the last first, as NVIDIA's driver gives them; STATE_NONE: there is none. */
 static uint32_t find_place(const struct catalog_profile *profile, uint32_t taken)
 {
         for (uint32_t start = CATALOG_MIG_SLICES; start-- > 0;)
                 if (catalog_fits(profile, start, taken))
                         return start;
-        return BOARD_NONE;
+        return STATE_NONE;
 }
 
 static bool can_begin(const struct catalog_profile *profile, uint32_t start)
 {
-        return start == BOARD_NONE ||
+        return start == STATE_NONE ||
                (start < CATALOG_MIG_SLICES && profile->profile.starts >> start & 1);
 }
 
 static uint32_t find_gpu_instance_id(const struct virtual_stage *stage, uint32_t device)
 {
-        struct board_gpu_instance unused;
+        struct state_gpu_instance unused;
         uint32_t id = 1;
 
-        while (find_gpu_instance(stage, device, id, &unused) != BOARD_NONE)
+        while (find_gpu_instance(stage, device, id, &unused) != STATE_NONE)
                 id++;
         return id;
 }
@@ -305,7 +308,7 @@ int virtual_create_gpu_instance(struct virtual_stage *stage, uint32_t device, ui
 {
         struct catalog_profile profile;
         uint32_t slot, taken;
-        struct board_gpu_instance record;
+        struct state_gpu_instance record;
         int r = check_mig(stage, device, failure);
 
         if (r < 0)
@@ -317,12 +320,12 @@ int virtual_create_gpu_instance(struct virtual_stage *stage, uint32_t device, ui
                 return failure_parameter(failure, "start", "", "a %s cannot begin at slice %u",
                                          profile.profile.name, start);
         taken = get_use(stage, device, profile_id).memory;
-        if (start == BOARD_NONE)
+        if (start == STATE_NONE)
                 start = find_place(&profile, taken);
-        if (start == BOARD_NONE || !catalog_fits(&profile, start, taken) ||
+        if (start == STATE_NONE || !catalog_fits(&profile, start, taken) ||
             count_left(stage, device, &profile) == 0)
                 return fail_room(failure, "GPU instance");
-        record = (struct board_gpu_instance){
+        record = (struct state_gpu_instance){
                 .device = device,
                 .id = find_gpu_instance_id(stage, device),
                 .profile_id = profile_id,
@@ -339,7 +342,7 @@ int virtual_create_gpu_instance(struct virtual_stage *stage, uint32_t device, ui
 }
 
 /* Also one that a vGPU of the scenario will come to is in use. */
-static bool is_promised(const struct virtual_stage *stage, const struct board_gpu_instance *record)
+static bool is_promised(const struct virtual_stage *stage, const struct state_gpu_instance *record)
 {
         for (size_t i = 0; i < stage->scenario->n_vgpus; i++)
                 if (stage->scenario->vgpus[i].device == record->device &&
@@ -349,7 +352,7 @@ static bool is_promised(const struct virtual_stage *stage, const struct board_gp
 }
 
 static int find_for(struct virtual_stage *stage, uint32_t device, uint32_t id,
-                    struct board_gpu_instance *ret_record, uint32_t *ret_slot,
+                    struct state_gpu_instance *ret_record, uint32_t *ret_slot,
                     struct failure *failure)
 {
         int r = check_mig(stage, device, failure);
@@ -357,7 +360,7 @@ static int find_for(struct virtual_stage *stage, uint32_t device, uint32_t id,
         if (r < 0)
                 return r;
         *ret_slot = find_gpu_instance(stage, device, id, ret_record);
-        return *ret_slot == BOARD_NONE
+        return *ret_slot == STATE_NONE
                        ? failure_parameter(failure, "gpu_instance", "",
                                            "device %u has no GPU instance %u", device, id)
                        : 0;
@@ -366,7 +369,7 @@ static int find_for(struct virtual_stage *stage, uint32_t device, uint32_t id,
 int virtual_destroy_gpu_instance(struct virtual_stage *stage, uint32_t device, uint32_t id,
                                  struct failure *failure)
 {
-        struct board_gpu_instance record;
+        struct state_gpu_instance record;
         uint32_t slot;
         int r = find_for(stage, device, id, &record, &slot, failure);
 
@@ -379,8 +382,8 @@ int virtual_destroy_gpu_instance(struct virtual_stage *stage, uint32_t device, u
                 return failure_set(failure, -EBUSY, "InUse", "destroy them first",
                                    "GPU instance %u of device %u has compute instances", id,
                                    device);
-        board_write_gpu_instance(stage->board, slot, NULL);
-        board_write_offers(stage->board, board_site_of_gpu_instance(slot), NULL);
+        state_write_gpu_instance(stage->state_page, slot, NULL);
+        state_write_offers(stage->state_page, state_site_of_gpu_instance(slot), NULL);
         put_profiles(stage, device);
         return 0;
 }
@@ -389,31 +392,31 @@ int virtual_create_compute_instance(struct virtual_stage *stage, uint32_t device
                                     uint32_t gpu_instance, uint32_t profile, uint32_t start,
                                     uint32_t *ret_id, struct failure *failure)
 {
-        struct board_compute_instance record = { .profile = profile }, other;
-        struct board_gpu_instance part;
+        struct state_compute_instance record = { .profile = profile }, other;
+        struct state_gpu_instance part;
         uint32_t slot, whole, starts;
         int r = find_for(stage, device, gpu_instance, &part, &slot, failure);
 
         if (r < 0)
                 return r;
         whole = get_slices(stage, device, part.profile_id);
-        starts = board_compute_starts(profile, whole);
+        starts = state_compute_starts(profile, whole);
         if (!starts)
                 return failure_parameter(failure, "profile", "",
                                          "GPU instance %u has no compute profile %u", gpu_instance,
                                          profile);
-        if (start != BOARD_NONE && (start >= SLICES_MAX || !(starts >> start & 1)))
+        if (start != STATE_NONE && (start >= SLICES_MAX || !(starts >> start & 1)))
                 return failure_parameter(failure, "start", "", "it cannot begin at slice %u",
                                          start);
-        starts = board_compute_free_starts(profile, whole, get_taken_slices(stage, slot));
-        if (!starts || (start != BOARD_NONE && !(starts >> start & 1)))
+        starts = state_compute_free_starts(profile, whole, get_taken_slices(stage, slot));
+        if (!starts || (start != STATE_NONE && !(starts >> start & 1)))
                 return fail_room(failure, "compute instance");
         record.device = device;
         record.gpu_instance = gpu_instance;
         record.gpu_instance_slot = slot;
-        record.placement_start = start != BOARD_NONE ? start : (uint32_t)__builtin_ctz(starts);
-        record.placement_size = board_compute_slices(profile);
-        while (find_compute_instance(stage, slot, record.id, &other) != BOARD_NONE)
+        record.placement_start = start != STATE_NONE ? start : (uint32_t)__builtin_ctz(starts);
+        record.placement_size = state_compute_slices(profile);
+        while (find_compute_instance(stage, slot, record.id, &other) != STATE_NONE)
                 record.id++;
         r = put_compute_instance(stage, &record);
         if (r == 0)
@@ -424,18 +427,18 @@ int virtual_create_compute_instance(struct virtual_stage *stage, uint32_t device
 int virtual_destroy_compute_instance(struct virtual_stage *stage, uint32_t device,
                                      uint32_t gpu_instance, uint32_t id, struct failure *failure)
 {
-        struct board_compute_instance record;
-        struct board_gpu_instance part;
+        struct state_compute_instance record;
+        struct state_gpu_instance part;
         uint32_t slot;
         int r = find_for(stage, device, gpu_instance, &part, &slot, failure);
 
         if (r < 0)
                 return r;
         slot = find_compute_instance(stage, slot, id, &record);
-        if (slot == BOARD_NONE)
+        if (slot == STATE_NONE)
                 return failure_parameter(failure, "compute_instance", "",
                                          "GPU instance %u has no compute instance %u", gpu_instance,
                                          id);
-        board_write_compute_instance(stage->board, slot, NULL);
+        state_write_compute_instance(stage->state_page, slot, NULL);
         return 0;
 }

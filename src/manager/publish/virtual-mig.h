@@ -3,10 +3,10 @@
 #define MANAGER_VIRTUAL_MIG_H
 
 /*
- * GPU instances and compute instances of a scenario's devices. What there is stands on the board and
+ * GPU instances and compute instances of a scenario's devices. What there is stands on the state page and
  * nowhere else: those of the scenario first, then what clients make and end.
  *
- * A slot of the board is used again as late as possible, since a client's handle is the slot.
+ * A slot of the state page is used again as late as possible, since a client's handle is the slot.
  */
 
 #include <stddef.h>
@@ -23,7 +23,7 @@ int virtual_put_mig(struct virtual_stage *stage, size_t device);
 void virtual_play_mig(struct virtual_stage *stage, size_t device);
 
 /*
- * For clients; @profile is an id, @start a slice, or BOARD_NONE for one that is free. The smallest
+ * For clients; @profile is an id, @start a slice, or STATE_NONE for one that is free. The smallest
  * id that is free is given. Unsupported: no scenario, or the device is not in MIG mode;
  * InvalidParameter; NoRoom; InUse.
  */

@@ -13,7 +13,7 @@ static uint32_t get_percent(const struct curve *curve, double at)
 }
 
 void virtual_get_sample(const struct scenario_utilization *utilization, double at,
-                        struct board_sample *ret_sample)
+                        struct state_sample *ret_sample)
 {
         ret_sample->gpu = get_percent(&utilization->gpu, at);
         ret_sample->memory = get_percent(&utilization->memory, at);
@@ -28,7 +28,7 @@ static uint32_t add_percent(uint32_t a, uint32_t b)
         return a + b > 100 ? 100 : a + b;
 }
 
-void virtual_add_sample(struct board_sample *sum, const struct board_sample *sample)
+void virtual_add_sample(struct state_sample *sum, const struct state_sample *sample)
 {
         sum->gpu = add_percent(sum->gpu, sample->gpu);
         sum->memory = add_percent(sum->memory, sample->memory);
@@ -45,14 +45,14 @@ void virtual_add_sample(struct board_sample *sum, const struct board_sample *sam
 static void take_last_place(struct virtual_stage *stage, size_t vgpu,
                             struct virtual_process *process)
 {
-        uint64_t last = board_count_account(stage->board, (uint32_t)vgpu) - 1;
-        struct board_account record;
+        uint64_t last = state_count_account(stage->state_page, (uint32_t)vgpu) - 1;
+        struct state_account record;
 
         for (uint64_t number = process->account_number; number < last; number++) {
                 bool is_there =
-                        board_read_account(stage->board, (uint32_t)vgpu, number + 1, &record);
+                        state_read_account(stage->state_page, (uint32_t)vgpu, number + 1, &record);
 
-                board_write_account(stage->board, (uint32_t)vgpu, number,
+                state_write_account(stage->state_page, (uint32_t)vgpu, number,
                                     is_there ? &record : NULL);
         }
         for (size_t i = 0; i < stage->scenario->vgpus[vgpu].n_processes; i++) {
@@ -66,9 +66,9 @@ static void take_last_place(struct virtual_stage *stage, size_t vgpu,
 
 /* A process that runs has an account that changes; when it ends, it becomes the last of the ring. */
 static void keep_account(struct virtual_stage *stage, size_t vgpu, struct virtual_process *process,
-                         const struct board_process *record, bool is_running)
+                         const struct state_process *record, bool is_running)
 {
-        struct board_account *account = &process->account;
+        struct state_account *account = &process->account;
         uint32_t slot = (uint32_t)vgpu;
 
         if (!process->has_account && !is_running)
@@ -84,7 +84,7 @@ static void keep_account(struct virtual_stage *stage, size_t vgpu, struct virtua
         }
         account->is_running = is_running;
         if (!process->has_account) {
-                process->account_number = board_append_account(stage->board, slot, account);
+                process->account_number = state_append_account(stage->state_page, slot, account);
                 process->has_account = true;
                 return;
         }
@@ -93,7 +93,7 @@ static void keep_account(struct virtual_stage *stage, size_t vgpu, struct virtua
                 take_last_place(stage, vgpu, process);
                 process->has_account = false;
         }
-        board_write_account(stage->board, slot, process->account_number, account);
+        state_write_account(stage->state_page, slot, process->account_number, account);
 }
 
 static void end_process(struct virtual_stage *stage, size_t vgpu, struct virtual_process *process,
@@ -102,7 +102,7 @@ static void end_process(struct virtual_stage *stage, size_t vgpu, struct virtual
         if (!process->is_running)
                 return;
         keep_account(stage, vgpu, process, NULL, false);
-        board_write_process(stage->board, slot, NULL);
+        state_write_process(stage->state_page, slot, NULL);
         process->is_running = false;
 }
 
@@ -111,7 +111,7 @@ static void begin_process(struct virtual_stage *stage, const struct scenario_vgp
 {
         process->is_running = true;
         process->start_us = stage->now_us;
-        process->account = (struct board_account){
+        process->account = (struct state_account){
                 .instance = vgpu->id,
                 .pid = scripted->pid,
                 .start_us = stage->now_us,
@@ -119,20 +119,20 @@ static void begin_process(struct virtual_stage *stage, const struct scenario_vgp
 }
 
 /* Returns what it uses. */
-static struct board_sample play_process(struct virtual_stage *stage, size_t index,
+static struct state_sample play_process(struct virtual_stage *stage, size_t index,
                                         const struct scenario_process *scripted,
                                         struct virtual_process *process, uint32_t slot)
 {
         const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
-        struct board_sample sample = { .timestamp_us = stage->now_us,
+        struct state_sample sample = { .timestamp_us = stage->now_us,
                                        .instance = vgpu->id,
                                        .pid = scripted->pid };
-        struct board_process record;
+        struct state_process record;
 
         if (!process->is_running)
                 begin_process(stage, vgpu, scripted, process);
         virtual_get_sample(&scripted->utilization, stage->at, &sample);
-        record = (struct board_process){
+        record = (struct state_process){
                 .pid = scripted->pid,
                 .instance = vgpu->id,
                 .device = vgpu->device,
@@ -147,8 +147,8 @@ static struct board_sample play_process(struct virtual_stage *stage, size_t inde
                 .start_ns = process->start_us * 1000,
         };
         memcpy(record.name, scripted->name, sizeof(record.name));
-        board_write_process(stage->board, slot, &record);
-        board_append_process_sample(stage->board, slot, &sample);
+        state_write_process(stage->state_page, slot, &record);
+        state_append_process_sample(stage->state_page, slot, &sample);
         if (vgpu->accounting == 1)
                 keep_account(stage, index, process, &record, true);
         process->memory_used = record.memory_used;
@@ -157,7 +157,7 @@ static struct board_sample play_process(struct virtual_stage *stage, size_t inde
 
 /* All processes of a vGPU, that is there or not. */
 uint32_t virtual_play_processes(struct virtual_stage *stage, size_t index, bool is_there,
-                                struct board_sample *sum, uint64_t *used)
+                                struct state_sample *sum, uint64_t *used)
 {
         const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
         struct virtual_vgpu *own = &stage->vgpus[index];
@@ -166,7 +166,7 @@ uint32_t virtual_play_processes(struct virtual_stage *stage, size_t index, bool 
         for (size_t i = 0; i < vgpu->n_processes; i++) {
                 struct virtual_process *process = &own->processes[i];
                 uint32_t slot = own->first_process + (uint32_t)i;
-                struct board_sample sample;
+                struct state_sample sample;
 
                 if (!is_there || !scenario_lives(&vgpu->processes[i].life, stage->at)) {
                         end_process(stage, index, process, slot);

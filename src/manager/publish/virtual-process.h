@@ -10,16 +10,16 @@ struct scenario_utilization;
 
 /* virtual_get_sample() - the percentages of @ret_sample at @at seconds. */
 void virtual_get_sample(const struct scenario_utilization *utilization, double at,
-                        struct board_sample *ret_sample);
+                        struct state_sample *ret_sample);
 
 /* virtual_add_sample() - to the percentages of @sum, up to 100. */
-void virtual_add_sample(struct board_sample *sum, const struct board_sample *sample);
+void virtual_add_sample(struct state_sample *sum, const struct state_sample *sample);
 
 /*
  * virtual_play_processes() - all of the vGPU @index, which is there or not, with their accounts;
  * adds to @sum and @used what they use. Returns how many there are.
  */
 uint32_t virtual_play_processes(struct virtual_stage *stage, size_t index, bool is_there,
-                                struct board_sample *sum, uint64_t *used);
+                                struct state_sample *sum, uint64_t *used);
 
 #endif

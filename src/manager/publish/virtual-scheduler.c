@@ -8,26 +8,26 @@
 void virtual_put_schedulers(struct virtual_stage *stage, uint32_t site,
                             const struct scenario_scheduler *schedulers, size_t n)
 {
-        struct board_scheduler scheduler = { .policy = BOARD_POLICY_BEST_EFFORT,
-                                             .arr = BOARD_ARR_DISABLED };
+        struct state_scheduler scheduler = { .policy = STATE_POLICY_BEST_EFFORT,
+                                             .arr = STATE_ARR_DISABLED };
 
-        for (uint32_t engine = BOARD_ENGINE_GRAPHICS; engine <= BOARD_ENGINES; engine++)
-                board_write_scheduler(stage->board, board_slot_of_scheduler(site, engine),
+        for (uint32_t engine = STATE_ENGINE_GRAPHICS; engine <= STATE_ENGINES; engine++)
+                state_write_scheduler(stage->state_page, state_slot_of_scheduler(site, engine),
                                       &scheduler);
         for (size_t i = 0; i < n; i++) {
                 const struct settings_scheduler wanted = {
                         .engine = schedulers[i].engine,
                         .policy = schedulers[i].policy,
-                        .arr = schedulers[i].arr == SCENARIO_NOTHING ? BOARD_ARR_DEFAULT
-                               : schedulers[i].arr                   ? BOARD_ARR_ENABLED
-                                                                     : BOARD_ARR_DISABLED,
+                        .arr = schedulers[i].arr == SCENARIO_NOTHING ? STATE_ARR_DEFAULT
+                               : schedulers[i].arr                   ? STATE_ARR_ENABLED
+                                                                     : STATE_ARR_DISABLED,
                         .averaging_factor = schedulers[i].averaging_factor,
                         .frequency = schedulers[i].frequency,
                         .time_slice = schedulers[i].time_slice,
                 };
 
                 settings_fill_scheduler(&scheduler, &wanted, true);
-                board_write_scheduler(stage->board, board_slot_of_scheduler(site, wanted.engine),
-                                      &scheduler);
+                state_write_scheduler(stage->state_page,
+                                      state_slot_of_scheduler(site, wanted.engine), &scheduler);
         }
 }

@@ -26,17 +26,17 @@ static void play_encoder_sessions(struct virtual_stage *stage, size_t index, boo
         for (size_t i = 0; i < vgpu->n_encoder_sessions; i++) {
                 const struct scenario_encoder_session *scripted = &vgpu->encoder_sessions[i];
                 uint32_t slot = stage->vgpus[index].first_encoder_session + (uint32_t)i;
-                struct board_encoder_session session = scripted->record;
+                struct state_encoder_session session = scripted->record;
 
                 if (!is_there || !scenario_lives(&scripted->life, stage->at)) {
-                        board_write_encoder_session(stage->board, slot, NULL);
+                        state_write_encoder_session(stage->state_page, slot, NULL);
                         continue;
                 }
                 session.instance = vgpu->id;
                 session.device = vgpu->device;
                 session.fps = (uint32_t)curve_get(&scripted->fps, stage->at);
                 session.latency = (uint32_t)curve_get(&scripted->latency, stage->at);
-                board_write_encoder_session(stage->board, slot, &session);
+                state_write_encoder_session(stage->state_page, slot, &session);
         }
 }
 
@@ -47,17 +47,17 @@ static void play_capture_sessions(struct virtual_stage *stage, size_t index, boo
         for (size_t i = 0; i < vgpu->n_capture_sessions; i++) {
                 const struct scenario_capture_session *scripted = &vgpu->capture_sessions[i];
                 uint32_t slot = stage->vgpus[index].first_capture_session + (uint32_t)i;
-                struct board_capture_session session = scripted->record;
+                struct state_capture_session session = scripted->record;
 
                 if (!is_there || !scenario_lives(&scripted->life, stage->at)) {
-                        board_write_capture_session(stage->board, slot, NULL);
+                        state_write_capture_session(stage->state_page, slot, NULL);
                         continue;
                 }
                 session.instance = vgpu->id;
                 session.device = vgpu->device;
                 session.fps = (uint32_t)curve_get(&scripted->fps, stage->at);
                 session.latency = (uint32_t)curve_get(&scripted->latency, stage->at);
-                board_write_capture_session(stage->board, slot, &session);
+                state_write_capture_session(stage->state_page, slot, &session);
         }
 }
 
@@ -65,7 +65,7 @@ static void play_capture_sessions(struct virtual_stage *stage, size_t index, boo
 
 static void drop_vgpu(struct virtual_stage *stage, size_t index)
 {
-        struct board_sample sum = { 0 };
+        struct state_sample sum = { 0 };
         uint64_t used = 0;
 
         if (!stage->vgpus[index].is_there)
@@ -73,8 +73,8 @@ static void drop_vgpu(struct virtual_stage *stage, size_t index)
         (void)virtual_play_processes(stage, index, false, &sum, &used);
         play_encoder_sessions(stage, index, false);
         play_capture_sessions(stage, index, false);
-        board_write_instance(stage->board, (uint32_t)index, NULL);
-        board_write_vm(stage->board, (uint32_t)index, NULL);
+        state_write_instance(stage->state_page, (uint32_t)index, NULL);
+        state_write_vm(stage->state_page, (uint32_t)index, NULL);
         stage->vgpus[index].is_there = false;
 }
 
@@ -83,20 +83,20 @@ static void add_accounts(struct virtual_stage *stage, size_t index)
         const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
 
         for (size_t i = 0; i < vgpu->n_accounts; i++) {
-                struct board_account account = vgpu->accounts[i];
+                struct state_account account = vgpu->accounts[i];
 
                 account.instance = vgpu->id;
-                board_append_account(stage->board, (uint32_t)index, &account);
+                state_append_account(stage->state_page, (uint32_t)index, &account);
         }
 }
 
 /* The guest's driver speaks all versions that the host supports, and takes the highest in force. */
 static uint32_t negotiate_version(const struct virtual_stage *stage, size_t index)
 {
-        struct board_host host;
+        struct state_host host;
 
-        if (stage->scenario->vgpus[index].guest_driver != BOARD_GUEST_DRIVER_RUNNING ||
-            !board_read_host(stage->board, 0, &host))
+        if (stage->scenario->vgpus[index].guest_driver != STATE_GUEST_DRIVER_RUNNING ||
+            !state_read_host(stage->state_page, 0, &host))
                 return 0;
         return host.current_max;
 }
@@ -109,11 +109,11 @@ static void come(struct virtual_stage *stage, size_t index)
 }
 
 static void fill_instance(const struct virtual_stage *stage, size_t index,
-                          struct board_instance *ret_record)
+                          struct state_instance *ret_record)
 {
         const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
 
-        *ret_record = (struct board_instance){
+        *ret_record = (struct state_instance){
                 .id = vgpu->id,
                 .device = vgpu->device,
                 .state = vgpu->state,
@@ -124,7 +124,7 @@ static void fill_instance(const struct virtual_stage *stage, size_t index,
                 .gpu_instance = vgpu->gpu_instance,
                 .placement = vgpu->placement,
                 .placement_size =
-                        vgpu->placement == BOARD_PLACEMENT_NONE ? 0 : vgpu->type.placement_size,
+                        vgpu->placement == STATE_PLACEMENT_NONE ? 0 : vgpu->type.placement_size,
                 .frame_rate_limit = vgpu->frame_rate_limit,
                 .ecc = vgpu->ecc,
                 .accounting = vgpu->accounting,
@@ -143,11 +143,11 @@ static void fill_instance(const struct virtual_stage *stage, size_t index,
 static void play_vgpu(struct virtual_stage *stage, size_t index)
 {
         const struct scenario_vgpu *vgpu = &stage->scenario->vgpus[index];
-        struct board_sample sum = { .timestamp_us = stage->now_us, .instance = vgpu->id };
+        struct state_sample sum = { .timestamp_us = stage->now_us, .instance = vgpu->id };
         struct virtual_device *device = &stage->devices[vgpu->device];
         uint64_t used = (uint64_t)curve_get(&vgpu->memory, stage->at);
-        bool is_off = vgpu->state == BOARD_SUSPENDED;
-        struct board_instance record;
+        bool is_off = vgpu->state == STATE_SUSPENDED;
+        struct state_instance record;
 
         if (!stage->vgpus[index].is_there)
                 come(stage, index);
@@ -165,13 +165,13 @@ static void play_vgpu(struct virtual_stage *stage, size_t index)
                 record.utilization_decoder = sum.decoder;
                 record.utilization_jpeg = sum.jpeg;
                 record.utilization_ofa = sum.ofa;
-                board_append_sample(stage->board, (uint32_t)index, &sum);
+                state_append_sample(stage->state_page, (uint32_t)index, &sum);
                 virtual_add_sample(&device->sum, &sum);
                 device->used += record.frame_buffer_used;
         }
         device->n_instances++;
-        board_write_vm(stage->board, (uint32_t)index, &vgpu->vm);
-        board_write_instance(stage->board, (uint32_t)index, &record);
+        state_write_vm(stage->state_page, (uint32_t)index, &vgpu->vm);
+        state_write_instance(stage->state_page, (uint32_t)index, &record);
         if (!is_off)
                 virtual_log_turn(stage, index, sum.gpu);
 }
@@ -221,8 +221,8 @@ static int make_vgpus(struct virtual_stage *stage)
                 count->encoder_sessions += (uint32_t)vgpu->n_encoder_sessions;
                 count->capture_sessions += (uint32_t)vgpu->n_capture_sessions;
         }
-        return count->encoder_sessions > BOARD_ENCODER_SESSIONS_MAX ||
-                               count->capture_sessions > BOARD_CAPTURE_SESSIONS_MAX
+        return count->encoder_sessions > STATE_ENCODER_SESSIONS_MAX ||
+                               count->capture_sessions > STATE_CAPTURE_SESSIONS_MAX
                        ? -ENOSPC
                        : 0;
 }
@@ -232,7 +232,8 @@ const struct virtual_count *virtual_get_count(const struct virtual_stage *stage)
         return &stage->count;
 }
 
-int virtual_start(struct virtual_stage **ret_stage, struct manager *manager, struct board *board)
+int virtual_start(struct virtual_stage **ret_stage, struct manager *manager,
+                  struct state_page *state_page)
 {
         CLEANUP(virtual_freep) struct virtual_stage *stage = calloc(1, sizeof(*stage));
         int r;
@@ -240,7 +241,7 @@ int virtual_start(struct virtual_stage **ret_stage, struct manager *manager, str
         if (!stage)
                 return -ENOMEM;
         stage->manager = manager;
-        stage->board = board;
+        stage->state_page = state_page;
         stage->scenario = manager->scenario;
         stage->start_ns = clock_now(CLOCK_MONOTONIC);
         stage->start_us = clock_now(CLOCK_REALTIME) / 1000;
@@ -262,7 +263,7 @@ struct virtual_stage *virtual_free(struct virtual_stage *stage)
                 return NULL;
         for (size_t i = 0; stage->vgpus && i < stage->scenario->n_vgpus; i++)
                 free(stage->vgpus[i].processes);
-        for (size_t i = 0; i < BOARD_DEVICES_MAX; i++)
+        for (size_t i = 0; i < STATE_DEVICES_MAX; i++)
                 free(stage->next_event[i]);
         free(stage->vgpus);
         free(stage);

@@ -301,7 +301,7 @@ static uint64_t get_lack(const struct instance *instance)
 
         list_for_each(other, &instance->manager->instances, link)
                 if (other != instance && other->device == instance->device && other->operation &&
-                    other->state == BOARD_SUSPENDING && other->operation->is_by_itself)
+                    other->state == STATE_SUSPENDING && other->operation->is_by_itself)
                         promised -= other->frame_buffer;
         promised += instance->frame_buffer;
         return promised > instance->device->memory_total ? promised - instance->device->memory_total

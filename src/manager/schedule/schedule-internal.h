@@ -7,9 +7,9 @@
 #include <pthread.h>
 
 #include "base/list.h"
-#include "board/instance-page.h"
 #include "channels/channels.h"
 #include "scheduler/scheduler.h"
+#include "state/instance-page.h"
 
 struct schedule_guest {
         struct list link;
@@ -90,7 +90,7 @@ void schedule_end_thread(struct schedule *schedule);
 /* schedule_give_to_meter() - with the lock held: what the vGPU has received since the last time. */
 void schedule_give_to_meter(struct schedule *schedule, struct schedule_vgpu *vgpu, uint64_t now);
 
-/* schedule_report() - with the lock held: to the meter, the board, the gates and the log. */
+/* schedule_report() - with the lock held: to the meter, the state page, the gates and the log. */
 void schedule_report(struct schedule *schedule);
 
 #endif

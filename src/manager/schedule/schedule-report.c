@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes out of the turns: for the meter, the gates, the board, the log, and for who asks. */
+/* What comes out of the turns: for the meter, the gates, the state page, the log, and for who asks. */
 #include <string.h>
 
 #include "base/clock.h"
-#include "board/board.h"
 #include "daemon/log.h"
 #include "manager/guests/guest-request.h"
 #include "manager/model/device.h"
@@ -13,6 +12,7 @@
 #include "manager/model/observer.h"
 #include "manager/schedule/schedule-internal.h"
 #include "manager/schedule/schedule.h"
+#include "state/state-page.h"
 
 void schedule_give_to_meter(struct schedule *schedule, struct schedule_vgpu *vgpu, uint64_t now)
 {
@@ -98,7 +98,7 @@ static void tell_failures(struct schedule *schedule)
         schedule->failure = 0;
 }
 
-/* From the clock of the turns to that of the board. */
+/* From the clock of the turns to that of the state page. */
 static uint64_t realtime_offset(void)
 {
         return clock_now(CLOCK_REALTIME) - clock_now(CLOCK_MONOTONIC);
@@ -106,9 +106,9 @@ static uint64_t realtime_offset(void)
 
 static void publish_log(struct schedule *schedule)
 {
-        struct board *board = schedule->device->manager->board;
-        uint32_t slot = board_slot_of_scheduler(board_site_of_device(schedule->device->index),
-                                                BOARD_ENGINE_GRAPHICS);
+        struct state_page *state_page = schedule->device->manager->state_page;
+        uint32_t slot = state_slot_of_scheduler(state_site_of_device(schedule->device->index),
+                                                STATE_ENGINE_GRAPHICS);
         uint64_t offset = realtime_offset();
         const struct scheduler *scheduler = &schedule->scheduler;
 
@@ -117,7 +117,7 @@ static void publish_log(struct schedule *schedule)
         for (; schedule->n_published < scheduler->n_logged; schedule->n_published++) {
                 const struct scheduler_turn *turn =
                         &scheduler->log[schedule->n_published % SCHEDULER_LOG_MAX];
-                const struct board_turn record = {
+                const struct state_turn record = {
                         .timestamp = turn->end + offset,
                         .run = turn->run,
                         .run_total = turn->run_total,
@@ -127,7 +127,7 @@ static void publish_log(struct schedule *schedule)
                         .weight = turn->weight,
                 };
 
-                (void)board_append_turn(board, slot, &record);
+                (void)state_append_turn(state_page, slot, &record);
         }
 }
 

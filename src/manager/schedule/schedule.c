@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "board/board.h"
 #include "daemon/log.h"
 #include "manager/model/custody.h"
 #include "manager/model/device.h"
@@ -17,6 +16,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/schedule/schedule-internal.h"
+#include "state/state-page.h"
 
 /* What is about to be forgotten is tried to be let on so often. */
 #define LET_ON_TRIES 10
@@ -477,12 +477,12 @@ void schedule_settle(struct device *device)
 
 /* Settings. */
 
-void schedule_configure(struct device *device, const struct board_scheduler *settings)
+void schedule_configure(struct device *device, const struct state_scheduler *settings)
 {
         struct schedule *schedule = device->schedule;
         struct scheduler_settings asked = {
                 .policy = settings->policy,
-                .is_adaptive = settings->arr == BOARD_ARR_ENABLED,
+                .is_adaptive = settings->arr == STATE_ARR_ENABLED,
                 .frequency = settings->frequency,
                 .averaging_factor = settings->averaging_factor,
                 .time_slice = settings->time_slice,

@@ -20,7 +20,7 @@
 #include "daemon/failure.h"
 #include "scheduler/settings.h"
 
-struct board_scheduler;
+struct state_scheduler;
 struct device;
 struct instance;
 struct manager;
@@ -31,12 +31,12 @@ int schedule_new(struct schedule **ret_schedule, struct device *device);
 /* schedule_free() - lets all on the device. Returns NULL. */
 struct schedule *schedule_free(struct schedule *schedule);
 
-/* schedule_configure() - as the board says. */
-void schedule_configure(struct device *device, const struct board_scheduler *settings);
+/* schedule_configure() - as the state page says. */
+void schedule_configure(struct device *device, const struct state_scheduler *settings);
 
 /*
  * schedule_settle() - bring the schedule in line with who is on the device, hand what was measured to
- * the meter and the log to the board. Often: whenever the board is written.
+ * the meter and the log to the state page. Often: whenever the state page is written.
  */
 void schedule_settle(struct device *device);
 

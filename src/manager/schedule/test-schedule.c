@@ -37,7 +37,7 @@ static int set_up(void **state)
                                                .device = &manager->device[0],
                                                .id = 1,
                                                .frame_buffer = 1,
-                                               .state = BOARD_RUNNING,
+                                               .state = STATE_RUNNING,
                                                .page.map = &fixture->page };
         list_init(&fixture->instance.turns);
         list_init(&fixture->instance.guests);

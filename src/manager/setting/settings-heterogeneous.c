@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "board/board.h"
 #include "catalog/catalog.h"
 #include "manager/model/device.h"
 #include "manager/model/instance.h"
@@ -11,39 +10,41 @@
 #include "manager/model/observer.h"
 #include "manager/setting/settings-internal.h"
 #include "manager/setting/settings.h"
+#include "state/state-page.h"
 
-static board_switch get_heterogeneous(const struct manager *manager,
+static state_switch get_heterogeneous(const struct manager *manager,
                                       const struct settings_site *site)
 {
-        struct board_gpu_instance gpu_instance;
-        struct board_device device;
+        struct state_gpu_instance gpu_instance;
+        struct state_device device;
 
-        if (site->gpu_instance == BOARD_NONE)
-                return board_read_device(settings_get_board(manager), site->device->index, &device)
+        if (site->gpu_instance == STATE_NONE)
+                return state_read_device(settings_get_state_page(manager), site->device->index,
+                                         &device)
                                ? device.mixes_sizes
-                               : BOARD_NONE;
-        return board_read_gpu_instance(settings_get_board(manager),
-                                       site->site - board_site_of_gpu_instance(0), &gpu_instance)
+                               : STATE_NONE;
+        return state_read_gpu_instance(settings_get_state_page(manager),
+                                       site->site - state_site_of_gpu_instance(0), &gpu_instance)
                        ? gpu_instance.mixes_sizes
-                       : BOARD_NONE;
+                       : STATE_NONE;
 }
 
 void settings_put_heterogeneous(struct manager *manager, const struct settings_site *site,
                                 bool mixes)
 {
-        uint32_t slot = site->site - board_site_of_gpu_instance(0);
-        struct board *board = settings_get_board(manager);
-        struct board_gpu_instance gpu_instance;
-        struct board_device device;
+        uint32_t slot = site->site - state_site_of_gpu_instance(0);
+        struct state_page *state_page = settings_get_state_page(manager);
+        struct state_gpu_instance gpu_instance;
+        struct state_device device;
 
-        if (site->gpu_instance == BOARD_NONE) {
-                if (!board_read_device(board, site->device->index, &device))
+        if (site->gpu_instance == STATE_NONE) {
+                if (!state_read_device(state_page, site->device->index, &device))
                         return;
                 device.mixes_sizes = mixes;
-                board_write_device(board, site->device->index, &device);
-        } else if (board_read_gpu_instance(board, slot, &gpu_instance)) {
+                state_write_device(state_page, site->device->index, &device);
+        } else if (state_read_gpu_instance(state_page, slot, &gpu_instance)) {
                 gpu_instance.mixes_sizes = mixes;
-                board_write_gpu_instance(board, slot, &gpu_instance);
+                state_write_gpu_instance(state_page, slot, &gpu_instance);
         }
 }
 
@@ -55,7 +56,7 @@ int settings_set_heterogeneous(struct manager *manager, const struct settings_si
 
         if (r < 0)
                 return r;
-        if (get_heterogeneous(manager, site) == BOARD_NONE)
+        if (get_heterogeneous(manager, site) == STATE_NONE)
                 return failure_set(failure, -EOPNOTSUPP, "Unsupported", "",
                                    "vGPUs of different sizes cannot share this device");
         if (settings_is_active(manager, site))
@@ -84,24 +85,24 @@ int settings_check_size(const struct device *device, uint64_t bytes, const struc
 {
         struct manager *manager = device->manager;
         const struct settings_site site = { .device = (struct device *)(uintptr_t)device,
-                                            .gpu_instance = BOARD_NONE,
-                                            .site = board_site_of_device(device->index) };
+                                            .gpu_instance = STATE_NONE,
+                                            .site = state_site_of_device(device->index) };
         const struct instance *instance;
-        struct board_instance record;
-        const struct board *board;
+        struct state_instance record;
+        const struct state_page *state_page;
         uint32_t type;
 
         if (!manager->publisher || get_heterogeneous(manager, &site) != 0)
                 return 0;
-        board = settings_get_board(manager);
-        type = catalog_type_of_quota(board, site.site, bytes);
+        state_page = settings_get_state_page(manager);
+        type = catalog_type_of_quota(state_page, site.site, bytes);
         list_for_each(instance, &manager->instances, link)
                 if (instance != except && instance->device == device &&
-                    instance->state != BOARD_SUSPENDED &&
-                    catalog_type_of_quota(board, site.site, instance->frame_buffer) != type)
+                    instance->state != STATE_SUSPENDED &&
+                    catalog_type_of_quota(state_page, site.site, instance->frame_buffer) != type)
                         return refuse_size(device, failure);
-        for (uint32_t slot = 0; slot < board_end_instance(board); slot++)
-                if (board_read_instance(board, slot, &record) && record.is_virtual &&
+        for (uint32_t slot = 0; slot < state_end_instance(state_page); slot++)
+                if (state_read_instance(state_page, slot, &record) && record.is_virtual &&
                     settings_is_on_site(&record, &site) && record.type_id != type)
                         return refuse_size(device, failure);
         return 0;

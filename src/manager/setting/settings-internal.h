@@ -9,21 +9,21 @@
 
 #include "daemon/failure.h"
 
-struct board;
-struct board_instance;
-struct board_scheduler;
+struct state_page;
+struct state_instance;
+struct state_scheduler;
 struct manager;
 struct settings_site;
 
 #define SETTING_NAME_MAX  128
 #define SETTING_VALUE_MAX 128
 
-struct board *settings_get_board(const struct manager *manager);
+struct state_page *settings_get_state_page(const struct manager *manager);
 /* settings_is_active() - has the site a vGPU that is not suspended? */
 bool settings_is_active(const struct manager *manager, const struct settings_site *site);
 
 /* settings_is_on_site() - is that vGPU on it, and not suspended? */
-bool settings_is_on_site(const struct board_instance *record, const struct settings_site *site);
+bool settings_is_on_site(const struct state_instance *record, const struct settings_site *site);
 
 /* settings_check_mig() - Unsupported when the site is a device that is cut into GPU instances. */
 int settings_check_mig(const struct manager *manager, const struct settings_site *site,
@@ -39,6 +39,6 @@ int settings_remember(struct manager *manager, const char *name, uint32_t instan
 void settings_put_heterogeneous(struct manager *manager, const struct settings_site *site,
                                 bool mixes);
 void settings_put_scheduler(struct manager *manager, const struct settings_site *site,
-                            uint32_t engine, const struct board_scheduler *scheduler);
+                            uint32_t engine, const struct state_scheduler *scheduler);
 
 #endif

@@ -3,7 +3,6 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "board/board.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -12,10 +11,11 @@
 #include "manager/setting/settings-internal.h"
 #include "manager/setting/settings.h"
 #include "scheduler/settings.h"
+#include "state/state-page.h"
 
 /* Schedulers. */
 
-static bool has_policy(const struct board_scheduler_limits *limits, uint32_t policy)
+static bool has_policy(const struct state_scheduler_limits *limits, uint32_t policy)
 {
         for (size_t i = 0; i < sizeof(limits->policy) / sizeof(limits->policy[0]); i++)
                 if (policy != 0 && limits->policy[i] == policy)
@@ -33,39 +33,39 @@ static int check_range(const char *name, uint32_t value, uint32_t min, uint32_t 
 }
 
 static int check_policy(const struct settings_scheduler *wanted,
-                        const struct board_scheduler_limits *limits, struct failure *failure)
+                        const struct state_scheduler_limits *limits, struct failure *failure)
 {
-        if (wanted->policy < BOARD_POLICY_BEST_EFFORT || wanted->policy > BOARD_POLICY_FIXED_SHARE)
+        if (wanted->policy < STATE_POLICY_BEST_EFFORT || wanted->policy > STATE_POLICY_FIXED_SHARE)
                 return failure_parameter(failure, "policy", "",
                                          "policy must be 1 (best effort), 2 (equal share) or 3 "
                                          "(fixed share), not %u",
                                          wanted->policy);
-        if (wanted->policy == BOARD_POLICY_BEST_EFFORT)
+        if (wanted->policy == STATE_POLICY_BEST_EFFORT)
                 return 0;
-        if (wanted->engine != BOARD_ENGINE_GRAPHICS || !has_policy(limits, wanted->policy))
+        if (wanted->engine != STATE_ENGINE_GRAPHICS || !has_policy(limits, wanted->policy))
                 return failure_set(failure, -EOPNOTSUPP, "Unsupported",
                                    "use best effort (1), or the graphics engine (1)",
                                    "the engine %u of this device does not have the policy %u",
                                    wanted->engine, wanted->policy);
-        if (wanted->arr == BOARD_ARR_ENABLED && !limits->can_arr)
+        if (wanted->arr == STATE_ARR_ENABLED && !limits->can_arr)
                 return failure_set(failure, -EOPNOTSUPP, "Unsupported", "set arr to false",
                                    "this device has no adaptive round robin");
         return 0;
 }
 
 static int check_scheduler(const struct settings_scheduler *wanted,
-                           const struct board_scheduler_limits *limits, struct failure *failure)
+                           const struct state_scheduler_limits *limits, struct failure *failure)
 {
         int r;
 
-        if (wanted->engine < BOARD_ENGINE_GRAPHICS || wanted->engine > BOARD_ENGINES)
+        if (wanted->engine < STATE_ENGINE_GRAPHICS || wanted->engine > STATE_ENGINES)
                 return failure_parameter(failure, "engine", "",
                                          "engine must be 1 (graphics), 2 or 3 (encoders), not %u",
                                          wanted->engine);
         r = check_policy(wanted, limits, failure);
-        if (r < 0 || (wanted->policy == BOARD_POLICY_BEST_EFFORT && !wanted->is_ours))
+        if (r < 0 || (wanted->policy == STATE_POLICY_BEST_EFFORT && !wanted->is_ours))
                 return r;
-        if (wanted->arr == BOARD_ARR_DISABLED || wanted->policy == BOARD_POLICY_BEST_EFFORT)
+        if (wanted->arr == STATE_ARR_DISABLED || wanted->policy == STATE_POLICY_BEST_EFFORT)
                 return check_range("time_slice", wanted->time_slice, limits->time_slice_min,
                                    limits->time_slice_max, failure);
         r = check_range("averaging_factor", wanted->averaging_factor, limits->averaging_min,
@@ -76,19 +76,19 @@ static int check_scheduler(const struct settings_scheduler *wanted,
         return r;
 }
 
-void settings_fill_scheduler(struct board_scheduler *ret_scheduler,
+void settings_fill_scheduler(struct state_scheduler *ret_scheduler,
                              const struct settings_scheduler *wanted, bool can_arr)
 {
         uint32_t frequency = wanted->frequency ? wanted->frequency : SCHEDULER_FREQUENCY_FEW;
         bool has_arr =
-                wanted->arr == BOARD_ARR_ENABLED || (wanted->arr == BOARD_ARR_DEFAULT && can_arr);
+                wanted->arr == STATE_ARR_ENABLED || (wanted->arr == STATE_ARR_DEFAULT && can_arr);
 
-        *ret_scheduler = (struct board_scheduler){
+        *ret_scheduler = (struct state_scheduler){
                 .policy = wanted->policy,
-                .arr = BOARD_ARR_DISABLED,
+                .arr = STATE_ARR_DISABLED,
                 .changed_ns = clock_now(CLOCK_REALTIME),
         };
-        if (wanted->policy == BOARD_POLICY_BEST_EFFORT) { /* parameters mean nothing to NVIDIA's */
+        if (wanted->policy == STATE_POLICY_BEST_EFFORT) { /* parameters mean nothing to NVIDIA's */
                 ret_scheduler->time_slice = wanted->is_ours ? wanted->time_slice : 0;
                 return;
         }
@@ -97,7 +97,7 @@ void settings_fill_scheduler(struct board_scheduler *ret_scheduler,
                         wanted->time_slice ? wanted->time_slice : SCHEDULER_TIME_SLICE_FEW;
                 return;
         }
-        ret_scheduler->arr = BOARD_ARR_ENABLED;
+        ret_scheduler->arr = STATE_ARR_ENABLED;
         ret_scheduler->averaging_factor =
                 wanted->averaging_factor ? wanted->averaging_factor : SCHEDULER_AVERAGING_DEFAULT;
         ret_scheduler->frequency = frequency;
@@ -105,11 +105,11 @@ void settings_fill_scheduler(struct board_scheduler *ret_scheduler,
 }
 
 void settings_put_scheduler(struct manager *manager, const struct settings_site *site,
-                            uint32_t engine, const struct board_scheduler *scheduler)
+                            uint32_t engine, const struct state_scheduler *scheduler)
 {
-        board_write_scheduler(settings_get_board(manager),
-                              board_slot_of_scheduler(site->site, engine), scheduler);
-        if (engine == BOARD_ENGINE_GRAPHICS && site->gpu_instance == BOARD_NONE)
+        state_write_scheduler(settings_get_state_page(manager),
+                              state_slot_of_scheduler(site->site, engine), scheduler);
+        if (engine == STATE_ENGINE_GRAPHICS && site->gpu_instance == STATE_NONE)
                 schedule_configure(site->device, scheduler);
 }
 
@@ -119,7 +119,7 @@ static const struct instance *find_running(const struct manager *manager,
         const struct instance *instance;
 
         list_for_each(instance, &manager->instances, link)
-                if (instance->device == device && instance->state != BOARD_SUSPENDED &&
+                if (instance->device == device && instance->state != STATE_SUSPENDED &&
                     guests_count(instance) > 0)
                         return instance;
         return NULL;
@@ -145,15 +145,16 @@ static int check_inactive(const struct manager *manager, const struct settings_s
 
 int settings_set_scheduler(struct manager *manager, const struct settings_site *site,
                            const struct settings_scheduler *wanted,
-                           struct board_scheduler *ret_scheduler, struct failure *failure)
+                           struct state_scheduler *ret_scheduler, struct failure *failure)
 {
         char name[SETTING_NAME_MAX], value[SETTING_VALUE_MAX], where[SETTING_NAME_MAX / 2];
-        struct board_device_detail detail;
+        struct state_device_detail detail;
         int r = settings_check_mig(manager, site, failure);
 
         if (r < 0)
                 return r;
-        if (!board_read_device_detail(settings_get_board(manager), site->device->index, &detail))
+        if (!state_read_device_detail(settings_get_state_page(manager), site->device->index,
+                                      &detail))
                 return -EIO;
         r = check_scheduler(wanted, &detail.scheduler, failure);
         if (r < 0)

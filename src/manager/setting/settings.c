@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "board/board.h"
 #include "daemon/driver-path.h"
 #include "daemon/log.h"
 #include "manager/meter/meter.h"
@@ -16,33 +15,35 @@
 #include "manager/model/observer.h"
 #include "manager/schedule/schedule.h"
 #include "manager/setting/settings-internal.h"
+#include "state/state-page.h"
 
-struct board *settings_get_board(const struct manager *manager)
+struct state_page *settings_get_state_page(const struct manager *manager)
 {
-        return manager->board;
+        return manager->state_page;
 }
 
 /* Sites. */
 
-static uint32_t find_gpu_instance(const struct board *board, uint32_t device, uint32_t id)
+static uint32_t find_gpu_instance(const struct state_page *state_page, uint32_t device, uint32_t id)
 {
-        struct board_gpu_instance record;
+        struct state_gpu_instance record;
 
-        for (uint32_t slot = 0; slot < BOARD_GPU_INSTANCES_MAX; slot++)
-                if (board_read_gpu_instance(board, slot, &record) && record.device == device &&
+        for (uint32_t slot = 0; slot < STATE_GPU_INSTANCES_MAX; slot++)
+                if (state_read_gpu_instance(state_page, slot, &record) && record.device == device &&
                     record.id == id)
                         return slot;
-        return BOARD_NONE;
+        return STATE_NONE;
 }
 
 int settings_find_site(struct manager *manager, struct device *device, uint32_t gpu_instance,
                        struct settings_site *ret_site, struct failure *failure)
 {
-        uint32_t slot = BOARD_NONE;
+        uint32_t slot = STATE_NONE;
 
-        if (gpu_instance != BOARD_NONE) {
-                slot = find_gpu_instance(settings_get_board(manager), device->index, gpu_instance);
-                if (slot == BOARD_NONE)
+        if (gpu_instance != STATE_NONE) {
+                slot = find_gpu_instance(settings_get_state_page(manager), device->index,
+                                         gpu_instance);
+                if (slot == STATE_NONE)
                         return failure_parameter(failure, "gpu_instance", "",
                                                  "device %u has no GPU instance %u", device->index,
                                                  gpu_instance);
@@ -50,31 +51,31 @@ int settings_find_site(struct manager *manager, struct device *device, uint32_t 
         *ret_site = (struct settings_site){
                 .device = device,
                 .gpu_instance = gpu_instance,
-                .site = slot == BOARD_NONE ? board_site_of_device(device->index)
-                                           : board_site_of_gpu_instance(slot),
+                .site = slot == STATE_NONE ? state_site_of_device(device->index)
+                                           : state_site_of_gpu_instance(slot),
         };
         return 0;
 }
 
-bool settings_is_on_site(const struct board_instance *record, const struct settings_site *site)
+bool settings_is_on_site(const struct state_instance *record, const struct settings_site *site)
 {
-        return record->state != BOARD_SUSPENDED && record->device == site->device->index &&
-               (site->gpu_instance == BOARD_NONE || record->gpu_instance == site->gpu_instance);
+        return record->state != STATE_SUSPENDED && record->device == site->device->index &&
+               (site->gpu_instance == STATE_NONE || record->gpu_instance == site->gpu_instance);
 }
 
-/* Live ones are on the board a moment late; those of a scenario are nowhere else. */
+/* Live ones are on the state page a moment late; those of a scenario are nowhere else. */
 bool settings_is_active(const struct manager *manager, const struct settings_site *site)
 {
-        const struct board *board = settings_get_board(manager);
+        const struct state_page *state_page = settings_get_state_page(manager);
         const struct instance *instance;
-        struct board_instance record;
+        struct state_instance record;
 
         list_for_each(instance, &manager->instances, link)
-                if (instance->device == site->device && instance->state != BOARD_SUSPENDED &&
-                    site->gpu_instance == BOARD_NONE)
+                if (instance->device == site->device && instance->state != STATE_SUSPENDED &&
+                    site->gpu_instance == STATE_NONE)
                         return true;
-        for (uint32_t slot = 0; slot < board_end_instance(board); slot++)
-                if (board_read_instance(board, slot, &record) && record.is_virtual &&
+        for (uint32_t slot = 0; slot < state_end_instance(state_page); slot++)
+                if (state_read_instance(state_page, slot, &record) && record.is_virtual &&
                     settings_is_on_site(&record, site))
                         return true;
         return false;
@@ -85,7 +86,7 @@ static bool any_is_active(const struct manager *manager)
         for (size_t i = 0; i < manager->n_devices; i++) {
                 const struct settings_site site = {
                         .device = (struct device *)(uintptr_t)&manager->device[i],
-                        .gpu_instance = BOARD_NONE,
+                        .gpu_instance = STATE_NONE,
                 };
 
                 if (settings_is_active(manager, &site))
@@ -98,10 +99,10 @@ static bool any_is_active(const struct manager *manager)
 int settings_check_mig(const struct manager *manager, const struct settings_site *site,
                        struct failure *failure)
 {
-        struct board_device record;
+        struct state_device record;
 
-        if (site->gpu_instance == BOARD_NONE &&
-            board_read_device(settings_get_board(manager), site->device->index, &record) &&
+        if (site->gpu_instance == STATE_NONE &&
+            state_read_device(settings_get_state_page(manager), site->device->index, &record) &&
             record.mig == 1)
                 return failure_set(failure, -EOPNOTSUPP, "Unsupported", "name a GPU instance",
                                    "device %u is in MIG mode", site->device->index);
@@ -112,7 +113,7 @@ void settings_format_site(char *text, const struct settings_site *site)
 {
         int n = snprintf(text, SETTING_NAME_MAX / 2, "%s", site->device->uuid);
 
-        if (site->gpu_instance != BOARD_NONE)
+        if (site->gpu_instance != STATE_NONE)
                 snprintf(text + n, (size_t)(SETTING_NAME_MAX / 2 - n), "/%u", site->gpu_instance);
 }
 
@@ -135,42 +136,42 @@ int settings_remember(struct manager *manager, const char *name, uint32_t instan
 
 static bool can_be_set(uint32_t capability)
 {
-        return capability == BOARD_CAN_MINI_QUARTER ||
-               capability == BOARD_CAN_COMPUTE_MEDIA_ENGINE ||
-               capability == BOARD_CAN_MIG_TIME_SLICING_ENABLED;
+        return capability == STATE_CAN_MINI_QUARTER ||
+               capability == STATE_CAN_COMPUTE_MEDIA_ENGINE ||
+               capability == STATE_CAN_MIG_TIME_SLICING_ENABLED;
 }
 
 static bool put_capability(struct manager *manager, const struct device *device,
                            uint32_t capability, bool enabled)
 {
-        struct board_device_detail detail;
+        struct state_device_detail detail;
 
-        if (!board_read_device_detail(settings_get_board(manager), device->index, &detail))
+        if (!state_read_device_detail(settings_get_state_page(manager), device->index, &detail))
                 return false;
         detail.capability[capability] = enabled;
-        board_write_device_detail(settings_get_board(manager), device->index, &detail);
+        state_write_device_detail(settings_get_state_page(manager), device->index, &detail);
         return true;
 }
 
 int settings_set_capability(struct manager *manager, struct device *device, uint32_t capability,
                             bool enabled, struct failure *failure)
 {
-        const struct settings_site site = { .device = device, .gpu_instance = BOARD_NONE };
-        struct board_device_detail detail;
+        const struct settings_site site = { .device = device, .gpu_instance = STATE_NONE };
+        struct state_device_detail detail;
         char name[SETTING_NAME_MAX];
         int r;
 
-        if (capability >= BOARD_CAPABILITIES)
+        if (capability >= STATE_CAPABILITIES)
                 return failure_parameter(failure, "capability", "",
                                          "capability must be 0 to %d, not %u",
-                                         BOARD_CAPABILITIES - 1, capability);
+                                         STATE_CAPABILITIES - 1, capability);
         if (!can_be_set(capability))
                 return failure_set(failure, -EOPNOTSUPP, "Unsupported", "6, 7 and 11 can be set",
                                    "the capability %u is a fact", capability);
-        if (!board_read_device_detail(settings_get_board(manager), device->index, &detail))
+        if (!state_read_device_detail(settings_get_state_page(manager), device->index, &detail))
                 return -EIO;
-        if (capability == BOARD_CAN_MIG_TIME_SLICING_ENABLED && enabled &&
-            !detail.capability[BOARD_CAN_MIG_TIME_SLICING])
+        if (capability == STATE_CAN_MIG_TIME_SLICING_ENABLED && enabled &&
+            !detail.capability[STATE_CAN_MIG_TIME_SLICING])
                 return failure_set(failure, -EOPNOTSUPP, "Unsupported", "",
                                    "vGPUs cannot share a GPU instance of device %u", device->index);
         if (settings_is_active(manager, &site))
@@ -187,28 +188,28 @@ int settings_set_capability(struct manager *manager, struct device *device, uint
 /* The range of versions. */
 
 static void put_range(struct manager *manager, uint32_t min, uint32_t max,
-                      struct board_host *ret_host)
+                      struct state_host *ret_host)
 {
-        struct board_host host = { 0 };
+        struct state_host host = { 0 };
 
-        if (!board_read_host(settings_get_board(manager), 0, &host))
+        if (!state_read_host(settings_get_state_page(manager), 0, &host))
                 return;
         host.current_min = min;
         host.current_max = max;
         host.changed_ns = clock_now(CLOCK_REALTIME);
-        board_write_host(settings_get_board(manager), 0, &host);
+        state_write_host(settings_get_state_page(manager), 0, &host);
         observer_tell_changed(&manager->observers); /* each vGPU shows the version as well */
         *ret_host = host;
 }
 
 int settings_set_version_range(struct manager *manager, uint32_t min, uint32_t max,
-                               struct board_host *ret_host, struct failure *failure)
+                               struct state_host *ret_host, struct failure *failure)
 {
-        struct board_host host;
+        struct state_host host;
         char value[SETTING_VALUE_MAX];
         int r;
 
-        if (!board_read_host(settings_get_board(manager), 0, &host))
+        if (!state_read_host(settings_get_state_page(manager), 0, &host))
                 return -EIO;
         if (min > max)
                 return failure_parameter(failure, "min", "", "min is above max");
@@ -237,11 +238,11 @@ int settings_check_percent(uint32_t percent, struct failure *failure)
                                  percent);
 }
 
-static bool find_record(const struct board *board, uint32_t id, uint32_t *ret_slot,
-                        struct board_instance *ret_record)
+static bool find_record(const struct state_page *state_page, uint32_t id, uint32_t *ret_slot,
+                        struct state_instance *ret_record)
 {
-        for (uint32_t slot = 0; slot < board_end_instance(board); slot++)
-                if (board_read_instance(board, slot, ret_record) && ret_record->id == id) {
+        for (uint32_t slot = 0; slot < state_end_instance(state_page); slot++)
+                if (state_read_instance(state_page, slot, ret_record) && ret_record->id == id) {
                         *ret_slot = slot;
                         return true;
                 }
@@ -251,10 +252,10 @@ static bool find_record(const struct board *board, uint32_t id, uint32_t *ret_sl
 int settings_clear_accounting(struct manager *manager, uint32_t id, uint32_t *ret_cleared,
                               struct failure *failure)
 {
-        struct board *board = settings_get_board(manager);
-        struct board_instance record;
+        struct state_page *state_page = settings_get_state_page(manager);
+        struct state_instance record;
         struct instance *instance;
-        struct board_account account;
+        struct state_account account;
         uint64_t count;
         uint32_t slot;
 
@@ -264,15 +265,15 @@ int settings_clear_accounting(struct manager *manager, uint32_t id, uint32_t *re
                         *ret_cleared = (uint32_t)meter_clear_accounting(instance);
                         return 0;
                 }
-        if (!find_record(board, id, &slot, &record))
+        if (!find_record(state_page, id, &slot, &record))
                 return 0; /* too new to have any */
         if (record.accounting != 1)
                 return failure_set(failure, -EOPNOTSUPP, "Unsupported", "",
                                    "accounting is off in this vGPU");
-        count = board_count_account(board, slot);
-        for (uint64_t i = board_first_account(board, slot); i < count; i++)
-                if (board_read_account(board, slot, i, &account) && !account.is_running) {
-                        board_write_account(board, slot, i, NULL);
+        count = state_count_account(state_page, slot);
+        for (uint64_t i = state_first_account(state_page, slot); i < count; i++)
+                if (state_read_account(state_page, slot, i, &account) && !account.is_running) {
+                        state_write_account(state_page, slot, i, NULL);
                         ++*ret_cleared;
                 }
         return 0;
@@ -325,7 +326,7 @@ static bool parse_site(struct manager *manager, const char *text, struct setting
 {
         struct failure failure = { 0 };
         char uuid[STORE_UUID_MAX];
-        uint32_t gpu_instance = BOARD_NONE;
+        uint32_t gpu_instance = STATE_NONE;
         struct device *device;
 
         if (sscanf(text, "%47[^/]/%u", uuid, &gpu_instance) < 1)
@@ -336,7 +337,7 @@ static bool parse_site(struct manager *manager, const char *text, struct setting
 
 static void restore_scheduler(struct manager *manager, const char *name, const char *value)
 {
-        struct board_scheduler scheduler = { 0 };
+        struct state_scheduler scheduler = { 0 };
         struct settings_site site;
         uint32_t engine;
         int at = 0;
@@ -362,14 +363,14 @@ static void restore_capability(struct manager *manager, const char *name, const 
         uint32_t capability;
         int at = 0;
 
-        if (sscanf(name, "%u/%n", &capability, &at) == 1 && capability < BOARD_CAPABILITIES &&
+        if (sscanf(name, "%u/%n", &capability, &at) == 1 && capability < STATE_CAPABILITIES &&
             parse_site(manager, name + at, &site))
                 (void)put_capability(manager, site.device, capability, *value == '1');
 }
 
 static void restore_range(struct manager *manager, const char *name, const char *value)
 {
-        struct board_host host;
+        struct state_host host;
         uint32_t min, max;
 
         (void)name;

@@ -3,7 +3,7 @@
 #define MANAGER_SETTINGS_H
 
 /*
- * Settings: what NVML's Set functions change. They are kept on the board, which is theirs to
+ * Settings: what NVML's Set functions change. They are kept on the state page, which is theirs to
  * write from the publisher's start on, and in the store, so that a new manager goes on with them.
  *
  * Those of a host or a site last until the driver is loaded anew, as NVIDIA's do; the encoder
@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "board/board.h"
 #include "daemon/failure.h"
+#include "state/state-page.h"
 
 struct device;
 struct instance;
@@ -25,8 +25,8 @@ struct manager;
 /* A device as a whole, or a GPU instance on it. */
 struct settings_site {
         struct device *device;
-        uint32_t gpu_instance; /* its id; BOARD_NONE: the device as a whole */
-        uint32_t site;         /* on the board */
+        uint32_t gpu_instance; /* its id; STATE_NONE: the device as a whole */
+        uint32_t site;         /* on the state page */
 };
 
 /* settings_find_site() - InvalidParameter (gpu_instance) when there is none of this id. */
@@ -34,9 +34,9 @@ int settings_find_site(struct manager *manager, struct device *device, uint32_t 
                        struct settings_site *ret_site, struct failure *failure);
 
 struct settings_scheduler {
-        uint32_t engine; /* enum board_engine */
-        uint32_t policy; /* enum board_policy */
-        uint32_t arr;    /* enum board_arr */
+        uint32_t engine; /* enum state_engine */
+        uint32_t policy; /* enum state_policy */
+        uint32_t arr;    /* enum state_arr */
         /* 0: the default. With ARR the first two count, else the last. */
         uint32_t averaging_factor, frequency, time_slice;
         /*
@@ -48,13 +48,13 @@ struct settings_scheduler {
 
 int settings_set_scheduler(struct manager *manager, const struct settings_site *site,
                            const struct settings_scheduler *wanted,
-                           struct board_scheduler *ret_scheduler, struct failure *failure);
+                           struct state_scheduler *ret_scheduler, struct failure *failure);
 int settings_set_heterogeneous(struct manager *manager, const struct settings_site *site,
                                bool mixes, struct failure *failure);
 int settings_set_capability(struct manager *manager, struct device *device, uint32_t capability,
                             bool enabled, struct failure *failure);
 int settings_set_version_range(struct manager *manager, uint32_t min, uint32_t max,
-                               struct board_host *ret_host, struct failure *failure);
+                               struct state_host *ret_host, struct failure *failure);
 /* settings_set_share() - of the time of its device, in percent; 0: none. */
 int settings_set_share(struct instance *instance, uint32_t share, struct failure *failure);
 
@@ -76,10 +76,10 @@ int settings_clear_accounting(struct manager *manager, uint32_t id, uint32_t *re
                               struct failure *failure);
 
 /* settings_fill_scheduler() - what @wanted, which is checked, means with the defaults filled in. */
-void settings_fill_scheduler(struct board_scheduler *ret_scheduler,
+void settings_fill_scheduler(struct state_scheduler *ret_scheduler,
                              const struct settings_scheduler *wanted, bool can_arr);
 
-/* settings_restore() - what the store has; on a board that was just made. */
+/* settings_restore() - what the store has; on a state page that was just made. */
 int settings_restore(struct manager *manager);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef BOARD_INSTANCE_PAGE_H
-#define BOARD_INSTANCE_PAGE_H
+#ifndef STATE_INSTANCE_PAGE_H
+#define STATE_INSTANCE_PAGE_H
 
 /*
  * The instance page: shared memory of one vGPU instance, mapped by the manager

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The board as NVML's clients map it: whatever stands there, no query reads or writes where it must not.
+ * The state page as NVML's clients map it: whatever stands there, no query reads or writes where it must not.
  *
- * The board is that of the tests of our NVML library; the input is written over it, a series of: which
+ * The state page is that of the tests of our NVML library; the input is written over it, a series of: which
  * part, where (two bytes), length, bytes. A part's first 64 KiB can be reached. Then everything that is
- * made of the board is asked for.
+ * made of the state page is asked for.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -29,15 +29,15 @@ static struct patch {
 } patches[PATCHES_MAX];
 static size_t n_patches;
 
-#define PART(noun)                                                              \
-        {                                                                       \
-                offsetof(struct board, noun), sizeof(((struct board *)0)->noun) \
+#define PART(noun)                                                                        \
+        {                                                                                 \
+                offsetof(struct state_page, noun), sizeof(((struct state_page *)0)->noun) \
         }
 static const struct {
         size_t offset, size;
 } parts[] = {
-        { offsetof(struct board, closed),
-          offsetof(struct board, end) - offsetof(struct board, closed) },
+        { offsetof(struct state_page, closed),
+          offsetof(struct state_page, end) - offsetof(struct state_page, closed) },
         PART(end),
         PART(count),
         PART(host),
@@ -69,7 +69,7 @@ static size_t patch(const uint8_t *data, size_t size)
         patch->size = data[3] < size - 4 ? data[3] : size - 4;
         if (patch->size > parts[part].size - at)
                 patch->size = parts[part].size - at;
-        patch->at = (uint8_t *)fixture->board + parts[part].offset + at;
+        patch->at = (uint8_t *)fixture->state_page + parts[part].offset + at;
         memcpy(patch->was, patch->at, patch->size);
         memcpy(patch->at, data + 4, patch->size);
         return 4 + patch->size;
@@ -186,7 +186,7 @@ static void ask_all(void)
         unsigned int n = 0;
 
         (void)nvmlDeviceGetCount_v2(&n);
-        for (unsigned int i = 0; i < BOARD_DEVICES_MAX + 2; i++)
+        for (unsigned int i = 0; i < STATE_DEVICES_MAX + 2; i++)
                 if (nvmlDeviceGetHandleByIndex_v2(i, &device) == NVML_SUCCESS)
                         ask_device(device);
         (void)nvmlDeviceGetHandleByUUID(FIXTURE_GPU_1_UUID, &device);

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef BOARD_TYPE_H
-#define BOARD_TYPE_H
+#ifndef STATE_TYPE_H
+#define STATE_TYPE_H
 
 /*
  * vGPU types. Types come with the manager's start and stay until its end. The texts and
  * the placements of a type are at its slot in tables of their own.
  */
 
-#include "board/device.h"
+#include "state/device.h"
 
-#define BOARD_TYPES_MAX      1024 /* a power of two; at most half of them are used */
-#define BOARD_PLACEMENTS_MAX 64
+#define STATE_TYPES_MAX      1024 /* a power of two; at most half of them are used */
+#define STATE_PLACEMENTS_MAX 64
 
-/* Bits of board_type.capabilities: NVML's numbers of a type's capabilities. */
-enum board_type_capability {
-        BOARD_TYPE_NVLINK_P2P = 1 << 0,
-        BOARD_TYPE_GPUDIRECT = 1 << 1,
-        BOARD_TYPE_MULTI_EXCLUSIVE = 1 << 2,
-        BOARD_TYPE_EXCLUSIVE_TYPE = 1 << 3,
-        BOARD_TYPE_EXCLUSIVE_SIZE = 1 << 4,
+/* Bits of state_type.capabilities: NVML's numbers of a type's capabilities. */
+enum state_type_capability {
+        STATE_TYPE_NVLINK_P2P = 1 << 0,
+        STATE_TYPE_GPUDIRECT = 1 << 1,
+        STATE_TYPE_MULTI_EXCLUSIVE = 1 << 2,
+        STATE_TYPE_EXCLUSIVE_TYPE = 1 << 3,
+        STATE_TYPE_EXCLUSIVE_SIZE = 1 << 4,
 };
 
-struct board_type {
+struct state_type {
         uint32_t id;
-        uint32_t capabilities;     /* bits: enum board_type_capability */
+        uint32_t capabilities;     /* bits: enum state_type_capability */
         uint32_t pci_device_id;    /* as a guest sees it, 0x233510de */
         uint32_t pci_subsystem_id; /* 0x18be10de */
         uint32_t profile_id;       /* of the GPU instance behind it; NONE: shares time */
@@ -41,18 +41,18 @@ struct board_type {
         uint64_t reservation;
 };
 
-struct board_type_text {
-        _Alignas(uint64_t) char name[BOARD_TEXT_MAX]; /* "NVIDIA H200-35C" */
-        char class[BOARD_LABEL_MAX];                  /* "Compute" */
-        char licence[BOARD_TEXT_MAX];                 /* "name,version;..." */
+struct state_type_text {
+        _Alignas(uint64_t) char name[STATE_TEXT_MAX]; /* "NVIDIA H200-35C" */
+        char class[STATE_LABEL_MAX];                  /* "Compute" */
+        char licence[STATE_TEXT_MAX];                 /* "name,version;..." */
 };
 
 /* The first slots that a vGPU of the type may ever have. */
-struct board_placements {
+struct state_placements {
         _Alignas(uint64_t) uint32_t n_mixed; /* when sizes mix (heterogeneous mode) */
         uint32_t n_uniform;                  /* when all are of one size */
-        uint16_t mixed[BOARD_PLACEMENTS_MAX];
-        uint16_t uniform[BOARD_PLACEMENTS_MAX];
+        uint16_t mixed[STATE_PLACEMENTS_MAX];
+        uint16_t uniform[STATE_PLACEMENTS_MAX];
 };
 
 #endif

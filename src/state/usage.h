@@ -1,48 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef BOARD_USAGE_H
-#define BOARD_USAGE_H
+#ifndef STATE_USAGE_H
+#define STATE_USAGE_H
 
 /*
  * Use of devices: processes, encoder and capture sessions, samples over time, and
  * the accounts of processes that run or ran.
  *
- * Entries of a ring (board_sample, board_account, board_turn) are numbered from 0 on, for ever;
+ * Entries of a ring (state_sample, state_account, state_turn) are numbered from 0 on, for ever;
  * only the last ones can still be read. An entry names its owner: an entry of another instance or
  * process than the one asked for is an older one.
  */
 
-#include "board/device.h"
+#include "state/device.h"
 
-#define BOARD_PROCESSES_MAX        32768
-#define BOARD_ENCODER_SESSIONS_MAX 1024
-#define BOARD_CAPTURE_SESSIONS_MAX 1024
-#define BOARD_SAMPLES_MAX          128
-#define BOARD_ACCOUNTS_MAX         4000
+#define STATE_PROCESSES_MAX        32768
+#define STATE_ENCODER_SESSIONS_MAX 1024
+#define STATE_CAPTURE_SESSIONS_MAX 1024
+#define STATE_SAMPLES_MAX          128
+#define STATE_ACCOUNTS_MAX         4000
 
-enum board_process_kind { BOARD_COMPUTE = 1, BOARD_GRAPHICS = 2 }; /* bits */
+enum state_process_kind { STATE_COMPUTE = 1, STATE_GRAPHICS = 2 }; /* bits */
 
-struct board_process {
+struct state_process {
         uint32_t pid;      /* that a guest knows */
         uint32_t instance; /* id */
         uint32_t device;
         uint32_t utilization_gpu; /* percent of the device */
         uint32_t utilization_memory, utilization_encoder, utilization_decoder, utilization_jpeg,
                 utilization_ofa;
-        uint32_t kind;        /* bits: enum board_process_kind; 0: compute */
+        uint32_t kind;        /* bits: enum state_process_kind; 0: compute */
         uint64_t memory_used; /* bytes */
         uint64_t start_ns;    /* CLOCK_REALTIME */
-        char name[BOARD_NAME_MAX];
+        char name[STATE_NAME_MAX];
 };
 
 /* One period of a device (instance 0), an instance (pid 0) or a process; percent of the device. */
-struct board_sample {
+struct state_sample {
         uint64_t timestamp_us; /* CLOCK_REALTIME, the end of the period */
         uint32_t instance, pid;
         uint32_t gpu, memory, encoder, decoder, jpeg, ofa;
 };
 
 /* The life of a process. Those that ended come in the order of their ends. */
-struct board_account {
+struct state_account {
         uint32_t instance, pid;
         uint32_t is_running;
         uint32_t utilization_gpu, utilization_memory; /* averages, percent; NONE: not known */
@@ -53,7 +53,7 @@ struct board_account {
         uint64_t start_us;            /* CLOCK_REALTIME */
 };
 
-struct board_encoder_session {
+struct state_encoder_session {
         uint32_t instance, device;
         uint32_t id, pid;
         uint32_t codec; /* NVML's: 0 H.264, 1 HEVC, 2 AV1, 255 unknown */
@@ -63,7 +63,7 @@ struct board_encoder_session {
         uint64_t start_us;
 };
 
-struct board_capture_session {
+struct state_capture_session {
         uint32_t instance, device;
         uint32_t id, pid;
         uint32_t display;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef BOARD_KIND_H
-#define BOARD_KIND_H
+#ifndef STATE_KIND_H
+#define STATE_KIND_H
 
 /*
  * A vGPU can move between devices of one kind. Only this file defines a kind: the manager asks it
@@ -9,26 +9,26 @@
 
 #include <string.h>
 
-#include "board/board.h"
+#include "state/state-page.h"
 
-struct board_kind {
+struct state_kind {
         uint32_t pci_device_id, pci_subsystem_id;
         uint32_t is_sriov;
-        board_switch ecc;
-        char text[BOARD_TEXT_MAX]; /* of what board_device_detail.metadata_text begins with */
+        state_switch ecc;
+        char text[STATE_TEXT_MAX]; /* of what state_device_detail.metadata_text begins with */
 };
 
-/* board_read_kind() - what the board says of @device; false: there is no such device. */
-static inline bool board_read_kind(const struct board *board, uint32_t device,
-                                   struct board_kind *ret_kind)
+/* state_read_kind() - what the state page says of @device; false: there is no such device. */
+static inline bool state_read_kind(const struct state_page *state_page, uint32_t device,
+                                   struct state_kind *ret_kind)
 {
-        struct board_device_detail detail;
-        struct board_device record;
+        struct state_device_detail detail;
+        struct state_device record;
 
-        if (!board_read_device(board, device, &record) ||
-            !board_read_device_detail(board, device, &detail))
+        if (!state_read_device(state_page, device, &record) ||
+            !state_read_device_detail(state_page, device, &detail))
                 return false;
-        *ret_kind = (struct board_kind){
+        *ret_kind = (struct state_kind){
                 .pci_device_id = record.pci_device_id,
                 .pci_subsystem_id = record.pci_subsystem_id,
                 .is_sriov = record.is_sriov,
@@ -38,7 +38,7 @@ static inline bool board_read_kind(const struct board *board, uint32_t device,
         return true;
 }
 
-static inline bool board_is_same_kind(const struct board_kind *a, const struct board_kind *b)
+static inline bool state_is_same_kind(const struct state_kind *a, const struct state_kind *b)
 {
         return a->pci_device_id == b->pci_device_id && a->pci_subsystem_id == b->pci_subsystem_id &&
                a->is_sriov == b->is_sriov && a->ecc == b->ecc &&

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef BOARD_PAGE_H
-#define BOARD_PAGE_H
+#ifndef STATE_PAGE_H
+#define STATE_PAGE_H
 
 /*
- * The manager's end of an instance page (board/instance-page.h).
+ * The manager's end of an instance page (state/instance-page.h).
  *
  * Which slots are taken is remembered here and not in the page, where guests can
  * write. The page's memfd is sealed against resizing: a guest that could shorten
@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "board/instance-page.h"
+#include "state/instance-page.h"
 
 struct page {
         int fd; /* memfd; -1: empty */

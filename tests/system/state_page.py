@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a manager has on its board, read by print-board."""
+"""What a manager has on its state page, read by print-state-page."""
 import os
 import subprocess
 
 
 def read(path):
     """{"device 0": {"name": ..., ...}, ...}: numbers are numbers, all else is text."""
-    lines = subprocess.run([os.environ["TEST_PRINT_BOARD"], str(path)], capture_output=True,
+    lines = subprocess.run([os.environ["TEST_PRINT_STATE_PAGE"], str(path)], capture_output=True,
                            text=True, check=True).stdout.splitlines()
     return {key: dict(fields) for key, fields in map(_split, lines)}
 

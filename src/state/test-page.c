@@ -4,7 +4,7 @@
 #include "base/cleanup.h"
 #include "base/size.h"
 #include "base/test.h"
-#include "board/page.h"
+#include "state/page.h"
 
 static void test_a_guest_cannot_resize_the_page(void **state)
 {

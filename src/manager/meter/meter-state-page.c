@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the meter shows on the board: samples, and the accounts. */
+/* What the meter shows on the state page: samples, and the accounts. */
 
 #include "manager/meter/meter-internal.h"
 #include "manager/model/guest.h"
@@ -7,18 +7,18 @@
 #include "manager/model/manager.h"
 #include "meter/account-ring.h"
 
-/* False: the vGPU is not on the board (yet); what is missed is written when it is. */
+/* False: the vGPU is not on the state page (yet); what is missed is written when it is. */
 static bool get_ring(struct account_ring *ring, struct instance *instance)
 {
-        struct board *board = instance->manager->board;
+        struct state_page *state_page = instance->manager->state_page;
 
         *ring = (struct account_ring){
-                .board = board,
-                .slot = instance->board_slot,
+                .state_page = state_page,
+                .slot = instance->state_slot,
                 .instance = instance->id,
                 .accounting = &instance->meter.accounting,
         };
-        if (!ring->board || ring->slot == UINT32_MAX) {
+        if (!ring->state_page || ring->slot == UINT32_MAX) {
                 instance->meter.must_republish = true;
                 return false;
         }
@@ -28,7 +28,7 @@ static bool get_ring(struct account_ring *ring, struct instance *instance)
         return true;
 }
 
-int meter_board_start(struct guest *guest)
+int meter_page_start(struct guest *guest)
 {
         struct instance *instance = guest->instance;
         struct account_ring ring;
@@ -38,7 +38,7 @@ int meter_board_start(struct guest *guest)
         return accounting_start(&instance->meter.accounting, &guest->meter.record);
 }
 
-void meter_board_end(struct guest *guest)
+void meter_page_end(struct guest *guest)
 {
         struct instance *instance = guest->instance;
         struct account_ring ring;
@@ -49,7 +49,7 @@ void meter_board_end(struct guest *guest)
                 accounting_end(&instance->meter.accounting, guest->meter.record.serial);
 }
 
-void meter_board_update(struct instance *instance)
+void meter_page_update(struct instance *instance)
 {
         struct account_ring ring;
 
@@ -57,10 +57,10 @@ void meter_board_update(struct instance *instance)
                 account_ring_update(&ring);
 }
 
-static struct board_sample make_sample(const struct instance *instance, uint32_t pid,
+static struct state_sample make_sample(const struct instance *instance, uint32_t pid,
                                        const uint32_t *percent, uint64_t at_us)
 {
-        return (struct board_sample){
+        return (struct state_sample){
                 .timestamp_us = at_us,
                 .instance = instance->id,
                 .pid = pid,
@@ -87,30 +87,31 @@ static bool has_news(const struct guest *guest)
         return !guest->meter.was_idle || !is_idle(guest);
 }
 
-static void sample_instance(struct board *board, struct instance *instance, uint64_t at_us)
+static void sample_instance(struct state_page *state_page, struct instance *instance,
+                            uint64_t at_us)
 {
-        struct board_sample sample = make_sample(instance, 0, instance->meter.percent, at_us);
+        struct state_sample sample = make_sample(instance, 0, instance->meter.percent, at_us);
         struct guest *guest;
 
-        (void)board_append_sample(board, instance->board_slot, &sample);
+        (void)state_append_sample(state_page, instance->state_slot, &sample);
         list_for_each(guest, &instance->guests, link) {
-                if (guest->meter.record.serial == 0 || guest->board_slot == UINT32_MAX ||
+                if (guest->meter.record.serial == 0 || guest->state_slot == UINT32_MAX ||
                     !has_news(guest))
                         continue;
                 sample = make_sample(instance, (uint32_t)guest->pid, guest->meter.percent, at_us);
-                guest->meter.was_idle = board_append_process_sample(board, guest->board_slot,
-                                                                    &sample) != BOARD_NO_NUMBER &&
+                guest->meter.was_idle = state_append_process_sample(state_page, guest->state_slot,
+                                                                    &sample) != STATE_NO_NUMBER &&
                                         is_idle(guest);
         }
 }
 
-void meter_board_sample(struct instance *instance, uint64_t at_us)
+void meter_page_sample(struct instance *instance, uint64_t at_us)
 {
-        struct board *board = instance->manager->board;
+        struct state_page *state_page = instance->manager->state_page;
 
-        if (!board)
+        if (!state_page)
                 return;
-        if (instance->board_slot != UINT32_MAX)
-                sample_instance(board, instance, at_us);
-        meter_board_update(instance);
+        if (instance->state_slot != UINT32_MAX)
+                sample_instance(state_page, instance, at_us);
+        meter_page_update(instance);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "board/page.h"
+#include "state/page.h"
 
 #include <errno.h>
 #include <fcntl.h>

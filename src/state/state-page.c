@@ -8,7 +8,7 @@
  * store releases, instead of a fence around them: on x86 neither costs anything, and
  * ThreadSanitizer does not know fences.
  */
-#include "board/board.h"
+#include "state/state-page.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,7 +44,7 @@ static void words_store(word *to, const word *from, size_t n)
 #define READ_TRIES 10000
 
 /* @number: of a ring's record, before the value; NULL: there is none. @n words of the value. */
-static inline bool record_read(const struct board_head *head, uint64_t *ret_number, void *ret_value,
+static inline bool record_read(const struct state_head *head, uint64_t *ret_number, void *ret_value,
                                size_t n)
 {
         for (int i = 0; i < READ_TRIES; i++) {
@@ -62,7 +62,7 @@ static inline bool record_read(const struct board_head *head, uint64_t *ret_numb
         return false;
 }
 
-static inline void copy_write(struct board_head *head, uint32_t copy, const uint64_t *number,
+static inline void copy_write(struct state_head *head, uint32_t copy, const uint64_t *number,
                               const void *value, size_t n)
 {
         word *payload = (word *)(head + 1) + copy * (n + (number != NULL));
@@ -76,7 +76,7 @@ static inline void copy_write(struct board_head *head, uint32_t copy, const uint
                               memory_order_release);
 }
 
-static inline void record_write(struct board_head *head, const uint64_t *number, const void *value,
+static inline void record_write(struct state_head *head, const uint64_t *number, const void *value,
                                 size_t n)
 {
         uint32_t before = atomic_load_explicit(&head->sequence, memory_order_relaxed);
@@ -102,11 +102,11 @@ static bool populate(const void *from, const void *behind)
 }
 
 /* False: there is no room for @from up to @behind, which were never used. */
-static bool make_room(struct board *board, const void *from, const void *behind)
+static bool make_room(struct state_page *state_page, const void *from, const void *behind)
 {
         if (populate(from, behind))
                 return true;
-        atomic_fetch_add_explicit(&board->n_dropped, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&state_page->n_dropped, 1, memory_order_relaxed);
         return false;
 }
 
@@ -119,10 +119,11 @@ static bool is_on_former_page(const void *from, const void *behind)
 }
 
 /* Entry @number of a ring: a system call for each page, not for each entry. */
-static bool make_room_in_ring(struct board *board, uint64_t number, const void *from,
+static bool make_room_in_ring(struct state_page *state_page, uint64_t number, const void *from,
                               const void *behind)
 {
-        return (number > 0 && is_on_former_page(from, behind)) || make_room(board, from, behind);
+        return (number > 0 && is_on_former_page(from, behind)) ||
+               make_room(state_page, from, behind);
 }
 
 static void grow(_Atomic uint32_t *end, uint32_t slot)
@@ -131,12 +132,12 @@ static void grow(_Atomic uint32_t *end, uint32_t slot)
                 atomic_store_explicit(end, slot + 1, memory_order_release);
 }
 
-static void bump(struct board *board)
+static void bump(struct state_page *state_page)
 {
-        atomic_fetch_add_explicit(&board->generation, 1, memory_order_release);
+        atomic_fetch_add_explicit(&state_page->generation, 1, memory_order_release);
 }
 
-/* Whatever is on the board, a text that was read has an end. */
+/* Whatever is on the state page, a text that was read has an end. */
 #define END(text) ((text)[sizeof(text) - 1] = '\0')
 
 static inline void end_none(void *value)
@@ -144,13 +145,13 @@ static inline void end_none(void *value)
         (void)value;
 }
 
-static inline void end_device(struct board_device *device)
+static inline void end_device(struct state_device *device)
 {
         END(device->uuid);
         END(device->name);
 }
 
-static inline void end_detail(struct board_device_detail *detail)
+static inline void end_detail(struct state_device_detail *detail)
 {
         END(detail->metadata_text);
         END(detail->serial);
@@ -158,7 +159,7 @@ static inline void end_detail(struct board_device_detail *detail)
         END(detail->part_number);
 }
 
-static inline void end_features(struct board_features *features)
+static inline void end_features(struct state_features *features)
 {
         for (size_t i = 0; i < sizeof(features->feature) / sizeof(features->feature[0]); i++) {
                 END(features->feature[i].product);
@@ -166,28 +167,28 @@ static inline void end_features(struct board_features *features)
         }
 }
 
-static inline void end_profile(struct board_profile *profile)
+static inline void end_profile(struct state_profile *profile)
 {
         END(profile->name);
 }
 
-static inline void end_compute_instance(struct board_compute_instance *instance)
+static inline void end_compute_instance(struct state_compute_instance *instance)
 {
         END(instance->uuid);
 }
 
-static inline void end_memory_limit(struct board_memory_limit *limit)
+static inline void end_memory_limit(struct state_memory_limit *limit)
 {
         END(limit->path);
 }
 
-static inline void end_instance(struct board_instance *instance)
+static inline void end_instance(struct state_instance *instance)
 {
         END(instance->uuid);
         END(instance->name);
 }
 
-static inline void end_vm(struct board_vm *vm)
+static inline void end_vm(struct state_vm *vm)
 {
         END(vm->id);
         END(vm->name);
@@ -196,29 +197,29 @@ static inline void end_vm(struct board_vm *vm)
         END(vm->pci_bus_id);
 }
 
-static inline void end_type_text(struct board_type_text *text)
+static inline void end_type_text(struct state_type_text *text)
 {
         END(text->name);
         END(text->class);
         END(text->licence);
 }
 
-static inline void end_process(struct board_process *process)
+static inline void end_process(struct state_process *process)
 {
         END(process->name);
 }
 
 #define END_TEXTS(value)                                             \
-        _Generic((value), struct board_device *                      \
-                 : end_device, struct board_device_detail *          \
-                 : end_detail, struct board_features *               \
-                 : end_features, struct board_compute_instance *     \
-                 : end_compute_instance, struct board_memory_limit * \
-                 : end_memory_limit, struct board_profile *          \
-                 : end_profile, struct board_instance *              \
-                 : end_instance, struct board_vm *                   \
-                 : end_vm, struct board_type_text *                  \
-                 : end_type_text, struct board_process *             \
+        _Generic((value), struct state_device *                      \
+                 : end_device, struct state_device_detail *          \
+                 : end_detail, struct state_features *               \
+                 : end_features, struct state_compute_instance *     \
+                 : end_compute_instance, struct state_memory_limit * \
+                 : end_memory_limit, struct state_profile *          \
+                 : end_profile, struct state_instance *              \
+                 : end_instance, struct state_vm *                   \
+                 : end_vm, struct state_type_text *                  \
+                 : end_type_text, struct state_process *             \
                  : end_process, default                              \
                  : end_none)(value)
 
@@ -229,100 +230,106 @@ static inline void end_process(struct board_process *process)
         _Static_assert(_Alignof(struct type) == sizeof(word), "copied as words");   \
         _Static_assert(offsetof(struct record, head) == 0, "the payload follows the head");
 
-#define DEFINE_TABLE(noun, type, slots)                                                          \
-        CHECK_LAYOUT(type, board_##noun##_record)                                                \
-        uint32_t board_end_##noun(const struct board *board)                                     \
-        {                                                                                        \
-                uint32_t end = atomic_load_explicit(&board->end.noun, memory_order_acquire);     \
-                                                                                                 \
-                return end < (slots) ? end : (slots);                                            \
-        }                                                                                        \
-        bool board_read_##noun(const struct board *board, uint32_t slot, struct type *ret_value) \
-        {                                                                                        \
-                if (slot >= board_end_##noun(board) || /* the file has no pages behind it */     \
-                    !record_read(&board->noun[slot].head, NULL, ret_value, WORDS(type)))         \
-                        return false;                                                            \
-                END_TEXTS(ret_value);                                                            \
-                return true;                                                                     \
-        }                                                                                        \
-        void board_write_##noun(struct board *board, uint32_t slot, const struct type *value)    \
-        {                                                                                        \
-                uint32_t end = atomic_load_explicit(&board->end.noun, memory_order_relaxed);     \
-                                                                                                 \
-                if (slot >= end && !make_room(board, &board->noun[end], &board->noun[slot + 1])) \
-                        return;                                                                  \
-                record_write(&board->noun[slot].head, NULL, value, WORDS(type));                 \
-                grow(&board->end.noun, slot);                                                    \
-                bump(board);                                                                     \
+#define DEFINE_TABLE(noun, type, slots)                                                           \
+        CHECK_LAYOUT(type, state_##noun##_record)                                                 \
+        uint32_t state_end_##noun(const struct state_page *state_page)                            \
+        {                                                                                         \
+                uint32_t end = atomic_load_explicit(&state_page->end.noun, memory_order_acquire); \
+                                                                                                  \
+                return end < (slots) ? end : (slots);                                             \
+        }                                                                                         \
+        bool state_read_##noun(const struct state_page *state_page, uint32_t slot,                \
+                               struct type *ret_value)                                            \
+        {                                                                                         \
+                if (slot >= state_end_##noun(state_page) || /* the file has no pages behind it */ \
+                    !record_read(&state_page->noun[slot].head, NULL, ret_value, WORDS(type)))     \
+                        return false;                                                             \
+                END_TEXTS(ret_value);                                                             \
+                return true;                                                                      \
+        }                                                                                         \
+        void state_write_##noun(struct state_page *state_page, uint32_t slot,                     \
+                                const struct type *value)                                         \
+        {                                                                                         \
+                uint32_t end = atomic_load_explicit(&state_page->end.noun, memory_order_relaxed); \
+                                                                                                  \
+                if (slot >= end &&                                                                \
+                    !make_room(state_page, &state_page->noun[end], &state_page->noun[slot + 1]))  \
+                        return;                                                                   \
+                record_write(&state_page->noun[slot].head, NULL, value, WORDS(type));             \
+                grow(&state_page->end.noun, slot);                                                \
+                bump(state_page);                                                                 \
         }
 
 #define DEFINE_RING(noun, type, slots, length)                                                     \
-        CHECK_LAYOUT(type, board_##noun##_entry)                                                   \
-        uint64_t board_count_##noun(const struct board *board, uint32_t slot)                      \
+        CHECK_LAYOUT(type, state_##noun##_entry)                                                   \
+        uint64_t state_count_##noun(const struct state_page *state_page, uint32_t slot)            \
         {                                                                                          \
-                return slot < (slots) ? atomic_load_explicit(&board->count.noun[slot],             \
+                return slot < (slots) ? atomic_load_explicit(&state_page->count.noun[slot],        \
                                                              memory_order_acquire)                 \
                                       : 0;                                                         \
         }                                                                                          \
-        uint64_t board_first_##noun(const struct board *board, uint32_t slot)                      \
+        uint64_t state_first_##noun(const struct state_page *state_page, uint32_t slot)            \
         {                                                                                          \
-                uint64_t count = board_count_##noun(board, slot);                                  \
+                uint64_t count = state_count_##noun(state_page, slot);                             \
                                                                                                    \
                 return count > (length) ? count - (length) : 0;                                    \
         }                                                                                          \
-        bool board_read_##noun(const struct board *board, uint32_t slot, uint64_t number,          \
-                               struct type *ret_value)                                             \
+        bool state_read_##noun(const struct state_page *state_page, uint32_t slot,                 \
+                               uint64_t number, struct type *ret_value)                            \
         {                                                                                          \
                 uint64_t found;                                                                    \
                                                                                                    \
-                return number < board_count_##noun(board, slot) &&                                 \
-                       record_read(&board->noun[slot][number % (length)].head, &found, ret_value,  \
-                                   WORDS(type)) &&                                                 \
+                return number < state_count_##noun(state_page, slot) &&                            \
+                       record_read(&state_page->noun[slot][number % (length)].head, &found,        \
+                                   ret_value, WORDS(type)) &&                                      \
                        found == number;                                                            \
         }                                                                                          \
-        uint64_t board_append_##noun(struct board *board, uint32_t slot, const struct type *value) \
+        uint64_t state_append_##noun(struct state_page *state_page, uint32_t slot,                 \
+                                     const struct type *value)                                     \
         {                                                                                          \
                 uint64_t number =                                                                  \
-                        atomic_load_explicit(&board->count.noun[slot], memory_order_relaxed);      \
+                        atomic_load_explicit(&state_page->count.noun[slot], memory_order_relaxed); \
                                                                                                    \
                 if (number < (length) &&                                                           \
-                    !make_room_in_ring(board, number, &board->noun[slot][number],                  \
-                                       &board->noun[slot][number + 1]))                            \
-                        return BOARD_NO_NUMBER;                                                    \
-                record_write(&board->noun[slot][number % (length)].head, &number, value,           \
+                    !make_room_in_ring(state_page, number, &state_page->noun[slot][number],        \
+                                       &state_page->noun[slot][number + 1]))                       \
+                        return STATE_NO_NUMBER;                                                    \
+                record_write(&state_page->noun[slot][number % (length)].head, &number, value,      \
                              WORDS(type));                                                         \
-                atomic_store_explicit(&board->count.noun[slot], number + 1, memory_order_release); \
-                bump(board);                                                                       \
+                atomic_store_explicit(&state_page->count.noun[slot], number + 1,                   \
+                                      memory_order_release);                                       \
+                bump(state_page);                                                                  \
                 return number;                                                                     \
         }                                                                                          \
-        void board_write_##noun(struct board *board, uint32_t slot, uint64_t number,               \
+        void state_write_##noun(struct state_page *state_page, uint32_t slot, uint64_t number,     \
                                 const struct type *value)                                          \
         {                                                                                          \
-                if (number < board_first_##noun(board, slot) ||                                    \
-                    number >= board_count_##noun(board, slot))                                     \
+                if (number < state_first_##noun(state_page, slot) ||                               \
+                    number >= state_count_##noun(state_page, slot))                                \
                         return;                                                                    \
-                record_write(&board->noun[slot][number % (length)].head, &number, value,           \
+                record_write(&state_page->noun[slot][number % (length)].head, &number, value,      \
                              WORDS(type));                                                         \
-                bump(board);                                                                       \
+                bump(state_page);                                                                  \
         }
 
-BOARD_TABLES(DEFINE_TABLE)
-BOARD_RINGS(DEFINE_RING)
+STATE_TABLES(DEFINE_TABLE)
+STATE_RINGS(DEFINE_RING)
 
 /* Ids count up from a multiple of 256: neighbours get neighbouring slots, boards spread. */
 static uint32_t hash_type(uint32_t id)
 {
-        return (id + (id >> 8) * 61) % BOARD_TYPES_MAX;
+        return (id + (id >> 8) * 61) % STATE_TYPES_MAX;
 }
 
 /* The slot of the type, or the free one where it belongs. */
-static bool probe(const struct board *board, uint32_t id, uint32_t *ret_slot, bool *ret_is_free)
+static bool probe(const struct state_page *state_page, uint32_t id, uint32_t *ret_slot,
+                  bool *ret_is_free)
 {
-        for (uint32_t i = 0; i < BOARD_TYPES_MAX; i++) {
-                uint32_t slot = (hash_type(id) + i) % BOARD_TYPES_MAX;
-                const struct board_type_record *record = &board->type[slot];
+        for (uint32_t i = 0; i < STATE_TYPES_MAX; i++) {
+                uint32_t slot = (hash_type(id) + i) % STATE_TYPES_MAX;
+                const struct state_type_record *record = &state_page->type[slot];
                 bool is_behind =
-                        slot >= atomic_load_explicit(&board->end.type, memory_order_acquire);
+                        slot >= atomic_load_explicit(&state_page->end.type, memory_order_acquire);
 
                 *ret_slot = slot;
                 *ret_is_free = is_behind ||
@@ -333,22 +340,22 @@ static bool probe(const struct board *board, uint32_t id, uint32_t *ret_slot, bo
         return false;
 }
 
-bool board_find_type(const struct board *board, uint32_t id, uint32_t *ret_slot)
+bool state_find_type(const struct state_page *state_page, uint32_t id, uint32_t *ret_slot)
 {
         bool is_free;
 
-        return probe(board, id, ret_slot, &is_free) && !is_free;
+        return probe(state_page, id, ret_slot, &is_free) && !is_free;
 }
 
-int board_add_type(struct board *board, const struct board_type *type)
+int state_add_type(struct state_page *state_page, const struct state_type *type)
 {
         uint32_t slot;
         bool is_free;
 
-        if (!probe(board, type->id, &slot, &is_free))
+        if (!probe(state_page, type->id, &slot, &is_free))
                 return -ENOSPC;
-        board_write_type(board, slot, type);
-        return slot < atomic_load(&board->end.type) ? (int)slot : -ENOSPC;
+        state_write_type(state_page, slot, type);
+        return slot < atomic_load(&state_page->end.type) ? (int)slot : -ENOSPC;
 }
 
 /* Before anybody else can open it. */
@@ -359,11 +366,11 @@ static int open_for(int fd, const gid_t *group)
         return fchmod(fd, group ? 0640 : 0644) < 0 ? -errno : 0;
 }
 
-int board_create(struct board **ret_board, const char *path, const gid_t *group)
+int state_create(struct state_page **ret_state_page, const char *path, const gid_t *group)
 {
         CLEANUP(fd_closep) int fd = -1;
         char temporary[PATHS_MAX];
-        struct board *board;
+        struct state_page *state_page;
         int r;
 
         if (snprintf(temporary, sizeof(temporary), "%s.new", path) >= (int)sizeof(temporary))
@@ -374,49 +381,49 @@ int board_create(struct board **ret_board, const char *path, const gid_t *group)
         if (fd < 0)
                 return -errno;
         r = open_for(fd, group);
-        if (r < 0 || ftruncate(fd, sizeof(*board)) < 0)
+        if (r < 0 || ftruncate(fd, sizeof(*state_page)) < 0)
                 return r < 0 ? r : -errno;
 
-        board = mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        if (board == MAP_FAILED)
+        state_page = mmap(NULL, sizeof(*state_page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        if (state_page == MAP_FAILED)
                 return -errno;
-        if (!populate(board, &board->host)) {
-                munmap(board, sizeof(*board));
+        if (!populate(state_page, &state_page->host)) {
+                munmap(state_page, sizeof(*state_page));
                 (void)unlink(temporary);
                 return -ENOSPC;
         }
 
-        board->version = BOARD_VERSION;
-        board->size = sizeof(*board);
-        board->magic = BOARD_MAGIC;
+        state_page->version = STATE_VERSION;
+        state_page->size = sizeof(*state_page);
+        state_page->magic = STATE_MAGIC;
 
         if (rename(temporary, path) < 0) {
                 r = -errno;
-                munmap(board, sizeof(*board));
+                munmap(state_page, sizeof(*state_page));
                 return r;
         }
-        *ret_board = board;
+        *ret_state_page = state_page;
         return 0;
 }
 
-void board_close(struct board *board)
+void state_close(struct state_page *state_page)
 {
-        if (!board)
+        if (!state_page)
                 return;
-        atomic_store(&board->closed, 1);
-        munmap(board, sizeof(*board));
+        atomic_store(&state_page->closed, 1);
+        munmap(state_page, sizeof(*state_page));
 }
 
-int board_map(const struct board **ret_board, const char *path)
+int state_map(const struct state_page **ret_state_page, const char *path)
 {
         CLEANUP(fd_closep) int fd = open(path, O_RDONLY | O_CLOEXEC);
 
-        return fd < 0 ? -errno : board_map_fd(ret_board, fd);
+        return fd < 0 ? -errno : state_map_fd(ret_state_page, fd);
 }
 
-int board_map_fd(const struct board **ret_board, int fd)
+int state_map_fd(const struct state_page **ret_state_page, int fd)
 {
-        const struct board *board;
+        const struct state_page *state_page;
         struct stat status;
 
         if (fstat(fd, &status) < 0)
@@ -424,23 +431,23 @@ int board_map_fd(const struct board **ret_board, int fd)
         if ((uint64_t)status.st_size < sizeof(uint64_t))
                 return -EPROTO;
 
-        board = mmap(NULL, sizeof(*board), PROT_READ, MAP_SHARED, fd, 0);
-        if (board == MAP_FAILED)
+        state_page = mmap(NULL, sizeof(*state_page), PROT_READ, MAP_SHARED, fd, 0);
+        if (state_page == MAP_FAILED)
                 return -errno;
 
-        if (board->magic != BOARD_MAGIC || board->version != BOARD_VERSION ||
-            (uint64_t)status.st_size != sizeof(*board)) {
-                int r = board->magic == BOARD_MAGIC ? -EPROTONOSUPPORT : -EPROTO;
+        if (state_page->magic != STATE_MAGIC || state_page->version != STATE_VERSION ||
+            (uint64_t)status.st_size != sizeof(*state_page)) {
+                int r = state_page->magic == STATE_MAGIC ? -EPROTONOSUPPORT : -EPROTO;
 
-                board_unmap(board);
+                state_unmap(state_page);
                 return r;
         }
-        *ret_board = board;
+        *ret_state_page = state_page;
         return 0;
 }
 
-void board_unmap(const struct board *board)
+void state_unmap(const struct state_page *state_page)
 {
-        if (board)
-                munmap((void *)(uintptr_t)board, sizeof(*board));
+        if (state_page)
+                munmap((void *)(uintptr_t)state_page, sizeof(*state_page));
 }

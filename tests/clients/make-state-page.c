@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * make-board PATH: publish a board as a manager would, for clients of NVML to read.
+ * make-state-page PATH: publish a state page as a manager would, for clients of NVML to read.
  *
  * Two devices, three vGPUs (the third is suspended), two processes, sessions, samples, accounts, a
  * scheduler with turns, sensors. The values are chosen to be recognizable in a client's output;
@@ -11,18 +11,18 @@
 
 #include "base/clock.h"
 #include "base/size.h"
-#include "board/board.h"
 #include "catalog/catalog.h"
+#include "state/state-page.h"
 
 #define FIRST_ID     3251634213u
 #define VGPU_VERSION 0x1c0001u
 
-static const struct board_device_detail detail = {
-        .capability = { [BOARD_CAN_FRACTIONAL] = 1,
-                        [BOARD_CAN_MIX_PROFILES] = 1,
-                        [BOARD_CAN_MIX_SIZES] = 1 },
-        .scheduler = { .policy = { BOARD_POLICY_BEST_EFFORT, BOARD_POLICY_EQUAL_SHARE,
-                                   BOARD_POLICY_FIXED_SHARE },
+static const struct state_device_detail detail = {
+        .capability = { [STATE_CAN_FRACTIONAL] = 1,
+                        [STATE_CAN_MIX_PROFILES] = 1,
+                        [STATE_CAN_MIX_SIZES] = 1 },
+        .scheduler = { .policy = { STATE_POLICY_BEST_EFFORT, STATE_POLICY_EQUAL_SHARE,
+                                   STATE_POLICY_FIXED_SHARE },
                        .time_slice_min = 1000000,
                        .time_slice_max = 30000000,
                        .can_arr = 1,
@@ -30,9 +30,9 @@ static const struct board_device_detail detail = {
                        .frequency_max = 960,
                        .averaging_min = 1,
                        .averaging_max = 60 },
-        .brand = BOARD_NONE,
-        .architecture = BOARD_NONE,
-        .compute_major = BOARD_NONE,
+        .brand = STATE_NONE,
+        .architecture = STATE_NONE,
+        .compute_major = STATE_NONE,
         .n_cores = 16896,
         .memory_bus_width = 6016,
         .bar1_total = 256 * GIB,
@@ -42,10 +42,10 @@ static const struct board_device_detail detail = {
         .part_number = "900-21010-0040-000",
 };
 
-static const struct board_sensors sensors = { .temperature = 34,
+static const struct state_sensors sensors = { .temperature = 34,
                                               .temperature_slowdown = 90,
                                               .temperature_shutdown = 95,
-                                              .fan = BOARD_NONE,
+                                              .fan = STATE_NONE,
                                               .power = 121500,
                                               .power_limit = 700000,
                                               .power_limit_min = 200000,
@@ -65,28 +65,28 @@ static const struct board_sensors sensors = { .temperature = 34,
                                               .pcie_tx = 1000,
                                               .pcie_rx = 2000 };
 
-static void make_scheduler(struct board *board, uint32_t device)
+static void make_scheduler(struct state_page *state_page, uint32_t device)
 {
-        const struct board_scheduler scheduler = { .policy = BOARD_POLICY_EQUAL_SHARE,
-                                                   .arr = BOARD_ARR_DISABLED,
+        const struct state_scheduler scheduler = { .policy = STATE_POLICY_EQUAL_SHARE,
+                                                   .arr = STATE_ARR_DISABLED,
                                                    .time_slice = 2083000 };
-        const struct board_turn turn = { .timestamp = 1700000000000000000,
+        const struct state_turn turn = { .timestamp = 1700000000000000000,
                                          .run = 1234567,
                                          .run_total = 7654321,
                                          .target = 2083000,
                                          .run_list = FIRST_ID,
                                          .weight = 1 };
         uint32_t slot =
-                board_slot_of_scheduler(board_site_of_device(device), BOARD_ENGINE_GRAPHICS);
+                state_slot_of_scheduler(state_site_of_device(device), STATE_ENGINE_GRAPHICS);
 
-        board_write_scheduler(board, slot, &scheduler);
-        board_append_turn(board, slot, &turn);
+        state_write_scheduler(state_page, slot, &scheduler);
+        state_append_turn(state_page, slot, &turn);
 }
 
-static void make_device(struct board *board, uint32_t index)
+static void make_device(struct state_page *state_page, uint32_t index)
 {
-        struct board_device device = { .index = index,
-                                       .virtualization = BOARD_VIRTUALIZATION_HOST_VGPU,
+        struct state_device device = { .index = index,
+                                       .virtualization = STATE_VIRTUALIZATION_HOST_VGPU,
                                        .mixes_sizes = 1,
                                        .ecc = 1,
                                        .ecc_pending = 1,
@@ -105,22 +105,22 @@ static void make_device(struct board *board, uint32_t index)
         snprintf(device.uuid, sizeof(device.uuid), "GPU-11111111-2222-3333-4444-55555555555%u",
                  index);
         snprintf(device.name, sizeof(device.name), "NVIDIA H200");
-        board_write_device(board, index, &device);
-        board_write_device_detail(board, index, &detail);
-        board_write_sensors(board, index, &sensors);
-        catalog_publish(board, &device);
-        make_scheduler(board, index);
+        state_write_device(state_page, index, &device);
+        state_write_device_detail(state_page, index, &detail);
+        state_write_sensors(state_page, index, &sensors);
+        catalog_publish(state_page, &device);
+        make_scheduler(state_page, index);
 }
 
-static void make_vm(struct board *board, uint32_t slot, const char *name)
+static void make_vm(struct state_page *state_page, uint32_t slot, const char *name)
 {
-        struct board_vm vm = { .id_kind = BOARD_VM_DOMAIN,
-                               .licence_expiry = { .status = BOARD_EXPIRY_PERMANENT },
+        struct state_vm vm = { .id_kind = STATE_VM_DOMAIN,
+                               .licence_expiry = { .status = STATE_EXPIRY_PERMANENT },
                                .driver_version = "570.86.10",
                                .pci_bus_id = "00000000:02:04.0" };
 
         if (slot == 1)
-                vm.licence_expiry = (struct board_expiry){ .status = BOARD_EXPIRY_VALID,
+                vm.licence_expiry = (struct state_expiry){ .status = STATE_EXPIRY_VALID,
                                                            .year = 2031,
                                                            .month = 12,
                                                            .day = 24,
@@ -130,21 +130,21 @@ static void make_vm(struct board *board, uint32_t slot, const char *name)
         snprintf(vm.id, sizeof(vm.id), "%u", 1000 + slot);
         snprintf(vm.name, sizeof(vm.name), "%s", name);
         snprintf(vm.mdev_uuid, sizeof(vm.mdev_uuid), "a5c1b1a0-0000-4000-8000-00000000000%u", slot);
-        board_write_vm(board, slot, &vm);
+        state_write_vm(state_page, slot, &vm);
 }
 
-static void make_instance(struct board *board, uint32_t slot, const char *name, uint64_t quota,
-                          uint64_t used, uint32_t state)
+static void make_instance(struct state_page *state_page, uint32_t slot, const char *name,
+                          uint64_t quota, uint64_t used, uint32_t state)
 {
-        struct board_instance instance = { .id = FIRST_ID + slot,
+        struct state_instance instance = { .id = FIRST_ID + slot,
                                            .state = state,
                                            .n_processes = 1,
                                            .tenant_uid = 1000 + slot,
                                            .utilization_gpu = 20 + slot,
                                            .utilization_memory = 5 + slot,
-                                           .guest_driver = BOARD_GUEST_DRIVER_RUNNING,
-                                           .licence = BOARD_LICENCE_LICENSED,
-                                           .gpu_instance = BOARD_NONE,
+                                           .guest_driver = STATE_GUEST_DRIVER_RUNNING,
+                                           .licence = STATE_LICENCE_LICENSED,
+                                           .gpu_instance = STATE_NONE,
                                            .placement = 35 * slot,
                                            .placement_size = 35,
                                            .ecc = 1,
@@ -154,7 +154,7 @@ static void make_instance(struct board *board, uint32_t slot, const char *name, 
                                            .can_migrate = 1,
                                            .frame_buffer_quota = quota,
                                            .frame_buffer_used = used };
-        const struct board_sample sample = { .timestamp_us = clock_now(CLOCK_REALTIME) / 1000,
+        const struct state_sample sample = { .timestamp_us = clock_now(CLOCK_REALTIME) / 1000,
                                              .instance = instance.id,
                                              .gpu = 20 + slot,
                                              .memory = 5 + slot,
@@ -164,25 +164,25 @@ static void make_instance(struct board *board, uint32_t slot, const char *name, 
         snprintf(instance.name, sizeof(instance.name), "%s", name);
         snprintf(instance.uuid, sizeof(instance.uuid), "e5c1b1a0-0000-4000-8000-00000000000%u",
                  slot);
-        instance.type_id = catalog_type_of_quota(board, 0, quota);
-        board_write_instance(board, slot, &instance);
-        board_append_sample(board, slot, &sample);
-        make_vm(board, slot, name);
+        instance.type_id = catalog_type_of_quota(state_page, 0, quota);
+        state_write_instance(state_page, slot, &instance);
+        state_append_sample(state_page, slot, &sample);
+        make_vm(state_page, slot, name);
 }
 
-static void make_process(struct board *board, uint32_t slot, uint32_t pid, uint64_t used)
+static void make_process(struct state_page *state_page, uint32_t slot, uint32_t pid, uint64_t used)
 {
-        struct board_process process = { .pid = pid,
+        struct state_process process = { .pid = pid,
                                          .instance = FIRST_ID + slot,
                                          .utilization_gpu = 20 + slot,
                                          .memory_used = used,
                                          .start_ns = 1700000000000000000 };
-        const struct board_sample sample = { .timestamp_us = clock_now(CLOCK_REALTIME) / 1000,
+        const struct state_sample sample = { .timestamp_us = clock_now(CLOCK_REALTIME) / 1000,
                                              .instance = FIRST_ID + slot,
                                              .pid = pid,
                                              .gpu = 20 + slot,
                                              .memory = 5 + slot };
-        const struct board_account account = { .instance = FIRST_ID + slot,
+        const struct state_account account = { .instance = FIRST_ID + slot,
                                                .pid = pid,
                                                .is_running = 1,
                                                .utilization_gpu = 19,
@@ -191,14 +191,14 @@ static void make_process(struct board *board, uint32_t slot, uint32_t pid, uint6
                                                .start_us = 1700000000000000 };
 
         snprintf(process.name, sizeof(process.name), "train-%u", slot);
-        board_write_process(board, slot, &process);
-        board_append_process_sample(board, slot, &sample);
-        board_append_account(board, slot, &account);
+        state_write_process(state_page, slot, &process);
+        state_append_process_sample(state_page, slot, &sample);
+        state_append_account(state_page, slot, &account);
 }
 
-static void make_sessions(struct board *board, uint32_t slot)
+static void make_sessions(struct state_page *state_page, uint32_t slot)
 {
-        const struct board_encoder_session encoder = { .instance = FIRST_ID + slot,
+        const struct state_encoder_session encoder = { .instance = FIRST_ID + slot,
                                                        .id = 1 + slot,
                                                        .pid = 777,
                                                        .codec = 0,
@@ -206,7 +206,7 @@ static void make_sessions(struct board *board, uint32_t slot)
                                                        .height = 1080,
                                                        .fps = 30,
                                                        .latency = 2000 };
-        const struct board_capture_session capture = { .instance = FIRST_ID + slot,
+        const struct state_capture_session capture = { .instance = FIRST_ID + slot,
                                                        .id = 5 + slot,
                                                        .pid = 778,
                                                        .kind = 1,
@@ -217,39 +217,39 @@ static void make_sessions(struct board *board, uint32_t slot)
                                                        .fps = 25,
                                                        .latency = 3000 };
 
-        board_write_encoder_session(board, slot, &encoder);
-        board_write_capture_session(board, slot, &capture);
+        state_write_encoder_session(state_page, slot, &encoder);
+        state_write_capture_session(state_page, slot, &capture);
 }
 
 int main(int argc, char **argv)
 {
-        struct board *board;
-        int r = argc == 2 ? board_create(&board, argv[1], NULL) : -1;
+        struct state_page *state_page;
+        int r = argc == 2 ? state_create(&state_page, argv[1], NULL) : -1;
 
         if (r < 0) {
-                fprintf(stderr, "make-board: cannot create the board: %s\n",
+                fprintf(stderr, "make-state-page: cannot create the state page: %s\n",
                         argc == 2 ? strerror(-r) : "want one argument, its path");
                 return 1;
         }
-        board->simulated = 1;
-        snprintf(board->driver_name, sizeof(board->driver_name), "580.159.04");
-        board_write_host(board, 0,
-                         &(struct board_host){ .supported_min = 0x180001,
+        state_page->simulated = 1;
+        snprintf(state_page->driver_name, sizeof(state_page->driver_name), "580.159.04");
+        state_write_host(state_page, 0,
+                         &(struct state_host){ .supported_min = 0x180001,
                                                .supported_max = VGPU_VERSION,
                                                .current_min = 0x180001,
                                                .current_max = VGPU_VERSION,
                                                .can_mix_sizes = 1 });
         for (uint32_t i = 0; i < 2; i++)
-                make_device(board, i);
-        board->n_devices = 2;
-        make_instance(board, 0, "tenant-a", 32 * GIB, 6000 * MIB, BOARD_RUNNING);
-        make_instance(board, 1, "tenant-b", 17 * GIB, 3000 * MIB, BOARD_RUNNING);
-        make_instance(board, 2, "tenant-c", 8 * GIB, 0, BOARD_SUSPENDED);
-        catalog_update_offers(board, board_site_of_device(0), 143771 * MIB - 49 * GIB, true);
-        make_process(board, 0, 4242, 6000 * MIB);
-        make_process(board, 1, 4343, 3000 * MIB);
+                make_device(state_page, i);
+        state_page->n_devices = 2;
+        make_instance(state_page, 0, "tenant-a", 32 * GIB, 6000 * MIB, STATE_RUNNING);
+        make_instance(state_page, 1, "tenant-b", 17 * GIB, 3000 * MIB, STATE_RUNNING);
+        make_instance(state_page, 2, "tenant-c", 8 * GIB, 0, STATE_SUSPENDED);
+        catalog_update_offers(state_page, state_site_of_device(0), 143771 * MIB - 49 * GIB, true);
+        make_process(state_page, 0, 4242, 6000 * MIB);
+        make_process(state_page, 1, 4343, 3000 * MIB);
         for (uint32_t i = 0; i < 2; i++)
-                make_sessions(board, i);
-        board->heartbeat_ns = clock_now(CLOCK_MONOTONIC);
+                make_sessions(state_page, i);
+        state_page->heartbeat_ns = clock_now(CLOCK_MONOTONIC);
         return 0;
 }
