@@ -22,7 +22,7 @@
 #include "daemon/process.h"
 #include "daemon/run-lock.h"
 #include "manager/control/control.h"
-#include "manager/guests/gate.h"
+#include "manager/guests/guest-socket.h"
 #include "manager/image/held.h"
 #include "manager/image/image.h"
 #include "manager/image/pinning.h"
@@ -31,8 +31,6 @@
 #include "manager/model/account.h"
 #include "manager/model/backlog.h"
 #include "manager/model/burial.h"
-#include "manager/model/custody-load.h"
-#include "manager/model/custody.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
 #include "manager/model/guest-life.h"
@@ -40,6 +38,8 @@
 #include "manager/model/instance-life.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/recovery-load.h"
+#include "manager/model/recovery.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
 #include "manager/publish/publisher.h"
@@ -291,7 +291,7 @@ static int load(struct manager *manager, struct failure *failure)
         if (r == 0)
                 r = meter_new(&manager->meter, manager);
         if (r == 0)
-                r = custody_load(manager);
+                r = recovery_load(manager);
         return r;
 }
 
@@ -331,7 +331,7 @@ static int open_sockets(struct manager *manager, struct failure *failure)
         if (r == 0)
                 r = control_new(&manager->control, manager, &service);
         if (r == 0)
-                r = gate_new(&manager->gate, manager);
+                r = guest_socket_new(&manager->guest_socket, manager);
         if (r == -EPERM && manager->options->has_group)
                 return failure_set(failure, r, "Failed",
                                    "run vgpud as root, or name a group of its user",
@@ -346,7 +346,7 @@ static void drop_leftovers(struct instance *instance)
         struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                custody_drop_sources(guest);
+                recovery_drop_sources(guest);
 }
 
 static int recover(struct manager *manager)
@@ -419,7 +419,7 @@ int manager_new(struct manager **ret_manager, const struct options *options,
         if (r < 0)
                 return failure_from_errno(failure, r, "starting");
         meter_start(manager->meter);
-        gate_start(manager->gate);
+        guest_socket_start(manager->guest_socket);
         *ret_manager = TAKE(manager);
         return 0;
 }
@@ -462,7 +462,7 @@ static void drop_idle_pages(struct manager *manager)
         list_for_each(instance, &manager->instances, link) {
                 free_guests_ended_unseen(instance);
                 if (list_is_empty(&instance->guests))
-                        custody_drop_page(instance);
+                        recovery_drop_page(instance);
         }
 }
 
@@ -474,7 +474,7 @@ struct manager *manager_free(struct manager *manager)
                 return NULL;
         manager->meter = meter_free(manager->meter); /* answers who waits for the ledger */
         manager->control = control_free(manager->control);
-        manager->gate = gate_free(manager->gate);
+        manager->guest_socket = guest_socket_free(manager->guest_socket);
         if (manager->keeper)
                 drop_idle_pages(manager);
         manager->publisher = publisher_free(manager->publisher);

@@ -226,7 +226,7 @@ class Deaths(case.Case):
 
     def test_inside_an_undo(self):
         for kind, failing in ((SUSPEND, "moved"), (MIGRATE, "left")):
-            for point in (f"{kind}.remapping", f"{kind}.remapped", "mover.restored"):
+            for point in (f"{kind}.undoing-release", f"{kind}.release-undone", "mover.restored"):
                 for victim in VICTIMS:
                     with self.subTest(operation=kind, point=point, killed=victim):
                         self.check_undo(kind, failing, point, victim)

@@ -118,15 +118,15 @@ class Undo(case.Case):
 
     def test_a_death_while_parts_come_back(self):
         self.start(MANY)
-        for kind, point, victim in ((SUSPEND, "remapping", "manager"),
-                                    (SUSPEND, "remapped", "manager"),
-                                    (SUSPEND, "remapping", "mover"),
-                                    (SUSPEND, "remapped", "keeper"),
+        for kind, point, victim in ((SUSPEND, "undoing-release", "manager"),
+                                    (SUSPEND, "release-undone", "manager"),
+                                    (SUSPEND, "undoing-release", "mover"),
+                                    (SUSPEND, "release-undone", "keeper"),
                                     (SUSPEND, "undo-released", "manager"),
                                     (SUSPEND, "undo-kept", "manager"),
                                     (SUSPEND, "undo-exported", "manager"),
-                                    (MIGRATE, "remapping", "manager"),
-                                    (MIGRATE, "remapped", "mover")):
+                                    (MIGRATE, "undoing-release", "manager"),
+                                    (MIGRATE, "release-undone", "mover")):
             with self.subTest(operation=kind, point=point, killed=victim):
                 self.check_death(kind, f"{kind}.{point}", victim)
         self.finish()
@@ -134,12 +134,12 @@ class Undo(case.Case):
     def test_a_death_while_memory_is_in_the_pool(self):
         self.start(ONE)
         for kind, point, victim in ((SUSPEND, "parked", "manager"),
-                                    (SUSPEND, "remapping", "manager"),
+                                    (SUSPEND, "undoing-release", "manager"),
                                     (SUSPEND, "parked", "mover"),
                                     (MIGRATE, "parked", "manager"),
                                     (MIGRATE, "parked", "keeper"),
-                                    (MIGRATE, "remapping", "manager"),
-                                    (MIGRATE, "remapped", "manager")):
+                                    (MIGRATE, "undoing-release", "manager"),
+                                    (MIGRATE, "release-undone", "manager")):
             with self.subTest(operation=kind, point=point, killed=victim):
                 self.check_death(kind, f"{kind}.{point}", victim)
         self.finish()

@@ -13,7 +13,7 @@
 #include "base/cleanup.h"
 #include "cdi/specification.h"
 #include "daemon/log.h"
-#include "manager/guests/gate.h"
+#include "manager/guests/guest-socket.h"
 #include "manager/model/account.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -25,7 +25,7 @@
 
 struct door {
         struct list link;
-        struct gate *gate;
+        struct guest_socket *socket;
         char uuid[STORE_UUID_MAX];
         uid_t payer; /* whatever number a process in the container has */
         struct listener listener;
@@ -61,7 +61,7 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
 {
         const struct door *door = userdata;
 
-        return gate_accept(door->gate, fd, peer, door->payer, door->uuid);
+        return guest_socket_accept(door->socket, fd, peer, door->payer, door->uuid);
 }
 
 /* Folders. */
@@ -162,7 +162,7 @@ static int open_door(struct containers *containers, const struct instance *insta
         if (!door)
                 return -ENOMEM;
         list_append(&containers->doors, &door->link);
-        door->gate = containers->manager->gate;
+        door->socket = containers->manager->guest_socket;
         door->listener.fd = -1;
         strcpy(door->uuid, instance->uuid);
         door->payer = account_is_operator(instance->owner) ? ACCOUNT_CONTAINERS : instance->owner;

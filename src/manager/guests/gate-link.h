@@ -2,7 +2,7 @@
 #ifndef MANAGER_GATE_LINK_H
 #define MANAGER_GATE_LINK_H
 
-/* One connection of the gate socket (gate.h). */
+/* One connection of the gate socket (guest-socket.h). */
 
 #include <stddef.h>
 #include <sys/epoll.h>
@@ -15,7 +15,7 @@
 #include "manager/socket/unread.h"
 #include "store/store.h"
 
-struct gate;
+struct guest_socket;
 struct guest;
 struct manager;
 

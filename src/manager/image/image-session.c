@@ -15,12 +15,12 @@
 #include "daemon/process.h"
 #include "manager/guests/gate-link.h"
 #include "manager/image/pinning.h"
-#include "manager/model/custody.h"
 #include "manager/model/device.h"
 #include "manager/model/guest-life.h"
 #include "manager/model/guest.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/recovery.h"
 
 /* All real granularities are multiples of it. */
 #define GRANULARITY 4096
@@ -343,8 +343,8 @@ static int exchange_member(struct image_session *session, struct image_member *m
                 r = pool_stamp(session->instance->manager->pool, guest->reservation, guest->pid,
                                guest->start_time);
         if (r == 0 && guest->reservation)
-                r = custody_put_slabs(guest);
-        return r == 0 ? custody_store_memory(guest) : r;
+                r = recovery_put_slabs(guest);
+        return r == 0 ? recovery_store_memory(guest) : r;
 }
 
 static void undo_exchange(struct image_session *session)
@@ -409,7 +409,7 @@ int image_session_exchange(struct image_session *session, struct failure *failur
                 member->reservation =
                         pool_release(manager->pool, member->reservation); /* what it had before */
         }
-        custody_sync_slabs(manager);
+        recovery_sync_slabs(manager);
         observer_tell_changed(&manager->observers);
         return 0;
 }

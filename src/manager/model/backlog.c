@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "manager/model/custody.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/recovery.h"
 
 /* A full disk has room again when somebody has seen to it. */
 #define FIRST_US 500000
@@ -63,7 +63,7 @@ void backlog_add_process(struct guest *guest)
 
 static int store_instance(struct instance *instance)
 {
-        int r = custody_store_instance(instance);
+        int r = recovery_store_instance(instance);
 
         if (r == 0)
                 instance->is_unsettled = false;
@@ -118,7 +118,7 @@ static bool try_all(struct backlog *backlog)
                 is_done = forget(backlog, departed) == 0 && is_done;
         list_for_each(instance, &backlog->manager->instances, link)
                 is_done = try_instance(instance) && is_done;
-        custody_sync_slabs(backlog->manager);
+        recovery_sync_slabs(backlog->manager);
         return is_done;
 }
 

@@ -9,12 +9,12 @@
 #include "base/clock.h"
 #include "manager/model/backlog.h"
 #include "manager/model/burial.h"
-#include "manager/model/custody.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/launch.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/recovery.h"
 #include "manager/model/session.h"
 
 void guest_leave(struct guest *guest)
@@ -109,7 +109,7 @@ struct guest *guest_free(struct guest *guest)
 
         if (!guest->is_dead)
                 guest_leave(guest);
-        custody_drop_memory(guest);
+        recovery_drop_memory(guest);
         if (guest->slot != UINT32_MAX) {
                 page_give_slot(&instance->page, guest->slot);
                 if (store_remove_process(manager->store, instance->id, guest->pid) < 0)
@@ -117,7 +117,7 @@ struct guest *guest_free(struct guest *guest)
         }
         if (guest->reservation) {
                 guest->reservation = pool_release(manager->pool, guest->reservation);
-                custody_sync_slabs(manager);
+                recovery_sync_slabs(manager);
         }
         return guest_unload(guest);
 }
@@ -133,7 +133,7 @@ int guest_admit(struct guest *guest)
         guest->context_device = instance->device;
         r = backlog_forget_process(instance, guest->pid);
         if (r == 0)
-                r = custody_store_process(guest);
+                r = recovery_store_process(guest);
         if (r < 0) {
                 page_give_slot(&instance->page, guest->slot);
                 guest->slot = UINT32_MAX;

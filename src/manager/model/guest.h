@@ -51,7 +51,7 @@ struct guest_memory {
         int target; /* created at resume or migrate; -1: none */
         /*
          * In the middle of an undo: its contents are in the guest's reservation, and nowhere else. What
-         * is neither that nor exported any more has come back (remap.h).
+         * is neither that nor exported any more has come back (undo-release.h).
          */
         bool is_parked;
 };
@@ -149,7 +149,7 @@ struct guest {
                 uint64_t bytes_done;   /* of its progress, as counted so far */
         } job;
 
-        size_t remap_width; /* so many allocations at once come back (remap.c) */
+        size_t return_width; /* so many allocations at once come back (undo-release.c) */
 
         struct {
                 enum gate_message message; /* 0: none */
@@ -191,7 +191,7 @@ size_t guest_find_memory(const struct guest *guest, uint64_t address);
 
 /*
  * guest_lacks_sources() - is some of its memory not exported any more? Then undoing has begun to bring
- * it back: remap.h.
+ * it back: undo-release.h.
  */
 bool guest_lacks_sources(const struct guest *guest);
 

@@ -10,7 +10,6 @@
 #include "manager/model/account.h"
 #include "manager/model/backlog.h"
 #include "manager/model/burial.h"
-#include "manager/model/custody.h"
 #include "manager/model/device.h"
 #include "manager/model/guest-life.h"
 #include "manager/model/guest.h"
@@ -18,6 +17,7 @@
 #include "manager/model/launch.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/recovery.h"
 
 struct instance *instance_find_settled(struct manager *manager, const char *name,
                                        struct failure *failure)
@@ -142,7 +142,7 @@ int instance_add(struct manager *manager, struct store_instance *stored, instanc
         if (r == 0)
                 r = page_create(&instance->page, instance->frame_buffer);
         if (r == 0)
-                r = custody_put_page(instance);
+                r = recovery_put_page(instance);
         if (r == 0)
                 r = watch_creator(instance);
         if (r == 0 && instance->is_creator_gone)
@@ -154,7 +154,7 @@ int instance_add(struct manager *manager, struct store_instance *stored, instanc
         if (r < 0) {
                 store_rollback(manager->store);
                 if (instance)
-                        custody_drop_page(instance);
+                        recovery_drop_page(instance);
                 return r;
         }
         list_append(&manager->instances, &instance->link);
@@ -177,7 +177,7 @@ int instance_restore(struct manager *manager, const struct store_instance *store
         }
         r = account_force(manager->accounts, &instance->charge, instance->owner, &cost);
         if (r == 0)
-                r = custody_get_page(instance);
+                r = recovery_get_page(instance);
         if (r < 0)
                 return r;
         r = watch_creator(instance);
@@ -222,7 +222,7 @@ static int forget(struct instance *instance)
         if (r < 0)
                 return r;
         log_event_of(instance->owner, LOG_LEVEL_INFO, "removed", "vgpu=%s", instance->name);
-        custody_drop_page(instance);
+        recovery_drop_page(instance);
         observer_tell_instance(&instance->manager->observers, instance, INSTANCE_REMOVED);
         instance_free(instance);
         observer_tell_changed(&manager->observers);

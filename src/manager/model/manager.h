@@ -32,7 +32,7 @@ struct control;
 struct device;
 struct fair_queue;
 struct pinning;
-struct gate;
+struct guest_socket;
 struct meter;
 struct publisher;
 struct residency;
@@ -72,7 +72,7 @@ struct manager {
         struct scenario *scenario;     /* that is played, or NULL */
         struct virtual_stage *stage;   /* where; NULL without a scenario */
         struct meter *meter;
-        struct gate *gate;
+        struct guest_socket *guest_socket;
         struct residency *residency; /* who leaves and comes by itself */
         struct control *control;
         struct tally tally; /* of operations */

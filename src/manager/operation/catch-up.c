@@ -8,11 +8,11 @@
 
 #include "daemon/log.h"
 #include "manager/guests/gate-link.h"
-#include "manager/model/custody.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
-#include "manager/operation/arrival.h"
+#include "manager/model/recovery.h"
+#include "manager/operation/coming.h"
 #include "manager/operation/contexts.h"
 #include "manager/operation/copies.h"
 #include "manager/operation/operation-engine.h"
@@ -33,7 +33,7 @@ bool operation_leave_behind(struct operation *operation, struct guest *guest)
             operation->step >= operation_find_step(operation->kind, OPERATION_RECORDS))
                 return false;
         guest->presence = GUEST_ABSENT;
-        if (!operation_next_guest(operation, NULL) || custody_store_process(guest) < 0) {
+        if (!operation_next_guest(operation, NULL) || recovery_store_process(guest) < 0) {
                 guest->presence = GUEST_PRESENT;
                 return false;
         }
@@ -154,24 +154,24 @@ static void drop(struct operation *operation)
 {
         struct guest *guest;
 
-        arrival_drop(operation);
+        coming_drop(operation);
         operation->instance->catch_up_pause_us = 0;
         set_presence(operation->instance, GUEST_PRESENT);
         list_for_each(guest, &operation->instance->guests, link)
                 if (!guest->is_dead && guest->slot != UINT32_MAX)
-                        (void)custody_store_process(
+                        (void)recovery_store_process(
                                 guest); /* if not, its gate says so: it is open */
 }
 
 static const struct operation_step steps[] = {
-        { "checked", "context", arrival_check, give_up, 0 },
-        { "withdrawn", "context", arrival_undo_create, NULL, 0 }, /* what it made while it hung */
+        { "checked", "context", coming_check, give_up, 0 },
+        { "withdrawn", "context", coming_undo_create, NULL, 0 }, /* what it made while it hung */
         { "restored", "context", restore, NULL, 0 },
-        { "created", "copying", arrival_create, arrival_undo_create, 0 },
-        { "copied", "copying", arrival_copy, arrival_undo_copy, 0 },
-        { "recorded", "finishing", arrival_record, NULL, OPERATION_RECORDS },
-        { "opened", "finishing", arrival_open, NULL, OPERATION_ANSWERS },
-        { "let-go", "finishing", arrival_let_go, NULL, 0 },
+        { "created", "copying", coming_create, coming_undo_create, 0 },
+        { "copied", "copying", coming_copy, coming_undo_copy, 0 },
+        { "recorded", "finishing", coming_record, NULL, OPERATION_RECORDS },
+        { "opened", "finishing", coming_open, NULL, OPERATION_ANSWERS },
+        { "let-go", "finishing", coming_let_go, NULL, 0 },
         { "dropped", "finishing", drop, NULL, 0 },
 };
 

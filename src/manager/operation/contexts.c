@@ -9,13 +9,13 @@
 #include "daemon/log.h"
 #include "daemon/process.h"
 #include "manager/model/ceiling.h"
-#include "manager/model/custody.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
 #include "manager/model/footprint.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/recovery.h"
 #include "manager/operation/admission.h"
 #include "manager/operation/operation.h"
 
@@ -80,7 +80,7 @@ static int enter(struct guest *guest, enum guest_context context, struct device 
         guest->context_before.target = guest->context_target;
         guest->context = context;
         guest->context_target = target;
-        r = custody_store_process(guest);
+        r = recovery_store_process(guest);
         if (r == 0 || (operation->is_undoing &&
                        is_foreseen(guest, target ? ACTION_RESUME : ACTION_SUSPEND, target)))
                 return 0;
@@ -93,7 +93,7 @@ static void step_back(struct guest *guest)
 {
         guest->context = guest->context_before.context;
         guest->context_target = guest->context_before.target;
-        (void)custody_store_process(guest);
+        (void)recovery_store_process(guest);
 }
 
 static void settle(struct guest *guest, enum guest_context context, struct device *device)
@@ -101,7 +101,7 @@ static void settle(struct guest *guest, enum guest_context context, struct devic
         guest->context = context;
         guest->context_device = device;
         guest->context_target = NULL;
-        (void)custody_store_process(guest); /* if not, the next manager does the call again */
+        (void)recovery_store_process(guest); /* if not, the next manager does the call again */
 }
 
 /*

@@ -9,11 +9,11 @@
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
-#include "manager/operation/arrival.h"
+#include "manager/operation/broadcast.h"
+#include "manager/operation/coming.h"
 #include "manager/operation/contexts.h"
 #include "manager/operation/copies.h"
-#include "manager/operation/departure.h"
-#include "manager/operation/gates.h"
+#include "manager/operation/leaving.h"
 #include "manager/operation/operation.h"
 
 static int check(struct operation *operation, struct failure *failure)
@@ -25,8 +25,8 @@ static int check(struct operation *operation, struct failure *failure)
                 return failure_set(failure, -EALREADY, "WrongState", "choose another device",
                                    "vGPU %s is on device %u already", instance->name,
                                    operation->target->index);
-        r = arrival_check_kind(operation, failure);
-        return r < 0 ? r : arrival_check_promise(operation, failure);
+        r = coming_check_kind(operation, failure);
+        return r < 0 ? r : coming_check_promise(operation, failure);
 }
 
 static void stage(struct operation *operation)
@@ -41,7 +41,7 @@ static void leave(struct operation *operation)
 {
         struct guest *guest;
 
-        if (!gates_expect(operation, GATE_STATE_RELEASED))
+        if (!broadcast_expect(operation, GATE_STATE_RELEASED))
                 return;
         operation_for_each_guest(guest, operation)
                 contexts_move(operation, guest, NULL);
@@ -68,20 +68,20 @@ static void go_back(struct operation *operation)
 }
 
 static const struct operation_step steps[] = {
-        { "checked", "draining", arrival_check, NULL, 0 },
-        { "closed", "draining", departure_close, departure_undo_close, 0 },
-        { "exported", "draining", departure_export, departure_undo_export, 0 },
-        { "kept", "copying", departure_keep, departure_undo_keep, 0 },
-        { "released", "copying", departure_release, departure_undo_release, 0 },
+        { "checked", "draining", coming_check, NULL, 0 },
+        { "closed", "draining", leaving_close, leaving_undo_close, 0 },
+        { "exported", "draining", leaving_export, leaving_undo_export, 0 },
+        { "kept", "copying", leaving_keep, leaving_undo_keep, 0 },
+        { "released", "copying", leaving_release, leaving_undo_release, 0 },
         { "left", "context", leave, go_back, 0 },
-        { "measured", "context", arrival_check_again, NULL, 0 },
+        { "measured", "context", coming_check_again, NULL, 0 },
         { "restored", "context", enter, go_back, 0 },
-        { "created", "copying", arrival_create, arrival_undo_create, 0 },
-        { "copied", "copying", arrival_copy, arrival_undo_copy, 0 },
-        { "recorded", "finishing", arrival_record, NULL, OPERATION_RECORDS },
-        { "opened", "finishing", arrival_open, NULL, OPERATION_ANSWERS },
-        { "let-go", "finishing", arrival_let_go, NULL, 0 },
-        { "dropped", "finishing", arrival_drop, NULL, 0 },
+        { "created", "copying", coming_create, coming_undo_create, 0 },
+        { "copied", "copying", coming_copy, coming_undo_copy, 0 },
+        { "recorded", "finishing", coming_record, NULL, OPERATION_RECORDS },
+        { "opened", "finishing", coming_open, NULL, OPERATION_ANSWERS },
+        { "let-go", "finishing", coming_let_go, NULL, 0 },
+        { "dropped", "finishing", coming_drop, NULL, 0 },
 };
 
 const struct operation_kind operation_migrate = {

@@ -11,7 +11,6 @@
 #include "daemon/log.h"
 #include "manager/control/control.h"
 #include "manager/model/backlog.h"
-#include "manager/model/custody.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
 #include "manager/model/guest-life.h"
@@ -20,9 +19,10 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/recovery.h"
 #include "manager/operation/admission.h"
+#include "manager/operation/broadcast.h"
 #include "manager/operation/copies.h"
-#include "manager/operation/gates.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
 #include "manager/schedule/schedule.h"
@@ -98,7 +98,7 @@ static void record_undone(struct operation *operation, enum state_instance_state
         else if (operation->has_lacked_room)
                 backlog_add_lack(instance);
         if (state == STATE_FAILED ? operation->has_failed_store
-                                  : custody_store_instance(instance) < 0)
+                                  : recovery_store_instance(instance) < 0)
                 backlog_add_instance(instance);
 }
 
@@ -134,7 +134,7 @@ static void finish(struct operation *operation, bool has_succeeded)
         instance->operation = NULL;
         memset(&instance->course, 0, sizeof(instance->course));
         free_guests_marked_dead(instance);
-        custody_sync_slabs(manager);
+        recovery_sync_slabs(manager);
         pool_unpause(manager->pool);
         operation_free(operation);
         operation_open_returned(instance);
@@ -231,7 +231,7 @@ void operation_start_undoing(struct operation *operation)
         operation->was_retried = false;
         operation->is_undoing = operation->instance->course.is_undoing = true;
         call_back(operation);
-        gates_gather(operation);
+        broadcast_gather(operation);
 }
 
 /* A step has run and none of its parts is left. */
@@ -288,7 +288,7 @@ static void end_undo(struct operation *operation)
         if (operation->error || has_stuck_guest(operation->instance))
                 operation->has_failed_undo = true;
         if (!operation->has_failed_undo)
-                (void)operation_store_undone(operation); /* see departure_undo_keep() */
+                (void)operation_store_undone(operation); /* see leaving_undo_keep() */
         snprintf(point, sizeof(point), "undo-%s", operation->kind->steps[operation->step].name);
         operation_pass(operation, point);
         clear_error(operation);

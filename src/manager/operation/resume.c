@@ -8,10 +8,10 @@
 
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
-#include "manager/operation/arrival.h"
+#include "manager/operation/broadcast.h"
+#include "manager/operation/coming.h"
 #include "manager/operation/contexts.h"
 #include "manager/operation/copies.h"
-#include "manager/operation/gates.h"
 #include "manager/operation/operation.h"
 
 static int check(struct operation *operation, struct failure *failure)
@@ -31,15 +31,15 @@ static int check(struct operation *operation, struct failure *failure)
                 if (r < 0)
                         return r;
         }
-        r = arrival_check_kind(operation, failure);
-        return r < 0 ? r : arrival_check_promise(operation, failure);
+        r = coming_check_kind(operation, failure);
+        return r < 0 ? r : coming_check_promise(operation, failure);
 }
 
 static void restore(struct operation *operation)
 {
         struct guest *guest;
 
-        if (!gates_expect(operation, GATE_STATE_RELEASED))
+        if (!broadcast_expect(operation, GATE_STATE_RELEASED))
                 return;
         operation_for_each_guest(guest, operation) {
                 if (process_is_stopped(guest->pid) && operation_leave_behind(operation, guest))
@@ -60,14 +60,14 @@ static void undo_restore(struct operation *operation)
 }
 
 static const struct operation_step steps[] = {
-        { "checked", "context", arrival_check, NULL, 0 },
+        { "checked", "context", coming_check, NULL, 0 },
         { "restored", "context", restore, undo_restore, 0 },
-        { "created", "copying", arrival_create, arrival_undo_create, 0 },
-        { "copied", "copying", arrival_copy, arrival_undo_copy, 0 },
-        { "recorded", "finishing", arrival_record, NULL, OPERATION_RECORDS },
-        { "opened", "finishing", arrival_open, NULL, OPERATION_ANSWERS },
-        { "let-go", "finishing", arrival_let_go, NULL, 0 },
-        { "dropped", "finishing", arrival_drop, NULL, 0 },
+        { "created", "copying", coming_create, coming_undo_create, 0 },
+        { "copied", "copying", coming_copy, coming_undo_copy, 0 },
+        { "recorded", "finishing", coming_record, NULL, OPERATION_RECORDS },
+        { "opened", "finishing", coming_open, NULL, OPERATION_ANSWERS },
+        { "let-go", "finishing", coming_let_go, NULL, 0 },
+        { "dropped", "finishing", coming_drop, NULL, 0 },
 };
 
 const struct operation_kind operation_resume = {

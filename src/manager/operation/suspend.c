@@ -7,17 +7,17 @@
 #include <errno.h>
 
 #include "base/size.h"
-#include "manager/model/custody.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/policy.h"
+#include "manager/model/recovery.h"
+#include "manager/operation/broadcast.h"
 #include "manager/operation/contexts.h"
 #include "manager/operation/copies.h"
-#include "manager/operation/departure.h"
-#include "manager/operation/gates.h"
+#include "manager/operation/leaving.h"
 #include "manager/operation/operation.h"
 
 static int check(struct operation *operation, struct failure *failure)
@@ -167,13 +167,13 @@ static void reserve_exported(struct operation *operation)
                 }
                 if (reserve(operation, guest, guest->memory_bytes) < 0)
                         return;
-                r = custody_put_slabs(guest);
+                r = recovery_put_slabs(guest);
                 if (r < 0) {
                         operation_fail_errno(operation, r, "keeping the slabs");
                         return;
                 }
         }
-        departure_keep(operation);
+        leaving_keep(operation);
 }
 
 /* Moving. */
@@ -182,7 +182,7 @@ static void move_out(struct operation *operation)
 {
         struct guest *guest;
 
-        if (!gates_expect(operation, GATE_STATE_RELEASED))
+        if (!broadcast_expect(operation, GATE_STATE_RELEASED))
                 return;
         operation_for_each_guest(guest, operation) {
                 copies_out(operation, guest);
@@ -236,13 +236,13 @@ static void record_end(struct operation *operation)
 
 static const struct operation_step steps[] = {
         { "reserved", "draining", reserve_all, give_back, 0 },
-        { "closed", "draining", departure_close, departure_undo_close, 0 },
-        { "exported", "draining", departure_export, departure_undo_export, 0 },
-        { "kept", "copying", reserve_exported, departure_undo_keep, 0 },
-        { "released", "copying", departure_release, departure_undo_release, 0 },
+        { "closed", "draining", leaving_close, leaving_undo_close, 0 },
+        { "exported", "draining", leaving_export, leaving_undo_export, 0 },
+        { "kept", "copying", reserve_exported, leaving_undo_keep, 0 },
+        { "released", "copying", leaving_release, leaving_undo_release, 0 },
         { "moved", "copying", move_out, move_back, 0 },
         { "recorded", "finishing", record_end, NULL, OPERATION_RECORDS },
-        { "dropped", "finishing", departure_drop, NULL, OPERATION_ANSWERS },
+        { "dropped", "finishing", leaving_drop, NULL, OPERATION_ANSWERS },
 };
 
 const struct operation_kind operation_suspend = {

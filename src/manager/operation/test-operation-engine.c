@@ -32,8 +32,8 @@ static struct operation *waiting;
 
 /* What is not there: the keeper, the pool, a client. */
 
-int __wrap_custody_store_instance(struct instance *instance);
-void __wrap_custody_sync_slabs(struct manager *manager);
+int __wrap_recovery_store_instance(struct instance *instance);
+void __wrap_recovery_sync_slabs(struct manager *manager);
 void __wrap_pool_pause(struct pool *pool);
 void __wrap_pool_unpause(struct pool *pool);
 void __wrap_control_reply(struct control_pending *pending, json_t *parameters);
@@ -41,12 +41,12 @@ void __wrap_control_fail(struct control_pending *pending, const struct failure *
 void __wrap_control_progress(struct control_pending *pending, json_t *parameters);
 json_t *__wrap_describe_instance(const struct instance *instance);
 
-int __wrap_custody_store_instance(struct instance *instance)
+int __wrap_recovery_store_instance(struct instance *instance)
 {
         return store_remove_operation(instance->manager->store, instance->id);
 }
 
-void __wrap_custody_sync_slabs(struct manager *manager)
+void __wrap_recovery_sync_slabs(struct manager *manager)
 {
         (void)manager;
 }

@@ -184,7 +184,7 @@ void facts_of_instance(struct state_instance *ret_record, const struct instance 
         snprintf(ret_record->name, sizeof(ret_record->name), "%s", instance->name);
 }
 
-/* The same words of the gates for which vgpud refuses to suspend or to move (gates.c). */
+/* The same words of the gates for which vgpud refuses to suspend or to move (broadcast.c). */
 uint64_t facts_get_uses(const struct instance *instance)
 {
         const struct guest *guest;

@@ -19,7 +19,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/residency-view.h"
-#include "manager/operation/gates.h"
+#include "manager/operation/broadcast.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
 #include "scheduler/stay.h"
@@ -184,7 +184,7 @@ static void find_hold(const struct instance *instance, char *text, size_t size)
                 page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
                 if (use.holds)
                         snprintf(text, size, "process %d (%.40s) holds %s", (int)guest->pid,
-                                 guest->name, gates_what_keeps(use.holds));
+                                 guest->name, broadcast_what_keeps(use.holds));
         }
 }
 

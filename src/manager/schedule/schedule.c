@@ -9,12 +9,12 @@
 
 #include "base/clock.h"
 #include "daemon/log.h"
-#include "manager/model/custody.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/recovery.h"
 #include "manager/schedule/schedule-internal.h"
 #include "state/state-page.h"
 
@@ -150,8 +150,8 @@ static int open_channels(struct schedule *schedule, struct schedule_guest *guest
                 account_give(&guest->guest->charge, ACCOUNT_DESCRIPTORS, CHANNELS_COST);
                 return r;
         }
-        return custody_put_plan(guest->guest, channels_get_plan_fd(guest->channels),
-                                channels_get_process_fd(guest->channels));
+        return recovery_put_plan(guest->guest, channels_get_plan_fd(guest->channels),
+                                 channels_get_process_fd(guest->channels));
 }
 
 /* Leaving. */
@@ -187,7 +187,7 @@ static void remove_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
         if (!let_go(schedule, guest))
                 return;
         if (guest->channels)
-                custody_drop_plan(guest->guest);
+                recovery_drop_plan(guest->guest);
         free_guest(schedule, vgpu, guest);
 }
 
@@ -204,7 +204,7 @@ static void forget_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
                           "a process stays off its device; it is let on when vgpud ends",
                           "pid=%d error=\"%s\"", (int)guest->guest->pid, strerror(-guest->stuck));
         else if (guest->channels)
-                custody_drop_plan(guest->guest);
+                recovery_drop_plan(guest->guest);
         free_guest(schedule, vgpu, guest);
 }
 

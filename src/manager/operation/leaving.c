@@ -1,33 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "manager/operation/departure.h"
+#include "manager/operation/leaving.h"
 
 #include "base/clock.h"
-#include "manager/model/custody.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
-#include "manager/operation/gates.h"
+#include "manager/model/recovery.h"
+#include "manager/operation/broadcast.h"
 #include "manager/operation/operation.h"
-#include "manager/operation/remap.h"
+#include "manager/operation/undo-release.h"
 
-void departure_close(struct operation *operation)
+void leaving_close(struct operation *operation)
 {
-        gates_close(operation);
+        broadcast_close(operation);
 }
 
-void departure_undo_close(struct operation *operation)
+void leaving_undo_close(struct operation *operation)
 {
-        gates_open(operation);
+        broadcast_open(operation);
 }
 
-void departure_export(struct operation *operation)
+void leaving_export(struct operation *operation)
 {
         if (operation->drained_ns == 0)
                 operation->drained_ns = clock_now(CLOCK_MONOTONIC);
-        gates_export(operation);
+        broadcast_export(operation);
 }
 
-void departure_undo_export(struct operation *operation)
+void leaving_undo_export(struct operation *operation)
 {
         struct guest *guest;
 
@@ -36,7 +36,7 @@ void departure_undo_export(struct operation *operation)
                         guest_forget_memory(guest);
 }
 
-void departure_keep(struct operation *operation)
+void leaving_keep(struct operation *operation)
 {
         struct store *store = operation->instance->manager->store;
         struct guest *guest;
@@ -46,7 +46,7 @@ void departure_keep(struct operation *operation)
         operation_for_each_guest(guest, operation) {
                 operation->bytes += guest->memory_bytes;
                 if (r == 0)
-                        r = custody_put_memory(guest);
+                        r = recovery_put_memory(guest);
         }
         if (r == 0)
                 r = store_commit(store);
@@ -83,7 +83,7 @@ static int forget(struct operation *operation)
  * but had it not, or the other way round, would take from a guest what it has mapped again. What the
  * store does not forget is kept, and so is all while a guest is stuck; the guests go on meanwhile.
  */
-void departure_undo_keep(struct operation *operation)
+void leaving_undo_keep(struct operation *operation)
 {
         struct guest *guest;
 
@@ -91,28 +91,28 @@ void departure_undo_keep(struct operation *operation)
                 return;
         operation_for_each_guest(guest, operation) {
                 guest->is_remembered = false;
-                custody_drop_memory(guest);
+                recovery_drop_memory(guest);
                 guest_give_back(guest);
         }
 }
 
-void departure_release(struct operation *operation)
+void leaving_release(struct operation *operation)
 {
-        if (gates_expect(operation, GATE_STATE_CLOSED))
-                gates_release(operation);
+        if (broadcast_expect(operation, GATE_STATE_CLOSED))
+                broadcast_release(operation);
 }
 
-void departure_undo_release(struct operation *operation)
+void leaving_undo_release(struct operation *operation)
 {
-        remap_memory(operation);
+        undo_release(operation);
 }
 
-void departure_drop(struct operation *operation)
+void leaving_drop(struct operation *operation)
 {
         struct guest *guest;
 
         operation_for_each_guest(guest, operation) {
-                custody_drop_memory(guest);
+                recovery_drop_memory(guest);
                 for (size_t i = 0; i < guest->n_memory; i++)
                         guest_close_source(guest, &guest->memory[i]);
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "manager/guests/gate.h"
+#include "manager/guests/guest-socket.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -42,7 +42,7 @@ static const struct account_cost link_cost = {
 /* One wake-up reads so many messages, then the others have their turn. */
 #define MESSAGES_A_TURN 32
 
-struct gate {
+struct guest_socket {
         struct manager *manager;
         struct listener listener;
         struct list links;
@@ -357,11 +357,12 @@ static int on_no_join(sd_event_source *source, uint64_t usec, void *userdata)
         return 0;
 }
 
-int gate_accept(struct gate *gate, int fd, const struct ucred *peer, uid_t payer, const char *uuid)
+int guest_socket_accept(struct guest_socket *socket, int fd, const struct ucred *peer, uid_t payer,
+                        const char *uuid)
 {
         struct gate_link *link = calloc(1, sizeof(*link));
         struct failure failure = { 0 };
-        int r = link ? account_take(gate->manager->accounts, &link->charge, payer, &link_cost,
+        int r = link ? account_take(socket->manager->accounts, &link->charge, payer, &link_cost,
                                     &failure)
                      : -ENOMEM;
 
@@ -370,19 +371,19 @@ int gate_accept(struct gate *gate, int fd, const struct ucred *peer, uid_t payer
                 free(link);
                 return r;
         }
-        link->manager = gate->manager;
+        link->manager = socket->manager;
         link->fd = fd;
         link->peer = *peer;
         link->payer = payer;
         if (uuid)
                 strcpy(link->only, uuid);
-        list_append(&gate->links, &link->link);
-        r = fair_init(&link->entry, gate->manager->fair_queue, payer, on_turn, link);
+        list_append(&socket->links, &link->link);
+        r = fair_init(&link->entry, socket->manager->fair_queue, payer, on_turn, link);
         if (r == 0)
-                r = sd_event_add_io(gate->manager->event, &link->source, fd, GATE_LINK_EVENTS,
+                r = sd_event_add_io(socket->manager->event, &link->source, fd, GATE_LINK_EVENTS,
                                     on_link, link);
         if (r == 0)
-                r = sd_event_add_time_relative(gate->manager->event, &link->join_timer,
+                r = sd_event_add_time_relative(socket->manager->event, &link->join_timer,
                                                CLOCK_MONOTONIC, JOIN_TIMEOUT_US, 0, on_no_join,
                                                link);
         if (r < 0)
@@ -392,7 +393,7 @@ int gate_accept(struct gate *gate, int fd, const struct ucred *peer, uid_t payer
 
 static int on_connection(int fd, const struct ucred *peer, void *userdata)
 {
-        return gate_accept(userdata, fd, peer, peer->uid, NULL);
+        return guest_socket_accept(userdata, fd, peer, peer->uid, NULL);
 }
 
 static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
@@ -427,43 +428,43 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
 /* To the manager's end: guests are unloaded when the socket is closed. */
 static const struct observer observer = { .of_instance = on_instance, .of_guest = on_guest };
 
-int gate_new(struct gate **ret_gate, struct manager *manager)
+int guest_socket_new(struct guest_socket **ret_socket, struct manager *manager)
 {
-        struct gate *gate = calloc(1, sizeof(*gate));
+        struct guest_socket *socket = calloc(1, sizeof(*socket));
         int r;
 
-        if (!gate)
+        if (!socket)
                 return -ENOMEM;
-        gate->manager = manager;
-        list_init(&gate->links);
-        r = listener_init(&gate->listener, manager, PATHS_GATE_SOCKET, SOCK_SEQPACKET,
-                          on_connection, gate);
+        socket->manager = manager;
+        list_init(&socket->links);
+        r = listener_init(&socket->listener, manager, PATHS_GATE_SOCKET, SOCK_SEQPACKET,
+                          on_connection, socket);
         if (r < 0) {
-                free(gate);
+                free(socket);
                 return r;
         }
         observer_add(&manager->observers, &observer, NULL);
-        *ret_gate = gate;
+        *ret_socket = socket;
         return 0;
 }
 
-void gate_start(struct gate *gate)
+void guest_socket_start(struct guest_socket *socket)
 {
-        listener_set_enabled(&gate->listener, true);
+        listener_set_enabled(&socket->listener, true);
 }
 
-struct gate *gate_free(struct gate *gate)
+struct guest_socket *guest_socket_free(struct guest_socket *socket)
 {
         struct gate_link *link, *after;
 
-        if (!gate)
+        if (!socket)
                 return NULL;
-        list_for_each_safe(link, after, &gate->links, link) {
+        list_for_each_safe(link, after, &socket->links, link) {
                 if (link->guest)
                         link->guest->gate = NULL;
                 gate_link_free(link);
         }
-        listener_deinit(&gate->listener);
-        free(gate);
+        listener_deinit(&socket->listener);
+        free(socket);
         return NULL;
 }

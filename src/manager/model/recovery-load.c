@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a former manager left in the store and in the keeper. */
-#include "manager/model/custody-load.h"
+#include "manager/model/recovery-load.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,8 +11,6 @@
 
 #include "daemon/log.h"
 #include "manager/model/backlog.h"
-#include "manager/model/custody-internal.h"
-#include "manager/model/custody.h"
 #include "manager/model/device.h"
 #include "manager/model/footprint.h"
 #include "manager/model/guest-life.h"
@@ -21,6 +19,8 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/recovery-internal.h"
+#include "manager/model/recovery.h"
 
 static int drop_ownerless_page(const char *label, int fd, void *userdata)
 {
@@ -28,7 +28,7 @@ static int drop_ownerless_page(const char *label, int fd, void *userdata)
         struct failure failure = { 0 };
 
         (void)fd;
-        if (!instance_find(manager, label + strlen(CUSTODY_PAGE), &failure))
+        if (!instance_find(manager, label + strlen(RECOVERY_PAGE), &failure))
                 (void)keeper_drop(manager->keeper, label);
         return 0;
 }
@@ -71,7 +71,7 @@ static int adopt_slab(const char *label, int fd, void *userdata)
         CLEANUP(fd_closep) int own = fcntl(fd, F_DUPFD_CLOEXEC, 3);
         int r = own < 0 ? -errno
                         : pool_adopt(manager->pool,
-                                     (uint32_t)strtoul(label + strlen(CUSTODY_SLAB), NULL, 10),
+                                     (uint32_t)strtoul(label + strlen(RECOVERY_SLAB), NULL, 10),
                                      own);
 
         if (r == 0)
@@ -117,9 +117,9 @@ static int adopt_allocations(struct guest *guest, const struct gate_allocation *
                                                  -1, false };
                 guest->n_memory++;
                 guest->memory_bytes += memory->size;
-                custody_memory_label(label, CUSTODY_PARKED, guest, memory);
+                recovery_memory_label(label, RECOVERY_PARKED, guest, memory);
                 memory->is_parked = keeper_find(keeper, label) >= 0;
-                custody_memory_label(label, CUSTODY_MEMORY, guest, memory);
+                recovery_memory_label(label, RECOVERY_MEMORY, guest, memory);
                 if (memory->is_parked)
                         (void)keeper_drop(keeper, label);
                 fd = keeper_find(keeper, label);
@@ -183,8 +183,8 @@ static int load_claims(struct guest *guest)
         struct instance *instance = guest->instance;
         int r;
 
-        if (!counts_memory(instance) && !custody_is_away(guest)) {
-                instance->is_unsettled = true; /* custody_load() has it brought up to date */
+        if (!counts_memory(instance) && !recovery_is_away(guest)) {
+                instance->is_unsettled = true; /* recovery_load() has it brought up to date */
                 return 0;
         }
         r = load_memory(guest);
@@ -217,15 +217,15 @@ static int load_guest(struct instance *instance, const struct store_process *pro
         guest->slot = process->slot;
         guest->must_stay = true; /* as far as we know, until it connects */
         guest->state = instance_is_off(instance) ? GATE_STATE_RELEASED : GATE_STATE_OPEN;
-        guest->context = process->context & ~CUSTODY_ABSENT;
-        if ((process->context & CUSTODY_ABSENT) && !instance_is_off(instance)) {
+        guest->context = process->context & ~RECOVERY_ABSENT;
+        if ((process->context & RECOVERY_ABSENT) && !instance_is_off(instance)) {
                 guest->presence = GUEST_ABSENT;
                 guest->state = GATE_STATE_RELEASED;
         }
         if (device)
                 guest->context_device = device;
         guest->context_target = device_find_uuid(instance->manager, process->context_target);
-        custody_note_stored(guest);
+        recovery_note_stored(guest);
         footprint_load(guest);
         observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LOADED);
         return load_claims(guest);
@@ -249,12 +249,12 @@ static int load_instance(const struct store_instance *stored, void *userdata)
         return instance_restore(userdata, stored);
 }
 
-int custody_load(struct manager *manager)
+int recovery_load(struct manager *manager)
 {
         struct instance *instance;
         int r;
 
-        (void)keeper_list(manager->keeper, CUSTODY_SLAB, adopt_slab, manager);
+        (void)keeper_list(manager->keeper, RECOVERY_SLAB, adopt_slab, manager);
         r = store_each_instance(manager->store, load_instance, manager);
         if (r < 0)
                 return r;
@@ -265,9 +265,9 @@ int custody_load(struct manager *manager)
                 if (instance->is_unsettled)
                         backlog_add_instance(instance);
         }
-        (void)keeper_list(manager->keeper, CUSTODY_PAGE, drop_ownerless_page, manager);
-        (void)keeper_list(manager->keeper, CUSTODY_MEMORY, drop_ownerless_memory, manager);
-        (void)keeper_list(manager->keeper, CUSTODY_PARKED, drop_ownerless_memory, manager);
-        custody_sync_slabs(manager);
+        (void)keeper_list(manager->keeper, RECOVERY_PAGE, drop_ownerless_page, manager);
+        (void)keeper_list(manager->keeper, RECOVERY_MEMORY, drop_ownerless_memory, manager);
+        (void)keeper_list(manager->keeper, RECOVERY_PARKED, drop_ownerless_memory, manager);
+        recovery_sync_slabs(manager);
         return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "manager/operation/arrival.h"
+#include "manager/operation/coming.h"
 
 #include <errno.h>
 
@@ -8,15 +8,15 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/operation/admission.h"
+#include "manager/operation/broadcast.h"
 #include "manager/operation/copies.h"
-#include "manager/operation/departure.h"
-#include "manager/operation/gates.h"
+#include "manager/operation/leaving.h"
 #include "manager/operation/operation.h"
 #include "manager/schedule/schedule.h"
 #include "manager/setting/settings.h"
 #include "state/kind.h"
 
-int arrival_check_promise(const struct operation *operation, struct failure *failure)
+int coming_check_promise(const struct operation *operation, struct failure *failure)
 {
         const struct instance *instance = operation->instance;
         int r;
@@ -33,7 +33,7 @@ int arrival_check_promise(const struct operation *operation, struct failure *fai
 }
 
 /* By what the state page says of both, and so as NVML's library answers for their metadata. */
-int arrival_check_kind(const struct operation *operation, struct failure *failure)
+int coming_check_kind(const struct operation *operation, struct failure *failure)
 {
         const struct device *from = operation->instance->device, *to = operation->target;
         const struct state_page *state_page = from->manager->state_page;
@@ -56,34 +56,34 @@ int arrival_check_kind(const struct operation *operation, struct failure *failur
                            operation->instance->name, from->index, from->name, to->index, to->name);
 }
 
-void arrival_check(struct operation *operation)
+void coming_check(struct operation *operation)
 {
         if (operation->n_processes > 0)
                 admission_begin(operation, true);
 }
 
-void arrival_check_again(struct operation *operation)
+void coming_check_again(struct operation *operation)
 {
         admission_begin(operation, false);
 }
 
-void arrival_create(struct operation *operation)
+void coming_create(struct operation *operation)
 {
-        gates_create(operation);
+        broadcast_create(operation);
 }
 
 /* Memory that was created but not filled is worth nothing. */
-void arrival_undo_create(struct operation *operation)
+void coming_undo_create(struct operation *operation)
 {
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
                 for (size_t i = 0; i < guest->n_memory; i++)
                         guest_close_target(guest, &guest->memory[i]);
-        gates_release(operation);
+        broadcast_release(operation);
 }
 
-void arrival_copy(struct operation *operation)
+void coming_copy(struct operation *operation)
 {
         struct guest *guest;
 
@@ -102,7 +102,7 @@ static void end_copies(struct operation *operation)
                 copies_end(operation, guest);
 }
 
-void arrival_undo_copy(struct operation *operation)
+void coming_undo_copy(struct operation *operation)
 {
         end_copies(operation);
 }
@@ -136,7 +136,7 @@ static int record(struct operation *operation)
         return r;
 }
 
-void arrival_record(struct operation *operation)
+void coming_record(struct operation *operation)
 {
         int r = record(operation);
 
@@ -144,22 +144,22 @@ void arrival_record(struct operation *operation)
                 operation_fail_store(operation, r, "recording the end");
 }
 
-void arrival_open(struct operation *operation)
+void coming_open(struct operation *operation)
 {
-        gates_open(operation);
+        broadcast_open(operation);
 }
 
-void arrival_let_go(struct operation *operation)
+void coming_let_go(struct operation *operation)
 {
         end_copies(operation);
 }
 
-void arrival_drop(struct operation *operation)
+void coming_drop(struct operation *operation)
 {
         struct manager *manager = operation->instance->manager;
         struct guest *guest;
 
-        departure_drop(operation);
+        leaving_drop(operation);
         operation_for_each_guest(guest, operation) {
                 guest_forget_memory(guest);
                 guest->reservation = pool_release(manager->pool, guest->reservation);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef MANAGER_GATE_H
-#define MANAGER_GATE_H
+#ifndef MANAGER_GUEST_SOCKET_H
+#define MANAGER_GUEST_SOCKET_H
 
 /*
  * The gate socket: connections of guest processes, up to the JOIN that says which
@@ -14,18 +14,19 @@
 
 #include <sys/types.h>
 
-struct gate;
+struct guest_socket;
 struct manager;
 struct ucred;
 
-int gate_new(struct gate **ret_gate, struct manager *manager);
-void gate_start(struct gate *gate);
-struct gate *gate_free(struct gate *gate);
+int guest_socket_new(struct guest_socket **ret_socket, struct manager *manager);
+void guest_socket_start(struct guest_socket *socket);
+struct guest_socket *guest_socket_free(struct guest_socket *socket);
 
 /*
- * gate_accept() - somebody has connected: where any vGPU of his own can be joined (@uuid is NULL), or where that
+ * guest_socket_accept() - somebody has connected: where any vGPU of his own can be joined (@uuid is NULL), or where that
  * of @uuid can, by whomever. @payer is charged for what it costs. Takes @fd, also when it fails.
  */
-int gate_accept(struct gate *gate, int fd, const struct ucred *peer, uid_t payer, const char *uuid);
+int guest_socket_accept(struct guest_socket *socket, int fd, const struct ucred *peer, uid_t payer,
+                        const char *uuid);
 
 #endif

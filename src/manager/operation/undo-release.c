@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "manager/operation/remap.h"
+#include "manager/operation/undo-release.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,13 +8,13 @@
 #include "base/cleanup.h"
 #include "daemon/log.h"
 #include "manager/guests/guest-request.h"
-#include "manager/model/custody.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/recovery.h"
+#include "manager/operation/broadcast.h"
 #include "manager/operation/copies.h"
-#include "manager/operation/gates.h"
 #include "manager/operation/operation.h"
 
 static bool is_away(const struct guest_memory *memory)
@@ -40,8 +40,8 @@ static void end(struct guest *guest)
 /* True: that was the end of it, whether it has failed or nobody needs it any more. */
 static bool is_over(struct guest *guest, const struct guest_answer *answer)
 {
-        if (gates_failed(guest->instance->operation, guest, answer))
-                gates_fail(guest->instance->operation, guest, answer);
+        if (broadcast_failed(guest->instance->operation, guest, answer))
+                broadcast_fail(guest->instance->operation, guest, answer);
         else if (!guest->is_dead && answer->error == 0)
                 return false;
         end(guest);
@@ -58,7 +58,7 @@ static size_t part_size(const struct guest *guest, size_t first)
         const struct guest_memory *memory = guest->memory + first;
         size_t n = 1;
 
-        while (n < guest->remap_width && first + n < guest->n_memory && is_away(&memory[n]) &&
+        while (n < guest->return_width && first + n < guest->n_memory && is_away(&memory[n]) &&
                memory[n].is_parked == memory->is_parked)
                 n++;
         return n;
@@ -67,7 +67,7 @@ static size_t part_size(const struct guest *guest, size_t first)
 static void on_parked(struct guest *guest, bool is_done)
 {
         struct operation *operation = guest->instance->operation;
-        int r = is_done ? custody_put_parked(guest, guest->job.first, guest->job.n) : 0;
+        int r = is_done ? recovery_put_parked(guest, guest->job.first, guest->job.n) : 0;
 
         if (r < 0) {
                 operation_fail_errno(operation, r, "keeping what waits in the pool");
@@ -91,10 +91,10 @@ static int reserve(struct guest *guest)
                 r = pool_reserve(manager->pool, &guest->reservation, guest->instance->uuid,
                                  guest->instance->operation->source->index, guest->memory_bytes);
         if (r == 0)
-                r = custody_put_slabs(guest);
+                r = recovery_put_slabs(guest);
         if (r < 0)
                 return r;
-        r = custody_store_memory(guest);
+        r = recovery_store_memory(guest);
         if (r < 0)
                 operation_fail_store(guest->instance->operation, r,
                                      "noting what waits in the pool");
@@ -132,7 +132,7 @@ static void on_filled(struct guest *guest, bool is_done)
                 end(guest);
                 return;
         }
-        custody_drop_part(guest, guest->job.first, guest->job.n);
+        recovery_drop_part(guest, guest->job.first, guest->job.n);
         for (size_t i = guest->job.first; i < guest->job.first + guest->job.n; i++) {
                 struct guest_memory *memory = &guest->memory[i];
 
@@ -140,7 +140,7 @@ static void on_filled(struct guest *guest, bool is_done)
                 guest_close_target(guest, memory);
                 memory->is_parked = false;
         }
-        operation_pass(guest->instance->operation, "remapped");
+        operation_pass(guest->instance->operation, "release-undone");
         next_part(guest);
 }
 
@@ -157,7 +157,7 @@ static bool makes_do(struct guest *guest, const struct guest_answer *answer)
                 park(guest, first);
                 return true;
         }
-        guest->remap_width = n / 2;
+        guest->return_width = n / 2;
         next_part(guest);
         return true;
 }
@@ -169,7 +169,7 @@ static void on_created(struct guest *guest, const struct guest_answer *answer, v
         (void)userdata;
         if ((answer->error && makes_do(guest, answer)) || is_over(guest, answer))
                 return;
-        operation_pass(guest->instance->operation, "remapping");
+        operation_pass(guest->instance->operation, "undoing-release");
         copies_back(guest, first, part_size(guest, first), on_filled);
 }
 
@@ -189,7 +189,7 @@ static void next_part(struct guest *guest)
                 guest, GATE_CREATE,
                 (struct gate_range){ guest->memory[first].address,
                                      guest->memory[last].address + guest->memory[last].size },
-                GATES_ANSWER_MS, on_created, NULL);
+                BROADCAST_ANSWER_MS, on_created, NULL);
 }
 
 static void on_ready(struct guest *guest, bool is_done)
@@ -210,11 +210,11 @@ static void on_released(struct guest *guest, const struct guest_answer *answer, 
 /* What is created and not filled is worth nothing. */
 static void begin_parts(struct guest *guest)
 {
-        guest->remap_width = GATE_BATCH_MAX;
+        guest->return_width = GATE_BATCH_MAX;
         guest_request_range(
                 guest, GATE_RELEASE,
                 (struct gate_range){ guest->memory[first_away(guest)].address, UINT64_MAX },
-                GATES_ANSWER_MS, on_released, NULL);
+                BROADCAST_ANSWER_MS, on_released, NULL);
 }
 
 /* At once. */
@@ -246,7 +246,7 @@ static void lose(struct operation *operation, struct guest *guest)
         end(guest);
 }
 
-static void remap(struct operation *operation, struct guest *guest)
+static void bring_back(struct operation *operation, struct guest *guest)
 {
         bool is_released = guest->state == GATE_STATE_RELEASED;
 
@@ -256,18 +256,18 @@ static void remap(struct operation *operation, struct guest *guest)
         }
         operation_begin_part(operation);
         if (is_released && (guest->n_memory == 0 || !guest_lacks_sources(guest)))
-                guest_request(guest, GATE_MAP, GATES_ANSWER_MS, on_mapped, NULL);
+                guest_request(guest, GATE_MAP, BROADCAST_ANSWER_MS, on_mapped, NULL);
         else if (first_away(guest) < guest->n_memory)
                 begin_parts(guest);
         else
                 lose(operation, guest);
 }
 
-void remap_memory(struct operation *operation)
+void undo_release(struct operation *operation)
 {
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
                 if (guest->context == GUEST_CONTEXT_RUNNING)
-                        remap(operation, guest);
+                        bring_back(operation, guest);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "manager/operation/gates.h"
+#include "manager/operation/broadcast.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -60,7 +60,8 @@ static void fail_charge(struct operation *operation, struct guest *guest)
                        guest->name, failure.message);
 }
 
-void gates_fail(struct operation *operation, struct guest *guest, const struct guest_answer *answer)
+void broadcast_fail(struct operation *operation, struct guest *guest,
+                    const struct guest_answer *answer)
 {
         if (answer->driver_code == CUDA_ERROR_OUT_OF_MEMORY && guest->state == GATE_STATE_RELEASED)
                 operation_fail(
@@ -95,8 +96,8 @@ static void fail_broken(struct operation *operation, struct guest *guest,
                        (int)guest->pid, guest->name, answer->call, answer->driver_code);
 }
 
-bool gates_failed(struct operation *operation, struct guest *guest,
-                  const struct guest_answer *answer)
+bool broadcast_failed(struct operation *operation, struct guest *guest,
+                      const struct guest_answer *answer)
 {
         char why[128];
 
@@ -122,7 +123,7 @@ static const struct {
           "memory of which it has a dma-buf (RDMA): a network card would go on with the old memory" },
 };
 
-const char *gates_what_keeps(uint32_t holds)
+const char *broadcast_what_keeps(uint32_t holds)
 {
         for (size_t i = 0; i < sizeof(kept_by) / sizeof(kept_by[0]); i++)
                 if (holds & kept_by[i].bit)
@@ -140,7 +141,7 @@ static void check_holds(struct operation *operation, struct guest *guest, uint32
                                ? "it runs on; --keep-context evicts what can be moved"
                                : "it runs on",
                        "process %d (%.40s) holds %s", (int)guest->pid, guest->name,
-                       gates_what_keeps(holds));
+                       broadcast_what_keeps(holds));
 }
 
 static void on_closed(struct guest *guest, const struct guest_answer *answer, void *userdata)
@@ -151,8 +152,8 @@ static void on_closed(struct guest *guest, const struct guest_answer *answer, vo
                 fail_close(operation, guest, answer);
         else if (answer->fate == GATE_FATE_BROKEN)
                 fail_broken(operation, guest, answer);
-        else if (gates_failed(operation, guest, answer))
-                gates_fail(operation, guest, answer);
+        else if (broadcast_failed(operation, guest, answer))
+                broadcast_fail(operation, guest, answer);
         else if (answer->error == 0)
                 check_holds(operation, guest, answer->holds);
         operation_end_part(operation);
@@ -162,9 +163,9 @@ static void on_done(struct guest *guest, const struct guest_answer *answer, void
 {
         struct operation *operation = userdata;
 
-        if (gates_failed(operation, guest, answer) &&
+        if (broadcast_failed(operation, guest, answer) &&
             !(is_silent(answer) && operation_leave_behind(operation, guest)))
-                gates_fail(operation, guest, answer);
+                broadcast_fail(operation, guest, answer);
         operation_end_part(operation);
 }
 
@@ -173,11 +174,11 @@ static void ask(struct operation *operation, struct guest *guest, enum gate_mess
         bool is_close = message == GATE_CLOSE;
 
         operation_begin_part(operation);
-        guest_request(guest, message, is_close ? operation->timeout_ms : GATES_ANSWER_MS,
+        guest_request(guest, message, is_close ? operation->timeout_ms : BROADCAST_ANSWER_MS,
                       is_close ? on_closed : on_done, operation);
 }
 
-bool gates_expect(struct operation *operation, enum gate_state state)
+bool broadcast_expect(struct operation *operation, enum gate_state state)
 {
         struct guest *guest;
 
@@ -192,7 +193,7 @@ bool gates_expect(struct operation *operation, enum gate_state state)
         return true;
 }
 
-void gates_close(struct operation *operation)
+void broadcast_close(struct operation *operation)
 {
         struct guest *guest;
 
@@ -201,7 +202,7 @@ void gates_close(struct operation *operation)
                         ask(operation, guest, GATE_CLOSE);
 }
 
-void gates_export(struct operation *operation)
+void broadcast_export(struct operation *operation)
 {
         struct guest *guest;
 
@@ -217,7 +218,7 @@ static bool is_irreplaceable(const struct operation *operation, const struct gue
         return operation->kind != &operation_resume && guest_lacks_sources(guest);
 }
 
-void gates_release(struct operation *operation)
+void broadcast_release(struct operation *operation)
 {
         struct guest *guest;
 
@@ -226,7 +227,7 @@ void gates_release(struct operation *operation)
                         ask(operation, guest, GATE_RELEASE);
 }
 
-void gates_create(struct operation *operation)
+void broadcast_create(struct operation *operation)
 {
         struct guest *guest;
 
@@ -239,7 +240,7 @@ void gates_create(struct operation *operation)
  * Whoever is here has its memory: else it is stuck, or its copy has failed. That it is not filled may still
  * have been said by its gate, which knows no better, when it connected anew after the copy.
  */
-void gates_open(struct operation *operation)
+void broadcast_open(struct operation *operation)
 {
         struct guest *guest;
 
@@ -255,11 +256,11 @@ static void on_gathered(struct guest *guest, const struct guest_answer *answer, 
         struct operation *operation = userdata;
 
         if (answer->error && answer->error != -ESRCH)
-                gates_fail(operation, guest, answer);
+                broadcast_fail(operation, guest, answer);
         operation_end_part(operation);
 }
 
-void gates_gather(struct operation *operation)
+void broadcast_gather(struct operation *operation)
 {
         struct guest *guest;
 

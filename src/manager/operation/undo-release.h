@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef MANAGER_REMAP_H
-#define MANAGER_REMAP_H
+#ifndef MANAGER_UNDO_RELEASE_H
+#define MANAGER_UNDO_RELEASE_H
 
 /*
  * What undoes a release: the guests' memory, of which we hold the descriptors,
@@ -15,7 +15,7 @@
  * pool ("parked") while its old memory goes and the new one is made.
  *
  * So each allocation is exported, parked, or back, and the descriptors in the
- * keeper say which (custody.h). Until all are back the gate is not opened; when we
+ * keeper say which (recovery.h). Until all are back the gate is not opened; when we
  * die meanwhile, the next manager goes on: it has those that are not back released,
  * for they may be created and not filled, and begins with the first of them.
  */
@@ -25,7 +25,7 @@
 struct guest;
 struct operation;
 
-/* remap_memory() - of the guests whose context runs. Parts of the operation, which they may fail. */
-void remap_memory(struct operation *operation);
+/* undo_release() - of the guests whose context runs. Parts of the operation, which they may fail. */
+void undo_release(struct operation *operation);
 
 #endif

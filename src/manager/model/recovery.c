@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "manager/model/custody.h"
+#include "manager/model/recovery.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,15 +9,15 @@
 #include <string.h>
 
 #include "daemon/log.h"
-#include "manager/model/custody-internal.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/recovery-internal.h"
 #include "wire/keeper.h"
 
-void custody_memory_label(char label[KEEPER_LABEL_MAX], const char *prefix,
-                          const struct guest *guest, const struct guest_memory *memory)
+void recovery_memory_label(char label[KEEPER_LABEL_MAX], const char *prefix,
+                           const struct guest *guest, const struct guest_memory *memory)
 {
         snprintf(label, KEEPER_LABEL_MAX, "%s%s/%d/%" PRIx64 "/%" PRIx64, prefix,
                  guest->instance->uuid, (int)guest->pid, memory->address, memory->size);
@@ -25,17 +25,17 @@ void custody_memory_label(char label[KEEPER_LABEL_MAX], const char *prefix,
 
 static void page_label(char label[KEEPER_LABEL_MAX], const struct instance *instance)
 {
-        snprintf(label, KEEPER_LABEL_MAX, CUSTODY_PAGE "%s", instance->uuid);
+        snprintf(label, KEEPER_LABEL_MAX, RECOVERY_PAGE "%s", instance->uuid);
 }
 
 static void slab_label(char label[KEEPER_LABEL_MAX], uint32_t slab)
 {
-        snprintf(label, KEEPER_LABEL_MAX, CUSTODY_SLAB "%" PRIu32, slab);
+        snprintf(label, KEEPER_LABEL_MAX, RECOVERY_SLAB "%" PRIu32, slab);
 }
 
 /* Pages. */
 
-int custody_put_page(struct instance *instance)
+int recovery_put_page(struct instance *instance)
 {
         char label[KEEPER_LABEL_MAX];
 
@@ -43,7 +43,7 @@ int custody_put_page(struct instance *instance)
         return keeper_put(instance->manager->keeper, label, instance->page.fd);
 }
 
-void custody_drop_page(struct instance *instance)
+void recovery_drop_page(struct instance *instance)
 {
         char label[KEEPER_LABEL_MAX];
 
@@ -51,7 +51,7 @@ void custody_drop_page(struct instance *instance)
         (void)keeper_drop(instance->manager->keeper, label);
 }
 
-int custody_get_page(struct instance *instance)
+int recovery_get_page(struct instance *instance)
 {
         char label[KEEPER_LABEL_MAX];
         int fd, r;
@@ -64,12 +64,12 @@ int custody_get_page(struct instance *instance)
                         return r;
         }
         r = page_create(&instance->page, instance->frame_buffer);
-        return r < 0 ? r : custody_put_page(instance);
+        return r < 0 ? r : recovery_put_page(instance);
 }
 
 /* Processes and memory. */
 
-bool custody_is_away(const struct guest *guest)
+bool recovery_is_away(const struct guest *guest)
 {
         return guest->presence != GUEST_PRESENT;
 }
@@ -81,7 +81,7 @@ static int put_process(const struct guest *guest)
                 .pid = guest->pid,
                 .start_time = guest->start_time,
                 .slot = guest->slot,
-                .context = guest->context | (custody_is_away(guest) ? CUSTODY_ABSENT : 0),
+                .context = guest->context | (recovery_is_away(guest) ? RECOVERY_ABSENT : 0),
         };
 
         snprintf(process.context_device, sizeof(process.context_device), "%s",
@@ -92,23 +92,23 @@ static int put_process(const struct guest *guest)
         return store_put_process(guest->instance->manager->store, &process);
 }
 
-void custody_note_stored(struct guest *guest)
+void recovery_note_stored(struct guest *guest)
 {
         guest->stored.context = guest->context;
         guest->stored.device = guest->context_device;
         guest->stored.target = guest->context_target;
 }
 
-int custody_store_process(struct guest *guest)
+int recovery_store_process(struct guest *guest)
 {
         int r = put_process(guest);
 
         if (r == 0)
-                custody_note_stored(guest);
+                recovery_note_stored(guest);
         return r;
 }
 
-int custody_store_memory(const struct guest *guest)
+int recovery_store_memory(const struct guest *guest)
 {
         CLEANUP(freep)
         struct gate_allocation *allocations = calloc(guest->n_memory + 1, sizeof(*allocations));
@@ -168,8 +168,8 @@ static const struct kind {
         const char *prefix;
         bool (*has)(const struct guest_memory *memory);
         int (*fd)(const struct guest *guest, const struct guest_memory *memory);
-} exported = { CUSTODY_MEMORY, has_exported, exported_fd },
-  parked = { CUSTODY_PARKED, has_parked, parked_fd };
+} exported = { RECOVERY_MEMORY, has_exported, exported_fd },
+  parked = { RECOVERY_PARKED, has_parked, parked_fd };
 
 /* Shows what the guest has of a kind to @tell, as many at once as the keeper takes. */
 static int tell_memory(struct guest *guest, const struct kind *kind, size_t first, size_t n_memory,
@@ -182,7 +182,7 @@ static int tell_memory(struct guest *guest, const struct kind *kind, size_t firs
 
         for (size_t i = first; r == 0 && i < first + n_memory; i++) {
                 if (kind->has(&guest->memory[i])) {
-                        custody_memory_label(labels[n], kind->prefix, guest, &guest->memory[i]);
+                        recovery_memory_label(labels[n], kind->prefix, guest, &guest->memory[i]);
                         items[n] = (struct keeper_item){ labels[n],
                                                          kind->fd(guest, &guest->memory[i]) };
                         n++;
@@ -195,32 +195,32 @@ static int tell_memory(struct guest *guest, const struct kind *kind, size_t firs
         return r;
 }
 
-int custody_put_memory(struct guest *guest)
+int recovery_put_memory(struct guest *guest)
 {
         int r = tell_memory(guest, &exported, 0, guest->n_memory, keeper_put_batch);
 
-        return r < 0 ? r : custody_store_memory(guest);
+        return r < 0 ? r : recovery_store_memory(guest);
 }
 
-void custody_drop_memory(struct guest *guest)
+void recovery_drop_memory(struct guest *guest)
 {
-        custody_drop_part(guest, 0, guest->n_memory);
+        recovery_drop_part(guest, 0, guest->n_memory);
 }
 
-void custody_drop_part(struct guest *guest, size_t first, size_t n)
+void recovery_drop_part(struct guest *guest, size_t first, size_t n)
 {
         (void)tell_memory(guest, &exported, first, n, keeper_drop_batch);
         (void)tell_memory(guest, &parked, first, n, keeper_drop_batch);
 }
 
-void custody_drop_sources(struct guest *guest)
+void recovery_drop_sources(struct guest *guest)
 {
-        custody_drop_memory(guest);
+        recovery_drop_memory(guest);
         for (size_t i = 0; i < guest->n_memory; i++)
                 guest_close_source(guest, &guest->memory[i]);
 }
 
-int custody_put_parked(struct guest *guest, size_t first, size_t n)
+int recovery_put_parked(struct guest *guest, size_t first, size_t n)
 {
         int r;
 
@@ -251,7 +251,7 @@ static int put_settled(struct instance *instance)
                 if (r < 0 || guest->is_dead || guest->slot == UINT32_MAX)
                         continue;
                 r = put_process(guest);
-                if (r == 0 && !instance_is_off(instance) && !custody_is_away(guest))
+                if (r == 0 && !instance_is_off(instance) && !recovery_is_away(guest))
                         r = store_put_memory(store, instance->id, guest->pid, &nothing);
         }
         return r;
@@ -260,13 +260,13 @@ static int put_settled(struct instance *instance)
 /* On the device it needs nothing of this; and nobody looks for it any more. */
 static void let_memory_go(struct guest *guest)
 {
-        custody_drop_memory(guest);
+        recovery_drop_memory(guest);
         guest_forget_memory(guest);
         guest->is_remembered = false;
         guest_give_back(guest);
 }
 
-int custody_store_instance(struct instance *instance)
+int recovery_store_instance(struct instance *instance)
 {
         struct store *store = instance->manager->store;
         struct guest *guest;
@@ -281,11 +281,11 @@ int custody_store_instance(struct instance *instance)
                 return r;
         }
         list_for_each(guest, &instance->guests, link) {
-                custody_note_stored(guest);
-                if (!instance_is_off(instance) && !custody_is_away(guest))
+                recovery_note_stored(guest);
+                if (!instance_is_off(instance) && !recovery_is_away(guest))
                         let_memory_go(guest);
         }
-        custody_sync_slabs(instance->manager);
+        recovery_sync_slabs(instance->manager);
         return 0;
 }
 
@@ -305,7 +305,7 @@ static void make_plan_labels(struct plan_labels *labels, const struct guest *gue
         plan_label(labels->plan, KEEPER_PLAN, guest);
 }
 
-int custody_put_plan(const struct guest *guest, int plan, int process)
+int recovery_put_plan(const struct guest *guest, int plan, int process)
 {
         struct plan_labels labels;
         const struct keeper_item items[] = { { labels.process, process }, { labels.plan, plan } };
@@ -314,7 +314,7 @@ int custody_put_plan(const struct guest *guest, int plan, int process)
         return keeper_put_batch(guest->instance->manager->keeper, items, 2);
 }
 
-void custody_drop_plan(const struct guest *guest)
+void recovery_drop_plan(const struct guest *guest)
 {
         struct plan_labels labels;
         const struct keeper_item items[] = { { labels.process, -1 }, { labels.plan, -1 } };
@@ -323,7 +323,7 @@ void custody_drop_plan(const struct guest *guest)
         (void)keeper_drop_batch(guest->instance->manager->keeper, items, 2);
 }
 
-int custody_put_slabs(struct guest *guest)
+int recovery_put_slabs(struct guest *guest)
 {
         struct manager *manager = guest->instance->manager;
         const struct pool_extent *extents;
@@ -349,12 +349,12 @@ static int drop_idle_slab(const char *label, int fd, void *userdata)
 
         (void)fd;
         if (!pool_is_in_use(manager->pool,
-                            (uint32_t)strtoul(label + strlen(CUSTODY_SLAB), NULL, 10)))
+                            (uint32_t)strtoul(label + strlen(RECOVERY_SLAB), NULL, 10)))
                 (void)keeper_drop(manager->keeper, label);
         return 0;
 }
 
-void custody_sync_slabs(struct manager *manager)
+void recovery_sync_slabs(struct manager *manager)
 {
-        (void)keeper_list(manager->keeper, CUSTODY_SLAB, drop_idle_slab, manager);
+        (void)keeper_list(manager->keeper, RECOVERY_SLAB, drop_idle_slab, manager);
 }

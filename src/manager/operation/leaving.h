@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_LEAVING_H
+#define MANAGER_LEAVING_H
+
+/* The steps with which memory leaves its device: what suspend and migrate have in common. */
+
+struct operation;
+
+void leaving_close(struct operation *operation);
+void leaving_undo_close(struct operation *operation);
+void leaving_export(struct operation *operation);
+void leaving_undo_export(struct operation *operation);
+void leaving_keep(struct operation *operation); /* what was exported, for the next manager */
+void leaving_undo_keep(struct operation *operation);
+void leaving_release(struct operation *operation);
+void leaving_undo_release(struct operation *operation);
+
+/* leaving_drop() - let go of what was exported: nobody goes back to it. */
+void leaving_drop(struct operation *operation);
+
+#endif
