@@ -72,6 +72,8 @@ static const struct call {
         { "GetUtilization", "" },
         { "GetAccounting", "\"name\":\"$\",\"offset\":%" },
         { "GetUsage", "\"since\":0,\"by\":\"vgpu\",\"offset\":%" },
+        { "ListEvents", "" },
+        { "ListEvents", "\"name\":\"$\",\"after\":%" },
         { "SetVgpuIdle", "\"name\":\"$\",\"idle_after\":%,\"idle_keep_context\":?" },
         { "SetVgpuShare", "\"vgpu\":\"$\",\"percent\":%" },
         { "SetVgpuSchedulerState", "\"device\":\"#\",\"policy\":%,\"arr\":?" },

@@ -4,7 +4,7 @@
 # shellcheck shell=bash
 
 _vgpu_commands() {
-        echo devices create apply run ls suspend resume migrate rename rm checkpoint top accounting usage info \
+        echo devices create apply run ls suspend resume migrate rename rm checkpoint top accounting usage logs info \
                 env cdi simulate show types utilization sessions licence metadata placements heterogeneous capabilities version-range \
                 share idle scheduler
 }
@@ -33,6 +33,7 @@ _vgpu_options() {
         top) echo --once --delay --sort ;;
         accounting) echo --clear ;;
         usage) echo --since --until --by --csv ;;
+        logs) echo --follow --since ;;
         types) echo --device --creatable ;;
         metadata) echo --device --output ;;
         utilization) echo --device --processes ;;
@@ -135,7 +136,7 @@ _vgpu() {
                         case $command in
                         apply) compopt -o default && return ;;
                         help) choices=$(_vgpu_commands) ;;
-                        ls | suspend | resume | migrate | rename | rm | accounting | show | licence | sessions)
+                        ls | logs | suspend | resume | migrate | rename | rm | accounting | show | licence | sessions)
                                 choices=$(_vgpu_ask ls)
                                 ;;
                         share)

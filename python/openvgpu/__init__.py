@@ -22,15 +22,15 @@ from ._client import Client
 from ._errors import (Busy, ConnectionLost, DriverFailed, Error, Failed, GuestLost, InUse, InvalidParameter,
                       MethodNotFound, NoManager, NoRoom, NoSuchDevice, NoSuchVgpu, NotMovable,
                       PermissionDenied, PoolTooSmall, TimedOut, Unsupported, VgpuExists, WrongState)
-from ._objects import (Account, Device, DeviceUse, Info, Percents, Pool, Process, ProcessUse, Progress, Report,
+from ._objects import (Account, Device, DeviceUse, Event, Info, Percents, Pool, Process, ProcessUse, Progress, Report,
                        Seconds, Usage, Utilization, Vgpu, VgpuUse, parse_size)
 
-__all__ = ["Account", "Busy", "Client", "ConnectionLost", "Device", "DeviceUse", "DriverFailed", "Error",
+__all__ = ["Account", "Busy", "Client", "ConnectionLost", "Device", "DeviceUse", "DriverFailed", "Error", "Event",
            "Failed", "GuestLost", "InUse", "Info", "InvalidParameter", "MethodNotFound", "NoManager", "NoRoom",
            "NoSuchDevice", "NoSuchVgpu", "NotMovable", "Percents", "PermissionDenied", "Pool", "PoolTooSmall",
            "Process", "ProcessUse", "Progress", "Report", "Seconds", "TimedOut", "Unsupported", "Usage",
            "Utilization", "Vgpu", "VgpuExists", "VgpuUse", "WrongState", "accounting", "create", "created",
-           "devices", "environment", "info", "migrate", "parse_size", "remove", "rename", "resume", "set_share", "start",
+           "devices", "environment", "events", "info", "migrate", "parse_size", "remove", "rename", "resume", "set_share", "start",
            "suspend", "suspended", "usage", "utilization", "vgpu", "vgpus"]
 
 _local = threading.local()
@@ -61,6 +61,7 @@ create = _of_default("create")
 created = _of_default("created")
 devices = _of_default("devices")
 environment = _of_default("environment")
+events = _of_default("events")
 info = _of_default("info")
 migrate = _of_default("migrate")
 remove = _of_default("remove")

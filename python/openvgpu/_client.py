@@ -12,7 +12,7 @@ from typing import Any
 
 from . import _errors
 from ._connection import Connection, find_run_directory
-from ._objects import (Account, Device, Info, Pool, Progress, Report, Usage, Utilization, Vgpu, make,
+from ._objects import (Account, Device, Event, Info, Pool, Progress, Report, Usage, Utilization, Vgpu, make,
                        parse_size)
 
 Time = "float | datetime.datetime"
@@ -210,6 +210,20 @@ class Client:
         return [Usage.from_answer(row) for row in
                 self._pages("GetUsage", "rows", since=_seconds(since),
                             until=None if until is None else _seconds(until), by=by)]
+
+    def events(self, name: str | None = None, *, after: int = 0, since: Time = 0) -> list[Event]:
+        """What happened to a vGPU that is there, or was; None: to all. The earliest event comes first.
+
+        after:  the id of the last event that is known: only later ones
+        since:  only events from then on
+        """
+        events: list[Event] = []
+        while True:
+            answer = self.call("ListEvents", name=name, after=after or None, since=_seconds(since) or None)
+            events += [make(Event, event) for event in answer["events"]]
+            if not answer.get("more") or not answer["events"]:
+                return events
+            after = events[-1].id
 
     def _pages(self, method: str, key: str, **parameters: Any) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []

@@ -254,3 +254,19 @@ class Usage:
     def from_answer(cls, answer: dict[str, Any]) -> Usage:
         """Of a row of GetUsage."""
         return make(cls, answer, seconds=make(Seconds, answer))
+
+
+@dataclasses.dataclass(frozen=True)
+class Event:
+    """Something that happened to a vGPU."""
+    id: int          # rises; never used again
+    time: float      # since the epoch
+    vgpu: str        # the name that it had then
+    vgpu_uuid: str
+    event: str       # "created", "suspended", "process-began", ..., or a new one
+    message: str     # the same in words
+    owner: int = 0   # user id
+    device: int = 0  # index, after the event
+    pid: int = 0     # of the program that it is about; 0: it is about no program
+    bytes: int = 0   # that were moved, or set aside
+    seconds: float = 0

@@ -21,6 +21,7 @@ const struct command *const commands[] = {
         &command_top,
         &command_accounting,
         &command_usage,
+        &command_logs,
         &command_info,
         &command_env,
         &command_simulate,
@@ -55,19 +56,21 @@ static const struct command *const pairs[] = {
 static const struct {
         const char *other, *ours;
 } synonyms[] = {
-        { "list", "ls" },         { "ps", "ls" },
-        { "status", "ls" },       { "delete", "rm" },
-        { "del", "rm" },          { "remove", "rm" },
-        { "destroy", "rm" },      { "new", "create" },
-        { "add", "create" },      { "exec", "run" },
-        { "start", "run" },       { "pause", "suspend" },
-        { "freeze", "suspend" },  { "stop", "suspend" },
-        { "move", "migrate" },    { "thaw", "resume" },
-        { "unpause", "resume" },  { "watch", "top" },
-        { "monitor", "top" },     { "bill", "usage" },
-        { "billing", "usage" },   { "account", "accounting" },
-        { "gpus", "devices" },    { "version", "info" },
-        { "license", "licence" }, { "profiles", "types" },
+        { "list", "ls" },        { "ps", "ls" },
+        { "status", "ls" },      { "delete", "rm" },
+        { "del", "rm" },         { "remove", "rm" },
+        { "destroy", "rm" },     { "new", "create" },
+        { "add", "create" },     { "exec", "run" },
+        { "start", "run" },      { "pause", "suspend" },
+        { "freeze", "suspend" }, { "stop", "suspend" },
+        { "move", "migrate" },   { "thaw", "resume" },
+        { "unpause", "resume" }, { "watch", "top" },
+        { "monitor", "top" },    { "bill", "usage" },
+        { "billing", "usage" },  { "account", "accounting" },
+        { "log", "logs" },       { "events", "logs" },
+        { "history", "logs" },   { "gpus", "devices" },
+        { "version", "info" },   { "license", "licence" },
+        { "profiles", "types" },
 };
 
 const struct command *command_find(const char *name)

@@ -68,6 +68,25 @@ static void test_usage_as_csv_and_json(void **state)
                    WORDS("usage", "--since", "today", "--json"), "{\n  \"rows\": []\n}\n");
 }
 
+static void test_logs_are_lines_without_what_a_guest_could_do_with_them(void **state)
+{
+        static const char answer[] = ANSWER(
+                "'events':[{'id':4,'time':1764000000.5,'vgpu':'train','vgpu_uuid':'u',"
+                "'owner':0,'event':'created','device':1,'message':'created: 40 GiB'},"
+                "{'id':5,'time':1764000001,'vgpu':'train','vgpu_uuid':'u','owner':0,"
+                "'event':'process-began','device':1,'pid':7,'message':'process 7 (\\u001b[2J)'}"
+                "],'more':false");
+        (void)state;
+        expect_out("ListEvents", answer, WORDS("logs", "train"),
+                   "2025-11-24 16:00:00  created: 40 GiB\n"
+                   "2025-11-24 16:00:01  process 7 (?[2J)\n");
+        expect_out("ListEvents", answer, WORDS("logs"),
+                   "2025-11-24 16:00:00  train             created: 40 GiB\n"
+                   "2025-11-24 16:00:01  train             process 7 (?[2J)\n");
+        expect_out("ListEvents", ANSWER("'events':[],'more':false"), WORDS("logs", "--json"),
+                   "{\n  \"events\": []\n}\n");
+}
+
 static void test_wrong_times_and_words_are_refused(void **state)
 {
         static const struct {
@@ -332,6 +351,7 @@ int main(void)
                 cmocka_unit_test(test_accounting_is_a_table),
                 cmocka_unit_test(test_usage_is_a_table),
                 cmocka_unit_test(test_usage_as_csv_and_json),
+                cmocka_unit_test(test_logs_are_lines_without_what_a_guest_could_do_with_them),
                 cmocka_unit_test(test_wrong_times_and_words_are_refused),
                 cmocka_unit_test(test_times_are_read),
                 cmocka_unit_test(test_durations_are_written),

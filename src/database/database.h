@@ -18,7 +18,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define DATABASE_STATEMENTS_MAX 48
+#define DATABASE_STATEMENTS_MAX 64
 
 struct database {
         sqlite3 *handle;

@@ -23,6 +23,7 @@
 #include "daemon/run-lock.h"
 #include "manager/control/control.h"
 #include "manager/guests/guest-socket.h"
+#include "manager/history/history.h"
 #include "manager/image/held.h"
 #include "manager/image/image.h"
 #include "manager/image/pinning.h"
@@ -285,6 +286,8 @@ static int load(struct manager *manager, struct failure *failure)
         operation_subscribe(manager);
         if (r == 0)
                 r = residency_new(&manager->residency, manager);
+        if (r == 0)
+                r = history_new(&manager->history, manager);
         image_subscribe(manager);
         for (size_t i = 0; r == 0 && i < manager->n_devices; i++)
                 r = schedule_new(&manager->device[i].schedule, &manager->device[i]);
@@ -487,6 +490,7 @@ struct manager *manager_free(struct manager *manager)
         list_for_each_safe(instance, after, &manager->instances, link)
                 instance_free(instance);
         manager->residency = residency_free(manager->residency);
+        manager->history = history_free(manager->history);
         manager->backlog = backlog_free(manager->backlog);
         manager->burial = burial_free(manager->burial);
         manager->pool = pool_free(manager->pool);

@@ -63,7 +63,16 @@ static const char later_tables[] =
         "  instance INTEGER REFERENCES instance ON DELETE CASCADE, value TEXT NOT NULL);"
         "CREATE TABLE IF NOT EXISTS footprint (instance INTEGER NOT NULL, pid INTEGER NOT NULL,"
         "  context_bytes INTEGER NOT NULL, PRIMARY KEY (instance, pid),"
-        "  FOREIGN KEY (instance, pid) REFERENCES process ON DELETE CASCADE);";
+        "  FOREIGN KEY (instance, pid) REFERENCES process ON DELETE CASCADE);"
+        "CREATE TABLE IF NOT EXISTS event (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+        "  time_ms INTEGER NOT NULL, owner INTEGER NOT NULL, uuid TEXT NOT NULL,"
+        "  name TEXT NOT NULL, word TEXT NOT NULL, device INTEGER NOT NULL, pid INTEGER NOT NULL,"
+        "  bytes INTEGER NOT NULL, duration_ms INTEGER NOT NULL, text TEXT NOT NULL);"
+        "CREATE INDEX IF NOT EXISTS event_by_owner ON event (owner);"
+        "CREATE INDEX IF NOT EXISTS event_by_uuid ON event (uuid);"
+        "CREATE INDEX IF NOT EXISTS event_by_name ON event (name);"
+        "CREATE TABLE IF NOT EXISTS event_owner (owner INTEGER PRIMARY KEY, n INTEGER NOT NULL,"
+        "  last INTEGER NOT NULL);";
 
 /* Opening. */
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sqlite3.h>
@@ -10,7 +11,7 @@
 #include "base/test.h"
 #include "database/test-release.h"
 #include "state/state-page.h"
-#include "store/store.h"
+#include "store/store-event.h"
 
 static char directory[] = "/tmp/test-store-faults-XXXXXX";
 
@@ -497,6 +498,108 @@ static void test_settings_last_as_long_as_what_they_belong_to(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* Events. */
+
+static void add_events(struct fixture *fixture, uid_t owner, const char *name, size_t n)
+{
+        struct store_event *events = calloc(n, sizeof(*events));
+
+        assert_non_null(events);
+        for (size_t i = 0; i < n; i++) {
+                events[i] = (struct store_event){ .owner = owner, .time_ms = i, .pid = (pid_t)i };
+                (void)snprintf(events[i].name, sizeof(events[i].name), "%s", name);
+                (void)snprintf(events[i].uuid, sizeof(events[i].uuid), "%s-uuid", name);
+        }
+        assert_int_equal(store_add_events(fixture->store, events, n), 0);
+        free(events);
+}
+
+struct seen {
+        size_t n;
+        uint64_t last_id;
+        pid_t first_pid;
+};
+
+static int see(const struct store_event *event, void *userdata)
+{
+        struct seen *seen = userdata;
+
+        assert_true(event->id > seen->last_id);
+        seen->last_id = event->id;
+        if (seen->n++ == 0)
+                seen->first_pid = event->pid;
+        return 0;
+}
+
+static struct seen look(struct fixture *fixture, const char *uuid, int64_t owner, uint64_t after)
+{
+        const struct store_event_query query = {
+                .uuid = uuid, .owner = owner, .after = after, .limit = 1000000
+        };
+        struct seen seen = { 0 };
+
+        assert_int_equal(store_each_event(fixture->store, &query, see, &seen), 0);
+        return seen;
+}
+
+static void test_events_of_an_owner_are_bounded_by_his_own(void **state)
+{
+        struct fixture *fixture = *state;
+        struct seen seen;
+
+        reopen(fixture, "boot");
+        add_events(fixture, 7, "quiet", 3);
+        for (int i = 0; i < 10; i++)
+                add_events(fixture, 8, "noisy", STORE_EVENTS_MAX / 4);
+        seen = look(fixture, NULL, 8, 0);
+        assert_in_range(seen.n, STORE_EVENTS_MAX - 64, STORE_EVENTS_MAX);
+        assert_int_equal(look(fixture, NULL, 7, 0).n, 3);
+        assert_int_equal(look(fixture, NULL, STORE_ANY_OWNER, 0).n, seen.n + 3);
+        assert_int_equal(look(fixture, "noisy-uuid", 7, 0).n, 0);
+        assert_int_equal(look(fixture, "noisy-uuid", 8, seen.last_id - 2).n, 2);
+        reopen(fixture, "another boot");
+        assert_int_equal(look(fixture, "quiet-uuid", STORE_ANY_OWNER, 0).n, 3);
+}
+
+static void test_the_owner_that_was_quiet_for_longest_is_forgotten(void **state)
+{
+        struct fixture *fixture = *state;
+
+        reopen(fixture, "boot");
+        add_events(fixture, 1, "first", 2);
+        add_events(fixture, 2, "second", 2);
+        for (uid_t owner = 3; owner <= STORE_EVENT_OWNERS_MAX; owner++)
+                add_events(fixture, owner, "other", 1);
+        add_events(fixture, 1, "first", 1);
+        add_events(fixture, STORE_EVENT_OWNERS_MAX + 1, "new", 1);
+        assert_int_equal(look(fixture, NULL, 1, 0).n, 3);
+        assert_int_equal(look(fixture, NULL, 2, 0).n, 0);
+        assert_int_equal(look(fixture, NULL, STORE_ANY_OWNER, 0).n, STORE_EVENT_OWNERS_MAX + 2);
+}
+
+static void test_a_name_is_that_of_the_last_vgpu_that_had_it(void **state)
+{
+        struct store_event events[] = {
+                { .owner = 7, .name = "train", .uuid = "old" },
+                { .owner = 7, .name = "train", .uuid = "new" },
+                { .owner = 8, .name = "train", .uuid = "theirs" },
+                { .owner = 7, .name = "other", .uuid = "new" },
+        };
+        struct fixture *fixture = *state;
+        char uuid[STORE_UUID_MAX];
+
+        reopen(fixture, "boot");
+        assert_int_equal(store_add_events(fixture->store, events, 4), 0);
+        assert_int_equal(store_find_event_vgpu(fixture->store, "train", 7, uuid), 0);
+        assert_string_equal(uuid, "new");
+        assert_int_equal(store_find_event_vgpu(fixture->store, "train", STORE_ANY_OWNER, uuid), 0);
+        assert_string_equal(uuid, "theirs");
+        assert_int_equal(store_find_event_vgpu(fixture->store, "old", 7, uuid), 0);
+        assert_string_equal(uuid, "old");
+        assert_int_equal(store_find_event_vgpu(fixture->store, "theirs", 7, uuid), -ENOENT);
+        assert_int_equal(store_find_event_vgpu(fixture->store, "never", 7, uuid), -ENOENT);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -516,6 +619,9 @@ int main(void)
                 TEST(test_only_what_must_survive_the_machine_waits_for_the_disk),
                 TEST(test_a_second_store_is_refused),
                 TEST(test_a_file_that_is_no_database_is_refused_and_kept),
+                TEST(test_events_of_an_owner_are_bounded_by_his_own),
+                TEST(test_the_owner_that_was_quiet_for_longest_is_forgotten),
+                TEST(test_a_name_is_that_of_the_last_vgpu_that_had_it),
         };
         int failed;
 

@@ -115,6 +115,9 @@ class Python(case.Case):
         until(lambda: guest.pid in [row.pid for row in self.client.usage(time.time() - 3600, by="process")],
               "the ledger to have it")
         self.assertGreater(self.client.info().pool.limit, 0)
+        events = self.client.events("train")
+        self.assertEqual([(event.event, event.pid) for event in events], [("created", 0), ("process-began", guest.pid)])
+        self.assertEqual(self.client.events("train", after=events[0].id), events[1:])
 
     def test_errors_have_classes(self):
         with self.assertRaises(openvgpu.NoSuchVgpu) as refused:

@@ -11,6 +11,7 @@
 #include "manager/control/describe.h"
 #include "manager/control/writer.h"
 #include "manager/methods/instance-create.h"
+#include "manager/methods/methods-history.h"
 #include "manager/methods/methods-image.h"
 #include "manager/methods/methods-meter.h"
 #include "manager/methods/methods-mig.h"
@@ -406,6 +407,7 @@ static const struct control_method *find_method(const char *name)
                 size_t n;
         } tables[] = {
                 { methods, sizeof(methods) / sizeof(methods[0]) },
+                { methods_history, n_methods_history },
                 { methods_image, n_methods_image },
                 { methods_meter, n_methods_meter },
                 { methods_setting, n_methods_setting },

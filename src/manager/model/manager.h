@@ -33,6 +33,7 @@ struct device;
 struct fair_queue;
 struct pinning;
 struct guest_socket;
+struct history;
 struct meter;
 struct publisher;
 struct residency;
@@ -73,6 +74,7 @@ struct manager {
         struct virtual_stage *stage;   /* where; NULL without a scenario */
         struct meter *meter;
         struct guest_socket *guest_socket;
+        struct history *history;     /* what happened to vGPUs */
         struct residency *residency; /* who leaves and comes by itself */
         struct control *control;
         struct tally tally; /* of operations */

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/history/history.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <systemd/sd-event.h>
+
+#include "base/clock.h"
+#include "base/size.h"
+#include "base/text.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/observer.h"
+#include "manager/operation/operation.h"
+
+/* Many processes may end in one turn. More events than this wait for a full disk in vain. */
+#define WAITING_MAX 4096
+
+struct history {
+        struct manager *manager;
+        sd_event_source *write;
+        struct store_event *waiting;
+        size_t n_waiting, room;
+};
+
+/* Noting. */
+
+static struct store_event *make_room(struct history *history)
+{
+        size_t room = history->room ? 2 * history->room : 16;
+        struct store_event *waiting;
+
+        if (history->n_waiting < history->room)
+                return &history->waiting[history->n_waiting];
+        if (history->room >= WAITING_MAX)
+                return NULL;
+        waiting = reallocarray(history->waiting, room, sizeof(*waiting));
+        if (!waiting)
+                return NULL;
+        history->waiting = waiting;
+        history->room = room;
+        return &waiting[history->n_waiting];
+}
+
+/* The caller fills in the rest; an event that there is no room for goes to @spare. */
+__attribute__((format(printf, 5, 6))) static struct store_event *
+note(struct history *history, const struct instance *instance, const char *word,
+     struct store_event *spare, const char *text, ...)
+{
+        struct store_event *event = make_room(history);
+        va_list args;
+
+        if (event)
+                history->n_waiting++;
+        else
+                event = spare;
+        *event = (struct store_event){
+                .time_ms = clock_now(CLOCK_REALTIME) / 1000000,
+                .owner = instance->owner,
+                .device = instance->device->index,
+        };
+        (void)snprintf(event->uuid, sizeof(event->uuid), "%s", instance->uuid);
+        (void)snprintf(event->name, sizeof(event->name), "%s", instance->name);
+        (void)snprintf(event->word, sizeof(event->word), "%s", word);
+        va_start(args, text);
+        (void)vsnprintf(event->text, sizeof(event->text), text, args);
+        va_end(args);
+        (void)sd_event_source_set_enabled(history->write, SD_EVENT_ONESHOT);
+        return event;
+}
+
+static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
+{
+        struct store_event spare;
+        char size[SIZE_TEXT_MAX];
+
+        if (event == INSTANCE_ADDED)
+                note(userdata, instance, "created", &spare, "created: %s on GPU %u",
+                     size_format(size, instance->frame_buffer), instance->device->index)
+                        ->bytes = instance->frame_buffer;
+        else if (event == INSTANCE_LOADED && instance->state != STATE_IDLE)
+                note(userdata, instance, "vgpud-began", &spare,
+                     "vgpud began again; programs that ended meanwhile have no event");
+        else if (event == INSTANCE_RENAMED)
+                note(userdata, instance, "renamed", &spare, "renamed: it is %s from now on",
+                     instance->name);
+        else if (event == INSTANCE_REMOVED)
+                note(userdata, instance, "removed", &spare, "removed");
+}
+
+static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
+{
+        bool has_joined = event == GUEST_JOINED;
+        struct store_event spare;
+        char name[PROCESS_NAME_MAX];
+
+        if (event != GUEST_JOINED && event != GUEST_LEFT)
+                return;
+        note(userdata, guest->instance, has_joined ? "process-began" : "process-ended", &spare,
+             "process %d (%s) %s", (int)guest->pid, text_clean(name, sizeof(name), guest->name),
+             has_joined ? "began" : "ended")
+                ->pid = guest->pid;
+}
+
+/* "from GPU 0", "to GPU 1", "from GPU 0 to GPU 1" */
+static const char *describe_way(char *text, size_t size, const struct operation *operation)
+{
+        bool is_suspend = operation->kind == &operation_suspend;
+
+        if (is_suspend || operation->kind == &operation_migrate)
+                (void)snprintf(text, size, "from GPU %u%s", operation->source->index,
+                               is_suspend ? "" : " ");
+        else
+                *text = '\0';
+        if (!is_suspend)
+                (void)snprintf(text + strlen(text), size - strlen(text), "to GPU %u",
+                               operation->target->index);
+        return text;
+}
+
+static void note_success(struct history *history, const struct operation *operation)
+{
+        uint64_t duration_ms = (clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1000000;
+        char way[48], size[SIZE_TEXT_MAX];
+        struct store_event spare, *event;
+
+        event = note(history, operation->instance, operation->kind->past, &spare,
+                     "%s%s%s: %s %s in %.2f s", operation->kind->past,
+                     operation->is_by_itself ? " by itself" : "",
+                     operation->keep_context ? ", its context stays" : "",
+                     size_format(size, operation->bytes), describe_way(way, sizeof(way), operation),
+                     (double)duration_ms / 1e3);
+        event->bytes = operation->bytes;
+        event->duration_ms = duration_ms;
+}
+
+static void on_operation(const struct operation *operation, bool has_succeeded, void *userdata)
+{
+        const char *end = operation->has_failed_undo ? "and could not be undone" : "and was undone";
+        struct store_event spare;
+
+        if (has_succeeded)
+                note_success(userdata, operation);
+        else if (operation->is_recovery && !operation->has_failed_undo)
+                note(userdata, operation->instance, "undone", &spare,
+                     "%s undone: vgpud had ended in the middle of it", operation->kind->name);
+        else
+                note(userdata, operation->instance,
+                     operation->has_failed_undo ? "failed" : "undone", &spare, "%s failed %s: %s",
+                     operation->kind->name, end, operation->failure.message);
+}
+
+static const struct observer observer = { .of_instance = on_instance,
+                                          .of_guest = on_guest,
+                                          .of_operation = on_operation };
+
+/* Writing and reading. */
+
+static void flush(struct history *history)
+{
+        if (history->n_waiting > 0 &&
+            store_add_events(history->manager->store, history->waiting, history->n_waiting) == 0)
+                history->n_waiting = 0;
+}
+
+static int on_write(sd_event_source *source, void *userdata)
+{
+        (void)source;
+        flush(userdata);
+        return 0;
+}
+
+int history_find(struct history *history, const char *name, int64_t owner,
+                 char ret_uuid[STORE_UUID_MAX], struct failure *failure)
+{
+        struct failure missing = { 0 };
+        struct instance *instance = instance_find(history->manager, name, &missing);
+        int r;
+
+        if (instance && (owner == STORE_ANY_OWNER || (int64_t)instance->owner == owner)) {
+                (void)snprintf(ret_uuid, STORE_UUID_MAX, "%s", instance->uuid);
+                return 0;
+        }
+        flush(history);
+        r = store_find_event_vgpu(history->manager->store, name, owner, ret_uuid);
+        if (r != -ENOENT)
+                return r;
+        if (instance)
+                return instance_check_owner(instance, (uid_t)owner, failure);
+        *failure = missing;
+        return -ENOENT;
+}
+
+int history_each(struct history *history, const struct store_event_query *query,
+                 store_event_fn each, void *userdata)
+{
+        flush(history);
+        return store_each_event(history->manager->store, query, each, userdata);
+}
+
+/* Birth and death. */
+
+int history_new(struct history **ret_history, struct manager *manager)
+{
+        struct history *history = calloc(1, sizeof(*history));
+        int r;
+
+        if (!history)
+                return -ENOMEM;
+        history->manager = manager;
+        r = sd_event_add_defer(manager->event, &history->write, on_write, history);
+        if (r >= 0)
+                r = sd_event_source_set_enabled(history->write, SD_EVENT_OFF);
+        if (r < 0) {
+                sd_event_source_disable_unref(history->write);
+                free(history);
+                return r;
+        }
+        observer_add(&manager->observers, &observer, history);
+        *ret_history = history;
+        return 0;
+}
+
+struct history *history_free(struct history *history)
+{
+        if (!history)
+                return NULL;
+        flush(history);
+        observer_remove(&history->manager->observers, &observer);
+        sd_event_source_disable_unref(history->write);
+        free(history->waiting);
+        free(history);
+        return NULL;
+}

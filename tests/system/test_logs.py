@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""vgpu logs: what happened to a vGPU, for its owner, also when it is gone and after vgpud was started again."""
+import json
+import pwd
+import subprocess
+import unittest
+
+import case
+import stage
+
+
+class Logs(case.Case):
+    def events(self, *arguments, user=None):
+        return self.host.vgpu("logs", *arguments, "--json", user=user).json["events"]
+
+    def words(self, *arguments, user=None):
+        return [event["event"] for event in self.events(*arguments, user=user)]
+
+    def test_what_happens_is_told_in_its_order(self):
+        self.host.create("told")
+        guest = self.host.train("told", "--size", "4M")
+        self.host.vgpu("suspend", "told")
+        self.host.vgpu("resume", "told", "--device", 1)
+        self.host.vgpu("migrate", "told", "--device", 0)
+        guest.finish()
+        self.host.wait_state("told", "idle")
+        events = self.events("told")
+        self.assertEqual([event["event"] for event in events],
+                         ["created", "process-began", "suspended", "resumed", "migrated", "process-ended"])
+        self.assertEqual([event["device"] for event in events], [0, 0, 0, 1, 0, 0])
+        self.assertEqual([event["pid"] for event in events], [0, guest.pid, 0, 0, 0, guest.pid])
+        self.assertEqual(events[0]["bytes"], 256 << 20)
+        self.assertGreaterEqual(events[2]["bytes"], 4 << 20)
+        self.assertGreater(events[2]["seconds"], 0)
+        self.assertEqual(events[3]["message"].split(":")[0], "resumed")
+        self.assertIn("to GPU 1", events[3]["message"])
+        self.assertIn("from GPU 1 to GPU 0", events[4]["message"])
+        self.assertEqual({event["vgpu_uuid"] for event in events}, {self.host.get("told")["uuid"]})
+        times = [event["time"] for event in events]
+        self.assertEqual(times, sorted(times))
+
+        text = self.host.vgpu("logs", "told").output.splitlines()
+        self.assertRegex(text[0], r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  created: 256 MiB on GPU 0$")
+        self.assertEqual(len(text), len(events))
+        self.assertRegex(self.host.vgpu("logs").output, r"(?m)^\S+ \S+  told +created")
+
+    def test_what_failed_is_told_with_its_reason(self):
+        self.host.create("told")
+        guest = self.host.train("told", "--size", "4M")
+        self.host.arm("suspend.closed", "fail")
+        self.host.vgpu("suspend", "told", code=None)
+        self.host.wait_state("told", "running")
+        (event,) = [event for event in self.events("told") if event["event"] == "undone"]
+        self.assertRegex(event["message"], "^suspend failed and was undone: .")
+        guest.wait_steps()
+
+    def test_it_survives_vgpud_and_the_vgpu(self):
+        self.host.create("told")
+        uuid = self.host.get("told")["uuid"]
+        self.host.vgpu("rename", "told", "other")
+        before = self.words("other")
+        self.assertEqual(before, ["created", "renamed"])
+        self.host.restart()
+        self.assertEqual(self.words("other"), before)
+        self.host.vgpu("rm", "other")
+        for name in (uuid, "other"):
+            self.assertEqual(self.words(name), ["created", "renamed", "removed"])
+        self.host.stop()
+        self.host.start()
+        self.assertEqual(self.words(uuid), ["created", "renamed", "removed"])
+
+        self.host.create("other")  # a name is that of the vGPU that has it now
+        self.assertEqual(self.words("other"), ["created"])
+
+    def test_a_vgpu_that_never_was_is_none(self):
+        self.assertIn("never", self.host.vgpu("logs", "never", code=3).errors)
+        self.host.vgpu("logs", "--since", "nonsense", code=2)
+        self.assertEqual(self.words("--since", "2100-01-01"), [])
+
+    def test_it_is_followed(self):
+        self.host.create("told")
+        with subprocess.Popen([stage.VGPU, "logs", "told", "--follow", "--json"], text=True,
+                              stdout=subprocess.PIPE, env=self.host.environment()) as follower:
+            try:
+                self.assertEqual(json.loads(follower.stdout.readline())["event"], "created")
+                self.host.vgpu("rm", "told")
+                self.host.create("told")  # another one
+                self.assertEqual(json.loads(follower.stdout.readline())["event"], "removed")
+            finally:
+                follower.kill()
+
+    def test_a_page_is_followed_by_the_next(self):
+        """More events than one answer has."""
+        self.host.create("told")
+        with self.host.connect() as control:
+            for i in range(600):
+                control.call("RenameVgpu", name=f"told{i - 1}" if i else "told", to=f"told{i}")
+            first = control.call("ListEvents")
+            self.assertTrue(first["more"])
+            last = first["events"][-1]["id"]
+            self.assertGreater(control.call("ListEvents", after=last)["events"][0]["id"], last)
+        events = self.events("told599")
+        self.assertEqual([event["vgpu"] for event in events], ["told"] + [f"told{i}" for i in range(600)])
+
+    @unittest.skipUnless(stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+    def test_users_learn_of_their_own(self):
+        self.host.create("roots")
+        self.host.vgpu("create", "theirs", "--fb", "64M", user="nobody")
+        self.assertEqual({event["vgpu"] for event in self.events(user="nobody")}, {"theirs"})
+        self.assertEqual(self.words("theirs"), ["created"])
+        self.assertEqual(self.events("theirs")[0]["owner"], pwd.getpwnam("nobody").pw_uid)
+        self.host.vgpu("logs", "roots", user="nobody", code=6)
+        roots = self.host.get("roots")["uuid"]
+        self.host.vgpu("rm", "roots")
+        self.host.vgpu("logs", "roots", user="nobody", code=3)
+        self.host.vgpu("logs", roots, user="nobody", code=3)
+
+    def test_a_new_vgpud_is_told_where_programs_were(self):
+        self.host.create("empty")
+        self.host.create("told")
+        guest = self.host.train("told", "--size", "4M")
+        self.host.restart()
+        self.assertEqual(self.words("empty"), ["created"])
+        self.assertEqual(self.words("told"), ["created", "process-began", "vgpud-began"])
+        guest.wait_steps()
+
+
+if __name__ == "__main__":
+    case.main()
