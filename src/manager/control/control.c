@@ -12,11 +12,11 @@
 #include "base/packet.h"
 #include "daemon/foreign.h"
 #include "daemon/log.h"
-#include "manager/control/writer.h"
 #include "manager/model/manager.h"
 #include "manager/socket/fair-queue.h"
 #include "manager/socket/listener.h"
 #include "manager/socket/unread.h"
+#include "record/writer.h"
 
 static const struct account_cost client_cost = {
         { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 1 },

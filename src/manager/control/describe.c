@@ -3,7 +3,7 @@
 
 #include "base/cleanup.h"
 #include "daemon/process.h"
-#include "manager/control/writer.h"
+#include "record/writer.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"

@@ -4,8 +4,8 @@
 
 #include "base/test.h"
 #include "manager/control/describe.h"
-#include "manager/control/writer.h"
 #include "manager/model/tally.h"
+#include "record/writer.h"
 
 static json_t *write_out(const struct tally *tally)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/methods/methods-history.h"
 
-#include "manager/control/writer.h"
 #include "manager/history/history.h"
 #include "manager/model/account.h"
 #include "manager/model/manager.h"
+#include "record/writer.h"
 
 /* A client asks again for what comes after these. */
 #define PAGE_MAX 512

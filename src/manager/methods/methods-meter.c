@@ -8,7 +8,7 @@
 
 #include "ledger/ledger-thread.h"
 #include "manager/control/describe.h"
-#include "manager/control/writer.h"
+#include "record/writer.h"
 #include "manager/meter/meter.h"
 #include "manager/model/account.h"
 #include "manager/model/device.h"

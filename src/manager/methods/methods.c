@@ -9,7 +9,6 @@
 #include "daemon/uuid.h"
 #include "manager/control/control.h"
 #include "manager/control/describe.h"
-#include "manager/control/writer.h"
 #include "manager/methods/instance-create.h"
 #include "manager/methods/methods-history.h"
 #include "manager/methods/methods-image.h"
@@ -27,6 +26,7 @@
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
 #include "manager/residency/residency.h"
+#include "record/writer.h"
 
 /* What a gate gets to drain when the client does not say. */
 #define TIMEOUT_SECONDS 10.0

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "manager/control/writer.h"
+#include "record/writer.h"
 
 #include <inttypes.h>
 #include <stdio.h>

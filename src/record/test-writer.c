@@ -3,7 +3,7 @@
 #include <jansson.h>
 
 #include "base/test.h"
-#include "manager/control/writer.h"
+#include "record/writer.h"
 
 static json_t *read_back(struct writer *writer)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef MANAGER_WRITER_H
-#define MANAGER_WRITER_H
+#ifndef RECORD_WRITER_H
+#define RECORD_WRITER_H
 
 /*
  * Writes JSON as it is asked to, into one growing text. For long answers: a tree of thousands of objects
