@@ -59,10 +59,10 @@ USES = {
                 "manager/residency", "manager/schedule", "manager/setting", "manager/socket"},
     "checkpoint": {"base", "abi", "wire"},
     "image": {"base"},
-    "lib": {"base", "abi", "wire", "image"},
+    "lib": {"abi", "base", "image", "record", "wire"},
     "nvml": {"base", "abi", "state"},
     "slurm": {"base"},
-    "cli": {"base", "cdi"},
+    "cli": {"base", "cdi", "record"},
     "exporter": {"base"},
 }
 

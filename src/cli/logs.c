@@ -11,6 +11,7 @@
 #include "cli/document.h"
 #include "cli/say.h"
 #include "cli/usage.h"
+#include "record/records.h"
 
 #define FOLLOW_US 250000
 
@@ -36,30 +37,15 @@ static void print_event(const struct vgpu_event *event, bool has_name)
 
 /* As JSON. */
 
-static json_t *make_event(const struct vgpu_event *event)
-{
-        return json_pack("{sI sf ss ss sI ss si si sI sf ss}", "id", (json_int_t)event->id, "time",
-                         event->time, "vgpu", event->vgpu, "vgpu_uuid", event->vgpu_uuid, "owner",
-                         (json_int_t)event->owner, "event", event->event, "device",
-                         (int)event->device, "pid", (int)event->pid, "bytes",
-                         (json_int_t)event->bytes, "seconds", event->seconds, "message",
-                         event->message);
-}
-
 static int print_document(const struct arguments *arguments, const struct vgpu_event_list *list)
 {
-        CLEANUP(json_decrefp) json_t *array = json_array();
-
-        for (size_t i = 0; i < list->n_events; i++)
-                if (json_array_append_new(array, make_event(list->events[i])) < 0)
-                        return document_print(arguments, NULL);
-        return document_print(arguments, json_pack("{sO}", "events", array));
+        return document_print(arguments, record_make(&record_event_list, list));
 }
 
 /* With --follow, each event is a document on a line of its own. */
 static int print_line(const struct arguments *arguments, const struct vgpu_event *event)
 {
-        CLEANUP(json_decrefp) json_t *document = make_event(event);
+        CLEANUP(json_decrefp) json_t *document = record_make(&record_event, event);
 
         if (!document || json_dumpf(document, stdout, JSON_COMPACT) < 0)
                 return document_print(arguments, NULL);

@@ -143,12 +143,15 @@ int client_set_bad_answer(struct vgpu_client *client, const char *method, const 
                          write_as_words(words, sizeof(words), method), what);
 }
 
-int client_decode(struct vgpu_client *client, const char *method, void *object, const json_t *json,
-                  const struct json_field *fields, size_t n_fields)
+int client_read(struct vgpu_client *client, const char *method, const struct record *record,
+                const json_t *json, void *object, struct record_memory *memory)
 {
-        const char *bad = json_decode(object, json, fields, n_fields);
+        const char *bad = NULL;
+        int r = record_read(record, json, object, memory, &bad);
 
-        return bad ? client_set_bad_answer(client, method, bad) : 0;
+        if (r == -EBADMSG)
+                return client_set_bad_answer(client, method, bad);
+        return r < 0 ? error_set_no_memory(&client->error) : 0;
 }
 
 static int set_connect_error(struct vgpu_client *client, int error)

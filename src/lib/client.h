@@ -16,7 +16,7 @@
 #include "base/paths.h"
 #include "lib/connection.h"
 #include "lib/error.h"
-#include "lib/json.h"
+#include "record/records.h"
 
 struct vgpu_client {
         char run_directory[PATHS_MAX];
@@ -73,9 +73,9 @@ int client_add(struct vgpu_client *client, json_t *parameters, const char *key, 
 int client_copy_options(struct vgpu_client *client, void *to, size_t to_size, const void *from,
                         size_t from_size);
 
-/* client_decode() - json_decode() for an answer to @method. */
-int client_decode(struct vgpu_client *client, const char *method, void *object, const json_t *json,
-                  const struct json_field *fields, size_t n_fields);
+/* client_read() - record_read() for an answer to @method. */
+int client_read(struct vgpu_client *client, const char *method, const struct record *record,
+                const json_t *json, void *object, struct record_memory *memory);
 
 /* client_set_bad_answer() - the answer to @method lacks @what. */
 int client_set_bad_answer(struct vgpu_client *client, const char *method, const char *what);

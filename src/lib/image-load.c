@@ -110,8 +110,8 @@ static int create_instance(struct load *load, bool with_name)
         if (r < 0)
                 return r;
         load->has_created = true;
-        return instance_decode(load->client, call.method, json_object_get(answer, "vgpu"),
-                               &load->instance);
+        return instance_read(load->client, call.method, json_object_get(answer, "vgpu"),
+                             &load->instance);
 }
 
 static int check_instance(struct load *load)

@@ -1,94 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <string.h>
-
 #include <openvgpu/operation.h>
 
-#include "lib/client.h"
-#include "lib/instance.h"
-
-/* What the caller sees, and behind it what it points to. */
-struct box {
-        struct vgpu_operation_report report;
-        struct vgpu_instance *instance;
-        char *lost;
-};
-
-DEFINE_CLEANUP(struct vgpu_operation_report *, vgpu_operation_report_free);
-
-static const struct json_field report_fields[] = {
-        JSON_FIELD(U64, vgpu_operation_report, bytes, "bytes"),
-        JSON_FIELD(SECONDS, vgpu_operation_report, seconds, "seconds"),
-        JSON_FIELD(SECONDS, vgpu_operation_report, copy_seconds, "copy_seconds"),
-        JSON_FIELD(SECONDS, vgpu_operation_report, context_seconds, "context_seconds"),
-        JSON_FIELD(SECONDS, vgpu_operation_report, drain_seconds, "drain_seconds"),
-        { .name = "pool_seconds",
-          .type = JSON_FIELD_SECONDS,
-          .offset = offsetof(struct vgpu_operation_report, pool_seconds),
-          .is_optional = true },
-        JSON_FIELD(U32, vgpu_operation_report, n_processes, "processes"),
-        JSON_FIELD(U32, vgpu_operation_report, from_device, "from_device"),
-        JSON_FIELD(U32, vgpu_operation_report, to_device, "to_device"),
-};
-
-static const struct json_field progress_fields[] = {
-        JSON_FIELD(TEXT, vgpu_operation_progress, stage, "stage"),
-        JSON_FIELD(U64, vgpu_operation_progress, bytes_done, "bytes_done"),
-        JSON_FIELD(U64, vgpu_operation_progress, bytes_total, "bytes_total"),
-};
-
-#define N_REPORT_FIELDS   (sizeof(report_fields) / sizeof(report_fields[0]))
-#define N_PROGRESS_FIELDS (sizeof(progress_fields) / sizeof(progress_fields[0]))
+#include "lib/result.h"
 
 /* Progress is a courtesy: what cannot be understood is not told, and the operation goes on. */
 static void tell_progress(const json_t *parameters, void *userdata)
 {
         const struct vgpu_operation_options *options = userdata;
         struct vgpu_operation_progress progress = { 0 };
+        struct record_memory memory = { 0 };
+        const char *bad;
 
-        if (!json_decode(&progress, parameters, progress_fields, N_PROGRESS_FIELDS))
+        if (record_read(&record_progress, parameters, &progress, &memory, &bad) == 0)
                 options->progress(&progress, options->userdata);
-}
-
-static int decode_report(struct vgpu_client *client, const char *method, const json_t *answer,
-                         struct vgpu_operation_report **ret_report)
-{
-        CLEANUP(vgpu_operation_report_freep) struct vgpu_operation_report *report = NULL;
-        const char *lost = json_string_value(json_object_get(answer, "lost"));
-        struct box *box;
-        int r;
-
-        box = calloc(1, sizeof(*box));
-        if (!box)
-                return error_set_no_memory(&client->error);
-        report = &box->report;
-
-        r = client_decode(client, method, report, answer, report_fields, N_REPORT_FIELDS);
-        if (r < 0)
-                return r;
-        r = instance_decode(client, method, json_object_get(answer, "vgpu"), &box->instance);
-        if (r < 0)
-                return r;
-        report->instance = box->instance;
-        box->lost = strdup(lost ? lost : "");
-        if (!box->lost)
-                return error_set_no_memory(&client->error);
-        report->lost = box->lost;
-
-        *ret_report = TAKE(report);
-        return 0;
+        record_memory_deinit(&memory);
 }
 
 struct vgpu_operation_report *vgpu_operation_report_free(struct vgpu_operation_report *report)
 {
-        struct box *box = (struct box *)report;
-
-        if (!box)
-                return NULL;
-
-        vgpu_instance_free(box->instance);
-        free(box->lost);
-        free(box);
-        return NULL;
+        return result_free(report);
 }
 
 static int add_options(struct vgpu_client *client, json_t *parameters, const char *name,
@@ -129,10 +59,9 @@ static int operate(struct vgpu_client *client, const char *method, json_t *param
                 return r;
 
         call.progress = copy.progress ? tell_progress : NULL;
-        r = client_call(client, &call, parameters, &answer);
-        if (r < 0 || !ret_report)
-                return r;
-        return decode_report(client, method, answer, ret_report);
+        if (ret_report)
+                return result_call(client, &call, parameters, &record_report, ret_report);
+        return client_call(client, &call, parameters, &answer);
 }
 
 int vgpu_operation_suspend(struct vgpu_client *client, const char *name,

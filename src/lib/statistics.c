@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <openvgpu/statistics.h>
 
-#include "lib/usage.h"
+#include "lib/client.h"
 
 #define METHOD "GetStatistics"
 
@@ -10,27 +10,47 @@ struct box {
         struct vgpu_statistics statistics;
         json_t *json; /* has the texts */
         double *bounds;
-        void **operations;
-        uint64_t *buckets; /* of all of them */
+        struct vgpu_statistics_operation *operations;
+        const struct vgpu_statistics_operation **pointers; /* to them */
+        uint64_t *buckets;                                 /* of all of them */
 };
 
 DEFINE_CLEANUP(struct vgpu_statistics *, vgpu_statistics_free);
 
-static const struct json_field fields[] = {
-        JSON_FIELD(SECONDS, vgpu_statistics, started, "started"),
+#define FIELD(type_, struct_, member_, name_)               \
+        {                                                   \
+                .name = (name_), .type = RECORD_##type_,    \
+                .offset = offsetof(struct struct_, member_) \
+        }
+
+/* By hand: half of what is answered are lists of numbers, which no record has. */
+static const struct record_field fields[] = {
+        FIELD(SECONDS, vgpu_statistics, started, "started"),
 };
 
-static const struct json_field ledger_fields[] = {
-        JSON_FIELD(BOOL, vgpu_statistics, is_ledger_fine, "working"),
+static const struct record_field ledger_fields[] = {
+        FIELD(BOOL, vgpu_statistics, is_ledger_fine, "working"),
 };
 
-static const struct json_field operation_fields[] = {
-        JSON_FIELD(TEXT, vgpu_statistics_operation, operation, "operation"),
-        JSON_FIELD(TEXT, vgpu_statistics_operation, result, "result"),
-        JSON_FIELD(U64, vgpu_statistics_operation, count, "count"),
-        JSON_FIELD(SECONDS, vgpu_statistics_operation, seconds, "seconds"),
-        JSON_FIELD(U64, vgpu_statistics_operation, bytes, "bytes"),
+static const struct record_field operation_fields[] = {
+        FIELD(TEXT, vgpu_statistics_operation, operation, "operation"),
+        FIELD(TEXT, vgpu_statistics_operation, result, "result"),
+        FIELD(U64, vgpu_statistics_operation, count, "count"),
+        FIELD(SECONDS, vgpu_statistics_operation, seconds, "seconds"),
+        FIELD(U64, vgpu_statistics_operation, bytes, "bytes"),
 };
+
+#define RECORD(struct_, fields_) \
+        ((struct record){ sizeof(struct struct_), fields_, sizeof(fields_) / sizeof((fields_)[0]) })
+
+/* The members that are no lists. */
+static int read_scalars(struct vgpu_client *client, const struct record *record, const json_t *json,
+                        void *object)
+{
+        struct record_memory memory = { 0 };
+
+        return client_read(client, METHOD, record, json, object, &memory);
+}
 
 static int fill_bounds(struct vgpu_client *client, struct box *box)
 {
@@ -72,41 +92,49 @@ static int fill_buckets(struct vgpu_client *client, const struct box *box, uint6
         return 0;
 }
 
+static int fill_operation(struct vgpu_client *client, struct box *box, const json_t *json, size_t i)
+{
+        const struct record record = RECORD(vgpu_statistics_operation, operation_fields);
+        uint64_t *buckets = box->buckets + i * box->statistics.n_bounds;
+        struct vgpu_statistics_operation *operation = &box->operations[i];
+        int r = read_scalars(client, &record, json, operation);
+
+        if (r < 0)
+                return r;
+        operation->buckets = buckets;
+        box->pointers[i] = operation;
+        return fill_buckets(client, box, buckets, json_object_get(json, "buckets"));
+}
+
 static int fill_operations(struct vgpu_client *client, struct box *box)
 {
         const json_t *array = json_object_get(box->json, "operations");
-        size_t n_bounds = box->statistics.n_bounds, n;
-        int r;
+        size_t n = json_array_size(array);
+        int r = 0;
 
-        r = usage_decode_array(client, METHOD, "operations", array, operation_fields,
-                               USAGE_COUNT(operation_fields),
-                               sizeof(struct vgpu_statistics_operation), &box->operations, &n);
-        if (r < 0)
-                return r;
-        box->buckets = calloc(n * n_bounds + 1, sizeof(*box->buckets));
-        if (!box->buckets)
+        if (!json_is_array(array))
+                return client_set_bad_answer(client, METHOD, "operations");
+        box->operations = calloc(n + 1, sizeof(*box->operations));
+        box->pointers = calloc(n + 1, sizeof(*box->pointers));
+        box->buckets = calloc(n * box->statistics.n_bounds + 1, sizeof(*box->buckets));
+        if (!box->operations || !box->pointers || !box->buckets)
                 return error_set_no_memory(&client->error);
-        for (size_t i = 0; r == 0 && i < n; i++) {
-                struct vgpu_statistics_operation *operation = box->operations[i];
-
-                operation->buckets = box->buckets + i * n_bounds;
-                r = fill_buckets(client, box, box->buckets + i * n_bounds,
-                                 json_object_get(json_array_get(array, i), "buckets"));
-        }
+        for (size_t i = 0; r == 0 && i < n; i++)
+                r = fill_operation(client, box, json_array_get(array, i), i);
         box->statistics.n_operations = n;
-        box->statistics.operations = (const void *)box->operations;
+        box->statistics.operations = box->pointers;
         return r;
 }
 
 static int fill(struct vgpu_client *client, struct box *box)
 {
-        int r = client_decode(client, METHOD, &box->statistics, box->json, fields,
-                              USAGE_COUNT(fields));
+        const struct record record = RECORD(vgpu_statistics, fields);
+        const struct record ledger = RECORD(vgpu_statistics, ledger_fields);
+        int r = read_scalars(client, &record, box->json, &box->statistics);
 
         if (r == 0)
-                r = client_decode(client, METHOD, &box->statistics,
-                                  json_object_get(box->json, "ledger"), ledger_fields,
-                                  USAGE_COUNT(ledger_fields));
+                r = read_scalars(client, &ledger, json_object_get(box->json, "ledger"),
+                                 &box->statistics);
         if (r == 0)
                 r = fill_bounds(client, box);
         return r < 0 ? r : fill_operations(client, box);
@@ -144,6 +172,7 @@ struct vgpu_statistics *vgpu_statistics_free(struct vgpu_statistics *statistics)
                 return NULL;
         free(box->bounds);
         free(box->operations);
+        free(box->pointers);
         free(box->buckets);
         json_decref(box->json);
         free(box);
