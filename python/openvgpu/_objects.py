@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What vgpud answers, as plain objects. Members have the names of docs/control-protocol.md.
 
-A newer vgpud may answer more: what is not known here is left out. What an older one does not answer has its
-default.
+What an older vgpud does not answer has its default.
 """
 from __future__ import annotations
 
@@ -32,7 +31,19 @@ def parse_size(size: int | str) -> int:
 def make(kind: type[T], answer: dict[str, Any], **more: Any) -> T:
     """An object of what an answer says, and of more that is ready."""
     names = {field.name for field in dataclasses.fields(kind)}  # type: ignore[arg-type]
-    return kind(**{**{name: answer[name] for name in names & set(answer)}, **more})
+    made = kind(**{**{name: answer[name] for name in names & set(answer)}, **more})
+    object.__setattr__(made, "_answer", answer)
+    return made
+
+
+class _Answered:
+    """Has what vgpud answered and what is not listed here as attributes too."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.__dict__["_answer"][name]
+        except KeyError:
+            raise AttributeError(f"vgpud does not answer '{name}' of a {type(self).__name__}") from None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,8 +70,11 @@ class Process:
 
 
 @dataclasses.dataclass(frozen=True)
-class Vgpu:
-    """A vGPU as it was when vgpud was asked."""
+class Vgpu(_Answered):
+    """A vGPU as it was when vgpud was asked.
+
+    What a newer vgpud answers besides these is an attribute too, under its name in the protocol.
+    """
     id: int
     name: str
     uuid: str
@@ -74,6 +88,11 @@ class Vgpu:
     created: float = 0       # since the epoch
     share: int = 0           # percent of its device's time; 0: none
     processes: tuple[Process, ...] = ()
+    idle_after: float = 0    # seconds without work, then it leaves its device; 0: never
+    idle_keep_context: bool = False  # then only its memory leaves
+    idle: float = 0          # seconds that it has had no work, as far as known
+    demand: str = ""         # "away" by itself, "waiting for memory", "coming in"
+    demand_reason: str = ""  # why it did not leave, or come in, when it should have
 
     @classmethod
     def from_answer(cls, answer: dict[str, Any]) -> Vgpu:

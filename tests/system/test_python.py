@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package: what vgpud answers as objects, operations, and what is undone at the end of a block."""
 import contextlib
+import copy
 import inspect
 import io
 import os
 import pathlib
+import pickle
 import re
 import subprocess
 import sys
@@ -53,6 +55,14 @@ class Python(case.Case):
         self.host.wait_state("train", "idle")
         self.assertEqual(self.client.remove("train").name, "train")
         self.assertEqual(self.client.vgpus(), [])
+
+    def test_what_a_newer_vgpud_answers_is_there(self):
+        vgpu = openvgpu.Vgpu.from_answer({"id": 1, "name": "train", "uuid": "u", "device": 0, "state": "idle",
+                                          "a_later_member": 7})
+        self.assertEqual((vgpu.a_later_member, vgpu.idle_after, copy.copy(vgpu)), (7, 0, vgpu))
+        self.assertEqual(pickle.loads(pickle.dumps(vgpu)).a_later_member, 7)
+        with self.assertRaisesRegex(AttributeError, "another_member"):
+            print(vgpu.another_member)
 
     def test_a_block_ends_with_what_it_began_undone(self):
         with self.client.created("train", "64M", device=0):
