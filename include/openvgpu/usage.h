@@ -71,7 +71,10 @@ struct vgpu_usage_instance {
         uint32_t n_programs; /* that run in it, those included that have not come to CUDA yet */
         double gpu_seconds_total; /* of its processes since vgpud began; never less */
         double idle;        /* seconds that the vGPU has had no work, as in struct vgpu_instance */
-        const char *demand; /* as in struct vgpu_instance */
+        const char *demand; /* as in struct vgpu_instance, and those below */
+        const char *demand_reason;
+        double idle_after;
+        bool idle_keeps_context;
 };
 
 struct vgpu_usage_device {

@@ -3,6 +3,7 @@
 
 #include "cli/usage.h"
 #include "record/records.h"
+#include "record/usage-row.h"
 
 json_t *usage_document_snapshot(const struct vgpu_usage_snapshot *snapshot)
 {
@@ -14,32 +15,12 @@ json_t *usage_document_accounts(const struct vgpu_usage_account_list *list)
         return record_make(&record_account_list, list);
 }
 
-/* The members that a row has only when it is summed up by one of the groups. */
-#define BY(group_) (1u << VGPU_USAGE_BY_##group_)
-static const struct {
-        const char *name;
-        unsigned int groups;
-} group_members[] = {
-        { "tenant", BY(TENANT) | BY(VGPU) | BY(PROCESS) },
-        { "vgpu", BY(VGPU) | BY(PROCESS) },
-        { "vgpu_uuid", BY(VGPU) | BY(PROCESS) },
-        { "pid", BY(PROCESS) },
-        { "name", BY(PROCESS) },
-        { "started", BY(PROCESS) },
-        { "ended", BY(PROCESS) },
-        { "device_uuid", BY(DEVICE) },
-        { "device_name", BY(DEVICE) },
-};
-
 json_t *usage_document_rows(const struct vgpu_usage_list *list, enum vgpu_usage_group group)
 {
-        json_t *document = record_make(&record_usage_list, list), *row;
-        size_t i;
+        CLEANUP(json_decrefp) json_t *array = json_array();
 
-        json_array_foreach(json_object_get(document, "rows"), i,
-                           row) for (size_t k = 0;
-                                     k < sizeof(group_members) / sizeof(group_members[0]);
-                                     k++) if (!(group_members[k].groups & 1u << group))
-                json_object_del(row, group_members[k].name);
-        return document;
+        for (size_t i = 0; i < list->n_rows; i++)
+                if (json_array_append_new(array, usage_row_make(list->rows[i], group)) < 0)
+                        return NULL;
+        return json_pack("{sO}", "rows", array);
 }

@@ -1,45 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/control/describe.h"
 
+#include <openvgpu/device.h>
+#include <openvgpu/instance.h>
+#include <openvgpu/manager.h>
+
 #include "base/cleanup.h"
 #include "daemon/process.h"
-#include "record/writer.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/launch.h"
 #include "manager/model/manager.h"
 #include "manager/model/residency-view.h"
+#include "record/records.h"
+#include "record/writer.h"
 
-static json_t *describe_pool(const struct pool *pool)
+static void get_pool(const struct pool *pool, struct vgpu_pool *ret_record)
 {
         struct pool_info info;
 
         pool_get_info(pool, &info);
-        return json_pack("{sI, sI, sI, sI, sI, sI, sI}", "limit", (json_int_t)info.limit, "size",
-                         (json_int_t)info.size, "ready", (json_int_t)info.ready, "used",
-                         (json_int_t)info.used, "held", (json_int_t)info.held, "slab_size",
-                         (json_int_t)info.slab_size, "huge_pages", (json_int_t)info.huge);
+        *ret_record = (struct vgpu_pool){
+                .limit = info.limit,
+                .size = info.size,
+                .ready = info.ready,
+                .used = info.used,
+                .slab_size = info.slab_size,
+                .huge_pages = info.huge,
+                .held = info.held,
+        };
 }
 
 json_t *describe_manager(const struct manager *manager)
 {
-        uint64_t limit, used = accounts_get_all(manager->accounts, ACCOUNT_DESCRIPTORS, &limit);
+        struct vgpu_pool pool;
+        struct vgpu_manager record = {
+                .version = OPENVGPU_VERSION,
+                .is_simulated = manager->simulation[0] != '\0',
+                .cuda_driver_version = manager->n_devices ? manager->device[0].driver_version : 0,
+                .driver_path = manager->driver_path,
+                .gate_path = manager->gate_path,
+                .nvml_path = manager->nvml_path,
+                .run_directory = manager->options->run_directory,
+                .pool = &pool,
+        };
 
-        return json_pack("{ss, sb, si, ss, ss, ss, ss, so, sI, sI}", "version", OPENVGPU_VERSION,
-                         "simulated", manager->simulation[0] != '\0', "cuda_driver_version",
-                         manager->n_devices ? (int)manager->device[0].driver_version : 0,
-                         "driver_path", manager->driver_path, "gate_path", manager->gate_path,
-                         "nvml_path", manager->nvml_path, "run_directory",
-                         manager->options->run_directory, "pool", describe_pool(manager->pool),
-                         "descriptors_used", (json_int_t)used, "descriptors_limit",
-                         (json_int_t)limit);
+        get_pool(manager->pool, &pool);
+        record.descriptors_used =
+                accounts_get_all(manager->accounts, ACCOUNT_DESCRIPTORS, &record.descriptors_limit);
+        return record_make(&record_manager, &record);
 }
 
-static int count_instances(const struct device *device)
+static uint32_t count_instances(const struct device *device)
 {
         const struct instance *instance;
-        int n = 0;
+        uint32_t n = 0;
 
         list_for_each(instance, &device->manager->instances, link)
                 n += instance->device == device;
@@ -48,11 +64,25 @@ static int count_instances(const struct device *device)
 
 json_t *describe_device(const struct device *device)
 {
-        return json_pack("{si, ss, ss, ss, sI, sI, sI, si}", "index", (int)device->index, "uuid",
-                         device->uuid, "name", device->name, "pci_bus_id", device->pci_bus_id,
-                         "memory_total", (json_int_t)device->memory_total, "memory_promised",
-                         (json_int_t)device_get_promised(device, NULL), "memory_used",
-                         (json_int_t)device_get_used(device), "vgpus", count_instances(device));
+        const struct vgpu_device record = {
+                .index = device->index,
+                .n_vgpus = count_instances(device),
+                .uuid = device->uuid,
+                .name = device->name,
+                .pci_bus_id = device->pci_bus_id,
+                .memory_total = device->memory_total,
+                .memory_promised = device_get_promised(device, NULL),
+                .memory_used = device_get_used(device),
+        };
+
+        return record_make(&record_device, &record);
+}
+
+static void write_process(struct writer *writer, const struct vgpu_process *process)
+{
+        writer_begin_object(writer, NULL);
+        record_write(&record_process, process, writer);
+        writer_end_object(writer);
 }
 
 static void write_guest(struct writer *writer, const struct guest *guest)
@@ -61,13 +91,13 @@ static void write_guest(struct writer *writer, const struct guest *guest)
 
         if (guest->slot != UINT32_MAX)
                 page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
-        writer_begin_object(writer, NULL);
-        writer_integer(writer, "pid", guest->pid);
-        writer_text(writer, "name", guest->name);
-        writer_integer(writer, "memory_used", (int64_t)(use.movable + use.fixed));
-        writer_integer(writer, "memory_movable", (int64_t)use.movable);
-        writer_integer(writer, "launches", (int64_t)use.launches);
-        writer_end_object(writer);
+        write_process(writer, &(struct vgpu_process){
+                                      .pid = guest->pid,
+                                      .name = guest->name,
+                                      .memory_used = use.movable + use.fixed,
+                                      .memory_movable = use.movable,
+                                      .n_launches = use.launches,
+                              });
 }
 
 static void write_launch(struct writer *writer, const struct launch *launch)
@@ -75,13 +105,7 @@ static void write_launch(struct writer *writer, const struct launch *launch)
         char name[PROCESS_NAME_MAX];
 
         process_get_name(launch->pid, name);
-        writer_begin_object(writer, NULL);
-        writer_integer(writer, "pid", launch->pid);
-        writer_text(writer, "name", name);
-        writer_integer(writer, "memory_used", 0);
-        writer_integer(writer, "memory_movable", 0);
-        writer_integer(writer, "launches", 0);
-        writer_end_object(writer);
+        write_process(writer, &(struct vgpu_process){ .pid = launch->pid, .name = name });
 }
 
 /* One that has ended is not shown while it waits to be buried. */
@@ -114,43 +138,58 @@ static void write_processes(struct writer *writer, const struct instance *instan
         writer_end_array(writer);
 }
 
-const char *describe_state(const struct instance *instance)
+enum vgpu_instance_state describe_get_state(const struct instance *instance)
 {
+        static const enum vgpu_instance_state states[] = {
+                [STATE_IDLE] = VGPU_INSTANCE_IDLE,
+                [STATE_RUNNING] = VGPU_INSTANCE_RUNNING,
+                [STATE_SUSPENDING] = VGPU_INSTANCE_SUSPENDING,
+                [STATE_SUSPENDED] = VGPU_INSTANCE_SUSPENDED,
+                [STATE_EVICTED] = VGPU_INSTANCE_EVICTED,
+                [STATE_RESUMING] = VGPU_INSTANCE_RESUMING,
+                [STATE_MIGRATING] = VGPU_INSTANCE_MIGRATING,
+                [STATE_FAILED] = VGPU_INSTANCE_FAILED,
+        };
+
         if (instance->state == STATE_IDLE && list_count(&instance->launches) > 0)
-                return instance_state_name(STATE_RUNNING);
-        return instance_state_name(instance->state);
+                return VGPU_INSTANCE_RUNNING;
+        return states[instance->state];
 }
 
-/* "idle" only where it is known: it is on its device, and has no work. */
-void describe_write_residency(struct writer *writer, const struct instance *instance)
+/* Where each member of a vGPU comes from; its processes are written one by one. */
+static void get_instance(const struct instance *instance, struct vgpu_instance *ret_record)
 {
         struct residency_view view;
 
         residency_view_get(instance, &view);
-        writer_real(writer, "idle_after", (double)instance->residency.after_ns / 1e9);
-        writer_boolean(writer, "idle_keep_context", instance->residency.keeps_context);
-        if (view.idle >= 0)
-                writer_real(writer, "idle", view.idle);
-        writer_text(writer, "demand", view.demand);
-        writer_text(writer, "demand_reason", view.reason);
+        *ret_record = (struct vgpu_instance){
+                .id = instance->id,
+                .name = instance->name,
+                .uuid = instance->uuid,
+                .device = instance->device->index,
+                .device_uuid = instance->device->uuid,
+                .state = describe_get_state(instance),
+                .frame_buffer = instance->frame_buffer,
+                .frame_buffer_used = guests_get_used(instance),
+                .is_transient = instance->is_transient,
+                .owner = instance->owner,
+                .created_seconds = (int64_t)(instance->created_ns / 1000000000),
+                .share = instance->share,
+                .idle_after = (double)instance->residency.after_ns / 1e9,
+                .idle_keeps_context = instance->residency.keeps_context,
+                .idle = view.idle,
+                .demand = view.demand,
+                .demand_reason = view.reason,
+        };
 }
 
 void describe_write_instance(struct writer *writer, const struct instance *instance)
 {
+        struct vgpu_instance record;
+
+        get_instance(instance, &record);
         writer_begin_object(writer, NULL);
-        writer_integer(writer, "id", instance->id);
-        writer_text(writer, "name", instance->name);
-        writer_text(writer, "uuid", instance->uuid);
-        writer_integer(writer, "device", instance->device->index);
-        writer_text(writer, "device_uuid", instance->device->uuid);
-        writer_text(writer, "state", describe_state(instance));
-        writer_integer(writer, "frame_buffer", (int64_t)instance->frame_buffer);
-        writer_integer(writer, "frame_buffer_used", (int64_t)guests_get_used(instance));
-        writer_boolean(writer, "transient", instance->is_transient);
-        writer_integer(writer, "owner", instance->owner);
-        writer_real(writer, "created", (double)instance->created_ns / 1e9);
-        writer_integer(writer, "share", instance->share);
-        describe_write_residency(writer, instance);
+        record_write(&record_instance, &record, writer);
         write_processes(writer, instance);
         writer_end_object(writer);
 }

@@ -2,9 +2,14 @@
 #ifndef MANAGER_DESCRIBE_H
 #define MANAGER_DESCRIBE_H
 
-/* Our objects as clients see them (docs/control-protocol.md). New references; NULL: no memory. */
+/*
+ * Our objects as clients see them (docs/control-protocol.md): what each member of their records
+ * (record/records.h) is. New references; NULL: no memory.
+ */
 
 #include <jansson.h>
+
+#include <openvgpu/instance.h>
 
 struct device;
 struct instance;
@@ -16,14 +21,11 @@ json_t *describe_manager(const struct manager *manager);
 json_t *describe_device(const struct device *device);
 json_t *describe_instance(const struct instance *instance);
 
-/* describe_state() - "running", also of one whose program has not come to CUDA yet. */
-const char *describe_state(const struct instance *instance);
+/* describe_get_state() - RUNNING, also of one whose program has not come to CUDA yet. */
+enum vgpu_instance_state describe_get_state(const struct instance *instance);
 
 /* describe_count_processes() - how many describe_instance() has. */
 int describe_count_processes(const struct instance *instance);
-
-/* describe_write_residency() - when it leaves and comes by itself, into its object. */
-void describe_write_residency(struct writer *writer, const struct instance *instance);
 
 /* describe_write_instance() - the same as a text: for all of them. */
 void describe_write_instance(struct writer *writer, const struct instance *instance);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "manager/methods/methods-history.h"
 
+#include <openvgpu/event.h>
+
 #include "manager/history/history.h"
 #include "manager/model/account.h"
 #include "manager/model/manager.h"
+#include "record/records.h"
 #include "record/writer.h"
 
 /* A client asks again for what comes after these. */
@@ -18,21 +21,25 @@ static int write_event(const struct store_event *event, void *userdata)
 {
         struct listing *listing = userdata;
         struct writer *writer = &listing->writer;
+        struct vgpu_event record;
 
         if (listing->n++ == PAGE_MAX)
                 return 0;
+        record = (struct vgpu_event){
+                .id = event->id,
+                .time = (double)event->time_ms / 1e3,
+                .vgpu = event->name,
+                .vgpu_uuid = event->uuid,
+                .owner = event->owner,
+                .event = event->word,
+                .device = event->device,
+                .pid = event->pid,
+                .bytes = event->bytes,
+                .seconds = (double)event->duration_ms / 1e3,
+                .message = event->text,
+        };
         writer_begin_object(writer, NULL);
-        writer_integer(writer, "id", (int64_t)event->id);
-        writer_real(writer, "time", (double)event->time_ms / 1e3);
-        writer_text(writer, "vgpu", event->name);
-        writer_text(writer, "vgpu_uuid", event->uuid);
-        writer_integer(writer, "owner", event->owner);
-        writer_text(writer, "event", event->word);
-        writer_integer(writer, "device", event->device);
-        writer_integer(writer, "pid", event->pid);
-        writer_integer(writer, "bytes", (int64_t)event->bytes);
-        writer_real(writer, "seconds", (double)event->duration_ms / 1e3);
-        writer_text(writer, "message", event->text);
+        record_write(&record_event, &record, writer);
         writer_end_object(writer);
         return 0;
 }

@@ -6,15 +6,20 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <openvgpu/usage.h>
+
 #include "ledger/ledger-thread.h"
 #include "manager/control/describe.h"
-#include "record/writer.h"
 #include "manager/meter/meter.h"
 #include "manager/model/account.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/residency-view.h"
+#include "record/records.h"
+#include "record/usage-row.h"
+#include "record/writer.h"
 
 /* So many entries are in one answer; a client that wants more asks for what comes after. */
 #define PAGE_MAX 1000
@@ -22,53 +27,54 @@
 #define NS_PER_SECOND    1e9
 #define MIB_MS_PER_GIB_H (1024.0 * 3600 * 1000)
 
-/* In the order of the engines. */
-static const char *const engine_names[METER_ENGINES] = { "gpu",     "memory", "encoder",
-                                                         "decoder", "jpeg",   "ofa" };
-
 static const char *const source_names[] = {
         [METER_SOURCE_NONE] = "none",
         [METER_SOURCE_ENGINE] = "engine",
         [METER_SOURCE_SAMPLES] = "samples",
 };
 
-static const char *const seconds_names[METER_ENGINES] = {
-        "gpu_seconds",     "memory_seconds", "encoder_seconds",
-        "decoder_seconds", "jpeg_seconds",   "ofa_seconds",
-};
-
-static void set_seconds(json_t *object, const uint64_t *busy_ns)
+static struct vgpu_usage_percents get_percents(const uint32_t *percent)
 {
-        for (int engine = 0; engine < METER_ENGINES; engine++)
-                json_object_set_new(object, seconds_names[engine],
-                                    json_real((double)busy_ns[engine] / NS_PER_SECOND));
+        return (struct vgpu_usage_percents){
+                .gpu = percent[METER_SM],
+                .memory = percent[METER_MEMORY],
+                .encoder = percent[METER_ENCODER],
+                .decoder = percent[METER_DECODER],
+                .jpeg = percent[METER_JPEG],
+                .ofa = percent[METER_OFA],
+        };
+}
+
+static struct vgpu_usage_seconds get_seconds(const uint64_t *busy_ns)
+{
+        return (struct vgpu_usage_seconds){
+                .gpu = (double)busy_ns[METER_SM] / NS_PER_SECOND,
+                .memory = (double)busy_ns[METER_MEMORY] / NS_PER_SECOND,
+                .encoder = (double)busy_ns[METER_ENCODER] / NS_PER_SECOND,
+                .decoder = (double)busy_ns[METER_DECODER] / NS_PER_SECOND,
+                .jpeg = (double)busy_ns[METER_JPEG] / NS_PER_SECOND,
+                .ofa = (double)busy_ns[METER_OFA] / NS_PER_SECOND,
+        };
 }
 
 /* Now: as text, for there may be thousands of processes. */
 
-static void write_percents(struct writer *writer, const uint32_t *percent)
-{
-        for (int engine = 0; engine < METER_ENGINES; engine++)
-                writer_integer(writer, engine_names[engine], percent[engine]);
-}
-
-static void write_seconds(struct writer *writer, const uint64_t *busy_ns)
-{
-        for (int engine = 0; engine < METER_ENGINES; engine++)
-                writer_real(writer, seconds_names[engine], (double)busy_ns[engine] / NS_PER_SECOND);
-}
-
 static void write_process(struct writer *writer, const struct guest *guest)
 {
+        const struct vgpu_usage_percents percents = get_percents(guest->meter.percent);
+        const struct vgpu_usage_seconds seconds = get_seconds(guest->meter.record.busy_ns);
+        struct vgpu_usage_process record = {
+                .pid = guest->pid,
+                .name = guest->name,
+                .percents = &percents,
+                .seconds = &seconds,
+        };
         struct page_use use = { 0 };
 
         page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+        record.memory_used = use.movable + use.fixed;
         writer_begin_object(writer, NULL);
-        writer_integer(writer, "pid", guest->pid);
-        writer_text(writer, "name", guest->name);
-        writer_integer(writer, "memory_used", (int64_t)(use.movable + use.fixed));
-        write_percents(writer, guest->meter.percent);
-        write_seconds(writer, guest->meter.record.busy_ns);
+        record_write(&record_usage_process, &record, writer);
         writer_end_object(writer);
 }
 
@@ -90,45 +96,69 @@ static void write_processes(struct writer *writer, const struct instance *instan
         writer_end_array(writer);
 }
 
+/* Where each member of a vGPU's use comes from; but its parts, and its processes. */
+static void get_vgpu(const struct instance *instance, uint32_t n_running,
+                     struct vgpu_usage_instance *ret_record)
+{
+        struct residency_view view;
+
+        residency_view_get(instance, &view);
+        *ret_record = (struct vgpu_usage_instance){
+                .id = instance->id,
+                .name = instance->name,
+                .uuid = instance->uuid,
+                .owner = instance->owner,
+                .device = instance->device->index,
+                .state = describe_get_state(instance),
+                .frame_buffer = instance->frame_buffer,
+                .frame_buffer_used = guests_get_used(instance),
+                .share = instance->share,
+                .entitled = meter_get_entitled(instance, n_running),
+                .n_programs = (uint32_t)describe_count_processes(instance),
+                .gpu_seconds_total = (double)instance->meter.busy_ns / NS_PER_SECOND,
+                .idle = view.idle,
+                .demand = view.demand,
+                .demand_reason = view.reason,
+                .idle_after = (double)instance->residency.after_ns / NS_PER_SECOND,
+                .idle_keeps_context = instance->residency.keeps_context,
+        };
+}
+
 static void write_vgpu(struct writer *writer, const struct instance *instance, uint32_t n_running,
                        bool is_short)
 {
+        const struct vgpu_usage_percents percents = get_percents(instance->meter.percent);
         uint64_t busy_ns[METER_ENGINES] = { 0 };
+        struct vgpu_usage_instance record;
+        struct vgpu_usage_seconds seconds;
 
+        get_vgpu(instance, n_running, &record);
         writer_begin_object(writer, NULL);
-        writer_integer(writer, "id", instance->id);
-        writer_text(writer, "name", instance->name);
-        writer_text(writer, "uuid", instance->uuid);
-        writer_integer(writer, "owner", instance->owner);
-        writer_integer(writer, "device", instance->device->index);
-        writer_text(writer, "state", describe_state(instance));
-        describe_write_residency(writer, instance);
-        writer_integer(writer, "frame_buffer", (int64_t)instance->frame_buffer);
-        writer_integer(writer, "frame_buffer_used", (int64_t)guests_get_used(instance));
-        write_percents(writer, instance->meter.percent);
-        writer_integer(writer, "share", instance->share);
-        writer_real(writer, "entitled", meter_get_entitled(instance, n_running));
-        writer_integer(writer, "process_count", describe_count_processes(instance));
-        writer_real(writer, "gpu_seconds_total", (double)instance->meter.busy_ns / NS_PER_SECOND);
         write_processes(writer, instance, is_short, busy_ns);
-        write_seconds(writer, busy_ns);
+        seconds = get_seconds(busy_ns);
+        record.percents = &percents;
+        record.seconds = &seconds;
+        record_write(&record_usage_instance, &record, writer);
         writer_end_object(writer);
 }
 
 static void write_device(struct writer *writer, const struct device *device)
 {
-        const char *source =
-                device->meter.has_turns ? "turns" : source_names[meter_get_source(device)];
+        const struct vgpu_usage_percents percents = get_percents(device->meter.percent);
+        const struct vgpu_usage_device record = {
+                .index = device->index,
+                .uuid = device->uuid,
+                .name = device->name,
+                .source =
+                        device->meter.has_turns ? "turns" : source_names[meter_get_source(device)],
+                .memory_total = device->memory_total,
+                .memory_promised = device_get_promised(device, NULL),
+                .memory_used = device_get_used(device),
+                .percents = &percents,
+        };
 
         writer_begin_object(writer, NULL);
-        writer_integer(writer, "index", device->index);
-        writer_text(writer, "uuid", device->uuid);
-        writer_text(writer, "name", device->name);
-        writer_text(writer, "source", source);
-        writer_integer(writer, "memory_total", (int64_t)device->memory_total);
-        writer_integer(writer, "memory_promised", (int64_t)device_get_promised(device, NULL));
-        writer_integer(writer, "memory_used", (int64_t)device_get_used(device));
-        write_percents(writer, device->meter.percent);
+        record_write(&record_usage_device, &record, writer);
         writer_end_object(writer);
 }
 
@@ -191,16 +221,21 @@ static int get_statistics(struct control_pending *pending, struct failure *failu
 
 static json_t *describe_record(const struct accounting_record *record)
 {
-        json_t *object = json_pack(
-                "{sI, si, ss, sb, sf, sf, si, si, sI}", "id", (json_int_t)record->serial, "pid",
-                (int)record->pid, "name", record->name, "running", record->is_running, "started",
-                (double)record->start_us / 1e6, "seconds", (double)record->life_ns / NS_PER_SECOND,
-                "gpu_utilization", (int)accounting_percent(record, METER_SM), "memory_utilization",
-                (int)accounting_percent(record, METER_MEMORY), "memory_peak",
-                (json_int_t)record->max_memory);
+        const struct vgpu_usage_seconds seconds = get_seconds(record->busy_ns);
+        const struct vgpu_usage_account account = {
+                .id = record->serial,
+                .pid = record->pid,
+                .name = record->name,
+                .is_running = record->is_running,
+                .started = (double)record->start_us / 1e6,
+                .life = (double)record->life_ns / NS_PER_SECOND,
+                .gpu_utilization = (uint32_t)accounting_percent(record, METER_SM),
+                .memory_utilization = (uint32_t)accounting_percent(record, METER_MEMORY),
+                .memory_peak = record->max_memory,
+                .seconds = &seconds,
+        };
 
-        set_seconds(object, record->busy_ns);
-        return object;
+        return record_make(&record_account, &account);
 }
 
 /* As with usage, users see what is theirs. NVML's answer, which all see, is on the state page. */
@@ -239,36 +274,31 @@ static const struct {
         { "device", LEDGER_BY_DEVICE },
 };
 
-static void set_vgpu(json_t *object, const struct ledger_row *row)
-{
-        json_object_set_new(object, "vgpu", json_string(row->vgpu.name));
-        json_object_set_new(object, "vgpu_uuid", json_string(row->vgpu.uuid));
-}
-
 static json_t *describe_row(const struct ledger_row *row, enum ledger_group group)
 {
-        json_t *object = json_object();
+        static const enum vgpu_usage_group usage_groups[] = {
+                [LEDGER_BY_TENANT] = VGPU_USAGE_BY_TENANT,
+                [LEDGER_BY_VGPU] = VGPU_USAGE_BY_VGPU,
+                [LEDGER_BY_PROCESS] = VGPU_USAGE_BY_PROCESS,
+                [LEDGER_BY_DEVICE] = VGPU_USAGE_BY_DEVICE,
+        };
+        const struct vgpu_usage_seconds seconds = get_seconds(row->amount.busy_ns);
+        const struct vgpu_usage_row record = {
+                .tenant = (uint32_t)row->tenant,
+                .vgpu = row->vgpu.name,
+                .vgpu_uuid = row->vgpu.uuid,
+                .pid = row->pid,
+                .name = row->process_name,
+                .started = (double)row->started_ms / 1e3,
+                .ended = (double)row->ended_ms / 1e3,
+                .device_uuid = row->device.uuid,
+                .device_name = row->device.name,
+                .seconds = &seconds,
+                .quota_gib_hours = (double)row->amount.quota_mib_ms / MIB_MS_PER_GIB_H,
+                .used_gib_hours = (double)row->amount.used_mib_ms / MIB_MS_PER_GIB_H,
+        };
 
-        if (group == LEDGER_BY_DEVICE) {
-                json_object_set_new(object, "device_uuid", json_string(row->device.uuid));
-                json_object_set_new(object, "device_name", json_string(row->device.name));
-        } else {
-                json_object_set_new(object, "tenant", json_integer(row->tenant));
-        }
-        if (group == LEDGER_BY_VGPU || group == LEDGER_BY_PROCESS)
-                set_vgpu(object, row);
-        if (group == LEDGER_BY_PROCESS) {
-                json_object_set_new(object, "pid", json_integer(row->pid));
-                json_object_set_new(object, "name", json_string(row->process_name));
-                json_object_set_new(object, "started", json_real((double)row->started_ms / 1e3));
-                json_object_set_new(object, "ended", json_real((double)row->ended_ms / 1e3));
-        }
-        set_seconds(object, row->amount.busy_ns);
-        json_object_set_new(object, "quota_gib_hours",
-                            json_real((double)row->amount.quota_mib_ms / MIB_MS_PER_GIB_H));
-        json_object_set_new(object, "used_gib_hours",
-                            json_real((double)row->amount.used_mib_ms / MIB_MS_PER_GIB_H));
-        return object;
+        return usage_row_make(&record, usage_groups[group]);
 }
 
 struct asking {

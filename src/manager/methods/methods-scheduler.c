@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include <openvgpu/time-sharing.h>
+
 #include "manager/control/control.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/schedule/schedule.h"
+#include "record/records.h"
 #include "scheduler/scheduler.h"
 #include "state/state-page.h"
 
@@ -40,15 +43,22 @@ static json_t *describe_share(const struct instance *instance, bool has_turns)
 {
         struct schedule_share share = { 0 };
         bool is_there = schedule_get_share(instance, &share);
+        struct vgpu_time_sharing_vgpu record;
 
         if (!has_turns)
                 ask_meter(instance, &share);
-        return json_pack("{ss, sI, si, sf, sf, sb, sb, sb, ss}", "name", instance->name, "id",
-                         (json_int_t)instance->id, "share", (int)instance->share, "entitled",
-                         share.entitled * 100.0 / SCHEDULER_WHOLE, "received",
-                         (double)share.received / 1e9, "has_work", is_there && share.has_work,
-                         "waits", share.is_off, "enforced", is_there && share.is_enforced, "error",
-                         share.error < 0 ? strerror(-share.error) : "");
+        record = (struct vgpu_time_sharing_vgpu){
+                .name = instance->name,
+                .id = instance->id,
+                .share = instance->share,
+                .entitled_percent = share.entitled * 100.0 / SCHEDULER_WHOLE,
+                .received_seconds = (double)share.received / 1e9,
+                .has_work = is_there && share.has_work,
+                .waits = share.is_off,
+                .is_enforced = is_there && share.is_enforced,
+                .error = share.error < 0 ? strerror(-share.error) : "",
+        };
+        return record_make(&record_turns_vgpu, &record);
 }
 
 static json_t *describe_shares(const struct device *device, bool has_turns)
@@ -62,31 +72,41 @@ static json_t *describe_shares(const struct device *device, bool has_turns)
         return shares;
 }
 
+static json_t *describe_turns(const struct device *device)
+{
+        struct schedule_view view;
+        struct vgpu_time_sharing record;
+        bool has_turns, has_arr;
+        json_t *turns;
+
+        schedule_get(device, &view);
+        has_turns = view.settings.policy != SCHEDULER_BEST_EFFORT;
+        has_arr = has_turns && view.settings.is_adaptive;
+        record = (struct vgpu_time_sharing){
+                .device = device->index,
+                .mode = mode_names[view.mode],
+                .reason = view.reason,
+                .policy = view.settings.policy,
+                .has_arr = has_arr,
+                .average_factor = has_arr ? view.settings.averaging_factor : 0,
+                .frequency_hz = has_arr ? view.settings.frequency : 0,
+                .timeslice_ns = view.slice,
+                .n_turns = view.n_turns,
+                .are_taken = view.is_taking_turns,
+        };
+        turns = record_make(&record_turns, &record);
+        json_object_set_new(turns, "vgpus", describe_shares(device, view.mode != SCHEDULE_OFF));
+        return turns;
+}
+
 int methods_get_scheduler(struct control_pending *pending, struct failure *failure)
 {
         struct device *device = find_device(pending, failure);
-        struct schedule_view view;
-        bool has_turns;
 
         if (!device)
                 return -ENODEV;
         schedule_settle(device);
-        schedule_get(device, &view);
-        has_turns = view.settings.policy != SCHEDULER_BEST_EFFORT;
-        control_reply(
-                pending,
-                json_pack("{si, ss, ss, si, sb, si, si, sI, sI, sb, so}", "device",
-                          (int)device->index, "mode", mode_names[view.mode], "reason", view.reason,
-                          "policy", (int)view.settings.policy, "arr",
-                          has_turns && view.settings.is_adaptive, "averaging_factor",
-                          has_turns && view.settings.is_adaptive
-                                  ? (int)view.settings.averaging_factor
-                                  : 0,
-                          "frequency",
-                          has_turns && view.settings.is_adaptive ? (int)view.settings.frequency : 0,
-                          "time_slice", (json_int_t)view.slice, "turns", (json_int_t)view.n_turns,
-                          "taking_turns", view.is_taking_turns, "vgpus",
-                          describe_shares(device, view.mode != SCHEDULE_OFF)));
+        control_reply(pending, describe_turns(device));
         return 0;
 }
 
@@ -103,12 +123,19 @@ static const char *name_of(const struct manager *manager, uint32_t id)
 static json_t *describe_turn(const struct manager *manager, uint64_t number,
                              const struct state_turn *turn)
 {
-        return json_pack("{sI, sI, sI, ss, sI, sI, sI, sI, si}", "number", (json_int_t)number,
-                         "timestamp", (json_int_t)turn->timestamp, "id", (json_int_t)turn->run_list,
-                         "name", name_of(manager, turn->run_list), "run", (json_int_t)turn->run,
-                         "run_total", (json_int_t)turn->run_total, "target",
-                         (json_int_t)turn->target, "preempted", (json_int_t)turn->preempted,
-                         "weight", (int)turn->weight);
+        const struct vgpu_time_sharing_entry record = {
+                .number = number,
+                .timestamp_ns = turn->timestamp,
+                .id = turn->run_list,
+                .name = name_of(manager, turn->run_list),
+                .run_ns = turn->run,
+                .run_total_ns = turn->run_total,
+                .target_ns = turn->target,
+                .preempted_ns = turn->preempted,
+                .weight = turn->weight,
+        };
+
+        return record_make(&record_turns_entry, &record);
 }
 
 int methods_get_scheduler_log(struct control_pending *pending, struct failure *failure)

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <openvgpu/operation.h>
+
 #include "base/clock.h"
 #include "daemon/log.h"
 #include "manager/control/control.h"
@@ -17,6 +19,7 @@
 #include "manager/model/observer.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
+#include "record/records.h"
 
 #define PROGRESS_INTERVAL_NS 50000000
 
@@ -96,12 +99,15 @@ static const char *stage_of(const struct operation *operation)
 
 void operation_report_progress(struct operation *operation)
 {
+        const struct vgpu_operation_progress progress = {
+                .stage = stage_of(operation),
+                .bytes_done = operation->bytes_done,
+                .bytes_total = operation->bytes,
+        };
+
         operation->progress_ns = clock_now(CLOCK_MONOTONIC);
         if (operation->pending)
-                control_progress(operation->pending,
-                                 json_pack("{ss, sI, sI}", "stage", stage_of(operation),
-                                           "bytes_done", (json_int_t)operation->bytes_done,
-                                           "bytes_total", (json_int_t)operation->bytes));
+                control_progress(operation->pending, record_make(&record_progress, &progress));
 }
 
 void operation_add_progress(struct operation *operation, uint64_t bytes)
@@ -116,16 +122,22 @@ void operation_add_progress(struct operation *operation, uint64_t bytes)
 static json_t *make_report(const struct operation *operation)
 {
         uint64_t drain = operation->drained_ns ? operation->drained_ns - operation->started_ns : 0;
+        const struct vgpu_operation_report record = {
+                .bytes = operation->bytes,
+                .seconds = (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
+                .copy_seconds = (double)operation->copy_ns / 1e9,
+                .context_seconds = (double)operation->context_ns / 1e9,
+                .drain_seconds = (double)drain / 1e9,
+                .pool_seconds = (double)operation->pool_ns / 1e9,
+                .n_processes = (uint32_t)operation->n_processes,
+                .from_device = operation->source->index,
+                .to_device = operation->target->index,
+                .lost = operation->lost,
+        };
+        json_t *report = record_make(&record_report, &record);
 
-        return json_pack("{so, sI, sf, sf, sf, sf, sf, si, si, si, ss}", "vgpu",
-                         describe_instance(operation->instance), "bytes",
-                         (json_int_t)operation->bytes, "seconds",
-                         (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
-                         "copy_seconds", (double)operation->copy_ns / 1e9, "context_seconds",
-                         (double)operation->context_ns / 1e9, "drain_seconds", (double)drain / 1e9,
-                         "pool_seconds", (double)operation->pool_ns / 1e9, "processes",
-                         (int)operation->n_processes, "from_device", (int)operation->source->index,
-                         "to_device", (int)operation->target->index, "lost", operation->lost);
+        json_object_set_new(report, "vgpu", describe_instance(operation->instance));
+        return report;
 }
 
 static void log_end(const struct operation *operation, bool has_succeeded)
