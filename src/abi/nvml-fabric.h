@@ -9,6 +9,11 @@
 #define NVML_GPU_FABRIC_UUID_LEN            16
 #define NVML_GPU_FABRIC_STATE_NOT_SUPPORTED 0
 #define NVML_GPU_FABRIC_STATE_COMPLETED     3
+#define NVML_GPU_FABRIC_CLIQUE_MAX          64
+
+/* As CUDA numbers them (CUcliqueType). */
+#define NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_POINTER   0
+#define NVML_GPU_FABRIC_CLIQUE_TYPE_MULTICAST_POINTER 1
 
 #define NVML_GSP_FIRMWARE_VERSION_BUF_SIZE 64
 #define NVML_PERF_MODES_BUFFER_SIZE        2048
@@ -40,6 +45,22 @@ typedef struct {
 } nvmlGpuFabricInfo_v3_t;
 
 typedef struct {
+        unsigned char type; /* NVML_GPU_FABRIC_CLIQUE_TYPE_... */
+        unsigned int id;
+} nvmlGpuFabricClique_v1_t;
+
+/* Since R615; its number is in the name of the function. */
+typedef struct {
+        unsigned char clusterUuid[NVML_GPU_FABRIC_UUID_LEN];
+        nvmlReturn_t status;
+        nvmlGpuFabricClique_v1_t cliques[NVML_GPU_FABRIC_CLIQUE_MAX]; /* by type, then by id */
+        unsigned int numCliques;
+        unsigned char state;
+        unsigned int healthMask;
+        unsigned char healthSummary;
+} nvmlGpuFabricInfo_v4_t;
+
+typedef struct {
         unsigned int version;
         nvmlClockType_t type; /* in */
         nvmlPstates_t pstate; /* in */
@@ -61,6 +82,7 @@ typedef struct {
 
 nvmlReturn_t nvmlDeviceGetGpuFabricInfo(nvmlDevice_t device, nvmlGpuFabricInfo_t *info);
 nvmlReturn_t nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t device, nvmlGpuFabricInfo_v2_t *info);
+nvmlReturn_t nvmlDeviceGetGpuFabricInfo_v4(nvmlDevice_t device, nvmlGpuFabricInfo_v4_t *info);
 nvmlReturn_t nvmlDeviceGetSupportedPerformanceStates(nvmlDevice_t device, nvmlPstates_t *states,
                                                      unsigned int size);
 nvmlReturn_t nvmlDeviceGetMinMaxClockOfPState(nvmlDevice_t device, nvmlClockType_t domain,

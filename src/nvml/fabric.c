@@ -60,3 +60,23 @@ nvmlReturn_t our_nvmlDeviceGetGpuFabricInfoV(nvmlDevice_t handle, nvmlGpuFabricI
                         (unsigned char)links.fabric.summary;
         return NVML_SUCCESS;
 }
+
+/* Of the boards that have a fabric here, Hopper's tell both cliques of pointers; they are the same one. */
+nvmlReturn_t our_nvmlDeviceGetGpuFabricInfo_v4(nvmlDevice_t handle, nvmlGpuFabricInfo_v4_t *info)
+{
+        struct state_links links;
+        nvmlReturn_t r = find(&links, handle, info);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        memset(info, 0, sizeof(*info));
+        memcpy(info->clusterUuid, links.fabric.cluster, sizeof(info->clusterUuid));
+        info->cliques[0].type = NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_POINTER;
+        info->cliques[1].type = NVML_GPU_FABRIC_CLIQUE_TYPE_MULTICAST_POINTER;
+        info->cliques[0].id = info->cliques[1].id = links.fabric.clique;
+        info->numCliques = links.fabric.state == NVML_GPU_FABRIC_STATE_COMPLETED ? 2 : 0;
+        info->state = (unsigned char)links.fabric.state;
+        info->healthMask = links.fabric.health;
+        info->healthSummary = (unsigned char)links.fabric.summary;
+        return NVML_SUCCESS;
+}

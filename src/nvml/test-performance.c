@@ -167,6 +167,33 @@ static void test_a_device_is_registered_with_its_fabric(void **state)
                          NVML_ERROR_ARGUMENT_VERSION_MISMATCH);
 }
 
+static void test_the_newest_form_of_the_fabric_lists_cliques(void **state)
+{
+        struct state_links links = {
+                .fabric = { .state = 2, .clique = 5, .health = 0x1aa, .summary = 1 }
+        };
+        struct fixture *fixture = *state;
+        nvmlDevice_t device = measure(fixture);
+        nvmlGpuFabricInfo_v4_t info = { .numCliques = 77 };
+
+        assert_int_equal(nvmlDeviceGetGpuFabricInfo_v4(device, NULL), NVML_ERROR_INVALID_ARGUMENT);
+        assert_int_equal(nvmlDeviceGetGpuFabricInfo_v4(device, &info), NVML_ERROR_NOT_SUPPORTED);
+        assert_int_equal(info.numCliques, 77);
+        state_write_links(fixture->state_page, 0, &links);
+        assert_int_equal(nvmlDeviceGetGpuFabricInfo_v4(device, &info), NVML_SUCCESS);
+        assert_int_equal(info.numCliques, 0); /* not registered yet */
+        links.fabric.state = NVML_GPU_FABRIC_STATE_COMPLETED;
+        state_write_links(fixture->state_page, 0, &links);
+        assert_int_equal(nvmlDeviceGetGpuFabricInfo_v4(device, &info), NVML_SUCCESS);
+        assert_int_equal(info.numCliques, 2);
+        assert_int_equal(info.cliques[0].type, NVML_GPU_FABRIC_CLIQUE_TYPE_UNICAST_POINTER);
+        assert_int_equal(info.cliques[1].type, NVML_GPU_FABRIC_CLIQUE_TYPE_MULTICAST_POINTER);
+        assert_int_equal(info.cliques[0].id, 5);
+        assert_int_equal(info.cliques[1].id, 5);
+        assert_int_equal(info.healthMask, 0x1aa);
+        assert_int_equal(info.healthSummary, 1);
+}
+
 static void test_what_is_can_be_set_and_nothing_drains(void **state)
 {
         nvmlDevice_t device = measure(*state);
@@ -194,6 +221,7 @@ int main(void)
                 with_state_page(test_times_of_throttling_are_told_by_reason),
                 with_state_page(test_fans_and_firmware),
                 with_state_page(test_a_device_is_registered_with_its_fabric),
+                with_state_page(test_the_newest_form_of_the_fabric_lists_cliques),
                 with_state_page(test_what_is_can_be_set_and_nothing_drains),
         };
 
