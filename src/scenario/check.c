@@ -237,6 +237,39 @@ static int check_device(struct scenario_device *device, size_t index, struct rea
         return 0;
 }
 
+/* MIG devices. */
+
+static size_t count_uuid(const struct scenario_device *device, const char *uuid)
+{
+        size_t n = 0;
+
+        for (size_t i = 0; i < device->n_gpu_instances; i++)
+                for (size_t k = 0; k < device->gpu_instances[i].n_compute_instances; k++)
+                        n += strcmp(device->gpu_instances[i].compute_instances[k].uuid, uuid) == 0;
+        return n;
+}
+
+static int check_compute_uuids(const struct scenario *scenario, size_t index, struct reader *reader)
+{
+        const struct scenario_device *device = &scenario->devices[index];
+
+        for (size_t i = 0; i < device->n_gpu_instances; i++)
+                for (size_t k = 0; k < device->gpu_instances[i].n_compute_instances; k++) {
+                        const char *uuid = device->gpu_instances[i].compute_instances[k].uuid;
+                        size_t n = 0;
+
+                        for (size_t d = 0; *uuid && d < scenario->n_devices; d++)
+                                n += count_uuid(&scenario->devices[d], uuid);
+                        if (n < 2)
+                                continue;
+                        check_at(reader,
+                                 "devices[%zu].gpu_instances[%zu].compute_instances[%zu].uuid",
+                                 index, i, k);
+                        return reader_fail(reader, "is used twice: a MIG device is found by it");
+                }
+        return 0;
+}
+
 int scenario_check(struct scenario *scenario, struct reader *reader)
 {
         check_at(reader, "devices");
@@ -246,7 +279,8 @@ int scenario_check(struct scenario *scenario, struct reader *reader)
                 if (check_device(&scenario->devices[i], i, reader) < 0)
                         return -EINVAL;
         for (size_t i = 0; i < scenario->n_devices; i++)
-                if (link_check(scenario, i, reader) < 0)
+                if (check_compute_uuids(scenario, i, reader) < 0 ||
+                    link_check(scenario, i, reader) < 0)
                         return -EINVAL;
         return check_vgpus(scenario, reader);
 }

@@ -405,6 +405,20 @@ static int count_serial(struct reader *reader, char *serial, uint32_t by)
                                      "must end with digits that can be counted up");
 }
 
+static int check_counted(struct reader *reader, const struct scenario_device *device)
+{
+        for (size_t i = 0; i < device->n_gpu_instances; i++)
+                for (size_t k = 0; k < device->gpu_instances[i].n_compute_instances; k++)
+                        if (device->gpu_instances[i].compute_instances[k].uuid[0])
+                                return reader_fail(reader,
+                                                   "gpu_instances[%zu].compute_instances[%zu] has "
+                                                   "a uuid, which several devices (count %u) "
+                                                   "would share; leave it out, or write the "
+                                                   "devices one by one",
+                                                   i, k, device->count);
+        return 0;
+}
+
 /* Each of several has all else of it. */
 int parse_device(struct reader *reader, const json_t *value, void *to)
 {
@@ -412,6 +426,8 @@ int parse_device(struct reader *reader, const json_t *value, void *to)
         int r = parse_one(reader, value, scenario);
         uint32_t count = r == 0 ? scenario->devices[scenario->n_devices - 1].count : 0;
 
+        if (count > 1)
+                r = check_counted(reader, &scenario->devices[scenario->n_devices - 1]);
         for (uint32_t i = 1; r == 0 && i < count; i++) {
                 char *serial;
 

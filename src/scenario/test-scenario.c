@@ -248,6 +248,23 @@ static void test_each_of_several_devices_has_a_serial_of_its_own(void **state)
         check_problem(SERIES("3", "B8"), "devices[0]: the serial is that of the first");
 }
 
+static void test_each_mig_device_has_a_uuid_of_its_own(void **state)
+{
+#define TWO_MIG_DEVICES(count, first, second)                                                             \
+        "{\"openvgpu_scenario\": 1, \"devices\": [{\"board\": \"H200\", \"mig\": true, \"count\": " count \
+        ", \"gpu_instances\": [{\"id\": 1, \"profile\": \"3g.71gb\", \"compute_instances\": "             \
+        "[{\"profile\": \"1c.3g.71gb\"" first "}, {\"profile\": \"1c.3g.71gb\"" second "}]}]}]}"
+#define UUID ", \"uuid\": \"11111111-2222-3333-4444-555555555555\""
+        (void)state;
+        scenario_free(load_good(TWO_MIG_DEVICES("2", "", "")));
+        scenario_free(load_good(TWO_MIG_DEVICES("1", UUID, "")));
+        check_problem(
+                TWO_MIG_DEVICES("2", "", UUID),
+                "devices[0]: gpu_instances[0].compute_instances[1] has a uuid, which several");
+        check_problem(TWO_MIG_DEVICES("1", UUID, UUID),
+                      "devices[0].gpu_instances[0].compute_instances[0].uuid: is used twice");
+}
+
 static void test_the_driver_has_a_version_of_nvidias_form(void **state)
 {
         struct scenario *scenario = load_good(HEAD "}");
@@ -355,6 +372,7 @@ int main(void)
                 cmocka_unit_test(test_what_is_not_said_follows),
                 cmocka_unit_test(test_several_devices_are_made_of_one),
                 cmocka_unit_test(test_each_of_several_devices_has_a_serial_of_its_own),
+                cmocka_unit_test(test_each_mig_device_has_a_uuid_of_its_own),
                 cmocka_unit_test(test_the_driver_has_a_version_of_nvidias_form),
                 cmocka_unit_test(test_curves),
                 cmocka_unit_test(test_no_damage_does_harm),
