@@ -15,6 +15,10 @@ import subprocess
 
 COMPONENTS = "main contrib non-free non-free-firmware"
 
+# What all tests of this folder need, and scripts/demo: one set, so that it is fetched once.
+NAMES = ("nvidia-smi", "nvtop", "gpustat", "python3-pynvml", "python3-psutil", "python3-blessed",
+         "python3-wcwidth", "python3-six")
+
 
 class Missing(Exception):
     """Why the packages cannot be had."""

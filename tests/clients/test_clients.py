@@ -272,7 +272,7 @@ class WithManager(unittest.TestCase):
 def main():
     global ROOT
     try:
-        ROOT = packages.fetch(os.environ["TEST_PACKAGES"], "nvidia-smi", "nvtop", "python3-pynvml")
+        ROOT = packages.fetch(os.environ["TEST_PACKAGES"], *packages.NAMES)
     except packages.Missing as error:
         print(f"1..0 # SKIP Debian's packages cannot be had: {error}")
         return

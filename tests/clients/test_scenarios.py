@@ -342,7 +342,7 @@ def main():
     global SMI
     stage.make()
     try:
-        root = packages.fetch(os.environ["TEST_PACKAGES"], "nvidia-smi", "nvtop", "python3-pynvml")
+        root = packages.fetch(os.environ["TEST_PACKAGES"], *packages.NAMES)
     except packages.Missing as error:
         print(f"1..0 # SKIP Debian's packages cannot be had: {error}")
         return

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Debian's nvidia-smi, nvtop and pynvml in 'vgpu simulate': do they show what the scenario says?"""
+"""Debian's nvidia-smi, nvtop, gpustat and pynvml in 'vgpu simulate': do they show what the scenario says?"""
 import json
 import os
 import pathlib
@@ -223,6 +223,27 @@ class OtherClients(Simulated):
         self.assertRegex(seen, "NVIDIA H200")
         self.assertIn("4242", seen)
 
+    def test_gpustat_shows_devices_and_processes_that_exist(self):
+        if subprocess.run([sys.executable, "-c", "import psutil"], env=self.environment,
+                          stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("Debian's psutil is for another Python than this one")
+        sleeper = subprocess.Popen(["sleep", "1000"])
+        self.addCleanup(sleeper.wait)
+        self.addCleanup(sleeper.kill)
+        path = pathlib.Path(self.directory, "real.json")
+        path.write_text(json.dumps({
+            "openvgpu_scenario": 1,
+            "devices": [{"board": "H200", "sensors": {"temperature": 41, "power": 135000,
+                                                      "power_limit": 700000, "fan": 30}},
+                        {"board": "H100", "mig": True}],
+            "vgpus": [{"name": "a", "type": "H200-35C", "processes": [
+                {"pid": sleeper.pid, "name": "sleep", "memory": "6G",
+                 "utilization": {"gpu": 30, "encoder": 7}}]}]}))
+        text = self.run_in(path, sys.executable, "-m", "gpustat", "-a", "--no-color")
+        self.assertRegex(text, rf"\[0\] NVIDIA H200 +\| 41°C, +30 %, +30 % \(E: +7 % +D: +0 %\), +"
+                         rf"135 / 700 W \| +6144 / 143770 MB \| \S+:sleep/{sleeper.pid}\(6144M\)")
+        self.assertRegex(text, r"\[1\] NVIDIA H100 .*\?\?°C.* 0 / 81558 MB")
+
     def test_pynvml_reads_a_device_that_falls_off(self):
         script = ("import sys; sys.path.insert(0, sys.argv[1])\n"
                   "import pynvml as n\n"
@@ -249,7 +270,7 @@ class OtherClients(Simulated):
 def main():
     global ROOT
     try:
-        ROOT = packages.fetch(os.environ["TEST_PACKAGES"], "nvidia-smi", "nvtop", "python3-pynvml")
+        ROOT = packages.fetch(os.environ["TEST_PACKAGES"], *packages.NAMES)
     except packages.Missing as error:
         print(f"1..0 # SKIP Debian's packages cannot be had: {error}")
         return
