@@ -118,7 +118,13 @@
         X(nvmlDeviceGetEnforcedPowerLimit, "R319")          \
         X(nvmlDeviceGetTotalEnergyConsumption, "R396")      \
         X(nvmlDeviceGetClockInfo, "R285")                   \
-        X(nvmlDeviceGetTotalEccErrors, "R304")
+        X(nvmlDeviceGetTotalEccErrors, "R304")              \
+        X(nvmlDeviceGetSupportedEventTypes, "R285")         \
+        X(nvmlDeviceRegisterEvents, "R285")                 \
+        X(nvmlEventSetCreate, "R285")                       \
+        X(nvmlEventSetFree, "R285")                         \
+        X(nvmlEventSetWait, "R285")                         \
+        X(nvmlEventSetWait_v2, "R450")
 /* clang-format on */
 
 enum nvml_call {

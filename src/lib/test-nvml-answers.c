@@ -2,6 +2,7 @@
 /* What NVML answers arrives whole: numbers, texts of any length, lists that grow meanwhile. */
 #include <string.h>
 
+#include <openvgpu/device-event.h>
 #include <openvgpu/gpu-instance.h>
 #include <openvgpu/instance.h>
 #include <openvgpu/placement.h>
@@ -109,6 +110,47 @@ static void test_sensors_that_are_not_told_are_unknown(void **state)
         fixture_expect(&fixture, vgpu_device_lookup_sensors(fixture.host, 2, &lost),
                        VGPU_ERROR_DEVICE_LOST, "device 2: the device fell off the bus");
         assert_null(lost);
+}
+
+static void watch_with(const char *age)
+{
+        CLEANUP(freep) struct vgpu_device_event *event = NULL, *none = NULL;
+        struct vgpu_device_watch *watch = NULL;
+
+        fixture_close(&fixture);
+        fixture_open(&fixture, age);
+        assert_int_equal(vgpu_device_watch_new(&watch, fixture.host, VGPU_DEVICE_EVENT_XID), 0);
+        fixture.fake->xid = 79;
+        assert_int_equal(vgpu_device_watch_wait(watch, 1, &event), 0);
+        assert_int_equal(event->device, 0);
+        assert_int_equal(event->kind, VGPU_DEVICE_EVENT_XID);
+        assert_int_equal(event->data, 79);
+        fixture_expect(&fixture, vgpu_device_watch_wait(watch, 1, &none), VGPU_ERROR_TIMED_OUT,
+                       "timed out");
+        assert_null(none);
+        assert_int_equal(fixture.fake->n_event_sets, 1);
+        watch = vgpu_device_watch_free(watch);
+        assert_int_equal(fixture.fake->n_event_sets, 0);
+        assert_null(vgpu_device_watch_free(NULL));
+}
+
+/* Device 1 tells no such events and device 2 is lost: the watch is of device 0. */
+static void test_events_reach_who_waits(void **state)
+{
+        struct vgpu_device_watch *watch = NULL;
+        (void)state;
+
+        watch_with("390");
+        watch_with("610");
+        fixture_expect(&fixture,
+                       vgpu_device_watch_new(&watch, fixture.host, VGPU_DEVICE_EVENT_ECC_CORRECTED),
+                       VGPU_ERROR_NOT_SUPPORTED, "no device tells such events");
+        assert_int_equal(fixture.fake->n_event_sets, 0);
+        fixture.fake->answer_of = "nvmlEventSetCreate";
+        fixture.fake->answer = NVML_ERROR_MEMORY;
+        fixture_expect(&fixture, vgpu_device_watch_new(&watch, fixture.host, VGPU_DEVICE_EVENT_XID),
+                       VGPU_ERROR_OUT_OF_MEMORY, "out of memory");
+        assert_null(watch);
 }
 
 static void test_devices_are_found_by_what_people_write(void **state)
@@ -324,6 +366,7 @@ int main(void)
                 TEST(test_devices),
                 TEST(test_devices_are_found_by_what_people_write),
                 TEST(test_sensors_that_are_not_told_are_unknown),
+                TEST(test_events_reach_who_waits),
                 TEST(test_vgpus),
                 TEST(test_the_word_of_old_drivers_for_no_guest),
                 TEST(test_gpu_instances),

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "abi/nvml-device.h"
 #include "abi/nvml-mig.h"
 #include "abi/nvml-sensors.h"
 #include "abi/nvml-vgpu-calls.h"
@@ -279,6 +280,77 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
         nvmlReturn_t r = fake_begin_device(__func__, device);
 
         *memory = (nvmlMemory_t){ .total = 141 * GIB, .used = 40 * GIB, .free = 101 * GIB };
+        return r;
+}
+
+/* Events: device 0 has XID errors, device 1 only changes of clocks. */
+
+static unsigned int watched;
+
+nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *mask)
+{
+        nvmlReturn_t r = fake_begin_device(__func__, device);
+
+        if (r == NVML_SUCCESS)
+                *mask = device == &devices[0] ? NVML_EVENT_TYPE_XID_CRITICAL_ERROR
+                                              : NVML_EVENT_TYPE_CLOCK;
+        return r;
+}
+
+nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
+{
+        nvmlReturn_t r = fake_begin(__func__);
+
+        if (r != NVML_SUCCESS)
+                return r;
+        fake_nvml.n_event_sets++;
+        memcpy(set, &(void *){ &watched }, sizeof(*set));
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
+{
+        nvmlReturn_t r = fake_begin(__func__);
+
+        fake_nvml.n_event_sets -= (const void *)set == &watched;
+        return r;
+}
+
+nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long mask,
+                                      nvmlEventSet_t set)
+{
+        nvmlReturn_t r = fake_begin_device(__func__, device);
+
+        if (r == NVML_SUCCESS && ((const void *)set != &watched || device != &devices[0] ||
+                                  mask != NVML_EVENT_TYPE_XID_CRITICAL_ERROR))
+                return NVML_ERROR_NOT_SUPPORTED;
+        return r;
+}
+
+nvmlReturn_t nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_v1_t *event, unsigned int ms)
+{
+        nvmlReturn_t r = fake_begin(__func__);
+
+        (void)ms;
+        if (r != NVML_SUCCESS || (const void *)set != &watched || !fake_nvml.xid)
+                return r == NVML_SUCCESS ? NVML_ERROR_TIMEOUT : r;
+        *event = (nvmlEventData_v1_t){ .device = &devices[0],
+                                       .eventType = NVML_EVENT_TYPE_XID_CRITICAL_ERROR,
+                                       .eventData = fake_nvml.xid };
+        fake_nvml.xid = 0;
+        return NVML_SUCCESS;
+}
+
+nvmlReturn_t nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *event, unsigned int ms)
+{
+        nvmlEventData_v1_t old = { .device = NULL };
+        nvmlReturn_t r = fake_begin(__func__);
+
+        if (r == NVML_SUCCESS)
+                r = nvmlEventSetWait(set, &old, ms);
+        *event = (nvmlEventData_t){ .device = old.device,
+                                    .eventType = old.eventType,
+                                    .eventData = old.eventData };
         return r;
 }
 

@@ -41,11 +41,13 @@ struct fake_nvml {
         bool is_crippled;      /* metadata claims to be longer than it is */
         bool is_silent;        /* utilization: nothing new */
         const char *watch;     /* a function to look out for */
+        unsigned int xid;      /* device 0 has this error, once; 0: none */
 
         /* To be read by the test. */
         unsigned int n_init, n_shutdown;
         unsigned int n_calls;
-        bool was_called;     /* @watch was */
+        bool was_called; /* @watch was */
+        unsigned int n_event_sets;
         unsigned int set[6]; /* what the last function that sets something was given */
 };
 
