@@ -42,8 +42,8 @@ struct live {
 
         /* With the lock held. */
         struct list streams;
-        unsigned int n_streams;
-        struct event *event; /* the newest */
+        unsigned int n_streams; /* those that are about to begin too */
+        struct event *event;    /* the newest */
         uint64_t version;
         bool must_end;
 };
@@ -195,26 +195,47 @@ static void free_stream(void *userdata)
         free(stream);
 }
 
+/* The place is taken before vgpud is asked: who is turned away costs vgpud nothing. */
+static bool take_place(struct live *live)
+{
+        bool has_place;
+
+        (void)pthread_mutex_lock(&live->lock);
+        has_place = live->n_streams < LIVE_STREAMS_MAX && !live->must_end;
+        live->n_streams += has_place;
+        (void)pthread_mutex_unlock(&live->lock);
+        return has_place;
+}
+
+static void leave_place(struct live *live)
+{
+        (void)pthread_mutex_lock(&live->lock);
+        live->n_streams--;
+        (void)pthread_mutex_unlock(&live->lock);
+}
+
 /* It begins with a state of its own, which has the last minutes. NULL: too many look, or no memory. */
 static struct stream *add_stream(struct live *live, struct MHD_Connection *connection)
 {
-        struct event *first = take_state(live, true);
-        struct stream *stream = calloc(1, sizeof(*stream));
+        struct stream *stream;
+        struct event *first;
 
-        (void)pthread_mutex_lock(&live->lock);
-        if (!first || !stream || live->n_streams == LIVE_STREAMS_MAX || live->must_end) {
+        if (!take_place(live))
+                return NULL;
+        first = take_state(live, true);
+        stream = calloc(1, sizeof(*stream));
+        if (!first || !stream) {
                 (void)event_unref(first);
                 free(stream);
-                stream = NULL;
-        } else {
-                *stream = (struct stream){ .live = live,
-                                           .connection = connection,
-                                           .event = first,
-                                           .version = live->version };
-                list_append(&live->streams, &stream->link);
-                live->n_streams++;
-                (void)pthread_cond_broadcast(&live->changed);
+                leave_place(live);
+                return NULL;
         }
+        (void)pthread_mutex_lock(&live->lock);
+        *stream = (struct stream){
+                .live = live, .connection = connection, .event = first, .version = live->version
+        };
+        list_append(&live->streams, &stream->link);
+        (void)pthread_cond_broadcast(&live->changed);
         (void)pthread_mutex_unlock(&live->lock);
         return stream;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "exporter/host-name.h"
 #include "exporter/listen.h"
 #include "exporter/scrape.h"
 #include "exporter/server.h"
@@ -21,12 +22,14 @@
 /* How often connections are looked at, while there are any. */
 #define SWEEP_MS 1000
 
-#define NAME_MAX_ 160
+#define NAME_MAX_      160
+#define HOST_NAME_ROOM 65
 
 enum exit_code { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct options {
         const char *listen;
+        struct host_names names;
         struct metrics_options metrics;
 };
 
@@ -34,13 +37,15 @@ DEFINE_CLEANUP(struct scrape *, scrape_free);
 DEFINE_CLEANUP(struct server *, server_free);
 
 static const char help[] =
-        "usage: vgpu-exporter [--listen WHERE] [--processes] [--names LIST]\n"
+        "usage: vgpu-exporter [--listen WHERE] [--host NAME]... [--processes] [--names LIST]\n"
         "\n"
         "Serves what vgpud knows of GPUs, vGPUs and operations as metrics for Prometheus,\n"
         "at the path /metrics, and as a live page for a browser at /.\n"
         "\n"
         "  --listen WHERE  ADDRESS:PORT, [ADDRESS]:PORT or unix:/PATH\n"
         "                  (default: " LISTEN_DEFAULT ", for programs on this machine only)\n"
+        "  --host NAME     another name of this server; requests may call it by its address,\n"
+        "                  localhost, the host's name and those given so\n"
         "  --processes     metrics of each process too, with labels for its number and name\n"
         "  --names LIST    other names besides: dcgm, hami, or dcgm,hami\n"
         "  --help          show this help\n"
@@ -70,13 +75,27 @@ static int parse_names(const char *list, struct metrics_options *options)
         return *list ? 0 : complain("--names takes dcgm and hami, not nothing", "");
 }
 
+static int add_host_name(struct host_names *names, const char *name)
+{
+        if (!*name)
+                return complain("--host takes a name, not nothing", "");
+        if (names->n == HOST_NAMES_MAX)
+                return complain("too many --host, at ", name);
+        names->names[names->n++] = name;
+        return 0;
+}
+
 /* -1: go on; else exit with that. */
 static int parse(int argc, char **argv, struct options *options)
 {
         static const struct option table[] = {
-                { "listen", required_argument, NULL, 'l' }, { "processes", no_argument, NULL, 'p' },
-                { "names", required_argument, NULL, 'n' },  { "help", no_argument, NULL, 'h' },
-                { "version", no_argument, NULL, 'V' },      { NULL, 0, NULL, 0 },
+                { "listen", required_argument, NULL, 'l' },
+                { "host", required_argument, NULL, 'H' },
+                { "processes", no_argument, NULL, 'p' },
+                { "names", required_argument, NULL, 'n' },
+                { "help", no_argument, NULL, 'h' },
+                { "version", no_argument, NULL, 'V' },
+                { NULL, 0, NULL, 0 },
         };
         int option, r;
 
@@ -84,6 +103,11 @@ static int parse(int argc, char **argv, struct options *options)
                 switch (option) {
                 case 'l':
                         options->listen = optarg;
+                        break;
+                case 'H':
+                        r = add_host_name(&options->names, optarg);
+                        if (r != 0)
+                                return r;
                         break;
                 case 'p':
                         options->metrics.has_processes = true;
@@ -145,6 +169,8 @@ static int serve(const struct options *options)
         CLEANUP(server_freep) struct server *server = NULL;
         CLEANUP(fd_closep) int signals = open_signals();
         char why[NAME_MAX_], name[NAME_MAX_];
+        struct server_options how = { .names = &options->names };
+        bool is_path;
         int fd, r;
 
         fd = listen_open(options->listen, why, sizeof(why));
@@ -153,18 +179,22 @@ static int serve(const struct options *options)
                 return fd == -EINVAL || fd == -ENAMETOOLONG ? EXIT_USAGE : EXIT_FAILED;
         }
         (void)listen_name(fd, name, sizeof(name));
+        is_path = strncmp(name, "unix:", 5) == 0;
         r = scrape_new(&scrape, &options->metrics);
         if (r < 0) {
                 fd_close(fd);
                 return fail("cannot start", strerrordesc_np(-r));
         }
-        r = server_new(&server, fd, scrape);
+        how.scrape = scrape;
+        if (is_path)
+                how.names = NULL;
+        r = server_new(&server, fd, &how);
         if (r < 0)
                 return fail("cannot serve", strerrordesc_np(-r));
-        printf("serving %s%s\n", name, strncmp(name, "unix:", 5) == 0 ? "" : "/metrics");
+        printf("serving %s%s\n", name, is_path ? "" : "/metrics");
         (void)fflush(stdout);
         wait_for_end(server, signals);
-        if (strncmp(name, "unix:", 5) == 0)
+        if (is_path)
                 (void)unlink(name + 5);
         return 0;
 }
@@ -172,7 +202,11 @@ static int serve(const struct options *options)
 int main(int argc, char **argv)
 {
         struct options options = { .listen = LISTEN_DEFAULT };
-        int r = parse(argc, argv, &options);
+        char own_name[HOST_NAME_ROOM] = "";
+        int r;
 
+        (void)gethostname(own_name, sizeof(own_name) - 1);
+        options.names.names[options.names.n++] = own_name;
+        r = parse(argc, argv, &options);
         return r >= 0 ? r : serve(&options);
 }

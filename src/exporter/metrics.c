@@ -259,6 +259,41 @@ static void write_sensors(struct text *text, const struct devices *devices)
         }
 }
 
+/* XID errors. */
+
+static void write_xids(struct text *text, const struct devices *devices, bool has_time)
+{
+        const struct metrics_input *input = devices->input;
+
+        for (size_t i = 0; i < input->snapshot->n_devices; i++)
+                for (size_t k = 0; k < input->n_xids; k++) {
+                        const struct xid_count *xid = &input->xids[k];
+                        struct labels labels;
+
+                        if (strcmp(xid->uuid, input->snapshot->devices[i]->uuid) != 0)
+                                continue;
+                        labels_copy(&labels, &devices->labels[i]);
+                        if (xid->number == XID_OTHERS)
+                                labels_add(&labels, "xid", "other");
+                        else
+                                labels_add_number(&labels, "xid", xid->number);
+                        if (has_time)
+                                text_sample(text, &labels, xid->last);
+                        else
+                                text_sample_integer(text, &labels, xid->count);
+                }
+}
+
+static void write_events(struct text *text, const struct devices *devices)
+{
+        text_family(text, "openvgpu_device_xid_errors", TEXT_COUNTER, NULL,
+                    "XID errors since this exporter was first asked, by number.");
+        write_xids(text, devices, false);
+        text_family(text, "openvgpu_device_xid_last_timestamp_seconds", TEXT_GAUGE, "seconds",
+                    "When the XID error came last, since the epoch.");
+        write_xids(text, devices, true);
+}
+
 static void write_devices(struct text *text, const struct metrics_input *input)
 {
         const struct vgpu_usage_snapshot *snapshot = input->snapshot;
@@ -276,6 +311,7 @@ static void write_devices(struct text *text, const struct metrics_input *input)
         write_device_facts(text, &devices);
         if (input->sensors)
                 write_sensors(text, &devices);
+        write_events(text, &devices);
 }
 
 /* vGPUs. */

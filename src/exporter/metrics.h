@@ -13,6 +13,7 @@
 #include <openvgpu/usage.h>
 
 #include "exporter/text.h"
+#include "exporter/xid.h"
 
 /* What to write besides our own names. */
 struct metrics_options {
@@ -27,7 +28,9 @@ struct metrics_input {
         const struct vgpu_manager *manager;
         const struct vgpu_statistics *statistics;
         const struct vgpu_device_sensors *const
-                *sensors;       /* of each device of the snapshot, or NULL */
+                *sensors;             /* of each device of the snapshot, or NULL */
+        const struct xid_count *xids; /* of all devices */
+        size_t n_xids;
         double collect_seconds; /* that the answers took */
         double cpu_seconds;     /* of the exporter since it began */
         const char *hostname;

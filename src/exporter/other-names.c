@@ -4,6 +4,7 @@
  * a device in DCGM's are the device's; with the label vgpu they are a vGPU's, as DCGM has it.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "exporter/metrics.h"
 
@@ -193,6 +194,27 @@ static void write_fact_of_vgpus(struct text *text, const struct metrics_input *i
         }
 }
 
+/* DCGM's has no number of errors, only that of the last one; 0: none was seen. */
+static void write_last_xid(struct text *text, const struct metrics_input *input)
+{
+        const struct vgpu_usage_snapshot *snapshot = input->snapshot;
+
+        text_family(text, "DCGM_FI_DEV_XID_ERRORS", TEXT_GAUGE, NULL,
+                    "Value of the last XID error encountered.");
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                const struct xid_count *last = NULL;
+                struct labels labels = { .size = 0 };
+
+                for (size_t k = 0; k < input->n_xids; k++)
+                        if (strcmp(input->xids[k].uuid, snapshot->devices[i]->uuid) == 0 &&
+                            input->xids[k].number != XID_OTHERS &&
+                            (!last || last->last < input->xids[k].last))
+                                last = &input->xids[k];
+                write_identity(&labels, input, snapshot->devices[i]);
+                text_sample_integer(text, &labels, last ? last->number : 0);
+        }
+}
+
 void metrics_write_dcgm(struct text *text, const struct metrics_input *input)
 {
         for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
@@ -200,6 +222,7 @@ void metrics_write_dcgm(struct text *text, const struct metrics_input *input)
                 write_fact_of_devices(text, input, &facts[i]);
                 write_fact_of_vgpus(text, input, &facts[i]);
         }
+        write_last_xid(text, input);
 }
 
 /* HAMi's: its container is our vGPU; its "ratio" goes from 0 to 100. */

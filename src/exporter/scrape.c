@@ -25,6 +25,7 @@ struct scrape {
         struct metrics_options options;
         struct vgpu_client *client;
         struct sensors *sensors;
+        struct xid *xid;
         char hostname[65];
         bool was_told; /* that vgpud does not answer */
         struct history *history;
@@ -37,6 +38,8 @@ struct answers {
         struct vgpu_manager *manager;
         struct vgpu_statistics *statistics;
         struct vgpu_device_sensors **sensors;
+        struct xid_count *xids;
+        size_t n_xids;
 };
 
 DEFINE_CLEANUP(struct scrape *, scrape_free);
@@ -46,6 +49,7 @@ static void answers_deinit(struct answers *answers)
         for (size_t i = 0; answers->sensors && i < answers->snapshot->n_devices; i++)
                 (void)vgpu_free(answers->sensors[i]);
         free(answers->sensors);
+        free(answers->xids);
         (void)vgpu_usage_snapshot_free(answers->snapshot);
         (void)vgpu_manager_free(answers->manager);
         (void)vgpu_statistics_free(answers->statistics);
@@ -66,6 +70,8 @@ int scrape_new(struct scrape **ret_scrape, const struct metrics_options *options
                 r = history_new(&scrape->history);
         if (r == 0)
                 r = sensors_new(&scrape->sensors);
+        if (r == 0)
+                r = xid_new(&scrape->xid);
         if (r < 0)
                 return r;
         vgpu_client_set_timeout_ms(scrape->client, MANAGER_TIMEOUT_MS);
@@ -79,6 +85,7 @@ struct scrape *scrape_free(struct scrape *scrape)
                 return NULL;
         scrape->client = vgpu_client_free(scrape->client);
         scrape->sensors = sensors_free(scrape->sensors);
+        scrape->xid = xid_free(scrape->xid);
         scrape->history = history_free(scrape->history);
         (void)pthread_mutex_destroy(&scrape->lock);
         free(scrape);
@@ -137,6 +144,7 @@ static void ask(struct scrape *scrape, bool has_processes, struct answers *answe
         ask_manager(scrape, has_processes, answers);
         if (answers->snapshot) {
                 ask_sensors(scrape, answers);
+                (void)xid_read(scrape->xid, &answers->xids, &answers->n_xids);
                 history_add(scrape->history, answers->snapshot,
                             clock_now(CLOCK_REALTIME) / NS_PER_MS);
         }
@@ -145,6 +153,8 @@ static void ask(struct scrape *scrape, bool has_processes, struct answers *answe
                 .manager = answers->manager,
                 .statistics = answers->statistics,
                 .sensors = (const struct vgpu_device_sensors *const *)answers->sensors,
+                .xids = answers->xids,
+                .n_xids = answers->n_xids,
                 .collect_seconds = (double)(clock_now(CLOCK_MONOTONIC) - began_ns) / NS_PER_SECOND,
                 .cpu_seconds = (double)clock_now(CLOCK_PROCESS_CPUTIME_ID) / NS_PER_SECOND,
                 .hostname = scrape->hostname,

@@ -13,6 +13,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "exporter/host-name.h"
 #include "exporter/live.h"
 #include "exporter/page.h"
 #include "exporter/scrape.h"
@@ -49,7 +50,7 @@ struct visit {
 
 struct server {
         struct MHD_Daemon *daemon;
-        struct scrape *scrape;
+        struct server_options is;
         struct live *live;
         int wake;
 
@@ -176,7 +177,7 @@ static struct MHD_Response *get_metrics(struct server *server, bool is_open)
 
         if (server->last[is_open].response && now_ns - server->last[is_open].taken_ns < FRESH_NS)
                 return server->last[is_open].response;
-        if (scrape_take(server->scrape, is_open, &text) < 0)
+        if (scrape_take(server->is.scrape, is_open, &text) < 0)
                 return NULL;
         response = make_response(text.bytes, text.size, is_open ? TYPE_OPEN_METRICS : TYPE_TEXT,
                                  MHD_RESPMEM_MUST_FREE);
@@ -223,6 +224,14 @@ static enum MHD_Result answer_events(struct server *server, struct MHD_Connectio
         return r == 0 ? MHD_YES : MHD_NO;
 }
 
+static bool is_called_by_its_name(const struct server *server, struct MHD_Connection *connection)
+{
+        return !server->is.names ||
+               host_name_is_allowed(server->is.names,
+                                    MHD_lookup_connection_value(connection, MHD_HEADER_KIND,
+                                                                MHD_HTTP_HEADER_HOST));
+}
+
 static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection,
                                   const char *url, const char *method, const char *version,
                                   const char *upload, size_t *upload_size, void **context)
@@ -230,6 +239,10 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
         struct server *server = userdata;
 
         (void)version, (void)upload, (void)upload_size, (void)context;
+        if (!is_called_by_its_name(server, connection))
+                return answer(connection, MHD_HTTP_MISDIRECTED_REQUEST, TYPE_TEXT,
+                              "not a name of this server: use its address, or start vgpu-exporter "
+                              "with --host NAME\n");
         if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
                 return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, TYPE_TEXT,
                               "only GET and HEAD\n");
@@ -262,7 +275,7 @@ static int start(struct server *server, int fd)
         return server->daemon ? 0 : -EIO;
 }
 
-int server_new(struct server **ret_server, int fd, struct scrape *scrape)
+int server_new(struct server **ret_server, int fd, const struct server_options *options)
 {
         struct server *server = calloc(1, sizeof(*server));
         int r;
@@ -271,11 +284,11 @@ int server_new(struct server **ret_server, int fd, struct scrape *scrape)
                 fd_close(fd);
                 return -ENOMEM;
         }
-        server->scrape = scrape;
+        server->is = *options;
         (void)pthread_mutex_init(&server->lock, NULL);
         for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++)
                 server->visits[i].fd = -1;
-        r = live_new(&server->live, scrape);
+        r = live_new(&server->live, options->scrape);
         if (r == 0)
                 r = start(server, fd);
         if (r < 0) {

@@ -16,14 +16,17 @@
 #define SERVER_HEADER_MAX      16384
 #define SERVER_SECONDS_MAX     20
 
+struct host_names;
 struct scrape;
 struct server;
 
-/*
- * server_new() - serve on the listening socket @fd, which is the server's from then on
- * @scrape:  borrowed
- */
-int server_new(struct server **ret_server, int fd, struct scrape *scrape);
+struct server_options {
+        struct scrape *scrape;
+        const struct host_names *names; /* NULL: any; for a socket that no browser reaches */
+};
+
+/* server_new() - serve on the listening socket @fd, which is the server's from then on; borrows the rest. */
+int server_new(struct server **ret_server, int fd, const struct server_options *options);
 struct server *server_free(struct server *server);
 
 /* server_get_wake() - a descriptor that is readable once there is a connection. */

@@ -102,6 +102,12 @@ static const struct vgpu_manager manager = {
         .descriptors_limit = 100,
 };
 
+static const struct xid_count xids[] = {
+        { "GPU-1", 79, 2, 1764000001.5 },
+        { "GPU-gone", 31, 7, 1764000002 },
+        { "GPU-1", XID_OTHERS, 1, 1764000003 },
+};
+
 static char *write_out(const struct metrics_input *input, const struct metrics_options *options)
 {
         struct text text = { 0 };
@@ -131,7 +137,15 @@ static void test_everything_in_base_units(void **state)
 {
         const struct vgpu_device_sensors *const sensors[] = { &all_sensors };
         const struct metrics_input input = {
-                &snapshot, &manager, &statistics, sensors, 0.5, 2, "h"
+                .snapshot = &snapshot,
+                .manager = &manager,
+                .statistics = &statistics,
+                .sensors = sensors,
+                .xids = xids,
+                .n_xids = 3,
+                .collect_seconds = 0.5,
+                .cpu_seconds = 2,
+                .hostname = "h",
         };
         const struct metrics_options options = { .has_processes = true };
         static const char *const lines[] = {
@@ -162,6 +176,9 @@ static void test_everything_in_base_units(void **state)
                 "openvgpu_device_clock_hertz{" DEVICE ",clock=\"memory\"} 3201000000",
                 "openvgpu_device_ecc_errors_total{" DEVICE ",kind=\"corrected\"} 3",
                 "openvgpu_device_ecc_errors_total{" DEVICE ",kind=\"uncorrected\"} 0",
+                "openvgpu_device_xid_errors_total{" DEVICE ",xid=\"79\"} 2",
+                "openvgpu_device_xid_errors_total{" DEVICE ",xid=\"other\"} 1",
+                "openvgpu_device_xid_last_timestamp_seconds{" DEVICE ",xid=\"79\"} 1764000001.5",
                 "openvgpu_vgpu_info{" NOW ",device_uuid=\"GPU-1\"} 1",
                 "openvgpu_vgpu_state{" NOW ",state=\"running\"} 1",
                 "openvgpu_vgpu_memory_quota_bytes{" NOW "} 42949672960",
@@ -181,12 +198,15 @@ static void test_everything_in_base_units(void **state)
 
         for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
                 expect_line(text, lines[i]);
+        assert_null(strstr(text, "xid=\"31\"")); /* of a device that is not there */
         free(text);
 }
 
 static void test_processes_and_other_names_only_when_asked_for(void **state)
 {
-        const struct metrics_input input = { .snapshot = &snapshot, .hostname = "h" };
+        const struct metrics_input input = {
+                .snapshot = &snapshot, .xids = xids, .n_xids = 2, .hostname = "h"
+        };
         const struct metrics_options none = { 0 }, others = { .has_dcgm = true, .has_hami = true };
         char *text = write_out(&input, &none);
         (void)state;
@@ -204,6 +224,8 @@ static void test_processes_and_other_names_only_when_asked_for(void **state)
         expect_line(text,
                     "DCGM_FI_DEV_GPU_UTIL{gpu=\"0\",UUID=\"GPU-1\",device=\"nvidia0\",modelName="
                     "\"NVIDIA H200\",Hostname=\"h\",vgpu=\"train\"} 74");
+        expect_line(text, "DCGM_FI_DEV_XID_ERRORS{gpu=\"0\",UUID=\"GPU-1\",device=\"nvidia0\","
+                          "modelName=\"NVIDIA H200\",Hostname=\"h\"} 79");
         expect_line(text,
                     "hami_vgpu_memory_limit_bytes{namespace=\"\",pod=\"train\",container=\"train\","
                     "vdevice_index=\"0\",device_uuid=\"GPU-1\"} 42949672960");

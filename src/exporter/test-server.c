@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/test.h"
+#include "exporter/host-name.h"
 #include "exporter/listen.h"
 #include "exporter/live.h"
 #include "exporter/scrape.h"
@@ -41,20 +42,26 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *now)
         return r;
 }
 
+static void start(const struct host_names *names)
+{
+        const struct server_options options = { .scrape = scrape, .names = names };
+        char why[160];
+        int fd = listen_open(where, why, sizeof(why));
+
+        assert_true(fd >= 0);
+        assert_int_equal(server_new(&server, fd, &options), 0);
+}
+
 static int set_up(void **state)
 {
         static const struct metrics_options options;
-        char why[160];
-        int fd;
         (void)state;
 
         assert_non_null(mkdtemp(folder));
         setenv("OPENVGPU_RUN", folder, 1); /* nobody is there */
         snprintf(where, sizeof(where), "unix:%s/s", folder);
-        fd = listen_open(where, why, sizeof(why));
-        assert_true(fd >= 0);
         assert_int_equal(scrape_new(&scrape, &options), 0);
-        assert_int_equal(server_new(&server, fd, scrape), 0);
+        start(NULL);
         return 0;
 }
 
@@ -129,6 +136,26 @@ static void test_requests(void **state)
         expect("POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi", "HTTP/1.1 405 ",
                "Allow: GET, HEAD");
         expect("DELETE /metrics" TAIL, "HTTP/1.1 405 ", "Allow: GET, HEAD");
+}
+
+/* A browser that was sent here by a name of somebody else's says so. */
+static void test_other_names_are_turned_away(void **state)
+{
+        static const struct host_names names = { .names = { "gpu01" }, .n = 1 };
+        (void)state;
+
+        server = server_free(server);
+        start(&names);
+        expect("GET /metrics" TAIL, "HTTP/1.1 421 ", "--host NAME");
+        expect("GET /" TAIL, "HTTP/1.1 421 ", "--host NAME");
+        expect("GET /events" TAIL, "HTTP/1.1 421 ", "--host NAME");
+        expect("GET /metrics HTTP/1.1\r\nHost: gpu01:9477\r\n\r\n", "HTTP/1.1 200 ",
+               "\nopenvgpu_up 0\n");
+        expect("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9477\r\n\r\n", "HTTP/1.1 200 ",
+               "\nopenvgpu_up 0\n");
+        expect("GET /metrics HTTP/1.0\r\n\r\n", "HTTP/1.", "\nopenvgpu_up 0\n");
+        server = server_free(server);
+        start(NULL);
 }
 
 static void test_what_is_no_request_harms_nobody(void **state)
@@ -270,6 +297,7 @@ int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_requests),
+                cmocka_unit_test(test_other_names_are_turned_away),
                 cmocka_unit_test(test_what_is_no_request_harms_nobody),
                 cmocka_unit_test(test_those_who_say_nothing_are_sent_away),
                 cmocka_unit_test(test_the_page_names_nobody_else),

@@ -7,8 +7,10 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
+import unittest
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -16,6 +18,7 @@ import urllib.request
 import case
 import stage
 from exporter import Exporter
+from host import Host
 from wait import PATIENCE, until
 
 SHARE = pathlib.Path(__file__).resolve().parents[2] / "share" / "metrics"
@@ -28,7 +31,8 @@ class Exporting(case.Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.exporter = Exporter(cls.host, "--processes", "--names", "dcgm,hami")
+        cls.exporter = Exporter(cls.host, "--processes", "--names", "dcgm,hami",
+                                "--host", "gpu01.example")
         cls.addClassCleanup(cls.exporter.close)
 
     def listed(self):
@@ -134,6 +138,19 @@ class Exporting(case.Case):
         self.host.start()
         until(lambda: up() == 1, "the exporter to come back")
 
+    def test_it_answers_to_its_own_names_only(self):
+        def ask(host):
+            try:
+                request = urllib.request.Request(self.exporter.url, headers={"Host": host})
+                with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                    return answer.status
+            except urllib.error.HTTPError as error:
+                with error:
+                    return error.code
+        self.assertEqual([ask(name) for name in ("localhost", socket.gethostname(), "[::1]:9477",
+                                                 "gpu01.example", "rebound.example:9477")],
+                         [200, 200, 200, 200, 421])
+
     # Real readers.
 
     def test_promtool_finds_nothing_to_say(self):
@@ -197,6 +214,38 @@ class Exporting(case.Case):
         self.assertEqual(float(found[0]["value"][1]), used)
         self.assertEqual(query('openvgpu_vgpu_state{state="running"}')[0]["metric"]["vgpu"], "train")
         self.assertEqual(len(query("openvgpu_operation_duration_seconds_count")), 12)
+
+
+class OfAScenario(unittest.TestCase):
+    """Devices to which something happens."""
+
+    def setUp(self):
+        document = {"openvgpu_scenario": 1, "devices": [
+            {"board": "H200", "events": [{"at": 0, "kind": "XID", "data": 79, "every": 0.5},
+                                         {"at": 0, "kind": "clock", "every": 0.5}]},
+            {"board": "H200"}]}
+        directory = tempfile.TemporaryDirectory(prefix="vg-")
+        self.addCleanup(directory.cleanup)
+        path = pathlib.Path(directory.name, "events.json")
+        path.write_text(json.dumps(document))
+        self.host = Host()
+        self.host.options = ["--scenario", str(path)]
+        self.host.start()
+        self.addCleanup(self.host.close, expect_clean=False)
+
+    def test_xid_errors_are_counted(self):
+        exporter = Exporter(self.host, "--names", "dcgm")
+        self.addCleanup(exporter.close)
+
+        def look():
+            metrics = exporter.scrape()
+            count = metrics.get("openvgpu_device_xid_errors_total", device="0", xid="79")
+            return metrics if count and count >= 2 else None
+        metrics = until(look, "two XID errors to be counted", context=self.host.log)
+        self.assertEqual(len(metrics.labels("openvgpu_device_xid_errors_total")), 1)
+        last = metrics.get("openvgpu_device_xid_last_timestamp_seconds", device="0", xid="79")
+        self.assertGreater(last, 1.7e9)
+        self.assertEqual([metrics.get("DCGM_FI_DEV_XID_ERRORS", gpu=gpu) for gpu in "01"], [79, 0])
 
 
 if __name__ == "__main__":
