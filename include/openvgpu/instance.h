@@ -74,6 +74,7 @@ struct vgpu_instance {
         double idle;        /* seconds that it has had no work on its device, as far as known */
         const char *demand; /* "", "away" by itself, "waiting for memory" or "coming in" */
         const char *demand_reason; /* why it did not leave, or come in, when it should have; "" */
+        uint64_t host_memory;      /* bytes of the pool that its evicted memory takes */
 };
 
 struct vgpu_instance_list {

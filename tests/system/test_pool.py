@@ -36,5 +36,26 @@ class OneSlab(case.Case):
         self.assertFalse(early)
 
 
+class Shown(case.Case):
+    HOST = {"pool": "32M", "slab": "8M"}
+
+    def get_host_memory(self):
+        return {vgpu["name"]: vgpu["host_memory"] for vgpu in self.host.call("ListVgpus")["vgpus"]}
+
+    def test_a_vgpu_says_how_much_of_the_pool_it_has(self):
+        host = self.host
+        for name, size in (("small", "2M"), ("large", "6M")):
+            host.train(host.create(name), "--size", size)
+            host.call("SuspendVgpu", name=name)
+        host.train(host.create("running"), "--size", "2M")
+        shown = self.get_host_memory()
+        self.assertEqual(shown["running"], 0)
+        self.assertGreaterEqual(shown["small"], 2 << 20)
+        self.assertEqual(shown["large"] - shown["small"], 4 << 20)
+        self.assertEqual(sum(shown.values()), host.call("GetInfo")["pool"]["used"])
+        host.restart()
+        self.assertEqual(self.get_host_memory(), shown)
+
+
 if __name__ == "__main__":
     case.main()

@@ -156,6 +156,16 @@ enum vgpu_instance_state describe_get_state(const struct instance *instance)
         return states[instance->state];
 }
 
+static uint64_t get_host_memory(const struct instance *instance)
+{
+        const struct guest *guest;
+        uint64_t sum = 0;
+
+        list_for_each(guest, &instance->guests, link)
+                sum += pool_get_length(guest->reservation);
+        return sum;
+}
+
 /* Where each member of a vGPU comes from; its processes are written one by one. */
 static void get_instance(const struct instance *instance, struct vgpu_instance *ret_record)
 {
@@ -180,6 +190,7 @@ static void get_instance(const struct instance *instance, struct vgpu_instance *
                 .idle = view.idle,
                 .demand = view.demand,
                 .demand_reason = view.reason,
+                .host_memory = get_host_memory(instance),
         };
 }
 
