@@ -30,6 +30,13 @@ class ChaosHost(Host):
             self.options = ["--pool-limit", pool]
         # What the guests of other users write to and read from.
         os.chmod(self.directory, 0o777)
+        self.said = ""
+
+    def sweep(self):
+        """What vgpud said outlives its folder."""
+        if os.path.exists(self.log_path):
+            self.said = self.log()
+        super().sweep()
 
     def wait_driver_memory(self, expected):
         """A real device has other users, and caches of its driver."""
