@@ -72,7 +72,7 @@ struct vgpu_instance {
         double idle_after;       /* seconds without work, then it leaves its device; 0: never */
         bool idle_keeps_context; /* only its memory leaves */
         double idle;        /* seconds that it has had no work on its device, as far as known */
-        const char *demand; /* "", "away" by itself, "waiting for memory" or "coming in" */
+        const char *demand; /* "", "leaving", "away", "waiting for memory" or "coming in" */
         const char *demand_reason; /* why it did not leave, or come in, when it should have; "" */
         uint64_t host_memory;      /* bytes of the pool that its evicted memory takes */
 };

@@ -67,10 +67,14 @@ struct vgpu_operation_report {
         uint32_t from_device; /* indices; equal for a suspend */
         uint32_t to_device;
         const char *lost; /* one line: the processes that the driver could not restore; "": none */
+        bool had_left;    /* suspend: it had left by itself; nothing moved, and it stays away now */
 };
 
 /**
  * vgpu_operation_suspend() - take a vGPU off its device, its programs with it
+ *
+ * One that has left its device by itself does not come back by itself any more.
+ *
  * @options:     NULL: the defaults
  * @ret_report:  the caller owns it, vgpu_operation_report_free(); may be NULL
  *

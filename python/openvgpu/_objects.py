@@ -123,6 +123,7 @@ class Report:
     from_device: int = 0
     to_device: int = 0
     lost: str = ""  # the processes that the driver could not restore; "": none
+    had_left: bool = False  # suspend: it had left by itself; nothing moved, and it stays away now
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,12 @@ static void print(const struct vgpu_operation_report *report)
         char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX];
 
         operation_describe_copy(copy, report, "out");
-        if (instance->state == VGPU_INSTANCE_EVICTED)
+        if (report->had_left)
+                printf("%s had left GPU %u by itself%s; it stays away until 'vgpu resume %s'\n",
+                       instance->name, report->from_device,
+                       instance->state == VGPU_INSTANCE_EVICTED ? ", its context stays there" : "",
+                       instance->name);
+        else if (instance->state == VGPU_INSTANCE_EVICTED)
                 printf("evicted %s: %s, its context stays on GPU %u\n", instance->name, copy,
                        report->from_device);
         else

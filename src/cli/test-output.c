@@ -125,6 +125,9 @@ static void test_what_was_done_is_one_line(void **state)
                             "'from_device':0,'to_device':0"),
                 WORDS("suspend", "train"),
                 "suspended train: no program in it, GPU 0 is free of it\n");
+        expect_out("SuspendVgpu", ANSWER(REPORT(TRAIN_SUSPENDED, 0, 0) ",'had_left':true"),
+                   WORDS("suspend", "train"),
+                   "train had left GPU 0 by itself; it stays away until 'vgpu resume train'\n");
         expect_out(
                 "ResumeVgpu", ANSWER(REPORT(TRAIN, 0, 1)),
                 WORDS("resume", "train", "--device", "1"),

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Scale to zero and return by demand: a vGPU leaves by itself, and whoever wants it again brings it back."""
+import contextlib
 import os
 import signal
 import unittest
 
+from guest import Guest
 from harness import MIB, Host, expect_error
-from wait import until
+from wait import PATIENCE, until
 
 ON_DEMAND = ("--on-demand", "--size", "8M", "--piece", "4M")
 SOON = 0.2  # seconds without work
@@ -107,6 +109,118 @@ class Residency(unittest.TestCase):
         self.assertEqual(self.host.vgpu(name)["idle_after"], SOON)
         guest.step()
         self.finish(guest)
+
+    def crowd(self, left):
+        """A stranger, outside of all vGPUs, who takes all but @left of the device."""
+        environment = dict(os.environ, **self.host.call("PrepareRun", name="nb")["environment"])
+        for name in ("LD_PRELOAD", "OPENVGPU_VGPU"):
+            del environment[name]
+        guest = Guest([os.environ["TEST_GUESTS"] + "/guest-leave", left], environment)
+        self.host.guests.append(guest)
+        return guest.wait_ready()
+
+    def send(self, method, **parameters):
+        """A call whose answer is asked for later."""
+        client = self.host.client()
+        client.send(method, **parameters)
+        return client
+
+    def test_who_is_away_is_suspended_by_hand(self):
+        """It stays away, whatever its programs want, until it is resumed; also after a restart."""
+        for name, keeps_context in (("gone", False), ("kept", True)):
+            guest = self.guest(self.create(name, idle_keep_context=keeps_context))
+            state = "evicted" if keeps_context else "suspended"
+            self.wait_away(name, state)
+            report = self.host.call("SuspendVgpu", name=name)
+            self.assertEqual((report["had_left"], report["bytes"], report["processes"]), (True, 0, 1))
+            self.assertEqual((report["vgpu"]["state"], report["vgpu"]["demand"]), (state, ""))
+            expect_error("WrongState", self.host.call, "SuspendVgpu", name=name)
+            self.ask(guest)
+            other = self.guest(self.create("other"))
+            other.step()  # so vgpud has looked at all
+            self.assertEqual(self.host.vgpu(name)["state"], state)
+            self.host.kill_manager()
+            self.host.start()
+            self.assertEqual((self.host.vgpu(name)["state"], self.host.vgpu(name)["demand"]), (state, ""))
+            self.assertFalse(self.host.call("ResumeVgpu", name=name)["had_left"])
+            until(lambda guest=guest: guest.steps() == 2, "the step that was asked for")
+            for one in (other, guest):
+                self.finish(one)
+            self.host.wait_state("other", "idle")
+            self.host.call("RemoveVgpu", name="other")
+
+    def stop_movers(self):
+        """What is begun now does not end."""
+        movers = until(self.host.movers, "a mover")
+        for pid in movers:
+            os.kill(pid, signal.SIGSTOP)
+            self.addCleanup(self.go_on, pid)  # before all else is tidied up
+        return movers
+
+    @staticmethod
+    def go_on(pid):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+    def answer_after(self, movers, client):
+        """Of a call that waits for what the movers have not done yet."""
+        client.socket.settimeout(0.05)
+        with self.assertRaises(TimeoutError):
+            client.receive()
+        client.socket.settimeout(PATIENCE)
+        for pid in movers:
+            self.go_on(pid)
+        return client.answer()
+
+    def test_a_command_waits_for_what_the_vgpu_does_by_itself(self):
+        guest = self.guest(self.create("nb", idle_after=LATER))
+        # It is leaving, and shall come back.
+        movers = self.stop_movers()
+        self.host.call("SetVgpuIdle", name="nb", idle_after=SOON)
+        until(lambda: self.host.vgpu("nb")["demand"] == "leaving", "it to leave")
+        client = self.send("ResumeVgpu", name="nb")
+        self.assertEqual(self.answer_after(movers, client)["vgpu"]["state"], "running")
+        # It is leaving, and shall stay away.
+        movers = self.stop_movers()
+        until(lambda: self.host.vgpu("nb")["demand"] == "leaving", "it to leave")
+        self.assertTrue(self.answer_after(movers, self.send("SuspendVgpu", name="nb"))["had_left"])
+        self.host.call("ResumeVgpu", name="nb")
+        self.wait_away("nb")
+        # It comes back, and shall leave again.
+        movers = self.stop_movers()
+        self.ask(guest)
+        until(lambda: self.host.vgpu("nb")["demand"] == "coming in", "it to come back")
+        self.assertFalse(self.answer_after(movers, self.send("SuspendVgpu", name="nb"))["had_left"])
+        self.assertEqual((self.host.vgpu("nb")["state"], self.host.vgpu("nb")["demand"]), ("suspended", ""))
+        self.host.call("ResumeVgpu", name="nb")
+        until(lambda: guest.steps() == 2, "the step")
+        # Its program ends while it leaves: it can be removed.
+        movers = self.stop_movers()
+        until(lambda: self.host.vgpu("nb")["demand"] == "leaving", "it to leave")
+        guest.kill()
+        self.assertEqual(self.answer_after(movers, self.send("RemoveVgpu", name="nb"))["vgpu"]["name"], "nb")
+
+    def test_who_waits_for_room_makes_way_for_a_command(self):
+        """It comes back by itself and the device is full, while another operation may make room there."""
+        guest = self.guest(self.create("nb"))
+        self.wait_away("nb")
+        other = self.guest(self.create("other", idle_after=LATER))
+        crowd = self.crowd("16M")
+        other.signal(signal.SIGSTOP)
+        client = self.send("SuspendVgpu", name="other", timeout=PATIENCE)
+        self.host.wait_state("other", "suspending")
+        self.ask(guest)
+        until(lambda: "waiting for room vgpu=nb" in (self.host.root / "log").read_text(), "it to wait for room")
+        self.assertTrue(self.host.call("SuspendVgpu", name="nb")["had_left"])
+        self.assertEqual(self.host.vgpu("other")["state"], "suspending")
+        other.signal(signal.SIGCONT)
+        self.assertEqual(client.answer()["vgpu"]["state"], "suspended")
+        crowd.end_input()
+        for name in ("nb", "other"):
+            self.host.call("ResumeVgpu", name=name)
+        until(lambda: guest.steps() == 2, "the step")
+        for one in (guest, other):
+            self.finish(one)
 
     def test_work_in_the_middle(self):
         """A program that has work again while its vGPU leaves has to wait, and loses nothing."""

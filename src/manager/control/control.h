@@ -36,7 +36,8 @@ struct control_pending {
 /* Root and the user of vgpud may call everything. */
 enum control_caller {
         CONTROL_ANYBODY, /* what of the answer he may see, or how much he may have, the function knows */
-        CONTROL_OWNER,    /* of the vGPU that its parameter "name" names */
+        CONTROL_OWNER,       /* of the vGPU that its parameter "name" names */
+        CONTROL_OWNER_WAITS, /* the same; during an operation that nobody else waits for the call does */
         CONTROL_OPERATOR, /* nobody else */
 };
 

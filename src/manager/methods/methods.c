@@ -168,8 +168,6 @@ static int remove_vgpu(struct control_pending *pending, struct failure *failure)
         instance = find_named(pending, failure);
         if (!instance)
                 return -ENOENT;
-        if (operation_call_after(instance, pending))
-                return 0;
         launch_drop(instance, pending->pid); /* it asks, so it is no other program */
         was = describe_instance(instance);
         r = instance_remove(instance, failure);
@@ -188,8 +186,6 @@ static int rename_vgpu(struct control_pending *pending, struct failure *failure)
 
         if (!instance)
                 return -ENOENT;
-        if (operation_call_after(instance, pending))
-                return 0;
         r = instance_rename(instance, control_call_text(&pending->call, "to"), failure);
         if (r < 0)
                 return r;
@@ -272,9 +268,23 @@ static int start_operation(struct control_pending *pending, const struct operati
         return operation_start(instance, kind, &request, failure);
 }
 
+/* One that has left by itself is off its device already: it stays there. */
 static int suspend_vgpu(struct control_pending *pending, struct failure *failure)
 {
-        return start_operation(pending, &operation_suspend, failure);
+        struct instance *instance = find_named(pending, failure);
+        int r;
+
+        if (!instance)
+                return -ENOENT;
+        if (!instance_is_away(instance) || instance->operation)
+                return start_operation(pending, &operation_suspend, failure);
+        r = instance_check_no_image(instance, failure);
+        if (r == 0)
+                r = residency_keep_off(instance, failure);
+        if (r < 0)
+                return r;
+        control_reply(pending, operation_report_left(instance));
+        return 0;
 }
 
 static int resume_vgpu(struct control_pending *pending, struct failure *failure)
@@ -354,13 +364,13 @@ static const struct control_method methods[] = {
         { "ListDevices", CONTROL_ANYBODY, list_devices, no_parameters },
         { "ListVgpus", CONTROL_ANYBODY, list_vgpus, list_parameters },
         { "CreateVgpu", CONTROL_ANYBODY, create_vgpu, create_parameters },
-        { "RemoveVgpu", CONTROL_OWNER, remove_vgpu, name_parameters },
-        { "RenameVgpu", CONTROL_OWNER, rename_vgpu, rename_parameters },
+        { "RemoveVgpu", CONTROL_OWNER_WAITS, remove_vgpu, name_parameters },
+        { "RenameVgpu", CONTROL_OWNER_WAITS, rename_vgpu, rename_parameters },
         { "SetVgpuIdle", CONTROL_OWNER, set_vgpu_idle, idle_parameters },
         { "PrepareRun", CONTROL_OWNER, prepare_run, run_parameters },
-        { "SuspendVgpu", CONTROL_OWNER, suspend_vgpu, suspend_parameters },
-        { "ResumeVgpu", CONTROL_OWNER, resume_vgpu, resume_parameters },
-        { "MigrateVgpu", CONTROL_OWNER, migrate_vgpu, migrate_parameters },
+        { "SuspendVgpu", CONTROL_OWNER_WAITS, suspend_vgpu, suspend_parameters },
+        { "ResumeVgpu", CONTROL_OWNER_WAITS, resume_vgpu, resume_parameters },
+        { "MigrateVgpu", CONTROL_OWNER_WAITS, migrate_vgpu, migrate_parameters },
         { "GetScheduler", CONTROL_ANYBODY, methods_get_scheduler, scheduler_parameters },
         { "GetSchedulerLog", CONTROL_ANYBODY, methods_get_scheduler_log, log_parameters },
 };
@@ -434,8 +444,11 @@ static int call(struct control_pending *pending, struct failure *failure)
                 r = check_operator(pending, failure);
         if (r == 0)
                 r = control_call_check(&pending->call, method->parameters, failure);
-        if (r == 0 && method->caller == CONTROL_OWNER)
+        if (r == 0 && (method->caller == CONTROL_OWNER || method->caller == CONTROL_OWNER_WAITS))
                 r = check_owner(pending, failure);
+        if (r == 0 && method->caller == CONTROL_OWNER_WAITS &&
+            operation_call_after(find_named(pending, failure), pending))
+                return 0;
         return r == 0 ? method->function(pending, failure) : r;
 }
 

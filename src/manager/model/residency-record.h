@@ -18,7 +18,7 @@ struct residency_instance {
 
         uint64_t last_work_ns, since_ns;
         uint64_t leave_ns, cost_ns; /* what its last leaving took, and its last swap */
-        bool is_coming;             /* by demand, just now */
+        bool is_leaving, is_coming; /* by itself, by demand: just now */
         uint64_t wanted_ns;         /* since when a program waits for it; 0: none does */
         uint64_t not_before_ns, pause_ns;
         char reason[192]; /* why it stayed, or has not come, when it should; "" */

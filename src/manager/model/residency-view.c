@@ -30,6 +30,8 @@ static const char *get_demand(const struct instance *instance)
 {
         if (instance->residency.is_coming && instance->state == STATE_RESUMING)
                 return "coming in";
+        if (instance->residency.is_leaving && instance->state == STATE_SUSPENDING)
+                return "leaving";
         if (!instance_is_away(instance))
                 return "";
         return instance->residency.wanted_ns ? "waiting for memory" : "away";

@@ -11,7 +11,7 @@ struct instance;
 
 struct residency_view {
         double idle;        /* seconds without work; negative: it has work, or is not looked at */
-        const char *demand; /* "", "away", "waiting for memory" or "coming in" */
+        const char *demand; /* "", "leaving", "away", "waiting for memory" or "coming in" */
         const char *reason;
 };
 

@@ -155,15 +155,20 @@ static void refuse(struct operation *operation)
         end(operation);
 }
 
-static int on_waited(sd_event_source *source, uint64_t usec, void *userdata)
+void admission_give_up(struct operation *operation)
 {
-        struct operation *operation = userdata;
-
-        (void)source, (void)usec;
+        if (!is_queued(operation))
+                return;
         operation->admission.timer = sd_event_source_disable_unref(operation->admission.timer);
         operation->admission.is_late = true;
         if (!operation->admission.is_looking)
                 refuse(operation);
+}
+
+static int on_waited(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        (void)source, (void)usec;
+        admission_give_up(userdata);
         return 0;
 }
 

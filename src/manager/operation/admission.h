@@ -34,6 +34,9 @@ void admission_expect_back(struct operation *operation, struct guest *guest);
 /* admission_promise_to() - of what @guest was promised for its context: on @device; made if need be. */
 struct room_promise *admission_promise_to(struct guest *guest, struct device *device);
 
+/* admission_give_up() - @operation does not wait for room any longer. */
+void admission_give_up(struct operation *operation);
+
 /* admission_end() - the operation is over: so are its promises, and others may go on. */
 void admission_end(struct operation *operation);
 

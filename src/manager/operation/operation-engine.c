@@ -54,8 +54,7 @@ struct operation *operation_free(struct operation *operation)
         list_remove(&operation->admission.link);
         room_forget(&operation->staging);
         drop_caller(operation->pending);
-        drop_caller(operation->next.request.pending);
-        drop_caller(operation->next.call);
+        drop_caller(operation->next);
         free(operation);
         return NULL;
 }
@@ -67,22 +66,6 @@ static void free_guests_marked_dead(struct instance *instance)
         list_for_each_safe(guest, after, &instance->guests, link)
                 if (guest->is_dead)
                         guest_free(guest);
-}
-
-static void start_next(struct instance *instance, const struct operation_next *next)
-{
-        struct failure failure = { 0 };
-        int r;
-
-        if (next->call)
-                control_call_again(next->call);
-        if (!next->kind)
-                return;
-        r = operation_start(instance, next->kind, &next->request, &failure);
-        if (r == 0)
-                return;
-        (void)failure_from_errno(&failure, r, next->kind->name);
-        control_fail(next->request.pending, &failure);
 }
 
 /* One that has failed is tried again when a gate comes back, or what was full has room. */
@@ -117,10 +100,10 @@ static void finish(struct operation *operation, bool has_succeeded)
         struct instance *instance = operation->instance;
         struct manager *manager = instance->manager;
         enum state_instance_state state = operation->former_state;
-        struct operation_next next = operation->next;
+        struct control_pending *next = operation->next;
         bool was_catching_up = operation->kind == &operation_catch_up;
 
-        operation->next = (struct operation_next){ 0 };
+        operation->next = NULL;
         if (operation->has_failed_undo) {
                 state = STATE_FAILED;
                 snprintf(operation->failure.hint, sizeof(operation->failure.hint), "%s",
@@ -138,7 +121,8 @@ static void finish(struct operation *operation, bool has_succeeded)
         pool_unpause(manager->pool);
         operation_free(operation);
         operation_open_returned(instance);
-        start_next(instance, &next);
+        if (next)
+                control_call_again(next);
         if (was_catching_up && !has_succeeded)
                 operation_pause_catching_up(instance);
         (void)operation_start_catching_up(instance);
@@ -476,32 +460,23 @@ static int begin_in_store(struct operation *operation, struct failure *failure)
                            operation->kind->name, operation->instance->name, strerror(-r));
 }
 
-static bool has_next(const struct operation *operation)
-{
-        return operation->next.kind || operation->next.call;
-}
-
 bool operation_call_after(struct instance *instance, struct control_pending *pending)
 {
         struct operation *operation = instance->operation;
 
-        if (!operation || !is_tidying(operation) || has_next(operation))
+        if (!operation || operation->pending || operation->next)
                 return false;
-        operation->next.call = pending;
+        operation->next = pending;
+        admission_give_up(operation);
         return true;
 }
 
 int operation_start(struct instance *instance, const struct operation_kind *kind,
                     const struct operation_request *request, struct failure *failure)
 {
-        struct operation *operation = instance->operation;
-        int r;
+        struct operation *operation;
+        int r = check_usable(instance, failure);
 
-        if (operation && is_tidying(operation) && !has_next(operation)) {
-                operation->next = (struct operation_next){ kind, *request, NULL };
-                return 0;
-        }
-        r = check_usable(instance, failure);
         if (r == 0 && kind->guests == GUEST_PRESENT)
                 r = check_present(instance, failure);
         if (r < 0)

@@ -17,6 +17,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/operation/operation-engine.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
 #include "record/records.h"
@@ -133,11 +134,26 @@ static json_t *make_report(const struct operation *operation)
                 .from_device = operation->source->index,
                 .to_device = operation->target->index,
                 .lost = operation->lost,
+                .had_left = operation->had_left,
         };
         json_t *report = record_make(&record_report, &record);
 
         json_object_set_new(report, "vgpu", describe_instance(operation->instance));
         return report;
+}
+
+json_t *operation_report_left(struct instance *instance)
+{
+        const struct operation nothing = {
+                .instance = instance,
+                .source = instance->device,
+                .target = instance->device,
+                .started_ns = clock_now(CLOCK_MONOTONIC),
+                .n_processes = guests_count(instance),
+                .had_left = true,
+        };
+
+        return make_report(&nothing);
 }
 
 static void log_end(const struct operation *operation, bool has_succeeded)

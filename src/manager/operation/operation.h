@@ -76,13 +76,6 @@ struct operation_request {
         struct control_pending *pending; /* is answered at the end */
 };
 
-/* The next one, asked for while this one tidies up. */
-struct operation_next {
-        const struct operation_kind *kind; /* or NULL */
-        struct operation_request request;
-        struct control_pending *call; /* of another kind, made again then; or NULL */
-};
-
 struct operation {
         struct instance *instance;
         const struct operation_kind *kind;
@@ -99,7 +92,7 @@ struct operation {
         bool was_retried; /* this step, with a new mover or a new connection */
         size_t n_parts;   /* of the step, that are under way */
         sd_event_source *advance;
-        struct operation_next next;
+        struct control_pending *next; /* the call that is made again after it; or NULL */
 
         struct failure failure; /* the first */
         int error;              /* of the step */
@@ -116,6 +109,7 @@ struct operation {
         uint64_t bytes, bytes_done;
         size_t n_processes;
         char lost[160]; /* what to tell of a process that did not come along; "": all did */
+        bool had_left;  /* there was nothing to do: operation_report_left() */
 
         struct room_promise staging; /* what staging may take of the target */
         struct {

@@ -30,13 +30,9 @@ static int check(struct operation *operation, struct failure *failure)
                 return failure_set(
                         failure, -ENOENT, "WrongState", "start a program in it with vgpu run",
                         "vGPU %s has no processes: nothing of it is on the device", instance->name);
-        return failure_set(
-                failure, -EALREADY, "WrongState",
-                instance_is_away(instance)
-                        ? "it left by itself and comes back when it has work; to keep it "
-                          "off, take its idle time away: vgpu idle NAME never"
-                        : "vgpu resume brings it back",
-                "vGPU %s is %s already", instance->name, instance_state_name(instance->state));
+        return failure_set(failure, -EALREADY, "WrongState", "vgpu resume brings it back",
+                           "vGPU %s is %s already", instance->name,
+                           instance_state_name(instance->state));
 }
 
 /* The pool. */

@@ -242,6 +242,7 @@ static void leave(struct instance *instance, const char *why)
                      "vgpu=%s idle=%.3f reason=\"%s\"", instance->name,
                      (double)(now_ns() - instance->residency.last_work_ns) / NS_PER_SECOND, why);
         r = operation_start(instance, &operation_suspend, &request, &failure);
+        instance->residency.is_leaving = r == 0;
         if (r == 0)
                 return;
         (void)failure_from_errno(&failure, r, "leaving");
@@ -533,7 +534,7 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
 {
         struct instance *instance = operation->instance;
 
-        instance->residency.is_coming = false;
+        instance->residency.is_coming = instance->residency.is_leaving = false;
         if (has_succeeded)
                 note_success(operation, now_ns() - operation->started_ns);
         else if (operation->is_by_itself)
@@ -551,15 +552,21 @@ static const struct observer observer = { .of_instance = on_instance,
 
 /* Settings. */
 
-/* One that is away and shall not leave by itself any more is as one that was suspended by hand. */
-static int keep_off(struct instance *instance)
+int residency_keep_off(struct instance *instance, struct failure *failure)
 {
-        int r = residency_record_put_left(&instance->residency, instance->manager->store,
-                                          instance->id, false);
+        struct residency_instance *mine = &instance->residency;
+        int r = residency_record_put_left(mine, instance->manager->store, instance->id, false);
 
-        if (r == 0)
-                instance->residency.has_left = false;
-        return r;
+        if (r < 0)
+                return failure_set(failure, r, "Failed", OPERATION_STORE_HINT,
+                                   "the state database takes no writes (%s)", strerror(-r));
+        mine->has_left = false;
+        mine->wanted_ns = 0;
+        succeed(instance);
+        log_event_of(instance->owner, LOG_LEVEL_INFO, "stays off its device", "vgpu=%s",
+                     instance->name);
+        observer_tell_changed(&instance->manager->observers);
+        return 0;
 }
 
 int residency_set(struct instance *instance, uint64_t after_ms, bool keeps_context,
@@ -569,7 +576,7 @@ int residency_set(struct instance *instance, uint64_t after_ms, bool keeps_conte
                                      after_ms, keeps_context, failure);
 
         if (r == 0 && after_ms == 0 && instance_is_away(instance) && !instance->operation)
-                r = keep_off(instance);
+                r = residency_keep_off(instance, failure);
         if (r < 0)
                 return r;
         succeed(instance);

@@ -34,4 +34,7 @@ struct residency *residency_free(struct residency *residency);
 int residency_set(struct instance *instance, uint64_t after_ms, bool keeps_context,
                   struct failure *failure);
 
+/* residency_keep_off() - it has left by itself, and is from now on as one that was suspended by hand. */
+int residency_keep_off(struct instance *instance, struct failure *failure);
+
 #endif
