@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails when a folder of src/ includes one that it may not use; unit tests may use tests/fake.
 
-No folder may use itself by way of others. Within src/manager/ no module (NAME.c and NAME.h) does either.
+No folder may use itself by way of others. Within src/manager/, src/nvml/ and src/exporter/ no module (NAME.c and
+NAME.h) does either.
 """
 import pathlib
 import re
@@ -114,7 +115,8 @@ def find_cycles(uses):
 
 def main(name):
     source = pathlib.Path(name)
-    modules = {str(path.relative_to(source).with_suffix("")) for path in (source / "manager").rglob("*.[ch]")}
+    modules = {str(path.relative_to(source).with_suffix("")) for folder in ("manager", "nvml", "exporter")
+               for path in (source / folder).rglob("*.[ch]")}
     uses = {module: set() for module in modules}
     bad = 0
     for path, number, folder, used in read_includes(source):

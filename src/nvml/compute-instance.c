@@ -15,9 +15,8 @@
 
 #define SLICES_MAX 8 /* more would be no sense */
 
-/* No addresses, and no handles of anything else. */
-#define HANDLE_BASE     ((uintptr_t)0x4f56470000030001)
-#define MIG_HANDLE_BASE ((uintptr_t)0x4f56470000040001)
+/* No address, and no handle of anything else. */
+#define HANDLE_BASE ((uintptr_t)0x4f56470000030001)
 
 static bool read_whole(struct state_profile *ret_whole, const struct state_gpu_instance *part)
 {
@@ -62,17 +61,12 @@ void compute_instance_format_name(char *name, uint32_t slices, const struct stat
                          whole->name);
 }
 
-nvmlDevice_t mig_device_get_handle(uint32_t slot)
+bool compute_instance_find_mig(struct compute_instance *ret_instance, nvmlDevice_t handle)
 {
-        return (nvmlDevice_t)(MIG_HANDLE_BASE + slot);
-}
+        uint32_t slot;
 
-bool mig_device_find(struct compute_instance *ret_instance, nvmlDevice_t handle)
-{
-        uintptr_t slot = (uintptr_t)handle - MIG_HANDLE_BASE;
-
-        return slot < STATE_COMPUTE_INSTANCES_MAX &&
-               compute_instance_read(ret_instance, (uint32_t)slot);
+        return view_find_mig(&slot, &ret_instance->record, handle) &&
+               compute_instance_read(ret_instance, slot);
 }
 
 static nvmlComputeInstance_t get_handle(uint32_t slot)

@@ -30,8 +30,7 @@ bool compute_instance_next(struct compute_instance *ret_instance, uint32_t *curs
 /* compute_instance_format_name() - "MIG 1c.3g.71gb", into NVML_GPU_INSTANCE_PROFILE_NAME_MAX. */
 void compute_instance_format_name(char *name, uint32_t slices, const struct state_profile *whole);
 
-/* As a MIG device. mig_device_find() - the one behind @handle; false: it is something else. */
-nvmlDevice_t mig_device_get_handle(uint32_t slot);
-bool mig_device_find(struct compute_instance *ret_instance, nvmlDevice_t handle);
+/* compute_instance_find_mig() - the one that is the MIG device @handle. False: it is something else. */
+bool compute_instance_find_mig(struct compute_instance *ret_instance, nvmlDevice_t handle);
 
 #endif

@@ -179,7 +179,7 @@ nvmlReturn_t our_nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t handle, nvmlBAR1Memory
         struct state_device_detail detail;
         struct state_device device;
         struct compute_instance mig;
-        bool is_mig = memory && mig_device_find(&mig, handle);
+        bool is_mig = memory && compute_instance_find_mig(&mig, handle);
         nvmlReturn_t r = find(&detail, &device,
                               is_mig ? view_get_handle(mig.record.device) : handle, memory);
 

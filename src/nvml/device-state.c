@@ -14,7 +14,7 @@ static nvmlReturn_t get_memory(nvmlDevice_t handle, struct state_device *ret_dev
         struct compute_instance mig;
         uint32_t cursor = 0;
 
-        if (!mig_device_find(&mig, handle))
+        if (!compute_instance_find_mig(&mig, handle))
                 return view_device(ret_device, handle, true);
         *ret_device = (struct state_device){ .memory_total = mig.part.memory_total };
         while (view_next_instance(&instance, &cursor, mig.record.device))

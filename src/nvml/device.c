@@ -79,7 +79,7 @@ static nvmlReturn_t find_mig(const char *uuid, nvmlDevice_t *ret_device)
                 if (!compute_instance_read(&instance, slot) ||
                     strcasecmp(instance.record.uuid, uuid) != 0)
                         continue;
-                *ret_device = mig_device_get_handle(slot);
+                *ret_device = view_get_mig_handle(slot);
                 return NVML_SUCCESS;
         }
         return NVML_ERROR_NOT_FOUND;
@@ -209,7 +209,7 @@ nvmlReturn_t our_nvmlDeviceGetIndex(nvmlDevice_t handle, unsigned int *index)
 
         if (!view_is_substitute())
                 return NVML_REAL(nvmlDeviceGetIndex)(handle, index);
-        if (index && mig_device_find(&mig, handle)) {
+        if (index && compute_instance_find_mig(&mig, handle)) {
                 *index = count_before(&mig);
                 return NVML_SUCCESS;
         }
@@ -237,7 +237,7 @@ nvmlReturn_t our_nvmlDeviceGetName(nvmlDevice_t handle, char *text, unsigned int
         struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, text);
 
-        if (text && mig_device_find(&mig, handle))
+        if (text && compute_instance_find_mig(&mig, handle))
                 return answer_mig_name(text, size, &mig);
         if (r != NVML_SUCCESS)
                 return r;
@@ -250,7 +250,7 @@ nvmlReturn_t our_nvmlDeviceGetUUID(nvmlDevice_t handle, char *text, unsigned int
         struct state_device device;
         nvmlReturn_t r = view_device(&device, handle, text);
 
-        if (text && mig_device_find(&mig, handle))
+        if (text && compute_instance_find_mig(&mig, handle))
                 return answer_text(text, size, mig.record.uuid);
         if (r != NVML_SUCCESS)
                 return r;

@@ -80,7 +80,7 @@ nvmlReturn_t our_nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t handle, nvmlMemory
         unsigned long long total;
         nvmlReturn_t r;
 
-        if (is_valid && mig_device_find(&mig, handle))
+        if (is_valid && compute_instance_find_mig(&mig, handle))
                 return count_of_mig(&mig, location, count);
         r = our_nvmlDeviceGetTotalEccErrors(handle, kind, counter, is_valid ? &total : NULL);
         if (r != NVML_SUCCESS)

@@ -28,7 +28,7 @@ nvmlReturn_t our_nvmlDeviceIsMigDeviceHandle(nvmlDevice_t handle, unsigned int *
         struct state_device device;
         nvmlReturn_t r;
 
-        if (flag && mig_device_find(&instance, handle)) {
+        if (flag && compute_instance_find_mig(&instance, handle)) {
                 *flag = 1;
                 return NVML_SUCCESS;
         }
@@ -51,7 +51,7 @@ nvmlReturn_t our_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t handle, unsign
         for (uint32_t cursor = 0; compute_instance_next(&instance, &cursor, device.index);) {
                 if (index-- > 0)
                         continue;
-                *mig = mig_device_get_handle(instance.slot);
+                *mig = view_get_mig_handle(instance.slot);
                 return NVML_SUCCESS;
         }
         return NVML_ERROR_NOT_FOUND;
@@ -61,7 +61,7 @@ nvmlReturn_t our_nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t handle, unsign
 static nvmlReturn_t find(struct compute_instance *ret_instance, nvmlDevice_t handle,
                          bool has_pointers)
 {
-        if (has_pointers && mig_device_find(ret_instance, handle))
+        if (has_pointers && compute_instance_find_mig(ret_instance, handle))
                 return ret_instance->device.is_lost ? NVML_ERROR_GPU_IS_LOST : NVML_SUCCESS;
         return has_pointers && view_knows(handle) ? NVML_ERROR_NOT_SUPPORTED
                                                   : NVML_ERROR_INVALID_ARGUMENT;

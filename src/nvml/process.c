@@ -66,7 +66,7 @@ static nvmlReturn_t prepare_list(struct state_device *ret_device, nvmlDevice_t h
         struct compute_instance mig;
 
         /* Programs run in vGPUs, not in compute instances. */
-        if (has_pointers && mig_device_find(&mig, handle)) {
+        if (has_pointers && compute_instance_find_mig(&mig, handle)) {
                 *ret_device = mig.device;
                 return answer_room(count, 0);
         }

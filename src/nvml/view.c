@@ -15,11 +15,11 @@
 #include "base/clock.h"
 #include "base/paths.h"
 #include "base/trust.h"
-#include "nvml/compute-instance.h"
 #include "nvml/slots.h"
 
 /* No address: bits 48 to 63 of a pointer are equal. */
-#define HANDLE_BASE ((uintptr_t)0x4f56470000000001)
+#define HANDLE_BASE     ((uintptr_t)0x4f56470000000001)
+#define MIG_HANDLE_BASE ((uintptr_t)0x4f56470000040001)
 
 #define RETRY_NS 1000000000
 
@@ -311,14 +311,30 @@ bool view_knows(nvmlDevice_t handle)
         return find_handle(handle, &i);
 }
 
+nvmlDevice_t view_get_mig_handle(uint32_t slot)
+{
+        return (nvmlDevice_t)(MIG_HANDLE_BASE + slot);
+}
+
+bool view_find_mig(uint32_t *ret_slot, struct state_compute_instance *ret_record,
+                   nvmlDevice_t handle)
+{
+        uintptr_t slot = (uintptr_t)handle - MIG_HANDLE_BASE;
+
+        if (view.is_guest || slot >= STATE_COMPUTE_INSTANCES_MAX)
+                return false;
+        *ret_slot = (uint32_t)slot;
+        return state_read_compute_instance(view_state_page(), *ret_slot, ret_record);
+}
+
 nvmlReturn_t view_device(struct state_device *ret_device, nvmlDevice_t handle, bool has_pointers)
 {
         const struct state_page *state_page = view_state_page();
-        struct compute_instance mig;
+        struct state_compute_instance mig;
         bool found;
         uint32_t i;
 
-        if (has_pointers && mig_device_find(&mig, handle))
+        if (has_pointers && view_find_mig(&i, &mig, handle))
                 return NVML_ERROR_NOT_SUPPORTED;
         if (!has_pointers || !find_handle(handle, &i))
                 return NVML_ERROR_INVALID_ARGUMENT;

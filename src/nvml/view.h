@@ -58,6 +58,14 @@ nvmlDevice_t view_get_handle(uint32_t device);
 bool view_knows(nvmlDevice_t handle);
 
 /*
+ * A compute instance as a MIG device, which is asked as a device is: the handle of the one at this slot of the
+ * state page; and the slot and the record behind a handle. False: it is something else, or we are in a guest.
+ */
+nvmlDevice_t view_get_mig_handle(uint32_t slot);
+bool view_find_mig(uint32_t *ret_slot, struct state_compute_instance *ret_record,
+                   nvmlDevice_t handle);
+
+/*
  * view_device() - the record behind @handle. INVALID_ARGUMENT: not a handle of ours, or the caller
  * did not give all the pointers that it has to; GPU_IS_LOST: the device is gone; NOT_SUPPORTED: it is a
  * MIG device, which few questions are about.
