@@ -24,7 +24,7 @@ _vgpu_options() {
         idle) echo --keep-context ;;
         scheduler) _vgpu_scheduler_options "$2" ;;
         run) echo --vgpu --fb --name --device --no-wait ;;
-        ls) echo --long --names ;;
+        ls) echo --long --names --watch ;;
         suspend) echo --all --keep-context --timeout ;;
         resume) echo --all --device --timeout ;;
         migrate) echo --device --timeout ;;

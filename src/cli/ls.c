@@ -13,6 +13,9 @@
 #include "cli/say.h"
 #include "cli/table.h"
 
+#define WATCH_SECONDS   1
+#define WATCH_ANSWER_MS 2000 /* a manager that hangs must not hang the screen for long */
+
 /* One vGPU by name or all of them, in the same shape. */
 struct found {
         struct vgpu_instance *one;
@@ -193,10 +196,48 @@ static int find(const struct arguments *arguments, struct vgpu_client *client, s
         return 0;
 }
 
+/* One table, or why there is none. An error is that of the first one, or that the vGPU is gone. */
+static int show_again(const struct arguments *arguments, struct vgpu_client *client, bool is_first)
+{
+        CLEANUP(found_deinit) struct found found = { 0 };
+        int r = find(arguments, client, &found);
+
+        if (r < 0 && (is_first || vgpu_client_get_error(client)->kind == VGPU_ERROR_NO_SUCH_VGPU))
+                return say_error(arguments, client);
+        if (isatty(STDOUT_FILENO))
+                fputs("\033[H\033[2J", stdout); /* home, and clear */
+        else if (!is_first)
+                putchar('\n');
+        if (r < 0)
+                printf("%s; trying again\n", vgpu_client_get_error(client)->message);
+        else if (print_tables(&found, arguments_get(arguments, "long") != NULL) < 0)
+                return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "", "out of memory");
+        return 0;
+}
+
+static int watch(const struct arguments *arguments, struct vgpu_client *client)
+{
+        const struct timespec pause = { .tv_sec = WATCH_SECONDS };
+        int r;
+
+        if (arguments->is_json || arguments_get(arguments, "names"))
+                return say_usage(arguments, "leave out one of them",
+                                 "--watch goes neither with --json nor with --names");
+        vgpu_client_set_timeout_ms(client, WATCH_ANSWER_MS);
+        for (bool is_first = true;; is_first = false) {
+                r = show_again(arguments, client, is_first);
+                if (r != 0 || fflush(stdout) != 0) /* the reader has gone */
+                        return r;
+                (void)nanosleep(&pause, NULL);
+        }
+}
+
 static int run_ls(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(found_deinit) struct found found = { 0 };
 
+        if (arguments_get(arguments, "watch"))
+                return watch(arguments, client);
         if (find(arguments, client, &found) < 0)
                 return say_error(arguments, client);
         if (arguments->is_json)
@@ -214,12 +255,13 @@ static int run_ls(const struct arguments *arguments, struct vgpu_client *client)
 static const struct option options[] = {
         { .name = "long", .letter = 'l', .help = "show more about each vGPU, and its programs" },
         { .name = "names", .help = "print only the names, one per line, for scripts" },
+        { .name = "watch", .help = "print them anew each second, until Ctrl-C" },
         { .name = NULL },
 };
 
 const struct command command_ls = {
         .name = "ls",
-        .usage = "[NAME] [-l] [--names]",
+        .usage = "[NAME] [-l] [--names | --watch]",
         .summary = "list vGPUs: their GPUs, states and memory",
         .description =
                 "Lists all vGPUs, or one vGPU.\n"
@@ -232,7 +274,8 @@ const struct command command_ls = {
                 "  MOVABLE       the memory that suspend moves at the speed of the bus; the\n"
                 "                driver moves the rest, which is slower\n",
         .examples = "vgpu ls -l\n"
-                    "vgpu ls train --json\n",
+                    "vgpu ls train --json\n"
+                    "timeout 3 vgpu ls --watch\n",
         .options = options,
         .n_words_max = 1,
         .word = "name of the vGPU",

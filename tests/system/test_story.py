@@ -4,11 +4,12 @@
 import json
 import os
 import pwd
+import subprocess
 import unittest
 
 import case
 import stage
-from wait import until
+from wait import PATIENCE, until
 
 MIB = 1 << 20
 
@@ -76,6 +77,37 @@ class Story(case.Case):
         self.host.vgpu("resume", "train")
         guest.wait_steps()
         guest.finish()
+
+    def watch(self, *words):
+        watcher = subprocess.Popen([stage.VGPU, "ls", *words, "--watch"], text=True,
+                                   env=self.host.environment(), stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT)
+        self.addCleanup(watcher.stdout.close)
+        self.addCleanup(watcher.wait)
+        self.addCleanup(watcher.kill)
+        return watcher
+
+    def test_ls_watches_vgpus_come_and_go_and_the_manager_too(self):
+        watcher = self.watch()
+
+        def see(what, is_there):
+            """Each table ends with an empty line."""
+            text = "".join(iter(watcher.stdout.readline, "\n"))
+            self.assertIsNone(watcher.poll(), text)
+            return (what in text) == is_there
+        until(lambda: see("train", False), "a table without the vGPU", context=self.host.log)
+        self.host.create("train")
+        until(lambda: see("train", True), "the vGPU in it", context=self.host.log)
+        one = self.watch("train")
+        self.assertIn("NAME", one.stdout.readline())
+        self.host.vgpu("rm", "train")
+        until(lambda: see("train", False), "the vGPU to leave it", context=self.host.log)
+        self.assertEqual(one.wait(PATIENCE), 3)
+        self.assertIn("no vGPU 'train'", one.stdout.read())
+        self.host.kill()
+        until(lambda: see("trying again", True), "it to say that nobody answers")
+        self.host.start()
+        until(lambda: see("NAME", True), "it to go on", context=self.host.log)
 
     def test_several_go_in_one_command_and_a_failure_stops_none(self):
         guests = [self.host.train(self.host.create(name), "--size", "4M") for name in ("one", "two")]
