@@ -130,7 +130,7 @@ int listen_open(const char *where, char *why, size_t room)
         return r;
 }
 
-char *listen_name(int fd, char *to, size_t room)
+char *listen_name(int fd, const char *scheme, char *to, size_t room)
 {
         struct address address = { .size = sizeof(address.is) };
         char host[INET6_ADDRSTRLEN] = "?";
@@ -139,11 +139,11 @@ char *listen_name(int fd, char *to, size_t room)
         if (address.is.any.sa_family == AF_UNIX)
                 snprintf(to, room, "unix:%s", address.is.path.sun_path);
         else if (address.is.any.sa_family == AF_INET6)
-                snprintf(to, room, "http://[%s]:%u",
+                snprintf(to, room, "%s://[%s]:%u", scheme,
                          inet_ntop(AF_INET6, &address.is.ip6.sin6_addr, host, sizeof(host)),
                          ntohs(address.is.ip6.sin6_port));
         else
-                snprintf(to, room, "http://%s:%u",
+                snprintf(to, room, "%s://%s:%u", scheme,
                          inet_ntop(AF_INET, &address.is.ip4.sin_addr, host, sizeof(host)),
                          ntohs(address.is.ip4.sin_port));
         return to;

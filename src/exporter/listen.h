@@ -17,7 +17,7 @@
  */
 int listen_open(const char *where, char *why, size_t room);
 
-/* listen_name() - as "http://127.0.0.1:9477" or "unix:/run/x". Returns @to. */
-char *listen_name(int fd, char *to, size_t room);
+/* listen_name() - as "http://127.0.0.1:9477" or "unix:/run/x"; @scheme: "http" or "https". Returns @to. */
+char *listen_name(int fd, const char *scheme, char *to, size_t room);
 
 #endif

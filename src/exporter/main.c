@@ -18,6 +18,7 @@
 #include "exporter/listen.h"
 #include "exporter/scrape.h"
 #include "exporter/server.h"
+#include "exporter/tls.h"
 
 /* How often connections are looked at, while there are any. */
 #define SWEEP_MS 1000
@@ -29,6 +30,7 @@ enum exit_code { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct options {
         const char *listen;
+        const char *certificate, *key; /* files; NULL: no TLS */
         struct host_names names;
         struct metrics_options metrics;
 };
@@ -38,6 +40,7 @@ DEFINE_CLEANUP(struct server *, server_free);
 
 static const char help[] =
         "usage: vgpu-exporter [--listen WHERE] [--host NAME]... [--processes] [--names LIST]\n"
+        "                     [--tls-certificate FILE --tls-key FILE]\n"
         "\n"
         "Serves what vgpud knows of GPUs, vGPUs and operations as metrics for Prometheus,\n"
         "at the path /metrics, and as a live page for a browser at /.\n"
@@ -46,6 +49,8 @@ static const char help[] =
         "                  (default: " LISTEN_DEFAULT ", for programs on this machine only)\n"
         "  --host NAME     another name of this server; requests may call it by its address,\n"
         "                  localhost, the host's name and those given so\n"
+        "  --tls-certificate FILE, --tls-key FILE\n"
+        "                  serve HTTPS with these (PEM); no others may read the key\n"
         "  --processes     metrics of each process too, with labels for its number and name\n"
         "  --names LIST    other names besides: dcgm, hami, or dcgm,hami\n"
         "  --help          show this help\n"
@@ -91,6 +96,8 @@ static int parse(int argc, char **argv, struct options *options)
         static const struct option table[] = {
                 { "listen", required_argument, NULL, 'l' },
                 { "host", required_argument, NULL, 'H' },
+                { "tls-certificate", required_argument, NULL, 'c' },
+                { "tls-key", required_argument, NULL, 'k' },
                 { "processes", no_argument, NULL, 'p' },
                 { "names", required_argument, NULL, 'n' },
                 { "help", no_argument, NULL, 'h' },
@@ -109,6 +116,12 @@ static int parse(int argc, char **argv, struct options *options)
                         if (r != 0)
                                 return r;
                         break;
+                case 'c':
+                        options->certificate = optarg;
+                        break;
+                case 'k':
+                        options->key = optarg;
+                        break;
                 case 'p':
                         options->metrics.has_processes = true;
                         break;
@@ -126,6 +139,8 @@ static int parse(int argc, char **argv, struct options *options)
                 default: /* it was told already what is wrong */
                         return complain("see what it takes", "");
                 }
+        if (!options->certificate != !options->key)
+                return complain("--tls-certificate and --tls-key go together", "");
         return optind == argc ? -1 : complain("takes no words: ", argv[optind]);
 }
 
@@ -163,13 +178,25 @@ static int fail(const char *what, const char *why)
         return EXIT_FAILED;
 }
 
-static int serve(const struct options *options)
+/* From here on its descriptor is the server's. */
+static int start(struct server **ret_server, int fd, const struct server_options *how)
+{
+        int r = server_new(ret_server, fd, how);
+
+        if (r == -ENOTSUP)
+                return fail("cannot serve", "libmicrohttpd has no TLS here");
+        if (r == -EIO && how->tls)
+                return fail("cannot serve", "the certificate and the key are no pair, or damaged");
+        return r < 0 ? fail("cannot serve", strerrordesc_np(-r)) : 0;
+}
+
+static int serve(const struct options *options, const struct tls *tls)
 {
         CLEANUP(scrape_freep) struct scrape *scrape = NULL;
         CLEANUP(server_freep) struct server *server = NULL;
         CLEANUP(fd_closep) int signals = open_signals();
+        struct server_options how = { .names = &options->names, .tls = tls };
         char why[NAME_MAX_], name[NAME_MAX_];
-        struct server_options how = { .names = &options->names };
         bool is_path;
         int fd, r;
 
@@ -178,7 +205,7 @@ static int serve(const struct options *options)
                 fprintf(stderr, "vgpu-exporter: cannot listen on %s: %s\n", options->listen, why);
                 return fd == -EINVAL || fd == -ENAMETOOLONG ? EXIT_USAGE : EXIT_FAILED;
         }
-        (void)listen_name(fd, name, sizeof(name));
+        (void)listen_name(fd, tls ? "https" : "http", name, sizeof(name));
         is_path = strncmp(name, "unix:", 5) == 0;
         r = scrape_new(&scrape, &options->metrics);
         if (r < 0) {
@@ -188,15 +215,30 @@ static int serve(const struct options *options)
         how.scrape = scrape;
         if (is_path)
                 how.names = NULL;
-        r = server_new(&server, fd, &how);
-        if (r < 0)
-                return fail("cannot serve", strerrordesc_np(-r));
+        r = start(&server, fd, &how);
+        if (r != 0)
+                return r;
         printf("serving %s%s\n", name, is_path ? "" : "/metrics");
         (void)fflush(stdout);
         wait_for_end(server, signals);
         if (is_path)
                 (void)unlink(name + 5);
         return 0;
+}
+
+static int load_and_serve(const struct options *options)
+{
+        char why[TLS_WHY_MAX];
+        struct tls tls;
+        int r;
+
+        if (!options->certificate)
+                return serve(options, NULL);
+        if (tls_load(&tls, options->certificate, options->key, why, sizeof(why)) < 0)
+                return fail("cannot serve HTTPS", why);
+        r = serve(options, &tls);
+        tls_deinit(&tls);
+        return r;
 }
 
 int main(int argc, char **argv)
@@ -208,5 +250,5 @@ int main(int argc, char **argv)
         (void)gethostname(own_name, sizeof(own_name) - 1);
         options.names.names[options.names.n++] = own_name;
         r = parse(argc, argv, &options);
-        return r >= 0 ? r : serve(&options);
+        return r >= 0 ? r : load_and_serve(&options);
 }

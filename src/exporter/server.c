@@ -17,6 +17,7 @@
 #include "exporter/live.h"
 #include "exporter/page.h"
 #include "exporter/scrape.h"
+#include "exporter/tls.h"
 
 #define IDLE_SECONDS 10
 #define NS_PER_MS    1000000ull
@@ -261,17 +262,27 @@ static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connect
 
 static int start(struct server *server, int fd)
 {
+        const struct tls *tls = server->is.tls;
+        struct MHD_OptionItem secrets[] = {
+                { MHD_OPTION_HTTPS_MEM_KEY, 0, tls ? tls->key : NULL },
+                { MHD_OPTION_HTTPS_MEM_CERT, 0, tls ? tls->certificate : NULL },
+                { MHD_OPTION_END, 0, NULL },
+        };
+
         server->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         if (server->wake < 0)
                 return -errno;
+        if (tls && MHD_is_feature_supported(MHD_FEATURE_TLS) != MHD_YES)
+                return -ENOTSUP;
         /* Not epoll: with its edges, 0.9.75 sees some hang up only when they have been idle for long. */
         server->daemon = MHD_start_daemon(
-                MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
-                server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
-                (unsigned int)SERVER_CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                (size_t)SERVER_HEADER_MAX, MHD_OPTION_CONNECTION_TIMEOUT,
-                (unsigned int)IDLE_SECONDS, MHD_OPTION_STRICT_FOR_CLIENT, 1,
-                MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_END);
+                MHD_USE_POLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | (tls ? MHD_USE_TLS : 0u),
+                0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
+                MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SERVER_CONNECTIONS_MAX,
+                MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_HEADER_MAX,
+                MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_SECONDS,
+                MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+                server, MHD_OPTION_ARRAY, tls ? secrets : &secrets[2], MHD_OPTION_END);
         return server->daemon ? 0 : -EIO;
 }
 

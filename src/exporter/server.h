@@ -19,13 +19,19 @@
 struct host_names;
 struct scrape;
 struct server;
+struct tls;
 
 struct server_options {
         struct scrape *scrape;
         const struct host_names *names; /* NULL: any; for a socket that no browser reaches */
+        const struct tls *tls;          /* NULL: without */
 };
 
-/* server_new() - serve on the listening socket @fd, which is the server's from then on; borrows the rest. */
+/*
+ * server_new() - serve on the listening socket @fd, which is the server's from then on; borrows the rest
+ *
+ * Errors: -EIO, also of a certificate and a key that are no pair; -ENOTSUP: libmicrohttpd has no TLS.
+ */
 int server_new(struct server **ret_server, int fd, const struct server_options *options);
 struct server *server_free(struct server *server);
 

@@ -54,7 +54,7 @@ static void test_ports(void **state)
         (void)state;
 
         assert_true(fd >= 0);
-        listen_name(fd, name, sizeof(name));
+        listen_name(fd, "http", name, sizeof(name));
         assert_memory_equal(name, "http://127.0.0.1:", 17);
         assert_true(strcmp(name, "http://127.0.0.1:0") != 0);
         assert_int_equal(open_one(name + 7), -EADDRINUSE);
@@ -75,7 +75,7 @@ static void test_a_socket_that_was_left_behind_is_replaced(void **state)
         snprintf(where, sizeof(where), "unix:%s/s", folder);
         fd = open_one(where);
         assert_true(fd >= 0);
-        assert_string_equal(listen_name(fd, name, sizeof(name)), where);
+        assert_string_equal(listen_name(fd, "http", name, sizeof(name)), where);
         assert_int_equal(stat(where + 5, &st), 0);
         assert_int_equal(st.st_mode & 0777, 0660);
         assert_int_equal(open_one(where), -EADDRINUSE); /* somebody listens */

@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import tempfile
 import unittest
@@ -17,7 +18,7 @@ import urllib.request
 
 import case
 import stage
-from exporter import Exporter
+from exporter import EXPORTER, Exporter
 from host import Host
 from wait import PATIENCE, until
 
@@ -150,6 +151,50 @@ class Exporting(case.Case):
         self.assertEqual([ask(name) for name in ("localhost", socket.gethostname(), "[::1]:9477",
                                                  "gpu01.example", "rebound.example:9477")],
                          [200, 200, 200, 200, 421])
+
+    def make_certificate(self):
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="vg-"))
+        self.addCleanup(shutil.rmtree, directory)
+        certificate, key = directory / "cert.pem", directory / "key.pem"
+        if not shutil.which("openssl"):
+            self.skipTest("openssl is not installed")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2",
+                        "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+                        "-keyout", key, "-out", certificate], check=True, capture_output=True)
+        key.chmod(0o600)
+        return certificate, key
+
+    def test_https_when_told(self):
+        certificate, key = self.make_certificate()
+        exporter = Exporter(self.host, "--tls-certificate", certificate, "--tls-key", key)
+        self.addCleanup(exporter.close)
+        self.assertTrue(exporter.url.startswith("https://127.0.0.1:"), exporter.url)
+        trust = ssl.create_default_context(cafile=certificate)
+        with urllib.request.urlopen(exporter.url, timeout=PATIENCE, context=trust) as answer:
+            self.assertIn("\nopenvgpu_up 1\n", answer.read().decode())
+        with self.assertRaises(urllib.error.URLError):
+            urllib.request.urlopen(exporter.url, timeout=PATIENCE)  # an authority nobody knows
+        with self.assertRaises(OSError):
+            urllib.request.urlopen(exporter.url.replace("https", "http"), timeout=PATIENCE)
+
+    def test_what_is_no_certificate_is_said(self):
+        certificate, key = self.make_certificate()
+        other = self.make_certificate()[1]
+
+        def refuse(*options):
+            done = subprocess.run([EXPORTER, "--listen", "127.0.0.1:0", *options], text=True,
+                                  env=self.host.environment(), capture_output=True, timeout=PATIENCE)
+            return done.returncode, done.stderr
+        given = ("--tls-certificate", certificate, "--tls-key")
+        self.assertRegex(refuse("--tls-key", key)[1], "go together")
+        self.assertRegex(refuse(*given, certificate)[1], "has no private key in PEM")
+        self.assertRegex(refuse(*given, "/dev/null")[1], "/dev/null: has no private key")
+        self.assertRegex(refuse(*given, "/nowhere")[1], "/nowhere: No such file")
+        self.assertRegex(refuse(*given, other)[1], "no pair")
+        key.chmod(0o644)
+        code, words = refuse(*given, key)
+        self.assertRegex(words, "others may read the key")
+        self.assertEqual(code, 1)
 
     # Real readers.
 
