@@ -44,6 +44,14 @@ _Noreturn void fake_fail(const char *file, int line, const char *condition)
         _exit(1);
 }
 
+void fake_compare(const char *file, int line, const char *call, CUresult result, CUresult wanted)
+{
+        if (result == wanted)
+                return;
+        fprintf(stderr, "answered %d, not %d\n", (int)result, (int)wanted);
+        fake_fail(file, line, call);
+}
+
 static void remove_directory(const char *directory)
 {
         char command[128];

@@ -39,6 +39,10 @@ void fake_test(const char *name, void (*body)(void));
         } while (0)
 _Noreturn void fake_fail(const char *file, int line, const char *condition);
 
+/* check_answer() - as check(), and what was answered instead is told. */
+#define check_answer(call, wanted) fake_compare(__FILE__, __LINE__, #call, (call), (wanted))
+void fake_compare(const char *file, int line, const char *call, CUresult result, CUresult wanted);
+
 /* fake_context() - initialise CUDA; the primary context of device 0 is the thread's. */
 CUcontext fake_context(void);
 

@@ -9,7 +9,7 @@
 #include "gate/hammer.h"
 #include "gate/idle.h"
 
-#define DONE(call) check((call) == CUDA_SUCCESS)
+#define DONE(call) check_answer(call, CUDA_SUCCESS)
 
 /* Contexts with memory that goes with them, by all ways to make and to end one. */
 static void make_contexts(unsigned int thread, unsigned int random)

@@ -7,7 +7,8 @@
 #include "base/size.h"
 #include "gate/hammer.h"
 
-#define DONE(call) check((call) == CUDA_SUCCESS)
+#define DONE(call)    check_answer(call, CUDA_SUCCESS)
+#define REFUSED(call) check_answer(call, CUDA_ERROR_INVALID_VALUE)
 
 static void use(CUdeviceptr pointer, size_t size, unsigned int random)
 {
@@ -186,11 +187,10 @@ static void ask_for_what_goes(unsigned int thread, unsigned int random)
                 return;
         (void)cuPointerGetAttribute(&context, CU_POINTER_ATTRIBUTE_CONTEXT, pointer);
         (void)cuMemGetAddressRange_v2(&base, &size, pointer);
-        check(cuMemUnmap(pointer, 2 * MIB) == CUDA_ERROR_INVALID_VALUE);
-        check(cuMemAddressFree(pointer, 2 * MIB) == CUDA_ERROR_INVALID_VALUE);
-        check(cuMemSetAccess(pointer, 2 * MIB, &access_desc, 1) == CUDA_ERROR_INVALID_VALUE);
-        check(cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)pointer) ==
-              CUDA_ERROR_INVALID_VALUE);
+        REFUSED(cuMemUnmap(pointer, 2 * MIB));
+        REFUSED(cuMemAddressFree(pointer, 2 * MIB));
+        REFUSED(cuMemSetAccess(pointer, 2 * MIB, &access_desc, 1));
+        REFUSED(cuMemRetainAllocationHandle(&handle, (void *)(uintptr_t)pointer));
 }
 
 static void free_shared(void)
