@@ -5,34 +5,31 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "base/loader.h"
 
 struct driver driver;
 
-static const struct {
-        const char *name;
-        size_t offset;
-        bool is_checkpoint;
-} functions[] = {
-#define BASIC(name)      { #name, offsetof(struct driver, name), false },
-#define CHECKPOINT(name) { #name, offsetof(struct driver, name), true },
-        DRIVER_FUNCTIONS(BASIC) DRIVER_FUNCTIONS_CHECKPOINT(CHECKPOINT)
+static const struct loader_function functions[] = {
+#define ENTRY(name) { #name, offsetof(struct driver, name), false },
+        DRIVER_FUNCTIONS(ENTRY) DRIVER_FUNCTIONS_CHECKPOINT(ENTRY)
 };
 
-static int resolve(void *library, char *problem, size_t room)
+static int load(char *problem, size_t room)
 {
-        for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-                void *function = dlsym(library, functions[i].name);
+        const char *missing;
+        int r = loader_load(loader_get_driver(), functions,
+                            sizeof(functions) / sizeof(functions[0]), &driver, &missing);
 
-                if (!function) {
-                        snprintf(problem, room, "the CUDA driver has no %s%s", functions[i].name,
-                                 functions[i].is_checkpoint ? ": it is older than branch 570" : "");
-                        return -ENODEV;
-                }
-                memcpy((char *)&driver + functions[i].offset, &function, sizeof(function));
-        }
-        return 0;
+        if (r == -ENOSYS)
+                snprintf(problem, room, "the CUDA driver has no %s%s", missing,
+                         strncmp(missing, "cuCheckpoint", strlen("cuCheckpoint")) == 0
+                                 ? ": it is older than branch 570"
+                                 : "");
+        else if (r < 0)
+                snprintf(problem, room, "no CUDA driver: %s", dlerror());
+        return r;
 }
 
 /* From CUDA 13.4 on. */
@@ -71,18 +68,11 @@ static void resolve_storage(void)
 int driver_load(char *problem, size_t room)
 {
         static bool is_loaded;
-        const char *given = getenv("OPENVGPU_DRIVER");
-        void *library;
         CUresult code;
 
         if (is_loaded)
                 return 0;
-        library = dlopen(given && *given ? given : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-        if (!library) {
-                snprintf(problem, room, "no CUDA driver: %s", dlerror());
-                return -ENODEV;
-        }
-        if (resolve(library, problem, room) < 0)
+        if (load(problem, room) < 0)
                 return -ENODEV;
         code = driver.cuInit(0);
         if (code == CUDA_SUCCESS)

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "checkpoint/nvml.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
 
 #include "abi/nvml.h"
+#include "base/loader.h"
 
 #define PROCESSES_MAX 1024
 
@@ -23,29 +22,19 @@ static struct {
 #undef NVML_MEMBER
 } nvml;
 
-static const struct {
-        const char *name;
-        size_t offset;
-} functions[] = {
-#define NVML_ENTRY(name) { #name, offsetof(__typeof__(nvml), name) },
+static const struct loader_function functions[] = {
+#define NVML_ENTRY(name) { #name, offsetof(__typeof__(nvml), name), false },
         NVML_FUNCTIONS(NVML_ENTRY)
 #undef NVML_ENTRY
 };
 
 static bool load(void)
 {
-        void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+        const char *missing;
 
-        if (!library)
-                return false;
-        for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-                void *function = dlsym(library, functions[i].name);
-
-                if (!function)
-                        return false;
-                memcpy((char *)&nvml + functions[i].offset, &function, sizeof(function));
-        }
-        return nvml.nvmlInit_v2() == NVML_SUCCESS;
+        return loader_load("libnvidia-ml.so.1", functions, sizeof(functions) / sizeof(functions[0]),
+                           &nvml, &missing) == 0 &&
+               nvml.nvmlInit_v2() == NVML_SUCCESS;
 }
 
 static bool is_there(void)

@@ -10,11 +10,13 @@
 #include "cudart/runtime.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "base/loader.h"
 
 struct runtime_driver driver;
 
@@ -46,29 +48,25 @@ static void unlockp(pthread_mutex_t **locked)
 #define DEVICES_LOCKED() \
         CLEANUP(unlockp) __attribute__((unused)) pthread_mutex_t *locked_ = lock_devices()
 
-static bool find_functions(void *library)
-{
-#define FIND(name)                                                    \
-        driver.name = (__typeof__(&name))dlsym(library, #name);       \
-        if (!driver.name) {                                           \
-                (void)fprintf(stderr, "simulated CUDA runtime: %s\n", \
-                              "libcuda.so.1 has no " #name);          \
-                return false;                                         \
-        }
-        RUNTIME_DRIVER(FIND)
-#undef FIND
-        return true;
-}
+static const struct loader_function functions[] = {
+#define ENTRY(name) { #name, offsetof(struct runtime_driver, name), false },
+        RUNTIME_DRIVER(ENTRY)
+#undef ENTRY
+};
 
 /* The library stays: it may not go while the program still has objects of it. */
 static cudaError_t start(void)
 {
-        void *library = dlopen("libcuda.so.1", RTLD_NOW);
+        const char *missing;
+        int r = loader_load("libcuda.so.1", functions, sizeof(functions) / sizeof(functions[0]),
+                            &driver, &missing);
         CUresult result;
 
-        if (!library)
+        if (r == -ENOSYS)
+                (void)fprintf(stderr, "simulated CUDA runtime: libcuda.so.1 has no %s\n", missing);
+        else if (r < 0)
                 (void)fprintf(stderr, "simulated CUDA runtime: no CUDA driver: %s\n", dlerror());
-        if (!library || !find_functions(library))
+        if (r < 0)
                 return cudaErrorInsufficientDriver;
         result = driver.cuInit(0);
         return (cudaError_t)(result ? result : driver.cuDeviceGetCount(&runtime.n_devices));

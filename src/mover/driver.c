@@ -4,54 +4,33 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/loader.h"
 
 struct driver driver;
 
-static const struct {
-        const char *name;
-        size_t offset;
-        bool is_optional;
-} functions[] = {
+static const struct loader_function functions[] = {
 #define REQUIRED(name) { #name, offsetof(struct driver, name), false },
 #define OPTIONAL(name) { #name, offsetof(struct driver, name), true },
         DRIVER_FUNCTIONS(REQUIRED) DRIVER_FUNCTIONS_OPTIONAL(OPTIONAL)
 };
 
-static int resolve(void *library, const char *path)
-{
-        for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-                void *function = dlsym(library, functions[i].name);
-
-                if (!function && !functions[i].is_optional) {
-                        fprintf(stderr, "mover: event=driver-too-old path=%s missing=%s\n", path,
-                                functions[i].name);
-                        return -ENOENT;
-                }
-                memcpy((char *)&driver + functions[i].offset, &function, sizeof(function));
-        }
-        return 0;
-}
-
 int driver_load(void)
 {
-        const char *given = getenv("OPENVGPU_DRIVER");
-        const char *path = given && *given ? given : "libcuda.so.1";
-        void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL); /* never closed */
+        const char *path = loader_get_driver(), *missing;
+        int r = loader_load(path, functions, sizeof(functions) / sizeof(functions[0]), &driver,
+                            &missing);
         CUresult code;
-        int r;
 
-        if (!library) {
+        if (r == -ENOSYS)
+                fprintf(stderr, "mover: event=driver-too-old path=%s missing=%s\n", path, missing);
+        else if (r < 0)
                 fprintf(stderr, "mover: event=driver-not-loaded path=%s reason=\"%s\"\n", path,
                         dlerror());
-                return -ENOENT;
-        }
-        r = resolve(library, path);
         if (r < 0)
-                return r;
+                return -ENOENT;
 
         code = driver.cuInit(0);
         if (code == CUDA_ERROR_NO_DEVICE)

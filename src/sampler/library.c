@@ -3,30 +3,45 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
+
+#include "base/loader.h"
 
 struct library library;
 
+#define REQUIRED(member, name)                                \
+        {                                                     \
+                name, offsetof(struct library, member), false \
+        }
+#define OPTIONAL(member, name)                               \
+        {                                                    \
+                name, offsetof(struct library, member), true \
+        }
+
+static const struct loader_function functions[] = {
+        REQUIRED(init, "nvmlInit_v2"),
+        REQUIRED(find, "nvmlDeviceGetHandleByUUID"),
+        OPTIONAL(sample, "nvmlDeviceGetProcessesUtilizationInfo"),
+        OPTIONAL(sample_before_550, "nvmlDeviceGetProcessUtilization"),
+        OPTIONAL(list_processes, "nvmlDeviceGetComputeRunningProcesses_v3"),
+        /* of the same layout; the one without a suffix isn't */
+        OPTIONAL(list_processes, "nvmlDeviceGetComputeRunningProcesses_v2"),
+        OPTIONAL(list_encoders, "nvmlDeviceGetEncoderSessions"),
+        OPTIONAL(list_captures, "nvmlDeviceGetFBCSessions"),
+};
+
 int library_load(const char *path)
 {
-        void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        const char *missing;
+        int r = loader_load(path, functions, sizeof(functions) / sizeof(functions[0]), &library,
+                            &missing);
 
-        if (!handle) {
+        if (r == -ENOENT) {
                 fprintf(stderr, "sampler: %s\n", dlerror());
-                return -ENOENT;
+                return r;
         }
-        *(void **)&library.init = dlsym(handle, "nvmlInit_v2");
-        *(void **)&library.find = dlsym(handle, "nvmlDeviceGetHandleByUUID");
-        *(void **)&library.sample = dlsym(handle, "nvmlDeviceGetProcessesUtilizationInfo");
-        *(void **)&library.sample_before_550 = dlsym(handle, "nvmlDeviceGetProcessUtilization");
-        *(void **)&library.list_processes =
-                dlsym(handle, "nvmlDeviceGetComputeRunningProcesses_v3");
-        if (!library.list_processes) /* of the same layout; the one without a suffix isn't */
-                *(void **)&library.list_processes =
-                        dlsym(handle, "nvmlDeviceGetComputeRunningProcesses_v2");
-        *(void **)&library.list_encoders = dlsym(handle, "nvmlDeviceGetEncoderSessions");
-        *(void **)&library.list_captures = dlsym(handle, "nvmlDeviceGetFBCSessions");
-        if (!library.init || !library.find || (!library.sample && !library.sample_before_550)) {
+        if (r < 0 || (!library.sample && !library.sample_before_550)) {
                 fprintf(stderr, "sampler: %s has no samples of processes\n", path);
                 return -ENOSYS;
         }
