@@ -3,6 +3,7 @@
 
 #include "sim/kernel.h"
 
+#include <stdatomic.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -63,14 +64,47 @@ static uint64_t busy(const struct kernel_arguments *arguments, uint64_t done)
         return done + (clock_now(CLOCK_MONOTONIC) - begin);
 }
 
+/* Between two looks; the device is held meanwhile, as a kernel that spins holds it. */
+#define MEET_NAP_NS 20000
+
+static uint64_t one_word(const struct kernel_arguments *arguments)
+{
+        (void)arguments;
+        return 1;
+}
+
+static uint64_t never(const struct kernel_arguments *arguments)
+{
+        (void)arguments;
+        return UINT64_MAX;
+}
+
+/* What it returns is what the word has to reach, which is not 0; then, that it is done. */
+static uint64_t meet(const struct kernel_arguments *arguments, uint64_t done)
+{
+        const struct timespec nap = { .tv_nsec = MEET_NAP_NS };
+        _Atomic uint32_t *word = (_Atomic uint32_t *)(uintptr_t)arguments->value[0];
+        uint32_t n = (uint32_t)arguments->value[1];
+
+        if (n == 0)
+                return UINT64_MAX;
+        if (done == 0)
+                done = ((uint64_t)atomic_fetch_add(word, 1) / n + 1) * n;
+        if ((int32_t)(atomic_load(word) - (uint32_t)done) >= 0)
+                return UINT64_MAX;
+        (void)nanosleep(&nap, NULL);
+        return done;
+}
+
 /*
  * The microseconds are 32 bits: who launches with `int` says no more, and the low half of a 64-bit
  * number is the same number up to 71 minutes.
  */
 static const struct kernel kernels[KERNEL_COUNT] = {
-        { "fill", 3, { 8, 4, 8 }, fill, count_words, true },
-        { "add", 3, { 8, 4, 8 }, add, count_words, true },
-        { "busy", 1, { 4 }, busy, count_nanoseconds, false },
+        { "fill", 3, { 8, 4, 8 }, fill, count_words, count_words },
+        { "add", 3, { 8, 4, 8 }, add, count_words, count_words },
+        { "busy", 1, { 4 }, busy, count_nanoseconds, NULL },
+        { "meet", 2, { 8, 4 }, meet, never, one_word },
 };
 
 const struct kernel *kernel_get(size_t index)

@@ -9,9 +9,12 @@
  *     fill(u64 pointer, u32 value, u64 n)   n words
  *     add(u64 pointer, u32 value, u64 n)    to each of n words
  *     busy(u64 microseconds)                of the device's time
+ *     meet(u64 pointer, u32 n)              waits for the kernels of others: a collective
+ *
+ * meet adds 1 to a word and waits until the word has reached the next multiple of n. So n kernels end
+ * together, whichever streams, processes or devices they run on, and the next n after them.
  */
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,10 +31,11 @@ struct kernel {
         /* A slice of about a millisecond of work from @done on; returns how far it is now. */
         uint64_t (*run)(const struct kernel_arguments *arguments, uint64_t done);
         uint64_t (*get_end)(const struct kernel_arguments *arguments);
-        bool has_array; /* arguments 0 and 2: words of device memory that it writes */
+        /* Words of device memory that it writes at argument 0; NULL: none. */
+        uint64_t (*count_words)(const struct kernel_arguments *arguments);
 };
 
-#define KERNEL_COUNT 3
+#define KERNEL_COUNT 4
 
 /* kernel_get() - the @index-th of KERNEL_COUNT. */
 const struct kernel *kernel_get(size_t index);

@@ -467,6 +467,99 @@ static void test_many_threads_use_the_driver_at_once(void **state)
         guest_run(use_many_threads);
 }
 
+static void launch_meet(CUstream stream, CUdeviceptr pointer, uint32_t n)
+{
+        void *parameters[] = { &pointer, &n };
+
+        must(launch(get_kernel("meet"), stream, parameters));
+}
+
+static void meet_in_two_streams(int socket)
+{
+        CUdeviceptr word;
+        CUstream one, other;
+
+        (void)socket;
+        (void)guest_init(0);
+        must(cuMemAlloc_v2(&word, 4));
+        must(cuMemsetD32_v2(word, 0, 1));
+        must(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
+        must(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+        for (int i = 0; i < 3; i++) {
+                launch_meet(one, word, 2);
+                must_equal(cuStreamQuery(one), CUDA_ERROR_NOT_READY);
+                launch_meet(other, word, 2);
+                must(cuCtxSynchronize());
+        }
+        must_equal(read_word(word), 6);
+        launch_meet(one, word, 1);
+        launch_meet(one, word, 0); /* waits for nobody */
+        must(cuCtxSynchronize());
+        launch_meet(one, word + 2 * MIB, 1);
+        must_equal(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+static CUdeviceptr map_shared(CUmemGenericAllocationHandle handle)
+{
+        const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+                                         CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+        CUdeviceptr pointer;
+
+        must(cuMemAddressReserve(&pointer, 2 * MIB, 0, 0, 0));
+        must(cuMemMap(pointer, 2 * MIB, 0, handle, 0));
+        must(cuMemSetAccess(pointer, 2 * MIB, &access, 1));
+        return pointer;
+}
+
+/* Rank 1, in memory of rank 0. */
+static void meet_as_importer(int socket)
+{
+        CUmemGenericAllocationHandle handle;
+        int fd;
+
+        (void)guest_init(0);
+        must_equal(guest_hear(socket, &fd), 0);
+        must(cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+        launch_meet(NULL, map_shared(handle), 2);
+        must(cuCtxSynchronize());
+        guest_tell(socket, 1, -1);
+}
+
+static void meet_as_exporter(int socket)
+{
+        const CUmemAllocationProp prop = {
+                .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                .requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 },
+        };
+        struct guest other = guest_start(meet_as_importer);
+        CUmemGenericAllocationHandle handle;
+        CUdeviceptr pointer;
+        int fd;
+
+        (void)socket;
+        (void)guest_init(0);
+        must(cuMemCreate(&handle, 2 * MIB, &prop, 0));
+        must(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                          0));
+        pointer = map_shared(handle);
+        guest_tell(other.socket, 0, fd);
+        while (read_word(pointer) == 0) /* it has launched its own, and waits */
+                (void)usleep(100);
+        launch_meet(NULL, pointer, 2);
+        must(cuCtxSynchronize());
+        must_equal(guest_hear(other.socket, NULL), 1);
+        must_equal(guest_end(&other), 0);
+}
+
+static void test_kernels_meet_across_streams_and_processes(void **state)
+{
+        (void)state;
+        guest_run(meet_in_two_streams);
+        guest_run(meet_as_exporter);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -481,6 +574,7 @@ int main(void)
                 cmocka_unit_test(test_processes_share_the_time_of_a_device),
                 cmocka_unit_test(test_a_process_may_end_or_die_with_work_in_flight),
                 cmocka_unit_test(test_many_threads_use_the_driver_at_once),
+                cmocka_unit_test(test_kernels_meet_across_streams_and_processes),
         };
         int failed;
 

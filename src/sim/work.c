@@ -132,11 +132,12 @@ static CUresult set(struct work *work, CUstream stream)
 static bool may_run(struct work *work, CUdevice device)
 {
         const struct kernel_arguments *arguments = &work->kernel.arguments;
+        const struct kernel *kernel = work->kernel.kernel;
+        uint64_t n = kernel->count_words ? kernel->count_words(arguments) : 0;
         PROCESS_LOCKED();
 
-        return !work->kernel.kernel->has_array || arguments->value[2] == 0 ||
-               (arguments->value[2] <= UINT64_MAX / 4 &&
-                memory_is_accessible(arguments->value[0], arguments->value[2] * 4, device));
+        return n == 0 ||
+               (n <= UINT64_MAX / 4 && memory_is_accessible(arguments->value[0], n * 4, device));
 }
 
 static CUresult run_kernel(struct work *work, CUstream stream)
@@ -155,7 +156,7 @@ static CUresult run_kernel(struct work *work, CUstream stream)
                         return CUDA_ERROR_UNKNOWN;
                 done = kernel->run(arguments, done);
                 ns = engine_give(&stream->engine);
-                if (kernel->has_array)
+                if (kernel->count_words)
                         note_memory_busy(stream, ns);
         }
         return CUDA_SUCCESS;
