@@ -51,6 +51,7 @@ static struct {
 union message {
         struct gate_header header;
         struct gate_close close;
+        struct gate_step step;
         struct gate_command command;
         struct gate_allocations allocations;
         struct gate_watch_message watch;
@@ -117,12 +118,33 @@ static int close_gate(uint32_t timeout_ms, const char **ret_call, CUresult *ret_
         return r;
 }
 
+static int answer_closed(int error, const char *call, CUresult code, uint32_t n_launches)
+{
+        struct gate_closed closed = { .error = -error,
+                                      .driver_code = code,
+                                      .can_step = 1,
+                                      .n_launches = (uint16_t)n_launches };
+        struct move all;
+
+        if (error == 0) { /* else it is open again, and what we would count may go meanwhile */
+                all = move_count();
+                closed.movable_bytes = all.bytes;
+                closed.n_allocations = all.count;
+        }
+        closed.holds = quota_get_holds();
+        if (error < 0) {
+                closed.fate = fate_of(code);
+                strncpy(closed.call, call, sizeof(closed.call) - 1);
+        }
+        if (closed.fate == GATE_FATE_ENDS)
+                return send_last(GATE_CLOSED, &closed, sizeof(closed), closed.fate);
+        return link_send(agent.socket, GATE_CLOSED, &closed, sizeof(closed), NULL, 0);
+}
+
 static int on_close(const union message *message, int *fds)
 {
-        struct gate_closed closed = { .error = 0 };
         const char *call = "";
         CUresult code = CUDA_SUCCESS;
-        struct move all;
         int r = 0;
 
         (void)fds;
@@ -133,21 +155,30 @@ static int on_close(const union message *message, int *fds)
                         agent.state = GATE_STATE_CLOSED;
         }
         log_write("close: %s", r < 0 ? strerrordesc_np(-r) : "done");
-        closed.error = -r;
-        closed.driver_code = code;
-        if (r == 0) { /* else it is open again, and what we would count may go meanwhile */
-                all = move_count();
-                closed.movable_bytes = all.bytes;
-                closed.n_allocations = all.count;
-        }
-        closed.holds = quota_get_holds();
-        if (r < 0) {
-                closed.fate = fate_of(code);
-                strncpy(closed.call, call, sizeof(closed.call) - 1);
-        }
-        if (closed.fate == GATE_FATE_ENDS)
-                return send_last(GATE_CLOSED, &closed, sizeof(closed), closed.fate);
-        return link_send(agent.socket, GATE_CLOSED, &closed, sizeof(closed), NULL, 0);
+        return answer_closed(r, call, code, 0);
+}
+
+/* Where memory was released and may not be filled again, nobody may launch anything. */
+static int on_step(const union message *message, int *fds)
+{
+        const struct gate_step *step = &message->step;
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
+        const char *call = "";
+        CUresult code = CUDA_SUCCESS;
+        uint32_t n_launches = 0;
+        int r;
+
+        (void)fds;
+        if (step->n_launches == 0 || step->n_launches > UINT16_MAX)
+                return -EPROTO;
+        if (agent.state != GATE_STATE_CLOSED || agent.may_be_unfilled)
+                return -EPROTO;
+        r = drain_step(step->n_launches, now_ns + step->window_ms * (uint64_t)1000000,
+                       now_ns + step->timeout_ms * (uint64_t)1000000, &n_launches, &call, &code);
+        if (r < 0)
+                agent.state = GATE_STATE_OPEN;
+        log_write("step of %u: %s", n_launches, r < 0 ? strerrordesc_np(-r) : "done");
+        return answer_closed(r, call, code, n_launches);
 }
 
 static int on_export(const union message *message, int *fds)
@@ -263,6 +294,7 @@ static const struct {
         { GATE_MAP, sizeof(struct gate_allocations), on_map },
         { GATE_OPEN, sizeof(struct gate_command), on_open },
         { GATE_WATCH, sizeof(struct gate_watch_message), on_watch },
+        { GATE_STEP, sizeof(struct gate_step), on_step },
 };
 
 /* A manager that talks nonsense is left, and asked again who it is. */

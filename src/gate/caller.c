@@ -15,6 +15,7 @@
 #include "gate/child.h"
 #include "gate/quota.h"
 #include "gate/settings.h"
+#include "gate/step.h"
 #include "gate/turns.h"
 
 static_assert(sizeof(struct caller) == CALLER_SIZE, "the stubs rely on it");
@@ -143,12 +144,20 @@ void caller_end(void)
         atomic_store(&caller_self->top, atomic_load(&caller_self->top) - 1);
 }
 
-static void wait_until_open(void)
+static bool never(void)
 {
+        return false;
+}
+
+/* Waits until the gate is open, or @may_go before that. */
+static void wait_at_gate(bool (*may_go)(void))
+{
+        uint32_t closed;
+
         atomic_fetch_add(&n_waiting, 1);
         turns_wake_agent(); /* the manager may want to know */
-        while (atomic_load(&gate_closed))
-                syscall(SYS_futex, &gate_closed, FUTEX_WAIT_PRIVATE, 1, NULL, NULL, 0);
+        while ((closed = atomic_load(&gate_closed)) != STEP_GATE_OPEN && !may_go())
+                syscall(SYS_futex, &gate_closed, FUTEX_WAIT_PRIVATE, closed, NULL, NULL, 0);
         atomic_fetch_sub(&n_waiting, 1);
 }
 
@@ -170,13 +179,31 @@ void caller_step_back(void)
                 if (!atomic_load(&gate_closed))
                         return;
                 atomic_store(&caller_self->is_aside, 1);
-                wait_until_open();
+                wait_at_gate(never);
         }
 }
 
 void caller_step_aside(void)
 {
         atomic_store(&caller_self->is_aside, 1);
+}
+
+/* As the stubs do it: the mark, and then a look whether the call may be made. */
+static bool enter_in_step(uint32_t entry)
+{
+        struct caller_frame *frame = caller_self->frame;
+
+        if (!step_may_take())
+                return false;
+        atomic_store(&frame->entry, entry);
+        atomic_store(&caller_self->top, frame + 1);
+        if (!step_take(entry)) {
+                atomic_store(&caller_self->top, frame);
+                return false;
+        }
+        if (step_is_launch(entry))
+                atomic_fetch_add(&caller_self->launches, 1);
+        return true;
 }
 
 /*
@@ -197,8 +224,10 @@ static entry_function where_to(uint32_t entry)
                 flush(caller_self);
         else if (is_inside(caller_self))
                 return entry_target[entry];
+        else if (enter_in_step(entry))
+                return stub_marked;
         else
-                wait_until_open();
+                wait_at_gate(step_may_take);
         return stub_address[entry];
 }
 

@@ -36,7 +36,7 @@ struct caller {
                 frame[(CALLER_SIZE - CALLER_FRAMES) / FRAME_SIZE];
 };
 
-/* Set while the gate is closed; also the futex that waiting threads sleep on. */
+/* Not 0 while the gate is closed (enum step_gate); also the futex that waiting threads sleep on. */
 extern _Atomic uint32_t gate_closed;
 
 /* Set while calls that give the device work go through turns_submit() first. */

@@ -16,6 +16,7 @@
 #include "gate/capture.h"
 #include "gate/entry.h"
 #include "gate/finish.h"
+#include "gate/step.h"
 
 /* Between two looks at the marks: short at first, as most calls return within microseconds. */
 #define NAP_FIRST_NS 10000
@@ -65,7 +66,7 @@ static bool wait_for_captures(uint64_t deadline_ns)
 /* The other half of the stubs' protocol: flag, barrier in all threads, and only then the marks. */
 static int shut(void)
 {
-        atomic_store(&gate_closed, 1);
+        atomic_store(&gate_closed, STEP_GATE_CLOSED);
         return membarrier(barrier_command) < 0 ? -errno : 0;
 }
 
@@ -145,18 +146,11 @@ static int finish(struct patience *patience, const char **ret_call, CUresult *re
         return error == -ETIMEDOUT ? r : error;
 }
 
-static int try_close(struct patience *patience, const char **ret_call, CUresult *ret_code)
+/* The gate is closed. */
+static int settle(struct patience *patience, const char **ret_call, CUresult *ret_code)
 {
-        int r;
+        int r = wait_for_callers(patience, ret_call);
 
-        if (!wait_for_captures(patience->deadline_ns)) {
-                *ret_call = "cuStreamEndCapture";
-                return -ETIMEDOUT;
-        }
-        *ret_call = "membarrier";
-        r = shut();
-        if (r == 0)
-                r = wait_for_callers(patience, ret_call);
         /* A capture that began meanwhile can only end while the gate is open. */
         if (r == 0 && capture_is_active())
                 r = -EAGAIN;
@@ -167,28 +161,79 @@ static int try_close(struct patience *patience, const char **ret_call, CUresult 
         return r;
 }
 
-int drain_close(uint64_t deadline_ns, const char **ret_call, CUresult *ret_code)
+static int try_close(struct patience *patience, const char **ret_call, CUresult *ret_code)
 {
-        struct patience patience = { .deadline_ns = deadline_ns, .step_ns = PATIENCE_NS };
         int r;
 
+        if (!wait_for_captures(patience->deadline_ns)) {
+                *ret_call = "cuStreamEndCapture";
+                return -ETIMEDOUT;
+        }
         *ret_call = "membarrier";
-        if (!barrier_command)
-                return -ENOTSUP;
-        patience.next_ns = clock_now(CLOCK_MONOTONIC) + patience.step_ns;
-        do {
-                r = try_close(&patience, ret_call, ret_code);
-                if (r == -EAGAIN)
-                        let_through(&patience);
-        } while (r == -EAGAIN);
+        r = shut();
+        if (r < 0) {
+                drain_open();
+                return r;
+        }
+        return settle(patience, ret_call, ret_code);
+}
+
+static struct patience new_patience(uint64_t deadline_ns)
+{
+        return (struct patience){ .deadline_ns = deadline_ns,
+                                  .step_ns = PATIENCE_NS,
+                                  .next_ns = clock_now(CLOCK_MONOTONIC) + PATIENCE_NS };
+}
+
+/* @r is what the first try came to. */
+static int close_in_the_end(struct patience *patience, int r, const char **ret_call,
+                            CUresult *ret_code)
+{
+        while (r == -EAGAIN) {
+                let_through(patience);
+                r = try_close(patience, ret_call, ret_code);
+        }
         if (r == 0)
                 caller_flush_all();
         return r;
 }
 
+int drain_close(uint64_t deadline_ns, const char **ret_call, CUresult *ret_code)
+{
+        struct patience patience = new_patience(deadline_ns);
+
+        *ret_call = "membarrier";
+        if (!barrier_command)
+                return -ENOTSUP;
+        return close_in_the_end(&patience, try_close(&patience, ret_call, ret_code), ret_call,
+                                ret_code);
+}
+
+/* A capture that has begun in the step comes to its end in it, if there is time. */
+static void wait_for_launches(uint64_t until_ns, uint64_t deadline_ns)
+{
+        long nap_ns = NAP_FIRST_NS;
+
+        while (!step_is_over() && nap(capture_is_active() ? deadline_ns : until_ns, &nap_ns))
+                ;
+}
+
+int drain_step(uint32_t n_launches, uint64_t until_ns, uint64_t deadline_ns,
+               uint32_t *ret_n_launches, const char **ret_call, CUresult *ret_code)
+{
+        struct patience patience;
+
+        step_begin(n_launches);
+        wait_for_launches(until_ns, deadline_ns);
+        *ret_n_launches = step_end();
+        patience = new_patience(deadline_ns);
+        return close_in_the_end(&patience, settle(&patience, ret_call, ret_code), ret_call,
+                                ret_code);
+}
+
 void drain_open(void)
 {
         finish_stop();
-        atomic_store(&gate_closed, 0);
+        atomic_store(&gate_closed, STEP_GATE_OPEN);
         syscall(SYS_futex, &gate_closed, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }

@@ -23,6 +23,14 @@ int drain_prepare(void);
  */
 int drain_close(uint64_t deadline_ns, const char **ret_call, CUresult *ret_code);
 
+/*
+ * drain_step() - the gate is closed: let threads make @n_launches launches, or as many as they want to
+ * until @until_ns, and close it again. Errors as for drain_close(); the gate is open then.
+ * @ret_n_launches: those that were made
+ */
+int drain_step(uint32_t n_launches, uint64_t until_ns, uint64_t deadline_ns,
+               uint32_t *ret_n_launches, const char **ret_call, CUresult *ret_code);
+
 void drain_open(void);
 
 #endif

@@ -38,6 +38,9 @@ extern const entry_function stub_address[ENTRY_COUNT_ALL];
 /* The same behind the place where a submission is watched for (turns.h). */
 extern const entry_function stub_past_watch[ENTRY_COUNT_ALL];
 
+/* What is left of a stub's way for a thread that has its mark: the frame says which entry. */
+void stub_marked(void);
+
 /* DRIVER(cuInit)(0): the driver's own function, typed by its declaration. */
 #define DRIVER(name) ((__typeof__(&name))entry_real[ENTRY_##name])
 

@@ -322,6 +322,19 @@ struct gate_closed fake_close(uint32_t timeout_ms)
         return closed;
 }
 
+struct gate_closed fake_step(uint32_t n_launches, uint32_t window_ms, uint32_t timeout_ms)
+{
+        struct gate_step step = { .n_launches = n_launches,
+                                  .window_ms = window_ms,
+                                  .timeout_ms = timeout_ms };
+        struct gate_closed closed;
+
+        header_fill(&step, GATE_STEP);
+        check(fake_send(&step, sizeof(step), NULL, 0) == 0);
+        receive_answer(&closed, sizeof(closed), GATE_CLOSED);
+        return closed;
+}
+
 static enum gate_message answer_to(enum gate_message command)
 {
         switch (command) {

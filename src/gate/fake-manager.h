@@ -75,6 +75,7 @@ struct gate_join fake_manager_wait_for_join(void);
 
 /* The steps. Each sends a message and waits for the answer. */
 struct gate_closed fake_close(uint32_t timeout_ms);
+struct gate_closed fake_step(uint32_t n_launches, uint32_t window_ms, uint32_t timeout_ms);
 struct gate_result fake_command(enum gate_message command);
 struct gate_result fake_command_range(enum gate_message command, struct gate_range range);
 

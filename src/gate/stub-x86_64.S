@@ -179,6 +179,44 @@
 .endr
 .endr
 
+/*
+ * The rest of a stub's way for a thread that has its mark already, from C: a call that a step of the
+ * closed gate lets through (step.h). The frame tells which. Arguments and stack are as at the stub's entry.
+ */
+        .globl  stub_marked
+        .hidden stub_marked
+        .type   stub_marked, @function
+        .p2align 5
+stub_marked:
+        .cfi_startproc
+        endbr64
+        movq    caller_self@gottpoff(%rip), %r11
+        movq    %fs:(%r11), %r11
+        movq    CALLER_TOP(%r11), %r10
+        subq    $FRAME_SIZE, %r10
+        popq    FRAME_RETURN(%r10)
+        .cfi_def_cfa_offset 0
+        cfi_return_in_frame_r10
+        movq    %rbx, FRAME_RBX(%r10)
+        movq    %r10, %rbx
+        cfi_return_in_frame_rbx
+        movl    FRAME_ENTRY(%r10), %r10d
+        leaq    entry_target(%rip), %r11
+        call    *(%r11, %r10, 8)
+        movq    %rbx, %r10
+        cfi_return_in_frame_r10
+        pushq   FRAME_RETURN(%r10)
+        .cfi_def_cfa_offset 8
+        .cfi_offset 16, -8
+        movq    FRAME_RBX(%r10), %rbx
+        .cfi_restore 3
+        movq    %r10, %r11
+        andq    $-CALLER_SIZE, %r11
+        movq    %r10, CALLER_TOP(%r11)
+        ret
+        .cfi_endproc
+        .size   stub_marked, . - stub_marked
+
 /* All registers that may hold arguments, and rax for the sake of variadic functions. */
         .type   stub_unusual, @function
 stub_unusual:

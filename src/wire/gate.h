@@ -10,9 +10,10 @@
  *   gate -> manager                  manager -> gate
  *   JOIN            first            WELCOME (+1 fd: the instance page) or REFUSED, then hang-up
  *                                    CLOSE     close the gate: drain calls, synchronize
- *   CLOSED          drained, or      EXPORT    descriptors of all movable memory, please
+ *   CLOSED          drained, or      STEP      let threads make some launches, then close again
  *                   why not (it
  *                   is open again)
+ *   CLOSED          drained again    EXPORT    descriptors of all movable memory, please
  *   ALLOCATIONS*, EXPORTED           RELEASE   unmap and release it (addresses stay reserved)
  *   RELEASED                         CREATE    make new memory at all those addresses
  *   ALLOCATIONS*, CREATED            MAP*      undo: map these descriptors at those addresses
@@ -34,6 +35,9 @@
  * allocation is without memory the state is RELEASED. RELEASE passes over those that have none,
  * CREATE over those that have some. So memory can come back piece by piece where there is no room
  * for it twice.
+ *
+ * STEP is for processes whose kernels wait for each other's: one that is drained goes on a little, so
+ * that others can come to rest. It is answered as CLOSE is.
  *
  * A step may be refused: the answer carries a result and the name of the failed driver call, and
  * the gate is then in the state of before the step. CLOSE refused leaves the gate open.
@@ -73,6 +77,7 @@ enum gate_message {
         GATE_OPEN,
         GATE_CREATE,
         GATE_WATCH,
+        GATE_STEP,
 };
 
 /* How far a gate has gone; the manager learns it from JOIN. */
@@ -142,6 +147,14 @@ struct gate_close {
         uint32_t reserved;
 };
 
+struct gate_step {
+        struct gate_header header;
+        uint32_t n_launches; /* that the threads may make together, at least 1 */
+        uint32_t window_ms;  /* what has not been made by then is not made any more */
+        uint32_t timeout_ms; /* for everything, as in CLOSE */
+        uint32_t reserved;
+};
+
 /* What keeps a process where it is; --keep-context does not mind. */
 #define GATE_HOLDS_MANAGED    1u /* cuMemAllocManaged: the checkpoint answers 801 */
 #define GATE_HOLDS_IMPORTED   2u /* memory of another process: the restore would lose the guest */
@@ -179,10 +192,11 @@ struct gate_closed {
         int32_t driver_code;    /* CUresult of the failed call, or 0 */
         uint64_t movable_bytes; /* what EXPORT will hand over */
         uint32_t n_allocations;
-        uint32_t holds; /* GATE_HOLDS_* */
-        uint32_t fate;  /* enum gate_fate */
-        uint32_t reserved;
-        char call[64]; /* the driver call that failed or that a thread sits in */
+        uint32_t holds;      /* GATE_HOLDS_* */
+        uint32_t fate;       /* enum gate_fate */
+        uint16_t can_step;   /* not 0: it knows STEP */
+        uint16_t n_launches; /* made in the STEP that this answers */
+        char call[64];       /* the driver call that failed or that a thread sits in */
 };
 
 /* Up to this many allocations, each with one descriptor, in one ALLOCATIONS or MAP message. */

@@ -323,7 +323,7 @@ static bool is_last(void)
         if (is_ending)
                 (void)atomic_compare_exchange_strong(&rank.meeting->last, &nobody,
                                                      rank.step + 2 * rank.ahead + 1);
-        return rank.meeting->last == rank.step;
+        return rank.step > 0 && rank.meeting->last == rank.step;
 }
 
 static void *read_words(void *unused)

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/step.h"
+
+#include <limits.h>
+#include <linux/futex.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "gate/caller.h"
+#include "gate/capture.h"
+#include "gate/entry.h"
+
+#define IS_LAUNCH_forward 0
+#define IS_LAUNCH_submit  0
+#define IS_LAUNCH_launch  1
+#define IS_LAUNCH_wait    0
+#define IS_LAUNCH_own     0
+static const uint8_t is_launch[ENTRY_COUNT] = {
+#define GATE_ENTRY(name, kind) IS_LAUNCH_##kind,
+#include "gate-entries.inc"
+#undef GATE_ENTRY
+};
+
+static struct {
+        _Atomic uint32_t n_left; /* launches */
+        uint32_t n;              /* of which it began; the agent's */
+} step;
+
+bool step_is_launch(uint32_t entry)
+{
+        return entry < ENTRY_COUNT && is_launch[entry];
+}
+
+void step_begin(uint32_t n_launches)
+{
+        step.n = n_launches;
+        atomic_store(&step.n_left, n_launches);
+        atomic_store(&gate_closed, STEP_GATE_STEPPING);
+        syscall(SYS_futex, &gate_closed, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+}
+
+bool step_is_over(void)
+{
+        return atomic_load(&step.n_left) == 0 && !capture_is_active();
+}
+
+/*
+ * No barrier is needed, unlike in drain.c: a thread that enters in a step marks itself before it looks at
+ * gate_closed, in C and in this order. Who has seen the step is seen by the drain.
+ */
+uint32_t step_end(void)
+{
+        atomic_store(&gate_closed, STEP_GATE_CLOSED);
+        return step.n - atomic_exchange(&step.n_left, 0);
+}
+
+/* A capture has to come to its end. What is captured is no work of the device, and takes no launch. */
+bool step_may_take(void)
+{
+        return atomic_load(&gate_closed) == STEP_GATE_STEPPING &&
+               (atomic_load(&step.n_left) > 0 || capture_is_active());
+}
+
+bool step_take(uint32_t entry)
+{
+        uint32_t n_left = atomic_load(&step.n_left);
+
+        if (!step_may_take())
+                return false;
+        if (!step_is_launch(entry) || capture_is_active())
+                return true;
+        while (n_left > 0)
+                if (atomic_compare_exchange_weak(&step.n_left, &n_left, n_left - 1))
+                        return true;
+        return false;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_STEP_H
+#define GATE_STEP_H
+
+/*
+ * A step of the closed gate: threads go on until together they have made a number of launches.
+ *
+ * The manager lets processes at rest take steps while others of their vGPU are not at rest, because the
+ * kernels of those may wait for launches of these (src/manager/operation/rest.h).
+ *
+ * A step changes nothing for the stubs: the gate stays closed for them. Whoever comes to the closed gate
+ * looks here, and takes the mark and one launch, or waits. So exactly as many launches are made as the
+ * step allows, whichever threads make them. Calls that are no launches go through freely while launches
+ * are left, for one of them may have to come first.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* What gate_closed says. */
+enum step_gate {
+        STEP_GATE_OPEN = 0,
+        STEP_GATE_CLOSED,
+        STEP_GATE_STEPPING,
+};
+
+/* step_begin() - the gate is closed; it has to be again before the next step. */
+void step_begin(uint32_t n_launches);
+
+/* step_is_over() - all launches are made. A capture that has begun has to end first. */
+bool step_is_over(void);
+
+/* step_end() - nobody enters any more. Returns the number of launches made. */
+uint32_t step_end(void);
+
+/* step_may_take() - may a thread that waits try? To be asked again when gate_closed has changed. */
+bool step_may_take(void);
+
+/*
+ * step_take() - the calling thread has its mark. True: it may make the call, and the launch is counted
+ * if the call is one. False: it has to take its mark back.
+ */
+bool step_take(uint32_t entry);
+
+/* step_is_launch() - is the call one that needs a launch of the step? */
+bool step_is_launch(uint32_t entry);
+
+#endif
