@@ -136,7 +136,8 @@ static void on_done(struct guest *guest, const struct guest_answer *answer, void
 static void request(uint8_t which)
 {
         static const enum gate_message requests[] = { GATE_CLOSE,  GATE_EXPORT, GATE_RELEASE,
-                                                      GATE_CREATE, GATE_MAP,    GATE_OPEN };
+                                                      GATE_CREATE, GATE_MAP,    GATE_OPEN,
+                                                      GATE_STEP };
         size_t n = sizeof(requests) / sizeof(requests[0]);
         struct guest *guest;
 

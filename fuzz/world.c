@@ -292,6 +292,8 @@ static void send_closed(struct world_guest *guest, int error)
                 .error = error,
                 .movable_bytes = ALLOCATIONS * ALLOCATION_SIZE,
                 .n_allocations = ALLOCATIONS,
+                .can_step = 1,
+                .n_launches = 1,
         };
 
         if (!error)
@@ -331,11 +333,14 @@ static void answer_as_guest(struct world_guest *guest, const struct gate_command
                                             [GATE_OPEN] = GATE_OPENED,
                                             [GATE_CREATE] = GATE_CREATED };
         const uint16_t message = command->header.message;
-        const int error = message >= GATE_CLOSE && message <= GATE_CREATE ? world.guest_error : 0;
+        const bool is_closing = message == GATE_CLOSE || message == GATE_STEP;
+        const int error = is_closing || (message > GATE_CLOSE && message <= GATE_CREATE)
+                                  ? world.guest_error
+                                  : 0;
 
         if (error)
                 world.guest_error = 0;
-        if (message == GATE_CLOSE)
+        if (is_closing)
                 send_closed(guest, error);
         else if (error)
                 send_result(guest, answers[message], error);
@@ -352,7 +357,7 @@ static void answer_as_guest(struct world_guest *guest, const struct gate_command
                 guest->has = (1u << ALLOCATIONS) - 1, guest->state = GATE_STATE_CLOSED;
         else
                 return;
-        if (!error && message != GATE_CLOSE && message != GATE_CREATE)
+        if (!error && !is_closing && message != GATE_CREATE)
                 send_result(guest, answers[message], 0);
 }
 

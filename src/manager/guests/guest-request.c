@@ -34,6 +34,7 @@ static const struct {
         enum gate_state state; /* after success */
 } requests[] = {
         { GATE_CLOSE, GATE_CLOSED, GATE_STATE_CLOSED },
+        { GATE_STEP, GATE_CLOSED, GATE_STATE_CLOSED },
         { GATE_EXPORT, GATE_EXPORTED, GATE_STATE_CLOSED },
         { GATE_RELEASE, GATE_RELEASED, GATE_STATE_RELEASED },
         { GATE_CREATE, GATE_CREATED, GATE_STATE_CLOSED },
@@ -99,11 +100,13 @@ static void set_timer(struct guest *guest, uint32_t ms)
                                          (uint64_t)ms * 1000, 0, on_timeout, guest);
 }
 
+/* A step is a part of closing: it ends with the operation's time. */
 static void start_timer(struct guest *guest, uint32_t timeout_ms)
 {
-        uint32_t course_ms = guest->instance->course.timeout_ms;
-        uint32_t all =
-                guest->request.message == GATE_CLOSE ? timeout_ms + CLOSE_SLACK_MS : timeout_ms;
+        bool is_step = guest->request.message == GATE_STEP;
+        bool is_close = is_step || guest->request.message == GATE_CLOSE;
+        uint32_t course_ms = is_step ? timeout_ms : guest->instance->course.timeout_ms;
+        uint32_t all = is_close ? timeout_ms + CLOSE_SLACK_MS : timeout_ms;
         uint32_t first = all;
 
         if (guest->instance->operation && course_ms + STOPPED_SLACK_MS < all)
@@ -122,8 +125,15 @@ static int send_command(struct guest *guest)
         const struct gate_close close = { .header = header,
                                           .timeout_ms = guest->request.timeout_ms };
 
+        const struct gate_step step = { .header = header,
+                                        .n_launches = guest->request.n_launches,
+                                        .window_ms = guest->request.window_ms,
+                                        .timeout_ms = guest->request.timeout_ms };
+
         if (guest->request.message == GATE_CLOSE)
                 return gate_link_send(guest->gate, &close, sizeof(close), NULL, 0);
+        if (guest->request.message == GATE_STEP)
+                return gate_link_send(guest->gate, &step, sizeof(step), NULL, 0);
         return gate_link_send(guest->gate, &command, sizeof(command), NULL, 0);
 }
 
@@ -202,6 +212,14 @@ void guest_request_range(struct guest *guest, enum gate_message message, struct 
         /* At once, to 1 us: an accuracy of 0 stands for 250 ms. */
         (void)sd_event_add_time_relative(guest->instance->manager->event, &guest->request.timer,
                                          CLOCK_MONOTONIC, 0, 1, on_connected, guest);
+}
+
+void guest_request_step(struct guest *guest, uint32_t n_launches, uint32_t window_ms,
+                        uint32_t timeout_ms, guest_done_fn done, void *userdata)
+{
+        guest->request.n_launches = n_launches;
+        guest->request.window_ms = window_ms;
+        guest_request(guest, GATE_STEP, timeout_ms, done, userdata);
 }
 
 static void tell_watch(struct guest *guest)
@@ -417,6 +435,8 @@ static int receive_closed(struct guest *guest, const void *message, size_t size)
         answer.driver_code = closed->driver_code;
         answer.bytes = closed->movable_bytes;
         answer.holds = closed->holds;
+        answer.can_step = closed->can_step != 0;
+        answer.n_launches = closed->n_launches;
         memcpy(answer.call, closed->call, sizeof(answer.call) - 1);
         guest->state = closed->error ? GATE_STATE_OPEN : GATE_STATE_CLOSED;
         complete(guest, &answer);

@@ -46,6 +46,10 @@ void guest_request(struct guest *guest, enum gate_message message, uint32_t time
 void guest_request_range(struct guest *guest, enum gate_message message, struct gate_range range,
                          uint32_t timeout_ms, guest_done_fn done, void *userdata);
 
+/* guest_request_step() - STEP; @timeout_ms as for CLOSE. */
+void guest_request_step(struct guest *guest, uint32_t n_launches, uint32_t window_ms,
+                        uint32_t timeout_ms, guest_done_fn done, void *userdata);
+
 /* guest_end_request() - whoever waits for an answer has @error instead. */
 void guest_end_request(struct guest *guest, int error);
 

@@ -19,6 +19,7 @@
 #include "manager/model/account.h"
 #include "manager/model/meter-record.h"
 #include "manager/model/residency-record.h"
+#include "manager/model/rest-record.h"
 #include "manager/model/room.h"
 #include "wire/gate.h"
 #include "wire/mover.h"
@@ -60,7 +61,9 @@ struct guest_answer {
         int error;       /* 0 or a negative errno */
         int driver_code; /* CUresult or 0 */
         uint64_t bytes;
-        uint32_t holds;      /* CLOSE: GATE_HOLDS_* */
+        uint32_t holds;      /* CLOSE, STEP: GATE_HOLDS_* */
+        uint16_t n_launches; /* STEP: that were made */
+        bool can_step;       /* CLOSE, STEP: its gate knows STEP */
         enum gate_fate fate; /* with an error */
         char call[64];
 };
@@ -105,6 +108,7 @@ struct guest {
         bool wants_demand, is_demand_told; /* its gate shall tell of work and of who waits at it */
         uint32_t n_may_wait;               /* times that it may send WAITING */
         struct residency_guest residency;
+        struct rest_guest rest;
         uint32_t state_slot; /* UINT32_MAX: not published yet */
         struct guest_shown shown;
 
@@ -157,11 +161,12 @@ struct guest {
                 uint32_t
                         rest_ms; /* more, once the operation's time is over, unless it is stopped */
                 uint32_t timeout_ms;
-                struct gate_range range; /* RELEASE, CREATE */
-                size_t n_sent;           /* MAP: entries */
-                size_t n_received;       /* CREATE: entries */
-                size_t n_refused;        /* entries that came after @refused */
-                int refused;             /* its user has no more descriptors: why it fails */
+                struct gate_range range;        /* RELEASE, CREATE */
+                uint32_t n_launches, window_ms; /* STEP */
+                size_t n_sent;                  /* MAP: entries */
+                size_t n_received;              /* CREATE: entries */
+                size_t n_refused;               /* entries that came after @refused */
+                int refused;                    /* its user has no more descriptors: why it fails */
                 guest_done_fn done;
                 void *userdata;
                 sd_event_source *timer;

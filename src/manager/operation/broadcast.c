@@ -21,29 +21,19 @@ static bool is_silent(const struct guest_answer *answer)
         return answer->error == -ETIMEDOUT || answer->error == -ENOTCONN;
 }
 
-static void fail_stopped(struct operation *operation, const struct guest *guest)
+void broadcast_fail_stopped(struct operation *operation, const struct guest *guest)
 {
         operation_fail(operation, -ETIMEDOUT, "TimedOut",
                        "continue it (kill -CONT), or end it, and try again",
                        "process %d (%.40s) is stopped", (int)guest->pid, guest->name);
 }
 
-static void fail_close(struct operation *operation, struct guest *guest,
-                       const struct guest_answer *answer)
+static void fail_busy(struct operation *operation, const struct guest *guest, const char *call)
 {
-        if (answer->error == -ETIMEDOUT && process_is_stopped(guest->pid))
-                fail_stopped(operation, guest);
-        else if (answer->error == -ETIMEDOUT)
-                operation_fail(operation, -ETIMEDOUT, "TimedOut",
-                               "it runs on; try again with a longer --timeout",
-                               "process %d (%.40s) did not come to rest within %u ms%s%.63s",
-                               (int)guest->pid, guest->name, operation->timeout_ms,
-                               answer->call[0] ? ": it is in " : "", answer->call);
-        else
-                operation_fail(operation, -EOPNOTSUPP, "NotMovable",
-                               "it runs on; what it holds there cannot be moved",
-                               "process %d (%.40s) cannot be suspended: %.63s", (int)guest->pid,
-                               guest->name, answer->call[0] ? answer->call : "it is busy");
+        operation_fail(operation, -EOPNOTSUPP, "NotMovable",
+                       "it runs on; what it holds there cannot be moved",
+                       "process %d (%.40s) cannot be suspended: %.63s", (int)guest->pid,
+                       guest->name, call[0] ? call : "it is busy");
 }
 
 /* The state of the account is still that of the refusal: it says the same again. */
@@ -75,7 +65,7 @@ void broadcast_fail(struct operation *operation, struct guest *guest,
                 operation_fail_driver(operation, guest, answer->call, answer->driver_code,
                                       answer->error);
         else if (is_silent(answer) && process_is_stopped(guest->pid))
-                fail_stopped(operation, guest);
+                broadcast_fail_stopped(operation, guest);
         else
                 operation_fail(operation, answer->error, "GuestLost",
                                "end it if it hangs; the log of vgpud has more",
@@ -144,19 +134,17 @@ static void check_holds(struct operation *operation, struct guest *guest, uint32
                        broadcast_what_keeps(holds));
 }
 
-static void on_closed(struct guest *guest, const struct guest_answer *answer, void *userdata)
+void broadcast_note_closed(struct operation *operation, struct guest *guest,
+                           const struct guest_answer *answer)
 {
-        struct operation *operation = userdata;
-
-        if (answer->error == -ETIMEDOUT || answer->error == -EBUSY)
-                fail_close(operation, guest, answer);
+        if (answer->error == -EBUSY)
+                fail_busy(operation, guest, answer->call);
         else if (answer->fate == GATE_FATE_BROKEN)
                 fail_broken(operation, guest, answer);
         else if (broadcast_failed(operation, guest, answer))
                 broadcast_fail(operation, guest, answer);
         else if (answer->error == 0)
                 check_holds(operation, guest, answer->holds);
-        operation_end_part(operation);
 }
 
 static void on_done(struct guest *guest, const struct guest_answer *answer, void *userdata)
@@ -171,11 +159,8 @@ static void on_done(struct guest *guest, const struct guest_answer *answer, void
 
 static void ask(struct operation *operation, struct guest *guest, enum gate_message message)
 {
-        bool is_close = message == GATE_CLOSE;
-
         operation_begin_part(operation);
-        guest_request(guest, message, is_close ? operation->timeout_ms : BROADCAST_ANSWER_MS,
-                      is_close ? on_closed : on_done, operation);
+        guest_request(guest, message, BROADCAST_ANSWER_MS, on_done, operation);
 }
 
 bool broadcast_expect(struct operation *operation, enum gate_state state)
@@ -191,15 +176,6 @@ bool broadcast_expect(struct operation *operation, enum gate_state state)
                         return false;
                 }
         return true;
-}
-
-void broadcast_close(struct operation *operation)
-{
-        struct guest *guest;
-
-        operation_for_each_guest(guest, operation)
-                if (guest->state == GATE_STATE_OPEN)
-                        ask(operation, guest, GATE_CLOSE);
 }
 
 void broadcast_export(struct operation *operation)

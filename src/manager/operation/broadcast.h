@@ -21,7 +21,6 @@ struct operation;
 /* Creating or mapping thousands of pieces takes a second; more than this is a hang. */
 #define BROADCAST_ANSWER_MS 30000
 
-void broadcast_close(struct operation *operation);   /* those that are open */
 void broadcast_export(struct operation *operation);  /* all; fills guest->memory */
 void broadcast_release(struct operation *operation); /* those that have their memory mapped */
 void broadcast_create(struct operation *operation);  /* those that have released it */
@@ -40,6 +39,13 @@ bool broadcast_failed(struct operation *operation, struct guest *guest,
 /* broadcast_fail() - the step has failed, as @answer of @guest's gate says. */
 void broadcast_fail(struct operation *operation, struct guest *guest,
                     const struct guest_answer *answer);
+
+/* broadcast_fail_stopped() - the step has failed, because the process of @guest is stopped. */
+void broadcast_fail_stopped(struct operation *operation, const struct guest *guest);
+
+/* broadcast_note_closed() - what the answer to a CLOSE or STEP means, unless it timed out. rest.h asks. */
+void broadcast_note_closed(struct operation *operation, struct guest *guest,
+                           const struct guest_answer *answer);
 
 /*
  * broadcast_expect() - are all in @state? If not, the operation fails: a gate that lost its connection

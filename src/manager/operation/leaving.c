@@ -8,11 +8,12 @@
 #include "manager/model/recovery.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/rest.h"
 #include "manager/operation/undo-release.h"
 
 void leaving_close(struct operation *operation)
 {
-        broadcast_close(operation);
+        rest_begin(operation);
 }
 
 void leaving_undo_close(struct operation *operation)

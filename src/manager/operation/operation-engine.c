@@ -25,6 +25,7 @@
 #include "manager/operation/copies.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/rest.h"
 #include "manager/schedule/schedule.h"
 
 /* Its caller has been answered: what is left concerns nobody but us. */
@@ -51,6 +52,7 @@ struct operation *operation_free(struct operation *operation)
                 return NULL;
         sd_event_source_disable_unref(operation->advance);
         sd_event_source_disable_unref(operation->admission.timer);
+        rest_forget(&operation->rest);
         list_remove(&operation->admission.link);
         room_forget(&operation->staging);
         drop_caller(operation->pending);

@@ -27,6 +27,7 @@
 
 #include "base/list.h"
 #include "daemon/failure.h"
+#include "manager/model/rest-record.h"
 #include "manager/model/room.h"
 #include "store/store.h"
 
@@ -111,6 +112,7 @@ struct operation {
         char lost[160]; /* what to tell of a process that did not come along; "": all did */
         bool had_left;  /* there was nothing to do: operation_report_left() */
 
+        struct rest rest;            /* while the gates close */
         struct room_promise staging; /* what staging may take of the target */
         struct {
                 struct list link; /* in target->admissions, while it waits for its promises */
