@@ -74,6 +74,7 @@ static const struct call {
         { "GetUsage", "\"since\":0,\"by\":\"vgpu\",\"offset\":%" },
         { "ListEvents", "" },
         { "ListEvents", "\"name\":\"$\",\"after\":%" },
+        { "ResizeVgpu", "\"name\":\"$\",\"frame_buffer\":%" },
         { "SetVgpuIdle", "\"name\":\"$\",\"idle_after\":%,\"idle_keep_context\":?" },
         { "SetVgpuShare", "\"vgpu\":\"$\",\"percent\":%" },
         { "SetVgpuSchedulerState", "\"device\":\"#\",\"policy\":%,\"arr\":?" },

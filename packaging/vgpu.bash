@@ -4,7 +4,7 @@
 # shellcheck shell=bash
 
 _vgpu_commands() {
-        echo devices create apply run ls suspend resume migrate rename rm checkpoint top accounting usage logs info \
+        echo devices create apply run ls suspend resume migrate rename resize rm checkpoint top accounting usage logs info \
                 env cdi simulate show types utilization sessions licence metadata placements heterogeneous capabilities version-range \
                 share idle scheduler
 }
@@ -29,6 +29,7 @@ _vgpu_options() {
         resume) echo --all --device --timeout ;;
         migrate) echo --device --timeout ;;
         rm) echo --force --yes ;;
+        resize) echo --fb ;;
         cdi) echo --output ;;
         top) echo --once --delay --sort ;;
         accounting) echo --clear ;;
@@ -136,7 +137,7 @@ _vgpu() {
                         case $command in
                         apply) compopt -o default && return ;;
                         help) choices=$(_vgpu_commands) ;;
-                        ls | logs | suspend | resume | migrate | rename | rm | accounting | show | licence | sessions)
+                        ls | logs | suspend | resume | migrate | rename | resize | rm | accounting | show | licence | sessions)
                                 choices=$(_vgpu_ask ls)
                                 ;;
                         share)

@@ -165,6 +165,17 @@ int vgpu_instance_remove(struct vgpu_client *client, const char *name,
 int vgpu_instance_rename(struct vgpu_client *client, const char *name, const char *to,
                          struct vgpu_instance **ret_instance);
 
+/**
+ * vgpu_instance_resize() - the vGPU @name has the quota @frame_buffer from now on; its programs run on
+ * @frame_buffer:  bytes; no less than its programs hold, no more than its device has left
+ * @ret_instance:  the vGPU as it is now, vgpu_instance_free(); may be NULL
+ *
+ * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_BUSY, its programs hold more, or an operation is under way.
+ * VGPU_ERROR_NO_ROOM. VGPU_ERROR_INVALID_PARAMETER. VGPU_ERROR_UNSUPPORTED. VGPU_ERROR_PERMISSION_DENIED.
+ */
+int vgpu_instance_resize(struct vgpu_client *client, const char *name, uint64_t frame_buffer,
+                         struct vgpu_instance **ret_instance);
+
 /*
  * Asked of NVML.
  */

@@ -30,7 +30,7 @@ __all__ = ["Account", "Busy", "Client", "ConnectionLost", "Device", "DeviceUse",
            "NoSuchDevice", "NoSuchVgpu", "NotMovable", "Percents", "PermissionDenied", "Pool", "PoolTooSmall",
            "Process", "ProcessUse", "Progress", "Report", "Seconds", "TimedOut", "Unsupported", "Usage",
            "Utilization", "Vgpu", "VgpuExists", "VgpuUse", "WrongState", "accounting", "create", "created",
-           "devices", "environment", "events", "info", "migrate", "parse_size", "remove", "rename", "resume", "set_share", "start",
+           "devices", "environment", "events", "info", "migrate", "parse_size", "remove", "rename", "resize", "resume", "set_share", "start",
            "suspend", "suspended", "usage", "utilization", "vgpu", "vgpus"]
 
 _local = threading.local()
@@ -66,6 +66,7 @@ info = _of_default("info")
 migrate = _of_default("migrate")
 remove = _of_default("remove")
 rename = _of_default("rename")
+resize = _of_default("resize")
 resume = _of_default("resume")
 set_share = _of_default("set_share")
 start = _of_default("start")

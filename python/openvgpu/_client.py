@@ -112,6 +112,10 @@ class Client:
         """Give a vGPU another name; its programs run on."""
         return Vgpu.from_answer(self.call("RenameVgpu", name=name, to=to)["vgpu"])
 
+    def resize(self, name: str, frame_buffer: int | str) -> Vgpu:
+        """Give a vGPU another quota of GPU memory: bytes, or "40G"; its programs run on."""
+        return Vgpu.from_answer(self.call("ResizeVgpu", name=name, frame_buffer=parse_size(frame_buffer))["vgpu"])
+
     @contextlib.contextmanager
     def created(self, name: str | None = None, frame_buffer: int | str = 0, **options: Any) -> Iterator[Vgpu]:
         """A vGPU for the length of a with block, at whose end its programs must have ended.

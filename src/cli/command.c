@@ -16,6 +16,7 @@ const struct command *const commands[] = {
         &command_resume,
         &command_migrate,
         &command_rename,
+        &command_resize,
         &command_rm,
         &command_checkpoint,
         &command_top,

@@ -80,10 +80,10 @@ static uint64_t used_by_all(void)
         return sum;
 }
 
+/* In order: who lowers the quota sees what was told as pending before, or we see the lower one. */
 static uint64_t limit(void)
 {
-        return quota.page ? atomic_load_explicit(&quota.page->quota, memory_order_relaxed)
-                          : UINT64_MAX;
+        return quota.page ? atomic_load(&quota.page->quota) : UINT64_MAX;
 }
 
 static uint64_t left(void)

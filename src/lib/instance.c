@@ -151,6 +151,27 @@ int vgpu_instance_remove(struct vgpu_client *client, const char *name,
         return instance_read(client, call.method, json_object_get(answer, "vgpu"), ret_instance);
 }
 
+int vgpu_instance_resize(struct vgpu_client *client, const char *name, uint64_t frame_buffer,
+                         struct vgpu_instance **ret_instance)
+{
+        static const struct call call = { .method = "ResizeVgpu", .kind = CALL_CHANGES };
+        CLEANUP(json_decrefp) json_t *parameters = NULL, *answer = NULL;
+        int r;
+
+        r = client_begin(client, &parameters);
+        if (r == 0)
+                r = client_add_text(client, parameters, "name", name);
+        if (r == 0)
+                r = client_add(client, parameters, "frame_buffer",
+                               json_integer((json_int_t)frame_buffer));
+        if (r == 0)
+                r = client_call(client, &call, parameters, &answer);
+        if (r < 0 || !ret_instance)
+                return r;
+
+        return instance_read(client, call.method, json_object_get(answer, "vgpu"), ret_instance);
+}
+
 int vgpu_instance_rename(struct vgpu_client *client, const char *name, const char *to,
                          struct vgpu_instance **ret_instance)
 {

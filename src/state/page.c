@@ -132,17 +132,56 @@ void page_write_quota(struct page *page, uint64_t quota)
                 atomic_store_explicit(&page->map->quota, quota, memory_order_relaxed);
 }
 
+static uint64_t read_limited(const _Atomic uint64_t *value, uint64_t limit)
+{
+        uint64_t n = atomic_load(value);
+
+        return n < limit ? n : limit;
+}
+
+static uint64_t sum_used(const struct page *page, uint64_t limit)
+{
+        uint64_t sum = 0;
+
+        for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++)
+                for (int kind = 0; page->taken[i] && kind < INSTANCE_PAGE_KINDS; kind++)
+                        sum += read_limited(&page->map->slot[i].used[kind], limit);
+        return sum;
+}
+
+static uint64_t sum_pending(const struct page *page, uint64_t limit)
+{
+        uint64_t sum = 0;
+
+        for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++)
+                if (page->taken[i])
+                        sum += read_limited(&page->map->slot[i].pending, limit);
+        return sum;
+}
+
+/* What is pending before what is used: what has the driver's answer is one or the other. */
+int page_lower_quota(struct page *page, uint64_t quota, uint64_t *ret_held)
+{
+        uint64_t former = page->quota, pending;
+
+        *ret_held = sum_used(page, former);
+        if (*ret_held > quota)
+                return -EDQUOT;
+        atomic_store(&page->map->quota, quota);
+        pending = sum_pending(page, former);
+        *ret_held = sum_used(page, former);
+        if (*ret_held <= quota && pending <= quota - *ret_held) {
+                page->quota = quota;
+                return 0;
+        }
+        atomic_store(&page->map->quota, former);
+        return *ret_held > quota ? -EDQUOT : -EAGAIN;
+}
+
 void page_write_ceiling(struct page *page, uint64_t bytes, uint64_t until_ns)
 {
         atomic_store(&page->map->ceiling_until_ns, until_ns);
         atomic_store(&page->map->ceiling, bytes);
-}
-
-static uint64_t read_limited(const _Atomic uint64_t *value, uint64_t limit)
-{
-        uint64_t n = atomic_load_explicit(value, memory_order_relaxed);
-
-        return n < limit ? n : limit;
 }
 
 void page_read(const struct page *page, uint32_t slot, uint64_t limit, struct page_use *ret_use)

@@ -43,6 +43,13 @@ void page_mend(struct page *page);
 /* page_write_quota() - again and again, for a guest may have written there. */
 void page_write_quota(struct page *page, uint64_t quota);
 
+/*
+ * page_lower_quota() - if its processes hold no more, also when a gate asks the driver at this moment
+ *
+ * Errors: -EDQUOT, they hold @ret_held; -EAGAIN, they may hold more in a moment. The quota is then as before.
+ */
+int page_lower_quota(struct page *page, uint64_t quota, uint64_t *ret_held);
+
 /* page_write_ceiling() - @bytes that all of its processes may have in all until @until_ns; 0: no ceiling. */
 void page_write_ceiling(struct page *page, uint64_t bytes, uint64_t until_ns);
 

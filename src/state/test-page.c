@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <sys/mman.h>
 
 #include "base/cleanup.h"
@@ -123,6 +124,51 @@ static void test_what_is_taken_asked_for_and_wanted_is_summed_and_cut_off(void *
         page_deinit(&page);
 }
 
+static void test_the_quota_is_lowered_to_what_is_held_and_no_further(void **state)
+{
+        struct page page = { .fd = -1 };
+        uint32_t first, second;
+        uint64_t held;
+        (void)state;
+
+        assert_int_equal(page_create(&page, GIB), 0);
+        assert_int_equal(page_take_slot(&page, &first), 0);
+        assert_int_equal(page_take_slot(&page, &second), 0);
+        page.map->slot[first].used[INSTANCE_PAGE_MOVABLE] = 100 * MIB;
+        page.map->slot[second].used[INSTANCE_PAGE_FIXED] = 50 * MIB;
+        page.map->slot[second].beside = 500 * MIB; /* of contexts: no part of the quota */
+
+        assert_int_equal(page_lower_quota(&page, 150 * MIB - 1, &held), -EDQUOT);
+        assert_int_equal(held, 150 * MIB);
+        assert_int_equal(page.map->quota, GIB);
+        assert_int_equal(page_lower_quota(&page, 150 * MIB, &held), 0);
+        assert_int_equal(page.map->quota, 150 * MIB);
+        page_mend(&page);
+        assert_int_equal(page.map->quota, 150 * MIB);
+        page_deinit(&page);
+}
+
+static void test_the_quota_is_not_lowered_below_what_a_gate_asks_for(void **state)
+{
+        struct page page = { .fd = -1 };
+        uint64_t held;
+        uint32_t slot;
+        (void)state;
+
+        assert_int_equal(page_create(&page, GIB), 0);
+        assert_int_equal(page_take_slot(&page, &slot), 0);
+        page.map->slot[slot].pending = 20 * MIB;
+        assert_int_equal(page_lower_quota(&page, 20 * MIB - 1, &held), -EAGAIN);
+        assert_int_equal(page.map->quota, GIB);
+        assert_int_equal(page_lower_quota(&page, 20 * MIB, &held), 0);
+        page.map->slot[slot].pending = UINT64_MAX; /* whoever lies keeps his quota */
+        page.map->slot[slot].used[INSTANCE_PAGE_MOVABLE] = UINT64_MAX;
+        assert_int_equal(page_lower_quota(&page, 10 * MIB, &held), -EDQUOT);
+        assert_int_equal(held, 20 * MIB);
+        assert_int_equal(page.map->quota, 20 * MIB);
+        page_deinit(&page);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -132,6 +178,8 @@ int main(void)
                 cmocka_unit_test(test_a_new_manager_finds_the_numbers_of_those_that_live),
                 cmocka_unit_test(test_what_is_no_page_is_not_adopted),
                 cmocka_unit_test(test_what_is_taken_asked_for_and_wanted_is_summed_and_cut_off),
+                cmocka_unit_test(test_the_quota_is_lowered_to_what_is_held_and_no_further),
+                cmocka_unit_test(test_the_quota_is_not_lowered_below_what_a_gate_asks_for),
         };
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

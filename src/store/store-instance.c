@@ -34,6 +34,12 @@ int store_rename_instance(struct store *store, uint32_t id, const char *name)
                          (int64_t)id);
 }
 
+int store_resize_instance(struct store *store, uint32_t id, uint64_t frame_buffer)
+{
+        return STORE_RUN(store, "UPDATE instance SET frame_buffer = ? WHERE id = ?", "ii",
+                         (int64_t)frame_buffer, (int64_t)id);
+}
+
 int store_remove_instance(struct store *store, uint32_t id)
 {
         return STORE_RUN(store, "DELETE FROM instance WHERE id = ?", "i", (int64_t)id);

@@ -72,6 +72,7 @@ int store_add_instance(struct store *store, struct store_instance *instance);
 int store_set_instance(struct store *store, uint32_t id, uint32_t state, const char *device_uuid);
 
 int store_rename_instance(struct store *store, uint32_t id, const char *name);
+int store_resize_instance(struct store *store, uint32_t id, uint64_t frame_buffer);
 
 /* store_remove_instance() - with all that belongs to it. */
 int store_remove_instance(struct store *store, uint32_t id);

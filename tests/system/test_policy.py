@@ -146,6 +146,11 @@ class Policy(unittest.TestCase):
             self.assertIn(size, answers[1]["message"])
         self.assertIn("--user-frame-buffer", answers[1]["hint"])
         self.host.call("CreateVgpu", name="ours", frame_buffer=512 * MIB)
+        answers = self.ask(["ResizeVgpu", {"name": "a", "frame_buffer": 65 * MIB}],
+                           ["ResizeVgpu", {"name": "a", "frame_buffer": 60 * MIB}],
+                           ["ResizeVgpu", {"name": "c", "frame_buffer": 40 * MIB}],
+                           ["ResizeVgpu", {"name": "ours", "frame_buffer": 256 * MIB}])
+        self.assertEqual([answer.get("error") for answer in answers], ["NoRoom", None, None, "PermissionDenied"])
 
     def test_only_a_group_may_ask(self):
         group = next(one for one in grp.getgrall() if one.gr_gid not in (0, NOBODY))

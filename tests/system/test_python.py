@@ -37,6 +37,7 @@ class Python(case.Case):
         self.assertEqual([device.memory_promised for device in self.client.devices()], [0, 64 * MIB])
         self.assertEqual(self.client.rename("train", "other").uuid, vgpu.uuid)
         self.client.rename("other", "train")
+        self.assertEqual(self.client.resize("train", "80M").frame_buffer, 80 * MIB)
         guest = self.host.train("train", "--size", "4M")
         stages = []
         report = self.client.suspend("train", progress=lambda progress: stages.append(progress.stage))

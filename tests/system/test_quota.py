@@ -97,6 +97,68 @@ class Quota(case.Case):
         self.assertEqual(guest.end_input(), 0)
         self.host.wait_state("small", "idle")
 
+    def test_a_quota_changes_while_a_program_runs(self):
+        self.host.create("small", "64M")
+        guest = self.host.train("small", "--size", "40M")
+        used = self.used()
+        told = self.host.vgpu("resize", "small", "--fb", f"{used - 1}", code=7)
+        self.assertIn("hold", told.errors)
+        self.assertEqual(self.host.get("small")["frame_buffer"], 64 * MIB)
+        self.assertEqual(self.host.vgpu("resize", "small", "--fb", f"{used}").output.split(":")[0], "resized small")
+        self.assertEqual(self.host.device(0)["memory_promised"], used)
+        more = self.host.run("small", "guest-train", "--size", "2M")
+        self.assertEqual(more.join(), 1)
+        self.assertIn("CUDA_ERROR_OUT_OF_MEMORY", "".join(more.errors))
+
+        self.host.vgpu("resize", "small", "--fb", "128M")
+        seen = self.host.run("small", "guest-memory")
+        self.assertEqual(seen.join(), 0, seen.context())
+        self.assertEqual(int(seen.lines[0].split()[1]), 128 * MIB)
+        self.host.restart()
+        self.assertEqual(self.host.get("small")["frame_buffer"], 128 * MIB)
+        self.host.train("small", "--size", "60M").kill()
+        guest.wait_steps()
+        guest.finish()
+
+    def test_a_quota_is_no_more_than_the_device_has_left(self):
+        self.host.create("small", "64M", device=1)
+        self.host.create("large", "896M", device=1)
+        self.assertIn("left to promise", self.host.vgpu("resize", "small", "--fb", "129M", code=1).errors)
+        self.host.vgpu("resize", "small", "--fb", "2G", code=1)
+        self.host.vgpu("resize", "small", "--fb", "1K", code=2)
+        self.host.vgpu("resize", "small", code=2)
+        self.host.vgpu("resize", "nobody", "--fb", "64M", code=3)
+        self.host.vgpu("resize", "large", "--fb", "512M")
+        self.host.vgpu("resize", "small", "--fb", "512M")
+
+    def test_a_suspended_vgpu_needs_the_room_when_it_comes_back(self):
+        self.host.create("small", "64M")
+        guest = self.host.train("small", "--size", "40M")
+        self.host.vgpu("suspend", "small")
+        self.host.vgpu("resize", "small", "--fb", "32M", code=7)
+        self.host.create("large", "960M", device=0)
+        self.host.vgpu("resize", "small", "--fb", "128M")
+        self.host.vgpu("resume", "small", "--device", "0", code=1)
+        self.host.vgpu("resize", "small", "--fb", "64M")
+        self.host.vgpu("resume", "small", "--device", "0")
+        guest.wait_steps()
+        guest.finish()
+
+    def test_programs_that_allocate_never_hold_more_than_a_quota_that_was_lowered(self):
+        self.host.create("small", "64M")
+        guest = self.alloc(threads=8, rounds=4000, largest="4M")
+        while "ready" not in guest.lines:
+            self.assertTrue(guest.is_alive(), guest.context())
+            for size in (48, 40, 32, 24):
+                told = self.host.vgpu("resize", "small", "--fb", f"{size}M", code=None)
+                self.assertIn(told.code, (0, 7), told)
+                if told.code == 0:
+                    self.assertLessEqual(self.used(), size * MIB)
+            self.host.vgpu("resize", "small", "--fb", "64M")
+        self.assertEqual(self.used(), self.held(guest))
+        self.host.vgpu("resize", "small", "--fb", self.held(guest))
+        self.assertEqual(guest.end_input(), 0)
+
     def test_a_crowded_device_keeps_its_promises(self):
         for i in range(4):
             self.host.create(f"part-{i}", "192M", device=1)

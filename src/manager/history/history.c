@@ -89,6 +89,10 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
         else if (event == INSTANCE_RENAMED)
                 note(userdata, instance, "renamed", &spare, "renamed: it is %s from now on",
                      instance->name);
+        else if (event == INSTANCE_RESIZED)
+                note(userdata, instance, "resized", &spare, "resized: %s from now on",
+                     size_format(size, instance->frame_buffer))
+                        ->bytes = instance->frame_buffer;
         else if (event == INSTANCE_REMOVED)
                 note(userdata, instance, "removed", &spare, "removed");
 }

@@ -86,7 +86,7 @@ static void make_up_name(struct manager *manager, char name[STORE_NAME_MAX])
 /* What the gate takes from the device at once: less is of no use, but is "40" without its G. */
 #define FRAME_BUFFER_MIN (2 * MIB)
 
-static int check_size(const struct device *device, uint64_t frame_buffer, struct failure *failure)
+int instance_check_size(const struct device *device, uint64_t frame_buffer, struct failure *failure)
 {
         char wanted[SIZE_TEXT_MAX], total[SIZE_TEXT_MAX];
 
@@ -120,7 +120,7 @@ static int check_request(struct manager *manager, const struct instance_request 
         if (r == 0)
                 r = policy_check_limits(manager, request->owner, request->frame_buffer, failure);
         if (r == 0)
-                r = check_size(device, request->frame_buffer, failure);
+                r = instance_check_size(device, request->frame_buffer, failure);
         if (r == 0)
                 r = device_check_room(device, request->frame_buffer, NULL, failure);
         if (r == 0)

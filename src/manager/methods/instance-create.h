@@ -31,6 +31,10 @@ struct instance_request {
 int instance_create(struct manager *manager, const struct instance_request *request,
                     struct instance **ret_instance, struct failure *failure);
 
+/* instance_check_size() - can a vGPU of @device have it at all? Errors: InvalidParameter, NoRoom. */
+int instance_check_size(const struct device *device, uint64_t frame_buffer,
+                        struct failure *failure);
+
 /*
  * instance_rename() - it is called @name from now on, also in the ledger. Its programs do not notice: they
  * know its UUID. Errors: InvalidParameter, VgpuExists, Busy.

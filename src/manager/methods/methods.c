@@ -10,6 +10,7 @@
 #include "manager/control/control.h"
 #include "manager/control/describe.h"
 #include "manager/methods/instance-create.h"
+#include "manager/methods/instance-resize.h"
 #include "manager/methods/methods-history.h"
 #include "manager/methods/methods-image.h"
 #include "manager/methods/methods-meter.h"
@@ -193,6 +194,20 @@ static int rename_vgpu(struct control_pending *pending, struct failure *failure)
         return 0;
 }
 
+static int resize_vgpu(struct control_pending *pending, struct failure *failure)
+{
+        struct instance *instance = find_named(pending, failure);
+        int r;
+
+        if (!instance)
+                return -ENOENT;
+        r = instance_resize(instance, control_call_size(&pending->call, "frame_buffer"), failure);
+        if (r < 0)
+                return r;
+        control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));
+        return 0;
+}
+
 /* A simulated GPU has a CUDA runtime of its own, beside its driver (src/cudart/runtime.h). */
 static void add_simulation(json_t *environment, const struct manager *manager)
 {
@@ -311,6 +326,11 @@ static const struct control_parameter name_parameters[] = { { "name", CONTROL_TE
 static const struct control_parameter rename_parameters[] = { { "name", CONTROL_TEXT, true },
                                                               { "to", CONTROL_TEXT, true },
                                                               { 0 } };
+static const struct control_parameter resize_parameters[] = {
+        { "name", CONTROL_TEXT, true },
+        { "frame_buffer", CONTROL_SIZE, true },
+        { 0 },
+};
 static const struct control_parameter run_parameters[] = {
         { "name", CONTROL_TEXT, true },
         { "becomes", CONTROL_BOOL, false },
@@ -366,6 +386,7 @@ static const struct control_method methods[] = {
         { "CreateVgpu", CONTROL_ANYBODY, create_vgpu, create_parameters },
         { "RemoveVgpu", CONTROL_OWNER_WAITS, remove_vgpu, name_parameters },
         { "RenameVgpu", CONTROL_OWNER_WAITS, rename_vgpu, rename_parameters },
+        { "ResizeVgpu", CONTROL_OWNER_WAITS, resize_vgpu, resize_parameters },
         { "SetVgpuIdle", CONTROL_OWNER, set_vgpu_idle, idle_parameters },
         { "PrepareRun", CONTROL_OWNER, prepare_run, run_parameters },
         { "SuspendVgpu", CONTROL_OWNER_WAITS, suspend_vgpu, suspend_parameters },

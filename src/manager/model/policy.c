@@ -65,6 +65,20 @@ int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame
         return check_frame_buffer(options->user_frame_buffer, bytes, frame_buffer, failure);
 }
 
+int policy_check_growth(const struct instance *instance, uint64_t bytes, struct failure *failure)
+{
+        const struct manager *manager = instance->manager;
+        const struct instance *other;
+        uint64_t has = 0;
+
+        if (account_is_operator(instance->owner))
+                return 0;
+        list_for_each(other, &manager->instances, link)
+                if (other->owner == instance->owner)
+                        has += other->frame_buffer;
+        return check_frame_buffer(manager->options->user_frame_buffer, has, bytes, failure);
+}
+
 /* The pool. */
 
 static bool has_reservation(const struct instance *instance)

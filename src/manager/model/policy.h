@@ -22,6 +22,9 @@ int policy_check_share(uid_t uid, struct failure *failure);
 int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame_buffer,
                         struct failure *failure);
 
+/* policy_check_growth() - may @instance, which is there, have @bytes more? NoRoom. */
+int policy_check_growth(const struct instance *instance, uint64_t bytes, struct failure *failure);
+
 /*
  * policy_check_pool() - may @bytes more of @instance go to the pool? PoolTooSmall: it has no room, or its
  * owner has so much of it that the rest is for others (account.h).

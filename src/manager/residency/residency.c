@@ -483,7 +483,7 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
 {
         if (event == INSTANCE_LOADED || event == INSTANCE_ADDED)
                 begin_stay(instance);
-        if (event == INSTANCE_REMOVED)
+        if (event == INSTANCE_REMOVED || event == INSTANCE_RESIZED)
                 room_came(userdata);
         else if (event != INSTANCE_UNLOADED)
                 look_soon(userdata, instance);

@@ -417,6 +417,7 @@ static void settle_guests(struct schedule *schedule, struct schedule_vgpu *vgpu,
 static void settle_vgpu(struct schedule *schedule, struct instance *instance)
 {
         struct schedule_vgpu *vgpu = find_vgpu(schedule, instance);
+        uint32_t portion = portion_of(instance);
 
         if (!vgpu)
                 vgpu = add_vgpu(schedule, instance);
@@ -424,8 +425,10 @@ static void settle_vgpu(struct schedule *schedule, struct instance *instance)
                 return;
         pthread_mutex_lock(&schedule->lock);
         vgpu->is_held = false;
-        if (vgpu->member.share != instance->share)
+        if (vgpu->member.share != instance->share || vgpu->member.portion != portion) {
+                vgpu->member.portion = portion;
                 scheduler_set_share(&schedule->scheduler, &vgpu->member, instance->share);
+        }
         pthread_mutex_unlock(&schedule->lock);
 }
 

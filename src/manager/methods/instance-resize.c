@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A larger quota is in the store before the gates see it. A smaller one is in the page before we look at
+ * what the programs hold: a gate tells what it asks for, and looks at the quota after that, so that either
+ * the gate sees the smaller quota or we see what it asks for (state/page.h). Should vgpud die in between,
+ * the next one writes the quota of the store into the page.
+ */
+#include "manager/methods/instance-resize.h"
+
+#include <errno.h>
+#include <inttypes.h>
+
+#include "base/size.h"
+#include "daemon/log.h"
+#include "manager/meter/meter.h"
+#include "manager/methods/instance-create.h"
+#include "manager/model/device.h"
+#include "manager/model/instance-life.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/observer.h"
+#include "manager/model/policy.h"
+#include "manager/setting/settings.h"
+
+/* What is off its device needs no room there: it is looked for when the vGPU comes back. */
+static int check(const struct instance *instance, uint64_t frame_buffer, struct failure *failure)
+{
+        const struct device *device = instance->device;
+        bool is_larger = frame_buffer > instance->frame_buffer;
+        int r = instance_check_idle(instance, failure);
+
+        if (r == 0)
+                r = instance_check_size(device, frame_buffer, failure);
+        if (r == 0 && is_larger)
+                r = policy_check_growth(instance, frame_buffer - instance->frame_buffer, failure);
+        if (r < 0 || instance_is_off(instance))
+                return r;
+        if (is_larger)
+                r = device_check_room(device, frame_buffer, instance, failure);
+        return r == 0 ? settings_check_size(device, frame_buffer, instance, failure) : r;
+}
+
+static int lower_quota(struct instance *instance, uint64_t frame_buffer, struct failure *failure)
+{
+        char held_text[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX];
+        uint64_t held;
+        int r = page_lower_quota(&instance->page, frame_buffer, &held);
+
+        if (r == -EAGAIN)
+                return failure_set(failure, -EBUSY, "Busy", "try again in a moment",
+                                   "a program in vGPU %s is getting memory at this moment",
+                                   instance->name);
+        if (r < 0)
+                return failure_set(failure, r, "InUse",
+                                   "ask for more, or end a program (vgpu ls -l shows them)",
+                                   "the programs in vGPU %s hold %s, more than %s", instance->name,
+                                   size_format(held_text, held), size_format(wanted, frame_buffer));
+        return 0;
+}
+
+static int store_size(const struct instance *instance, uint64_t frame_buffer)
+{
+        struct store *store = instance->manager->store;
+        int r = store_begin_durable(store);
+
+        if (r == 0)
+                r = store_resize_instance(store, instance->id, frame_buffer);
+        if (r == 0)
+                r = store_commit(store);
+        if (r < 0)
+                store_rollback(store);
+        return r;
+}
+
+static void set_quota(struct instance *instance, uint64_t frame_buffer)
+{
+        instance->page.quota = frame_buffer;
+        page_write_quota(&instance->page, frame_buffer);
+}
+
+int instance_resize(struct instance *instance, uint64_t frame_buffer, struct failure *failure)
+{
+        struct observers *observers = &instance->manager->observers;
+        int r = check(instance, frame_buffer, failure);
+
+        if (r == 0 && frame_buffer < instance->frame_buffer)
+                r = lower_quota(instance, frame_buffer, failure);
+        if (r < 0)
+                return r;
+        r = store_size(instance, frame_buffer);
+        if (r < 0) {
+                set_quota(instance, instance->frame_buffer);
+                return failure_from_errno(failure, r, "resizing the vGPU");
+        }
+        meter_sync(instance->manager->meter); /* up to now it was of the other size */
+        log_event_of(instance->owner, LOG_LEVEL_INFO, "resized",
+                     "vgpu=%s from=%" PRIu64 " frame_buffer=%" PRIu64, instance->name,
+                     instance->frame_buffer, frame_buffer);
+        instance->frame_buffer = frame_buffer;
+        instance->placement = STATE_PLACEMENT_NONE; /* its type may be another one */
+        set_quota(instance, frame_buffer);
+        observer_tell_instance(observers, instance, INSTANCE_RESIZED);
+        observer_tell_changed(observers);
+        return 0;
+}
