@@ -191,7 +191,7 @@ static const char *get_name(const struct cdi_vgpu *vgpu)
                                                                             : vgpu->uuid;
 }
 
-static int add_vgpu(json_t *devices, const struct cdi_host *host, const struct cdi_vgpu *vgpu)
+static int make_vgpu(json_t **ret_device, const struct cdi_host *host, const struct cdi_vgpu *vgpu)
 {
         CLEANUP(json_decrefp) json_t *edits = json_object();
         char door[PATHS_MAX];
@@ -206,10 +206,18 @@ static int add_vgpu(json_t *devices, const struct cdi_host *host, const struct c
                 r = add_variable(edits, "OPENVGPU_VGPU", vgpu->uuid);
         if (r < 0)
                 return r;
-        return json_array_append_new(devices, json_pack("{ss, sO}", "name", get_name(vgpu),
-                                                        "containerEdits", edits)) < 0
-                       ? -ENOMEM
-                       : 0;
+        *ret_device = json_pack("{ss, sO}", "name", get_name(vgpu), "containerEdits", edits);
+        return *ret_device ? 0 : -ENOMEM;
+}
+
+static int add_vgpu(json_t *devices, const struct cdi_host *host, const struct cdi_vgpu *vgpu)
+{
+        json_t *device;
+        int r = make_vgpu(&device, host, vgpu);
+
+        if (r < 0)
+                return r;
+        return json_array_append_new(devices, device) < 0 ? -ENOMEM : 0;
 }
 
 static const char *get_version(const struct cdi_vgpu *vgpus, size_t n)
@@ -237,6 +245,8 @@ int cdi_specification_new(json_t **ret_specification, const struct cdi_host *hos
         return *ret_specification ? 0 : -ENOMEM;
 }
 
+/* Files. */
+
 static int write_text(int fd, const char *text)
 {
         size_t size = strlen(text);
@@ -263,15 +273,12 @@ static int make_folder(const char *path)
         return mkdir(directory, 0755) < 0 && errno != EEXIST ? -errno : 0;
 }
 
-int cdi_specification_write(const json_t *specification, const char *path)
+static int replace_file(const char *path, const char *text)
 {
-        CLEANUP(freep) char *text = json_dumps(specification, JSON_INDENT(2));
         CLEANUP(fd_closep) int fd = -1;
         char beside[PATHS_MAX];
         int n = snprintf(beside, sizeof(beside), "%s.new", path), r;
 
-        if (!text)
-                return -ENOMEM;
         if (n < 0 || n >= PATHS_MAX)
                 return -ENAMETOOLONG;
         r = make_folder(path);
@@ -289,4 +296,58 @@ int cdi_specification_write(const json_t *specification, const char *path)
         if (r < 0)
                 (void)unlink(beside);
         return r;
+}
+
+int cdi_specification_write(const json_t *specification, const char *path)
+{
+        CLEANUP(freep) char *text = json_dumps(specification, JSON_INDENT(2));
+
+        return text ? replace_file(path, text) : -ENOMEM;
+}
+
+char *cdi_device_new(const struct cdi_host *host, const struct cdi_vgpu *vgpu)
+{
+        json_t *device;
+        char *text;
+
+        if (make_vgpu(&device, host, vgpu) < 0)
+                return NULL;
+        text = json_dumps(device, JSON_COMPACT);
+        json_decref(device);
+        return text;
+}
+
+/* One of @edits and @devices for each line. */
+static int join(char **ret_text, const char *version, const char *edits, const char *const *devices,
+                size_t n)
+{
+        size_t size;
+        FILE *stream = open_memstream(ret_text, &size);
+
+        if (!stream)
+                return -ENOMEM;
+        (void)fprintf(stream,
+                      "{\"cdiVersion\": \"%s\", \"kind\": \"" CDI_KIND "\",\n"
+                      "\"containerEdits\": %s,\n\"devices\": [",
+                      version, edits);
+        for (size_t i = 0; i < n; i++)
+                (void)fprintf(stream, "%s\n%s", i > 0 ? "," : "", devices[i]);
+        (void)fputs("]}", stream);
+        return fclose(stream) == 0 ? 0 : -ENOMEM;
+}
+
+int cdi_file_write(const char *path, const struct cdi_host *host, const struct cdi_vgpu *vgpus,
+                   const char *const *devices, size_t n)
+{
+        CLEANUP(json_decrefp) json_t *edits = json_object();
+        CLEANUP(freep) char *edits_text = NULL, *text = NULL;
+        int r = add_common(edits, host);
+
+        if (r < 0)
+                return r;
+        edits_text = json_dumps(edits, JSON_COMPACT);
+        if (!edits_text)
+                return -ENOMEM;
+        r = join(&text, get_version(vgpus, n), edits_text, devices, n);
+        return r < 0 ? r : replace_file(path, text);
 }

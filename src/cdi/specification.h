@@ -47,4 +47,13 @@ int cdi_specification_new(json_t **ret_specification, const struct cdi_host *hos
  */
 int cdi_specification_write(const json_t *specification, const char *path);
 
+/*
+ * cdi_file_write() - the same file, from texts of the @n @vgpus that are there: of thousands, one comes or goes
+ *
+ * cdi_device_new() makes such a text, for free(); NULL: out of memory.
+ */
+char *cdi_device_new(const struct cdi_host *host, const struct cdi_vgpu *vgpu);
+int cdi_file_write(const char *path, const struct cdi_host *host, const struct cdi_vgpu *vgpus,
+                   const char *const *devices, size_t n);
+
 #endif

@@ -101,8 +101,11 @@ class Containers(case.Case):
         self.assertEqual(self.specification()["kind"], "openvgpu.org/vgpu")
         self.assertEqual(json.loads(self.host.vgpu("cdi").output), self.specification())
         self.assertNotEqual(self.door("box"), self.door(names[1]))
+        self.host.vgpu("rename", "box", "crate")
+        self.assertEqual(self.specification()["devices"][0]["name"], "crate")
+        self.host.vgpu("rename", "crate", "box")
         self.host.vgpu("rm", "3-")
-        self.assertEqual([d["name"] for d in self.specification()["devices"]], ["box"])
+        until(lambda: [d["name"] for d in self.specification()["devices"]] == ["box"], "the other one to go")
 
         self.assertEqual(self.host.stop(), 0)
         self.assertFalse(os.path.exists(self.file))

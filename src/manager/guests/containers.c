@@ -23,11 +23,15 @@
 /* Beside the state page, until it takes the place of a former one. */
 #define STATE_NEW PATHS_STATE_PAGE ".new"
 
+/* Those that go within this time are taken out of the file together. */
+#define REMOVED_US 100000
+
 struct door {
         struct list link;
         struct guest_socket *socket;
-        char uuid[STORE_UUID_MAX];
+        char uuid[STORE_UUID_MAX], name[STORE_NAME_MAX];
         uid_t payer; /* whatever number a process in the container has */
+        char *text;  /* in the file; NULL: to be made */
         struct listener listener;
         struct account_charge charge; /* of the vGPU's owner */
 };
@@ -35,7 +39,8 @@ struct door {
 struct containers {
         struct manager *manager;
         struct list doors;
-        int folder; /* of the doors */
+        int folder;               /* of the doors */
+        sd_event_source *rewrite; /* takes what has gone out of the file; NULL: nothing has */
 };
 
 static struct door *door_free(struct door *door)
@@ -43,6 +48,7 @@ static struct door *door_free(struct door *door)
         list_remove(&door->link);
         listener_deinit(&door->listener);
         account_end(&door->charge);
+        free(door->text);
         free(door);
         return NULL;
 }
@@ -165,6 +171,7 @@ static int open_door(struct containers *containers, const struct instance *insta
         door->socket = containers->manager->guest_socket;
         door->listener.fd = -1;
         strcpy(door->uuid, instance->uuid);
+        strcpy(door->name, instance->name);
         door->payer = account_is_operator(instance->owner) ? ACCOUNT_CONTAINERS : instance->owner;
         r = charge(door, instance);
         if (r == 0)
@@ -178,15 +185,28 @@ static int open_door(struct containers *containers, const struct instance *insta
 
 /* The file. */
 
-static size_t list_vgpus(const struct containers *containers, struct cdi_vgpu *vgpus)
-{
-        const struct instance *instance;
-        size_t n = 0;
+struct listing {
+        struct cdi_vgpu *vgpus;
+        const char **texts;
+        size_t n;
+};
 
-        list_for_each(instance, &containers->manager->instances, link)
-                if (find(containers, instance->uuid))
-                        vgpus[n++] = (struct cdi_vgpu){ instance->name, instance->uuid };
-        return n;
+static int list_vgpus(const struct containers *containers, const struct cdi_host *host,
+                      struct listing *listing)
+{
+        struct door *door;
+
+        list_for_each(door, &containers->doors, link) {
+                const struct cdi_vgpu vgpu = { door->name, door->uuid };
+
+                if (!door->text)
+                        door->text = cdi_device_new(host, &vgpu);
+                if (!door->text)
+                        return -ENOMEM;
+                listing->vgpus[listing->n] = vgpu;
+                listing->texts[listing->n++] = door->text;
+        }
+        return 0;
 }
 
 static int write_file(const struct containers *containers)
@@ -197,28 +217,35 @@ static int write_file(const struct containers *containers)
                                        .nvml_path = manager->nvml_path,
                                        .driver_path = manager->driver_path,
                                        .is_simulated = manager->simulation[0] != '\0' };
-        CLEANUP(freep)
-        struct cdi_vgpu *vgpus = calloc(list_count(&manager->instances) + 1, sizeof(*vgpus));
-        json_t *specification;
+        size_t room = list_count(&containers->doors) + 1;
+        CLEANUP(freep) struct cdi_vgpu *vgpus = calloc(room, sizeof(*vgpus));
+        CLEANUP(freep) const char **texts = calloc(room, sizeof(*texts));
+        struct listing listing = { .vgpus = vgpus, .texts = texts };
         int r;
 
-        if (!vgpus)
+        if (!vgpus || !texts)
                 return -ENOMEM;
-        r = cdi_specification_new(&specification, &host, vgpus, list_vgpus(containers, vgpus));
+        r = list_vgpus(containers, &host, &listing);
         if (r < 0)
                 return r;
-        r = cdi_specification_write(specification, manager->options->cdi_path);
-        json_decref(specification);
-        return r;
+        return cdi_file_write(manager->options->cdi_path, &host, vgpus, texts, listing.n);
 }
 
-static void write_again(const struct containers *containers)
+static void write_again(struct containers *containers)
 {
         int r = write_file(containers);
 
+        containers->rewrite = sd_event_source_disable_unref(containers->rewrite);
         if (r < 0)
                 log_event(LOG_LEVEL_WARNING, "cannot write the CDI file", "file=%s error=\"%s\"",
                           containers->manager->options->cdi_path, strerror(-r));
+}
+
+static int on_rewrite(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        (void)source, (void)usec;
+        write_again(userdata);
+        return 0;
 }
 
 static void add(struct containers *containers, const struct instance *instance)
@@ -230,24 +257,40 @@ static void add(struct containers *containers, const struct instance *instance)
                           instance->name, strerror(-r));
 }
 
-/* At INSTANCE_REMOVED it is still among the instances, and has no door any more. */
+static void rename_door(struct door *door, const char *name)
+{
+        strcpy(door->name, name);
+        free(TAKE(door->text));
+}
+
+static void remove_door(struct containers *containers, struct door *door, const char *uuid)
+{
+        if (door)
+                (void)door_free(door);
+        remove_folder(containers->folder, uuid);
+        if (!containers->rewrite)
+                (void)sd_event_add_time_relative(containers->manager->event, &containers->rewrite,
+                                                 CLOCK_MONOTONIC, REMOVED_US, REMOVED_US,
+                                                 on_rewrite, containers);
+}
+
+/*
+ * Who made a vGPU finds it in the file when he is told so. Without a door it is in vain in there, so those
+ * that go together are taken out together. At INSTANCE_REMOVED it is still among the instances.
+ */
 static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
 {
         struct containers *containers = userdata;
-        struct door *door;
+        struct door *door = find(containers, instance->uuid);
 
-        if (event == INSTANCE_ADDED) {
+        if (event == INSTANCE_ADDED)
                 add(containers, instance);
+        else if (event == INSTANCE_RENAMED && door)
+                rename_door(door, instance->name);
+        else if (event == INSTANCE_REMOVED)
+                remove_door(containers, door, instance->uuid);
+        if (event == INSTANCE_ADDED || event == INSTANCE_RENAMED)
                 write_again(containers);
-        } else if (event == INSTANCE_RENAMED) {
-                write_again(containers);
-        } else if (event == INSTANCE_REMOVED) {
-                door = find(containers, instance->uuid);
-                if (door)
-                        (void)door_free(door);
-                remove_folder(containers->folder, instance->uuid);
-                write_again(containers);
-        }
 }
 
 static const struct observer observer = { .of_instance = on_instance };
@@ -304,6 +347,7 @@ struct containers *containers_free(struct containers *containers)
         if (!containers)
                 return NULL;
         observer_remove(&containers->manager->observers, &observer);
+        sd_event_source_disable_unref(containers->rewrite);
         list_for_each_safe(door, after, &containers->doors, link)
                 (void)door_free(door);
         (void)unlink(containers->manager->options->cdi_path);
