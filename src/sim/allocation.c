@@ -17,7 +17,7 @@ CUresult sim_cuMemGetInfo_v2(size_t *left, size_t *total)
                 return result;
         at = process.device[context->device].at;
         if (left)
-                *left = ledger_get_free(&process.ledger, at);
+                *left = holdings_get_free(&process.holdings, at);
         if (total)
                 *total = process.host_device[at].memory;
         return CUDA_SUCCESS;

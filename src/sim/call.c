@@ -81,7 +81,7 @@ static bool passes_the_lock(enum call_name name)
 {
         if (!is_synchronize(name) || !atomic_load(&calls.is_closed))
                 return false;
-        if (process.ledger.slot->state == CU_PROCESS_STATE_CHECKPOINTED)
+        if (process.holdings.slot->state == CU_PROCESS_STATE_CHECKPOINTED)
                 checkpoint_service_die();
         atomic_fetch_add(&calls.passes, 1);
         has_passed = true;

@@ -23,9 +23,9 @@
 #include <unistd.h>
 
 #include "sim/call.h"
-#include "sim/image.h"
 #include "sim/memory-file.h"
 #include "sim/process.h"
+#include "sim/snapshot.h"
 
 static struct {
         int listener;
@@ -36,12 +36,12 @@ void checkpoint_service_address(struct sockaddr_un *address, uint32_t slot)
 {
         address->sun_family = AF_UNIX;
         (void)snprintf(address->sun_path, sizeof(address->sun_path), "/proc/self/fd/%d/service-%u",
-                       process.ledger.directory, slot);
+                       process.holdings.directory, slot);
 }
 
 static void set_state(CUprocessState state)
 {
-        process.ledger.slot->state = state;
+        process.holdings.slot->state = state;
 }
 
 static uint64_t now_ms(void)
@@ -122,9 +122,9 @@ static CUresult checkpoint(const struct checkpoint_request *request, int caller)
         if (call_is_synchronizing())
                 checkpoint_service_die();
         if (request->wants_storage)
-                return begin_operation(caller, image_share_for_save(request->contexts),
+                return begin_operation(caller, snapshot_share_for_save(request->contexts),
                                        CU_PROCESS_STATE_CHECKPOINTING);
-        result = image_save();
+        result = snapshot_save();
         if (result == CUDA_SUCCESS)
                 set_state(CU_PROCESS_STATE_CHECKPOINTED);
         return result;
@@ -135,11 +135,11 @@ static CUresult restore(const struct checkpoint_request *request, int caller)
         CUresult result;
 
         if (request->wants_storage)
-                return begin_operation(
-                        caller,
-                        image_share_for_restore(request->contexts, request->pair, request->n_pairs),
-                        CU_PROCESS_STATE_RESTORING);
-        result = image_restore(request->pair, request->n_pairs);
+                return begin_operation(caller,
+                                       snapshot_share_for_restore(request->contexts, request->pair,
+                                                                  request->n_pairs),
+                                       CU_PROCESS_STATE_RESTORING);
+        result = snapshot_restore(request->pair, request->n_pairs);
         if (result == CUDA_SUCCESS)
                 set_state(CU_PROCESS_STATE_LOCKED);
         return result;
@@ -169,7 +169,7 @@ static CUresult serve(const struct checkpoint_request *request, int caller)
         if (request->step < CHECKPOINT_LOCK || request->step > CHECKPOINT_UNLOCK ||
             request->n_pairs > HOST_DEVICES_MAX)
                 return CUDA_ERROR_INVALID_VALUE;
-        if (process.ledger.slot->state != (uint32_t)steps[request->step].from)
+        if (process.holdings.slot->state != (uint32_t)steps[request->step].from)
                 return CUDA_ERROR_ILLEGAL_STATE;
         return steps[request->step].run(request, caller);
 }
@@ -226,11 +226,11 @@ static CUresult complete(void)
 {
         CUresult result = CUDA_SUCCESS;
 
-        if (process.ledger.slot->state == CU_PROCESS_STATE_CHECKPOINTING) {
-                image_drop();
+        if (process.holdings.slot->state == CU_PROCESS_STATE_CHECKPOINTING) {
+                snapshot_drop();
                 set_state(CU_PROCESS_STATE_CHECKPOINTED);
         } else {
-                result = image_return();
+                result = snapshot_return();
                 set_state(result ? CU_PROCESS_STATE_FAILED : CU_PROCESS_STATE_LOCKED);
         }
         return result;
@@ -252,7 +252,7 @@ static void *run_service(void *unused)
 {
         (void)unused;
         (void)pthread_setname_np(pthread_self(), "cuda-sim");
-        process.ledger.slot->service_thread = gettid();
+        process.holdings.slot->service_thread = gettid();
         for (;;) {
                 struct pollfd fds[2] = { { .fd = service.listener, .events = POLLIN },
                                          { .fd = service.operation, .events = POLLIN } };
@@ -284,7 +284,7 @@ static int start_thread(void)
 int checkpoint_service_start(void)
 {
         CLEANUP(fd_closep) int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        uint32_t slot = ledger_slot_number(&process.ledger, process.ledger.slot);
+        uint32_t slot = holdings_slot_number(&process.holdings, process.holdings.slot);
         struct sockaddr_un address;
 
         checkpoint_service_address(&address, slot);

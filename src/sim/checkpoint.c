@@ -66,7 +66,7 @@ static CUresult find_slot(struct host_slot **ret_slot, int pid)
 
         if (is_forbidden(pid))
                 return CUDA_ERROR_OPERATING_SYSTEM;
-        slot = ledger_find(&process.ledger, pid);
+        slot = holdings_find(&process.holdings, pid);
         if (!slot)
                 return is_running(pid) ? CUDA_ERROR_NOT_INITIALIZED : CUDA_ERROR_OPERATING_SYSTEM;
         *ret_slot = slot;
@@ -82,7 +82,7 @@ static CUresult ask(struct host_slot *slot, const struct checkpoint_request *req
         struct sockaddr_un address;
         ssize_t n;
 
-        checkpoint_service_address(&address, ledger_slot_number(&process.ledger, slot));
+        checkpoint_service_address(&address, holdings_slot_number(&process.holdings, slot));
         if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
             send(fd, request, sizeof(*request), MSG_NOSIGNAL) != (ssize_t)sizeof(*request))
                 return CUDA_ERROR_OPERATING_SYSTEM;

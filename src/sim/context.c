@@ -69,14 +69,14 @@ static CUresult open_context(CUcontext context)
         struct device *device = process_device(context->device);
 
         context->cost = get_cost(device->at);
-        if (ledger_charge(&process.ledger, device->at, context->cost) < 0)
+        if (holdings_charge(&process.holdings, device->at, context->cost) < 0)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         context->legacy = stream_new(context, CU_STREAM_DEFAULT, 0);
         if (!context->legacy) {
-                ledger_refund(&process.ledger, device->at, context->cost);
+                holdings_refund(&process.holdings, device->at, context->cost);
                 return CUDA_ERROR_OUT_OF_MEMORY;
         }
-        ledger_note_context(&process.ledger, device->at, (int64_t)context->cost);
+        holdings_note_context(&process.holdings, device->at, (int64_t)context->cost);
         memcpy(context->limits, default_limits, sizeof(context->limits));
         context->id = process.next_id++;
         context->fault = CUDA_SUCCESS;
@@ -89,9 +89,9 @@ static void close_context(CUcontext context)
         stream_destroy_all(context);
         memory_release_all(context);
         module_unload_all(context);
-        ledger_refund(&process.ledger, process_device(context->device)->at, context->cost);
-        ledger_note_context(&process.ledger, process_device(context->device)->at,
-                            -(int64_t)context->cost);
+        holdings_refund(&process.holdings, process_device(context->device)->at, context->cost);
+        holdings_note_context(&process.holdings, process_device(context->device)->at,
+                              -(int64_t)context->cost);
         context->legacy = NULL;
         context->peers = 0;
 }

@@ -21,7 +21,7 @@ static int open_lock(const char *kind, int device)
         char name[32];
 
         (void)snprintf(name, sizeof(name), "%s-%d", kind, device);
-        return openat(process.ledger.directory, name, O_RDWR | O_CLOEXEC);
+        return openat(process.holdings.directory, name, O_RDWR | O_CLOEXEC);
 }
 
 static int open_engine(struct engine *engine, int device)
@@ -48,7 +48,7 @@ static void wait_while_off(void)
 {
         const struct timespec nap = { .tv_nsec = OFF_NAP_NS };
 
-        while (atomic_load_explicit(&process.ledger.slot->is_off, memory_order_relaxed))
+        while (atomic_load_explicit(&process.holdings.slot->is_off, memory_order_relaxed))
                 (void)nanosleep(&nap, NULL);
 }
 
@@ -72,7 +72,7 @@ int engine_take(struct engine *engine, int device)
         for (;;) {
                 wait_while_off();
                 r = take(engine);
-                if (r < 0 || !atomic_load(&process.ledger.slot->is_off))
+                if (r < 0 || !atomic_load(&process.holdings.slot->is_off))
                         break;
                 (void)flock(engine->engine, LOCK_UN); /* while we waited for it */
         }
@@ -85,7 +85,7 @@ uint64_t engine_give(struct engine *engine)
         uint64_t held_ns = clock_now(CLOCK_MONOTONIC) - engine->taken_ns;
 
         (void)flock(engine->engine, LOCK_UN);
-        ledger_note_busy(&process.ledger, engine->device, HOST_BUSY_KERNEL, held_ns);
+        holdings_note_busy(&process.holdings, engine->device, HOST_BUSY_KERNEL, held_ns);
         return held_ns;
 }
 

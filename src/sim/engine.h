@@ -27,7 +27,7 @@ struct engine {
 /* engine_take() - wait for host device @device. Errors: a file of the host is gone. */
 int engine_take(struct engine *engine, int device);
 
-/* engine_give() - what it was held for is noted in the ledger. Returns that time, in nanoseconds. */
+/* engine_give() - what it was held for is noted in the holdings. Returns that time, in nanoseconds. */
 uint64_t engine_give(struct engine *engine);
 /* engine_now() - nanoseconds of CLOCK_MONOTONIC. */
 uint64_t engine_now(void);

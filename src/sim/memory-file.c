@@ -70,11 +70,11 @@ static int write_label(int fd, uint64_t size, int device, bool is_rdma_capable)
 static int open_nameless(uint64_t size)
 {
         CLEANUP(fd_closep)
-        int fd = openat(process.ledger.memory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+        int fd = openat(process.holdings.memory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 
         if (fd < 0 && errno == EMFILE) {
                 raise_limit();
-                fd = openat(process.ledger.memory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+                fd = openat(process.holdings.memory, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
         }
         if (fd < 0)
                 return -errno;
@@ -107,13 +107,13 @@ CUresult memory_file_create(struct memory_file **ret_file, int device, uint64_t 
         CLEANUP(fd_closep) int fd = -1;
         struct memory_file *file = NULL;
 
-        if (ledger_charge(&process.ledger, device, size) < 0)
+        if (holdings_charge(&process.holdings, device, size) < 0)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         fd = open_nameless(size);
         if (fd >= 0)
                 file = add(size, device, fd);
         if (!file) {
-                ledger_refund(&process.ledger, device, size);
+                holdings_refund(&process.holdings, device, size);
                 return CUDA_ERROR_OUT_OF_MEMORY;
         }
         (void)TAKE_FD(fd);
@@ -137,7 +137,7 @@ static CUresult read_label(int fd, struct label *label, uint64_t *size)
 {
         struct stat status, folder;
 
-        if (fstat(fd, &status) < 0 || fstat(process.ledger.memory, &folder) < 0 ||
+        if (fstat(fd, &status) < 0 || fstat(process.holdings.memory, &folder) < 0 ||
             status.st_dev != folder.st_dev || status.st_size <= LABEL_PAGE)
                 return CUDA_ERROR_INVALID_VALUE;
         *size = (uint64_t)status.st_size - LABEL_PAGE;
@@ -181,7 +181,7 @@ CUresult memory_file_export(struct memory_file *file, int *ret_fd)
         if (!file->is_exported) {
                 if (write_label(file->fd, file->size, file->device,
                                 file->props.allocFlags.gpuDirectRDMACapable) < 0 ||
-                    ledger_share(&process.ledger, file->fd, file->device, file->size) < 0)
+                    holdings_share(&process.holdings, file->fd, file->device, file->size) < 0)
                         return CUDA_ERROR_OPERATING_SYSTEM;
                 file->is_exported = true;
         }
@@ -209,7 +209,7 @@ struct memory_file *memory_file_unref(struct memory_file *file)
                 space_remove(&process.handles, &file->handle);
         (void)fd_close(file->fd);
         if (!file->is_exported)
-                ledger_refund(&process.ledger, file->device, file->size);
+                holdings_refund(&process.holdings, file->device, file->size);
         free(file);
         return NULL;
 }
@@ -249,7 +249,7 @@ CUresult memory_file_take_off(struct memory_file *file)
         if (file->is_imported)
                 return CUDA_SUCCESS;
         if (!file->is_exported) {
-                ledger_refund(&process.ledger, file->device, file->size);
+                holdings_refund(&process.holdings, file->device, file->size);
                 return CUDA_SUCCESS;
         }
         copy = open_nameless(file->size);

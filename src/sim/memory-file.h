@@ -27,7 +27,7 @@ struct memory_file {
         unsigned int refs;
         unsigned int handles; /* of these, references by CUmemGenericAllocationHandle */
         CUmemAllocationProp props;
-        bool is_exported; /* has a name: not in our slot of the ledger */
+        bool is_exported; /* has a name: not in our slot of the holdings */
         bool is_imported; /* and was made by somebody else */
 };
 

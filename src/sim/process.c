@@ -52,7 +52,7 @@ static void after_fork_in_child(void)
         call_disable();
         checkpoint_service_abandon();
         memory_file_forget_all();
-        ledger_abandon(&process.ledger);
+        holdings_abandon(&process.holdings);
         (void)pthread_mutex_unlock(&process.lock);
 }
 
@@ -61,7 +61,7 @@ static CUresult start_locked(void)
         const char *directory = getenv(SIM_HOST_VARIABLE);
         const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 
-        int r = directory ? ledger_open(&process.ledger, directory) : -ENOENT;
+        int r = directory ? holdings_open(&process.holdings, directory) : -ENOENT;
 
         if (r == -EUSERS) {
                 (void)fprintf(stderr, "simulated CUDA driver: %s has %d processes already\n",
@@ -70,7 +70,7 @@ static CUresult start_locked(void)
         }
         if (r < 0)
                 return CUDA_ERROR_NO_DEVICE;
-        process.host_device = process.ledger.host->device;
+        process.host_device = process.holdings.host->device;
         process.n_devices = device_select(visible);
         if (process.n_devices == 0)
                 return CUDA_ERROR_NO_DEVICE;

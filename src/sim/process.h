@@ -18,7 +18,7 @@
 #include "abi/cuda.h"
 #include "base/cleanup.h"
 #include "sim-entries.h"
-#include "sim/ledger.h"
+#include "sim/holdings.h"
 #include "sim/space.h"
 
 /* Granularity of device memory, and the greatest request that shares a block with others. */
@@ -36,7 +36,7 @@ struct device {
 struct process {
         pthread_mutex_t lock;
         pthread_cond_t changed;
-        struct ledger ledger;
+        struct holdings holdings;
         int n_devices;
         struct device device[HOST_DEVICES_MAX];
         const struct host_device *host_device; /* of the host */

@@ -82,8 +82,8 @@ static CUresult do_nothing(struct work *work, CUstream stream)
 
 static void note_memory_busy(CUstream stream, uint64_t ns)
 {
-        ledger_note_busy(&process.ledger, process_device(stream->context->device)->at,
-                         HOST_BUSY_MEMORY, ns);
+        holdings_note_busy(&process.holdings, process_device(stream->context->device)->at,
+                           HOST_BUSY_MEMORY, ns);
 }
 
 static void copy_rows(struct work *work)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The image of a checkpointed process: its device memory, kept in host memory.
+ * The snapshot of a checkpointed process: its device memory, kept in host memory.
  *
  * No call of the program runs meanwhile, and no work: all of this may change
  * without anybody seeing it half done.
  */
 
-#include "sim/image.h"
+#include "sim/snapshot.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static struct {
         bool has_imported; /* the real driver can't restore such a process */
         bool has_failed;
         bool is_elsewhere; /* in custom storage */
-} image;
+} snapshot;
 
 /* Bytes of each of the host's devices. */
 struct need {
@@ -36,16 +36,16 @@ static void note_contexts(int sign)
 {
         for (CUcontext context = process.contexts; context; context = context->next)
                 if (is_active(context))
-                        ledger_note_context(&process.ledger, process.device[context->device].at,
-                                            sign * (int64_t)context->cost);
+                        holdings_note_context(&process.holdings, process.device[context->device].at,
+                                              sign * (int64_t)context->cost);
 }
 
 static void refund_contexts(void)
 {
         for (CUcontext context = process.contexts; context; context = context->next)
                 if (is_active(context))
-                        ledger_refund(&process.ledger, process.device[context->device].at,
-                                      context->cost);
+                        holdings_refund(&process.holdings, process.device[context->device].at,
+                                        context->cost);
         note_contexts(-1);
 }
 
@@ -67,9 +67,9 @@ static CUresult save(void)
 {
         CUresult result = CUDA_SUCCESS;
 
-        image.has_imported = handle_has_imported();
-        image.has_failed = false;
-        image.is_elsewhere = false;
+        snapshot.has_imported = handle_has_imported();
+        snapshot.has_failed = false;
+        snapshot.is_elsewhere = false;
         for (struct mapping *mapping = process.mappings; mapping; mapping = mapping->next)
                 mapping_take_off(mapping);
         for (struct memory_file *file = process.files; file && !result; file = file->next)
@@ -78,14 +78,14 @@ static CUresult save(void)
         return result;
 }
 
-CUresult image_save(void)
+CUresult snapshot_save(void)
 {
         PROCESS_LOCKED();
 
         return memory_has_managed() ? CUDA_ERROR_NOT_SUPPORTED : save();
 }
 
-CUresult image_share_for_save(uint32_t contexts)
+CUresult snapshot_share_for_save(uint32_t contexts)
 {
         int same[HOST_DEVICES_MAX];
         PROCESS_LOCKED();
@@ -98,7 +98,7 @@ CUresult image_share_for_save(uint32_t contexts)
 }
 
 /* Not the page behind the memory, which says whose it is. */
-void image_drop(void)
+void snapshot_drop(void)
 {
         PROCESS_LOCKED();
 
@@ -106,13 +106,13 @@ void image_drop(void)
                 if (!file->is_imported)
                         (void)fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                                         (off_t)file->size);
-        image.is_elsewhere = true;
+        snapshot.is_elsewhere = true;
 }
 
 /* @to[i]: where what is on host device i goes. */
 static CUresult read_pairs(int *to, const CUcheckpointGpuPair *pairs, unsigned int n)
 {
-        int n_devices = (int)process.ledger.host->n_devices;
+        int n_devices = (int)process.holdings.host->n_devices;
         bool is_taken[HOST_DEVICES_MAX] = { false };
 
         for (int i = 0; i < n_devices; i++)
@@ -150,14 +150,14 @@ static void count_need(struct need *need, const int *to)
 static void refund_need(const struct need *need, int n)
 {
         for (int i = 0; i < n; i++)
-                ledger_refund(&process.ledger, i, need->bytes[i]);
+                holdings_refund(&process.holdings, i, need->bytes[i]);
 }
 
 /* All or nothing, before anything changes. */
 static CUresult charge_need(const struct need *need)
 {
-        for (int i = 0; i < (int)process.ledger.host->n_devices; i++) {
-                if (ledger_charge(&process.ledger, i, need->bytes[i]) < 0) {
+        for (int i = 0; i < (int)process.holdings.host->n_devices; i++) {
+                if (holdings_charge(&process.holdings, i, need->bytes[i]) < 0) {
                         refund_need(need, i);
                         return CUDA_ERROR_OUT_OF_MEMORY;
                 }
@@ -191,7 +191,7 @@ static CUresult settle(const int *to)
         struct need need = { { 0 } };
         CUresult result;
 
-        if (image.has_imported)
+        if (snapshot.has_imported)
                 return CUDA_ERROR_NOT_SUPPORTED; /* measured */
         count_need(&need, to);
         result = charge_need(&need);
@@ -205,7 +205,7 @@ static CUresult restore(const CUcheckpointGpuPair *pairs, unsigned int n_pairs, 
         int to[HOST_DEVICES_MAX];
         CUresult result;
 
-        if (image.has_failed)
+        if (snapshot.has_failed)
                 return CUDA_ERROR_OPERATING_SYSTEM;
         result = read_pairs(to, pairs, n_pairs);
         if (result != CUDA_SUCCESS)
@@ -213,37 +213,37 @@ static CUresult restore(const CUcheckpointGpuPair *pairs, unsigned int n_pairs, 
         if (find_devices(to) & ~contexts)
                 return CUDA_ERROR_INVALID_CONTEXT;
         result = settle(to);
-        image.has_failed = result != CUDA_SUCCESS;
+        snapshot.has_failed = result != CUDA_SUCCESS;
         return result;
 }
 
-CUresult image_restore(const CUcheckpointGpuPair *pairs, unsigned int n_pairs)
+CUresult snapshot_restore(const CUcheckpointGpuPair *pairs, unsigned int n_pairs)
 {
         CUresult result;
         PROCESS_LOCKED();
 
-        if (image.is_elsewhere)
+        if (snapshot.is_elsewhere)
                 return CUDA_ERROR_INVALID_VALUE;
         result = restore(pairs, n_pairs, UINT32_MAX);
         if (result == CUDA_SUCCESS)
                 result = map_again();
         if (result != CUDA_SUCCESS)
-                image.has_failed |= result == CUDA_ERROR_OUT_OF_MEMORY;
+                snapshot.has_failed |= result == CUDA_ERROR_OUT_OF_MEMORY;
         return result;
 }
 
-CUresult image_share_for_restore(uint32_t contexts, const CUcheckpointGpuPair *pairs,
-                                 unsigned int n_pairs)
+CUresult snapshot_share_for_restore(uint32_t contexts, const CUcheckpointGpuPair *pairs,
+                                    unsigned int n_pairs)
 {
         PROCESS_LOCKED();
 
-        return image.is_elsewhere ? restore(pairs, n_pairs, contexts) : CUDA_ERROR_INVALID_VALUE;
+        return snapshot.is_elsewhere ? restore(pairs, n_pairs, contexts) : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult image_return(void)
+CUresult snapshot_return(void)
 {
         PROCESS_LOCKED();
 
-        image.is_elsewhere = false;
+        snapshot.is_elsewhere = false;
         return map_again();
 }
