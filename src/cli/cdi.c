@@ -54,7 +54,7 @@ static bool has_doors(const struct vgpu_manager *manager)
                access(doors, F_OK) == 0;
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_cdi(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_instance_list_freep) struct vgpu_instance_list *list = NULL;
         CLEANUP(vgpu_manager_freep) struct vgpu_manager *manager = NULL;
@@ -91,5 +91,5 @@ const struct command command_cdi = {
                 "vGPU.\n",
         .examples = "vgpu cdi --output openvgpu.json\n",
         .options = options,
-        .run = run,
+        .run = run_cdi,
 };

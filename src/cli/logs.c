@@ -99,7 +99,7 @@ static int get_since(const struct arguments *arguments, double *ret_seconds)
                          "--since: '%s' is no time", text);
 }
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_logs(const struct arguments *arguments, struct vgpu_client *client)
 {
         struct vgpu_event_options options = VGPU_EVENT_OPTIONS_INIT;
         char uuid[UUID_MAX];
@@ -142,5 +142,5 @@ const struct command command_logs = {
         .options = options,
         .n_words_max = 1,
         .word = "name of the vGPU",
-        .run = run,
+        .run = run_logs,
 };

@@ -5,7 +5,7 @@
 #include "cli/instance.h"
 #include "cli/say.h"
 
-static int run(const struct arguments *arguments, struct vgpu_client *client)
+static int run_rename(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_instance_freep) struct vgpu_instance *instance = NULL;
         const char *from = arguments->words[0], *to = arguments->words[1];
@@ -35,5 +35,5 @@ const struct command command_rename = {
         .n_words_min = 2,
         .n_words_max = 2,
         .word = "name or the new name",
-        .run = run,
+        .run = run_rename,
 };

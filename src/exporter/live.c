@@ -121,7 +121,7 @@ static void pause_a_second(struct live *live)
                 ;
 }
 
-static void *run(void *userdata)
+static void *run_live(void *userdata)
 {
         struct live *live = userdata;
 
@@ -279,7 +279,7 @@ int live_new(struct live **ret_live, struct scrape *scrape)
         (void)pthread_cond_init(&live->changed, &attributes);
         (void)pthread_condattr_destroy(&attributes);
         (void)pthread_mutex_init(&live->lock, NULL);
-        r = -pthread_create(&live->thread, NULL, run, live);
+        r = -pthread_create(&live->thread, NULL, run_live, live);
         live->has_thread = r == 0;
         if (r < 0)
                 return r;

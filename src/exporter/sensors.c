@@ -39,7 +39,7 @@ static void ask(struct sensors *sensors)
         }
 }
 
-static void *run(void *userdata)
+static void *run_sensors(void *userdata)
 {
         struct sensors *sensors = userdata;
 
@@ -77,7 +77,7 @@ int sensors_new(struct sensors **ret_sensors)
         (void)pthread_cond_init(&sensors->changed, &attributes);
         (void)pthread_condattr_destroy(&attributes);
         (void)pthread_mutex_init(&sensors->lock, NULL);
-        r = -pthread_create(&sensors->thread, NULL, run, sensors);
+        r = -pthread_create(&sensors->thread, NULL, run_sensors, sensors);
         if (r < 0) {
                 (void)vgpu_host_free(sensors->host);
                 free(sensors);

@@ -100,7 +100,7 @@ static struct timespec get_deadline(unsigned int after_ms)
                                   .tv_nsec = (long)(ns % 1000000000) };
 }
 
-static void *run(void *userdata)
+static void *run_xid(void *userdata)
 {
         struct xid *xid = userdata;
         struct timespec deadline;
@@ -183,7 +183,7 @@ int xid_read(struct xid *xid, struct xid_count **ret_counts, size_t *ret_n)
         int r = 0;
 
         if (!xid->has_thread) {
-                r = -pthread_create(&xid->thread, NULL, run, xid);
+                r = -pthread_create(&xid->thread, NULL, run_xid, xid);
                 xid->has_thread = r == 0;
         }
         if (r < 0)

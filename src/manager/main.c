@@ -20,7 +20,7 @@ static void give_up_privilege(void)
                           "error=\"%s\"", strerror(-r));
 }
 
-static int run(struct options *options, struct failure *failure)
+static int run_manager(struct options *options, struct failure *failure)
 {
         CLEANUP(manager_freep) struct manager *manager = NULL;
         struct containers *containers = NULL;
@@ -54,7 +54,7 @@ int main(int argc, char **argv)
         log_init(options.log_level);
         reload_block(&options);
         give_up_privilege();
-        if (run(&options, &failure) >= 0)
+        if (run_manager(&options, &failure) >= 0)
                 return 0;
         fprintf(stderr, "vgpud: %s\n", failure.message);
         if (failure.hint[0])

@@ -100,7 +100,7 @@ static void count_tries(struct instance *instance, enum instance_event event, vo
 static const struct observer tries = { .of_instance = count_tries };
 
 /* Everything that is due at once. */
-static void run(struct fixture *fixture)
+static void run_loop(struct fixture *fixture)
 {
         while (sd_event_run(fixture->manager.event, 0) > 0)
                 ;
@@ -116,25 +116,25 @@ static void test_who_lacks_room_tries_again_when_others_make_some(void **state)
         fixture->instance.state = STATE_FAILED;
         for (int i = 0; i < 5; i++) /* by now it is seconds before it does so by itself */
                 backlog_add_lack(&fixture->instance);
-        run(fixture);
+        run_loop(fixture);
         assert_int_equal(n_tries, 0);
 
         backlog_room_came(backlog);
-        run(fixture);
+        run_loop(fixture);
         assert_int_equal(n_tries, 1);
         begins = true; /* that one could not: it is tried again */
         backlog_room_came(backlog);
-        run(fixture);
+        run_loop(fixture);
         assert_int_equal(n_tries, 2);
         backlog_room_came(backlog); /* it is at it */
-        run(fixture);
+        run_loop(fixture);
         assert_int_equal(n_tries, 2);
         fixture->instance.operation = NULL;
 
         backlog_add_lack(&fixture->instance);
         backlog_end_lack(&fixture->instance);
         backlog_room_came(backlog);
-        run(fixture);
+        run_loop(fixture);
         assert_int_equal(n_tries, 2);
 }
 

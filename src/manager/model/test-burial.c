@@ -63,7 +63,7 @@ static void end_all(struct fixture *fixture)
 }
 
 /* Returns in how many turns of the loop. */
-static size_t run(struct fixture *fixture)
+static size_t run_burials(struct fixture *fixture)
 {
         size_t n = 0;
 
@@ -86,7 +86,7 @@ static void test_of_many_a_part_is_buried_at_a_time(void **state)
 
         end_all(fixture);
         assert_in_range(n_buried, 1, MANY / 4);
-        assert_true(run(fixture) >= 4);
+        assert_true(run_burials(fixture) >= 4);
         assert_int_equal(n_buried, MANY);
 }
 
@@ -105,7 +105,7 @@ static void test_who_calls_meanwhile_is_answered_before_all_are_buried(void **st
         assert_true(sd_event_run(fixture->event, WAIT_US) > 0);
         assert_true(sd_event_add_time_relative(fixture->event, NULL, CLOCK_MONOTONIC, 0, 1, on_call,
                                                NULL) >= 0);
-        (void)run(fixture);
+        (void)run_burials(fixture);
         assert_int_equal(n_buried, MANY);
         assert_in_range(n_buried_at_call, 1, MANY / 2);
 }
@@ -119,7 +119,7 @@ static void test_those_of_one_vgpu_can_be_buried_now(void **state)
         for (size_t i = 1; i < MANY; i += 2)
                 assert_true(fixture->guest[i].is_dead);
         assert_true(n_buried < MANY);
-        (void)run(fixture);
+        (void)run_burials(fixture);
         assert_int_equal(n_buried, MANY);
 }
 
@@ -129,7 +129,7 @@ static void test_who_is_gone_otherwise_is_not_buried(void **state)
 
         end_all(fixture);
         list_remove(&fixture->guest[MANY - 1].burial);
-        (void)run(fixture);
+        (void)run_burials(fixture);
         assert_int_equal(n_buried, MANY - 1);
         assert_false(fixture->guest[MANY - 1].is_dead);
 }

@@ -339,7 +339,7 @@ static void wait_until(struct schedule *schedule, uint64_t ns)
         (void)pthread_cond_timedwait(&schedule->changed, &schedule->lock, &until);
 }
 
-static void *run(void *argument)
+static void *run_schedule(void *argument)
 {
         struct schedule *schedule = argument;
 
@@ -377,7 +377,7 @@ int schedule_start_thread(struct schedule *schedule)
                 return 0;
         sigfillset(&all);
         pthread_sigmask(SIG_BLOCK, &all, &before);
-        r = -pthread_create(&schedule->thread, NULL, run, schedule);
+        r = -pthread_create(&schedule->thread, NULL, run_schedule, schedule);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         schedule->has_thread = r == 0;
         return r;
