@@ -57,7 +57,7 @@ static void publish_device(struct state_page *state_page, uint32_t index)
                                        .pci_bus = index,
                                        .pci_device_id = 0x233510de,
                                        .virtualization = STATE_VIRTUALIZATION_HOST_VGPU,
-                                       .mixes_sizes = 1,
+                                       .is_heterogeneous = 1,
                                        .accounting = 1,
                                        .memory_total = 140 * GIB,
                                        .memory_used = GIB,

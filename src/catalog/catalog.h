@@ -71,13 +71,13 @@ uint32_t catalog_type_of_quota(const struct state_page *state_page, uint32_t sit
  * shows there, with @left bytes to promise. When sizes don't mix, only the size that runs.
  */
 void catalog_update_offers(struct state_page *state_page, uint32_t site, uint64_t left,
-                           bool mixes_sizes);
+                           bool is_heterogeneous);
 
 /*
  * catalog_find_placement() - the first slot for one more vGPU of the type @id at @site;
  * STATE_PLACEMENT_NONE: there is none
  */
 uint32_t catalog_find_placement(const struct state_page *state_page, uint32_t site, uint32_t id,
-                                bool mixes_sizes);
+                                bool is_heterogeneous);
 
 #endif

@@ -95,7 +95,7 @@ static uint32_t count_free(const struct occupancy *occupancy,
 
 static uint32_t count_creatable(const struct state_page *state_page,
                                 const struct occupancy *occupancy, const struct state_offer *offer,
-                                uint64_t left, bool mixes_sizes)
+                                uint64_t left, bool is_heterogeneous)
 {
         struct state_placements placements;
         struct state_type type;
@@ -105,7 +105,7 @@ static uint32_t count_creatable(const struct state_page *state_page,
                 return 0;
         n = left / type.frame_buffer;
         n = n < offer->max_instances ? n : offer->max_instances;
-        if (!mixes_sizes)
+        if (!is_heterogeneous)
                 return occupancy->frame_buffer != 0 &&
                                        (occupancy->is_mixed ||
                                         occupancy->frame_buffer != type.frame_buffer)
@@ -149,7 +149,7 @@ static uint32_t count_by_mode(const struct state_page *state_page, uint32_t site
 }
 
 void catalog_update_offers(struct state_page *state_page, uint32_t site, uint64_t left,
-                           bool mixes_sizes)
+                           bool is_heterogeneous)
 {
         struct occupancy occupancy;
         struct state_offers offers;
@@ -160,7 +160,7 @@ void catalog_update_offers(struct state_page *state_page, uint32_t site, uint64_
         look(&occupancy, state_page, site);
         for (uint32_t i = 0; i < offers.n; i++) {
                 uint32_t n = count_creatable(state_page, &occupancy, &offers.offer[i], left,
-                                             mixes_sizes);
+                                             is_heterogeneous);
 
                 n = count_by_mode(state_page, site, &offers.offer[i], n);
                 has_changed |= n != offers.offer[i].n_creatable;
@@ -171,7 +171,7 @@ void catalog_update_offers(struct state_page *state_page, uint32_t site, uint64_
 }
 
 uint32_t catalog_find_placement(const struct state_page *state_page, uint32_t site, uint32_t id,
-                                bool mixes_sizes)
+                                bool is_heterogeneous)
 {
         struct state_placements placements;
         struct occupancy occupancy;
@@ -182,8 +182,9 @@ uint32_t catalog_find_placement(const struct state_page *state_page, uint32_t si
             !state_read_placements(state_page, slot, &placements))
                 return STATE_PLACEMENT_NONE;
         look(&occupancy, state_page, site);
-        for (uint32_t i = 0; i < (mixes_sizes ? placements.n_mixed : placements.n_uniform); i++) {
-                uint32_t first = mixes_sizes ? placements.mixed[i] : placements.uniform[i];
+        for (uint32_t i = 0; i < (is_heterogeneous ? placements.n_mixed : placements.n_uniform);
+             i++) {
+                uint32_t first = is_heterogeneous ? placements.mixed[i] : placements.uniform[i];
 
                 if (is_free(&occupancy, first, type.placement_size))
                         return first;

@@ -27,7 +27,7 @@ static void add_device(struct state_page *state_page, uint32_t index)
         };
         struct state_device device = { .index = index,
                                        .virtualization = STATE_VIRTUALIZATION_HOST_VGPU,
-                                       .mixes_sizes = 1,
+                                       .is_heterogeneous = 1,
                                        .ecc = STATE_NONE,
                                        .accounting = 1,
                                        .can_migrate = 1,

@@ -57,7 +57,7 @@ struct places {
 static nvmlReturn_t find_places(struct places *ret_places, const struct site *site,
                                 nvmlVgpuTypeId_t id, unsigned int mode, bool only_creatable)
 {
-        bool mixes = mode == NVML_VGPU_PGPU_HETEROGENEOUS_MODE;
+        bool is_heterogeneous = mode == NVML_VGPU_PGPU_HETEROGENEOUS_MODE;
         struct state_placements placements;
         struct state_offer offer;
         struct state_type type;
@@ -68,12 +68,12 @@ static nvmlReturn_t find_places(struct places *ret_places, const struct site *si
             !state_read_placements(site->state_page, offer.type, &placements))
                 return NVML_ERROR_INVALID_ARGUMENT;
 
-        most = mixes ? placements.n_mixed : placements.n_uniform;
+        most = is_heterogeneous ? placements.n_mixed : placements.n_uniform;
         most = most < STATE_PLACEMENTS_MAX ? most : STATE_PLACEMENTS_MAX;
         ret_places->size = type.placement_size;
         ret_places->n = 0;
         for (unsigned int i = 0; i < most; i++) {
-                uint32_t first = mixes ? placements.mixed[i] : placements.uniform[i];
+                uint32_t first = is_heterogeneous ? placements.mixed[i] : placements.uniform[i];
 
                 if (only_creatable && (ret_places->n == offer.n_creatable ||
                                        is_taken(site, first, type.placement_size)))
@@ -140,7 +140,7 @@ our_nvmlGpuInstanceGetVgpuTypeCreatablePlacements(nvmlGpuInstance_t handle,
                 return r;
         if (info->version != NVML_VERSION(nvmlVgpuCreatablePlacementInfo_v1_t, 1))
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        if (site.mixes_sizes != 1)
+        if (site.is_heterogeneous != 1)
                 return NVML_ERROR_NOT_SUPPORTED;
         r = find_places(&places, &site, info->vgpuTypeId, NVML_VGPU_PGPU_HETEROGENEOUS_MODE, true);
         if (r == NVML_SUCCESS)

@@ -24,7 +24,7 @@ nvmlReturn_t site_of_device(struct site *ret_site, nvmlDevice_t handle, bool has
         ret_site->state_page = view_state_page();
         ret_site->number = state_site_of_device(ret_site->device.index);
         ret_site->gpu_instance = STATE_NONE;
-        ret_site->mixes_sizes = ret_site->device.mixes_sizes;
+        ret_site->is_heterogeneous = ret_site->device.is_heterogeneous;
         return NVML_SUCCESS;
 }
 
@@ -80,7 +80,7 @@ nvmlReturn_t site_of_gpu_instance(struct site *ret_site, nvmlGpuInstance_t handl
                 return r;
         ret_site->number = state_site_of_gpu_instance(slot);
         ret_site->gpu_instance = record.id;
-        ret_site->mixes_sizes = record.mixes_sizes;
+        ret_site->is_heterogeneous = record.is_heterogeneous;
         return NVML_SUCCESS;
 }
 

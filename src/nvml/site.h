@@ -17,9 +17,9 @@
 
 struct site {
         const struct state_page *state_page;
-        uint32_t number;          /* the state page's, of offers and schedulers */
-        uint32_t gpu_instance;    /* id; STATE_NONE: the device as a whole */
-        state_switch mixes_sizes; /* heterogeneous mode */
+        uint32_t number;               /* the state page's, of offers and schedulers */
+        uint32_t gpu_instance;         /* id; STATE_NONE: the device as a whole */
+        state_switch is_heterogeneous; /* heterogeneous mode */
         struct state_device device;
 };
 

@@ -371,11 +371,11 @@ static void test_whether_sizes_mix_is_what_the_manager_says(void **state)
         assert_int_equal(nvmlDeviceGetVgpuHeterogeneousMode(device_at(0), &mode), NVML_SUCCESS);
         assert_int_equal(mode.mode, NVML_FEATURE_ENABLED);
         assert_true(state_read_device(fixture->state_page, 0, &device));
-        device.mixes_sizes = 0;
+        device.is_heterogeneous = 0;
         state_write_device(fixture->state_page, 0, &device);
         assert_int_equal(nvmlDeviceGetVgpuHeterogeneousMode(device_at(0), &mode), NVML_SUCCESS);
         assert_int_equal(mode.mode, NVML_FEATURE_DISABLED);
-        device.mixes_sizes = STATE_NONE;
+        device.is_heterogeneous = STATE_NONE;
         state_write_device(fixture->state_page, 0, &device);
         assert_int_equal(nvmlDeviceGetVgpuHeterogeneousMode(device_at(0), &mode),
                          NVML_ERROR_NOT_SUPPORTED);

@@ -35,9 +35,11 @@ static const struct state_profile whole = { .id = 9,
                                             .memory_size = 70 * GIB,
                                             .name = "3g.71gb" };
 
-static const struct state_gpu_instance part = {
-        .id = PART, .profile_id = 9, .placement_size = 4, .mixes_sizes = 0, .memory_total = 70 * GIB
-};
+static const struct state_gpu_instance part = { .id = PART,
+                                                .profile_id = 9,
+                                                .placement_size = 4,
+                                                .is_heterogeneous = 0,
+                                                .memory_total = 70 * GIB };
 
 static void put_compute_instance(uint32_t slot, uint32_t id, uint32_t profile, uint32_t start,
                                  uint32_t size)

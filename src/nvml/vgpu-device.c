@@ -69,9 +69,9 @@ static nvmlReturn_t get_heterogeneous(const struct site *site, nvmlVgpuHeterogen
 {
         if (mode->version != NVML_VERSION(nvmlVgpuHeterogeneousMode_v1_t, 1))
                 return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-        if (site->mixes_sizes == STATE_NONE)
+        if (site->is_heterogeneous == STATE_NONE)
                 return NVML_ERROR_NOT_SUPPORTED;
-        mode->mode = site->mixes_sizes;
+        mode->mode = site->is_heterogeneous;
         return NVML_SUCCESS;
 }
 

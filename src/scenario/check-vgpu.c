@@ -117,7 +117,7 @@ static int check_room(const struct scenario *scenario, size_t index, struct read
                         continue;
                 sum += other->type.frame_buffer;
                 n += other->type.id == vgpu->type.id;
-                if (device->mixes_sizes != 1 &&
+                if (device->is_heterogeneous != 1 &&
                     other->type.frame_buffer != vgpu->type.frame_buffer && is_on(vgpu, device))
                         return reader_fail(reader,
                                            "vgpus[%zu] on the same device has another size; set "
@@ -208,15 +208,15 @@ static int place_on(struct scenario *scenario, const struct scenario_device *dev
 static int check_placements(struct scenario *scenario, struct reader *reader)
 {
         for (size_t i = 0; i < scenario->n_devices; i++)
-                if (scenario->devices[i].mixes_sizes == 1 &&
+                if (scenario->devices[i].is_heterogeneous == 1 &&
                     place_on(scenario, &scenario->devices[i], reader) < 0)
                         return -EINVAL;
         for (size_t i = 0; i < scenario->n_vgpus; i++) {
                 struct scenario_vgpu *vgpu = &scenario->vgpus[i];
-                bool mixes = scenario->devices[vgpu->device].mixes_sizes == 1;
+                bool is_heterogeneous = scenario->devices[vgpu->device].is_heterogeneous == 1;
 
                 check_at(reader, "vgpus[%zu].placement", i);
-                if (!mixes && vgpu->placement != SCENARIO_NOTHING)
+                if (!is_heterogeneous && vgpu->placement != SCENARIO_NOTHING)
                         return reader_fail(reader,
                                            "only vGPUs of different sizes have placements; "
                                            "set heterogeneous of device %u to true",

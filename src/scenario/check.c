@@ -175,7 +175,7 @@ static int place_gpu_instance(struct scenario_device *device, size_t index,
                 .profile_id = profile->profile.id,
                 .placement_start = start,
                 .placement_size = profile->profile.memory_slices,
-                .mixes_sizes = gpu_instance->mixes_sizes,
+                .is_heterogeneous = gpu_instance->is_heterogeneous,
                 .memory_total = profile->profile.memory_size,
         };
         return 0;

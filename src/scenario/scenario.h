@@ -102,7 +102,7 @@ struct scenario_compute_instance {
 struct scenario_gpu_instance {
         uint32_t id;
         uint32_t placement;
-        state_switch mixes_sizes;
+        state_switch is_heterogeneous;
         char profile_name[STATE_LABEL_MAX];
         struct state_gpu_instance record;
         struct scenario_scheduler *schedulers;
@@ -186,7 +186,7 @@ struct scenario_device {
         uint64_t memory;            /* bytes; 0: as the real board */
         uint32_t count;
         uint32_t series; /* bits: enum catalog_series */
-        state_switch ecc, ecc_pending, mig, mixes_sizes, accounting, can_migrate;
+        state_switch ecc, ecc_pending, mig, is_heterogeneous, accounting, can_migrate;
         uint32_t is_sriov;
         uint32_t capability[STATE_CAPABILITIES];
         struct state_scheduler_limits limits;

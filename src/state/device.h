@@ -75,11 +75,11 @@ struct state_device {
         uint32_t utilization_gpu;    /* percent; of what runs in vGPUs */
         uint32_t utilization_memory; /* percent */
         uint32_t utilization_encoder, utilization_decoder, utilization_jpeg, utilization_ofa;
-        uint32_t driver_version;  /* CUDA, e.g. 13000 */
-        uint32_t is_lost;         /* fell off the bus: every question answers GPU_IS_LOST */
-        uint32_t virtualization;  /* enum state_virtualization */
-        uint32_t is_sriov;        /* host vGPU mode */
-        state_switch mixes_sizes; /* heterogeneous mode; NONE: not supported */
+        uint32_t driver_version;       /* CUDA, e.g. 13000 */
+        uint32_t is_lost;              /* fell off the bus: every question answers GPU_IS_LOST */
+        uint32_t virtualization;       /* enum state_virtualization */
+        uint32_t is_sriov;             /* host vGPU mode */
+        state_switch is_heterogeneous; /* heterogeneous mode; NONE: not supported */
         state_switch mig, mig_pending;
         state_switch ecc, ecc_pending;
         state_switch accounting;
@@ -219,7 +219,7 @@ struct state_gpu_instance {
         uint32_t id; /* NVML's, unique on its device */
         uint32_t profile_id;
         uint32_t placement_start, placement_size; /* slices of memory */
-        state_switch mixes_sizes;
+        state_switch is_heterogeneous;
         uint32_t n_instances;
         uint32_t reserved;
         uint64_t memory_total; /* bytes */

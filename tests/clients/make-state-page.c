@@ -87,7 +87,7 @@ static void make_device(struct state_page *state_page, uint32_t index)
 {
         struct state_device device = { .index = index,
                                        .virtualization = STATE_VIRTUALIZATION_HOST_VGPU,
-                                       .mixes_sizes = 1,
+                                       .is_heterogeneous = 1,
                                        .ecc = 1,
                                        .ecc_pending = 1,
                                        .accounting = 1,

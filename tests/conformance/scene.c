@@ -41,14 +41,14 @@ static void add_device(struct state_page *state_page, const struct state_device 
 }
 
 static void add_gpu_instance(struct state_page *state_page, uint32_t slot, uint32_t device,
-                             uint32_t id, state_switch mixes_sizes)
+                             uint32_t id, state_switch is_heterogeneous)
 {
         const struct state_gpu_instance record = { .device = device,
                                                    .id = id,
                                                    .profile_id = PROFILE_ID,
                                                    .placement_start = id,
                                                    .placement_size = 1,
-                                                   .mixes_sizes = mixes_sizes,
+                                                   .is_heterogeneous = is_heterogeneous,
                                                    .memory_total = 16 * GIB };
 
         state_write_gpu_instance(state_page, slot, &record);

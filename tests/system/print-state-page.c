@@ -23,10 +23,10 @@ static void print_device(const struct state_page *state_page, uint32_t index)
         if (!state_read_device(state_page, index, &device) ||
             !state_read_device_detail(state_page, index, &detail))
                 return;
-        printf("device %u name=%s lost=%u mixes_sizes=%u mig=%u ecc=%u instances=%u "
+        printf("device %u name=%s lost=%u is_heterogeneous=%u mig=%u ecc=%u instances=%u "
                "memory_total=%" PRIu64 " memory_used=%" PRIu64
                " gpu=%u capability_6=%u capability_7=%u capability_11=%u\n",
-               index, device.name, device.is_lost, device.mixes_sizes, device.mig, device.ecc,
+               index, device.name, device.is_lost, device.is_heterogeneous, device.mig, device.ecc,
                device.n_instances, device.memory_total, device.memory_used, device.utilization_gpu,
                detail.capability[6], detail.capability[7], detail.capability[11]);
 }
@@ -72,8 +72,8 @@ static void print_gpu_instance(const struct state_page *state_page, uint32_t slo
 
         if (!state_read_gpu_instance(state_page, slot, &gpu_instance))
                 return;
-        printf("gpu_instance %u/%u mixes_sizes=%u profile=%u\n", gpu_instance.device,
-               gpu_instance.id, gpu_instance.mixes_sizes, gpu_instance.profile_id);
+        printf("gpu_instance %u/%u is_heterogeneous=%u profile=%u\n", gpu_instance.device,
+               gpu_instance.id, gpu_instance.is_heterogeneous, gpu_instance.profile_id);
         print_site(state_page, "gpu_instance", gpu_instance.id, state_site_of_gpu_instance(slot));
 }
 

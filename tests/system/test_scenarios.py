@@ -302,7 +302,7 @@ class Played(unittest.TestCase):
         host.call("SetVgpuSchedulerState", device="0", gpu_instance=2, policy=2)
         host.call("SetVgpuHeterogeneousMode", device="0", gpu_instance=2, enabled=True)
         self.wait("scheduler gpu_instance/2/1", policy=2, arr=2)
-        self.wait("gpu_instance 0/2", mixes_sizes=1)
+        self.wait("gpu_instance 0/2", is_heterogeneous=1)
         self.assertEqual(self.error(host, "SetVgpuSchedulerState", device="0", gpu_instance=9,
                                        policy=2), "InvalidParameter")
 
@@ -325,7 +325,7 @@ class Played(unittest.TestCase):
         self.assertEqual(refused("CreateGpuInstance", profile=19, device="1"), "Unsupported")
         self.assertEqual(make("CreateGpuInstance", profile=19), 3)
         self.assertEqual(refused("CreateGpuInstance", profile=19, start=6), "NoRoom")
-        self.wait("gpu_instance 0/3", mixes_sizes=0)
+        self.wait("gpu_instance 0/3", is_heterogeneous=0)
         self.assertEqual(make("CreateComputeInstance", gpu_instance=1, profile=0), 1)
         self.assertEqual(refused("CreateComputeInstance", gpu_instance=1, profile=1), "NoRoom")
         self.assertEqual(make("DestroyComputeInstance", gpu_instance=1, compute_instance=0), 0)

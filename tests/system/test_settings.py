@@ -97,14 +97,14 @@ class Settings(unittest.TestCase):
 
     def test_without_heterogeneous_mode_a_device_has_one_size(self):
         self.call("SetVgpuHeterogeneousMode", device="0", enabled=False)
-        self.assertEqual(self.seen("device 0")["mixes_sizes"], 0)
+        self.assertEqual(self.seen("device 0")["is_heterogeneous"], 0)
         self.create("whole-half", 512 * MIB, device="0")
         self.refused("NoRoom", "CreateVgpu", name="large", frame_buffer=1024 * MIB, device="0")
         self.create("alike", 300 * MIB, device="0")  # of the same type: 1 GiB has one
         until(lambda: self.seen("device 0")["instances"] == 2, "both on the state page")
         self.assertEqual(self.seen("instance alike")["placement"], 0xffff)
         self.restart()
-        self.assertEqual(self.seen("device 0")["mixes_sizes"], 0)
+        self.assertEqual(self.seen("device 0")["is_heterogeneous"], 0)
 
     def test_a_version_range_lies_in_what_is_supported(self):
         self.assertEqual(self.call("SetVgpuVersionRange", min=VERSION, max=VERSION),
@@ -149,7 +149,7 @@ class Settings(unittest.TestCase):
         self.assertEqual(self.host.vgpu("train")["share"], 40, "that is of the vGPU")
         self.call("SetVgpuHeterogeneousMode", device="0", enabled=False)
         self.restart()
-        self.assertEqual(self.seen("device 0")["mixes_sizes"], 0)
+        self.assertEqual(self.seen("device 0")["is_heterogeneous"], 0)
         self.assertEqual(self.scheduler(), (BEST_EFFORT, ARR_OFF, 0, 0, 0),
                          "what was set before does not come back")
         self.assertEqual(self.host.vgpu("train")["id"], vgpu["id"])

@@ -77,7 +77,7 @@ void facts_of_device(struct state_device *ret_record, const struct device *devic
                 .index = device->index,
                 .driver_version = device->driver_version,
                 .virtualization = STATE_VIRTUALIZATION_HOST_VGPU,
-                .mixes_sizes = 1, /* memory is mapped page by page: any mix fits */
+                .is_heterogeneous = 1, /* memory is mapped page by page: any mix fits */
                 .ecc = STATE_NONE,
                 .ecc_pending = STATE_NONE,
                 .accounting = 1,

@@ -135,7 +135,7 @@ static void write_device(struct publisher *publisher, const struct device *devic
         promised = device_get_promised(device, NULL);
         catalog_update_offers(publisher->state_page, state_site_of_device(device->index),
                               promised < record.memory_total ? record.memory_total - promised : 0,
-                              record.mixes_sizes == 1);
+                              record.is_heterogeneous == 1);
 }
 
 /*
@@ -199,10 +199,10 @@ static void place(struct publisher *publisher, struct instance *instance,
         uint32_t slot;
         struct state_device device;
         struct state_type type;
-        bool mixes =
-                state_read_device(state_page, record->device, &device) && device.mixes_sizes == 1;
+        bool is_heterogeneous = state_read_device(state_page, record->device, &device) &&
+                                device.is_heterogeneous == 1;
 
-        if (!mixes || instance->state == STATE_SUSPENDED ||
+        if (!is_heterogeneous || instance->state == STATE_SUSPENDED ||
             !state_find_type(state_page, record->type_id, &slot) ||
             !state_read_type(state_page, slot, &type)) {
                 instance->placement = STATE_PLACEMENT_NONE;

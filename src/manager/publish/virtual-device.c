@@ -38,8 +38,8 @@ static void put_record(struct virtual_stage *stage, size_t index)
         if (!state_read_device(stage->state_page, (uint32_t)index, &record))
                 return;
         record.is_sriov = device->is_sriov;
-        record.mixes_sizes =
-                device->capability[STATE_CAN_MIX_SIZES] ? device->mixes_sizes : STATE_NONE;
+        record.is_heterogeneous =
+                device->capability[STATE_CAN_MIX_SIZES] ? device->is_heterogeneous : STATE_NONE;
         record.mig = record.mig_pending = device->mig;
         record.ecc = device->ecc;
         record.ecc_pending = device->ecc_pending;

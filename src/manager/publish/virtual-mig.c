@@ -253,7 +253,7 @@ void virtual_play_mig(struct virtual_stage *stage, size_t index)
                 record.n_instances = n;
                 state_write_gpu_instance(stage->state_page, slot, &record);
                 catalog_update_offers(stage->state_page, state_site_of_gpu_instance(slot),
-                                      n ? 0 : record.memory_total, record.mixes_sizes == 1);
+                                      n ? 0 : record.memory_total, record.is_heterogeneous == 1);
         }
 }
 

@@ -21,16 +21,16 @@ static state_switch get_heterogeneous(const struct manager *manager,
         if (site->gpu_instance == STATE_NONE)
                 return state_read_device(settings_get_state_page(manager), site->device->index,
                                          &device)
-                               ? device.mixes_sizes
+                               ? device.is_heterogeneous
                                : STATE_NONE;
         return state_read_gpu_instance(settings_get_state_page(manager),
                                        site->site - state_site_of_gpu_instance(0), &gpu_instance)
-                       ? gpu_instance.mixes_sizes
+                       ? gpu_instance.is_heterogeneous
                        : STATE_NONE;
 }
 
 void settings_put_heterogeneous(struct manager *manager, const struct settings_site *site,
-                                bool mixes)
+                                bool is_heterogeneous)
 {
         uint32_t slot = site->site - state_site_of_gpu_instance(0);
         struct state_page *state_page = settings_get_state_page(manager);
@@ -40,16 +40,16 @@ void settings_put_heterogeneous(struct manager *manager, const struct settings_s
         if (site->gpu_instance == STATE_NONE) {
                 if (!state_read_device(state_page, site->device->index, &device))
                         return;
-                device.mixes_sizes = mixes;
+                device.is_heterogeneous = is_heterogeneous;
                 state_write_device(state_page, site->device->index, &device);
         } else if (state_read_gpu_instance(state_page, slot, &gpu_instance)) {
-                gpu_instance.mixes_sizes = mixes;
+                gpu_instance.is_heterogeneous = is_heterogeneous;
                 state_write_gpu_instance(state_page, slot, &gpu_instance);
         }
 }
 
 int settings_set_heterogeneous(struct manager *manager, const struct settings_site *site,
-                               bool mixes, struct failure *failure)
+                               bool is_heterogeneous, struct failure *failure)
 {
         char name[SETTING_NAME_MAX], where[SETTING_NAME_MAX / 2];
         int r = settings_check_mig(manager, site, failure);
@@ -64,9 +64,9 @@ int settings_set_heterogeneous(struct manager *manager, const struct settings_si
                                    "this cannot be set while vGPUs are active");
         settings_format_site(where, site);
         snprintf(name, sizeof(name), "mixes_sizes/%s", where);
-        r = settings_remember(manager, name, 0, mixes ? "1" : "0", failure);
+        r = settings_remember(manager, name, 0, is_heterogeneous ? "1" : "0", failure);
         if (r == 0) {
-                settings_put_heterogeneous(manager, site, mixes);
+                settings_put_heterogeneous(manager, site, is_heterogeneous);
                 observer_tell_changed(&manager->observers);
         }
         return r;

@@ -37,7 +37,7 @@ int settings_remember(struct manager *manager, const char *name, uint32_t instan
                       const char *value, struct failure *failure);
 
 void settings_put_heterogeneous(struct manager *manager, const struct settings_site *site,
-                                bool mixes);
+                                bool is_heterogeneous);
 void settings_put_scheduler(struct manager *manager, const struct settings_site *site,
                             uint32_t engine, const struct state_scheduler *scheduler);
 

@@ -50,7 +50,7 @@ int settings_set_scheduler(struct manager *manager, const struct settings_site *
                            const struct settings_scheduler *wanted,
                            struct state_scheduler *ret_scheduler, struct failure *failure);
 int settings_set_heterogeneous(struct manager *manager, const struct settings_site *site,
-                               bool mixes, struct failure *failure);
+                               bool is_heterogeneous, struct failure *failure);
 int settings_set_capability(struct manager *manager, struct device *device, uint32_t capability,
                             bool enabled, struct failure *failure);
 int settings_set_version_range(struct manager *manager, uint32_t min, uint32_t max,
