@@ -16,6 +16,7 @@ import tempfile
 import unittest
 from unittest import mock
 
+import daemons
 from harness import MIB, Host, expect_error
 from wait import PATIENCE, until
 from wire import Control, Gate, Packets, Refused
@@ -515,6 +516,36 @@ class Doors(unittest.TestCase):
             self.create(f"beside-{owner}", OTHER)
             for one in connections:
                 one.close()
+
+
+@unittest.skipIf(daemons.BUILD, "a sanitizer keeps what was freed")
+class Memory(unittest.TestCase):
+    CLIENTS, BYTES = 300, 32000
+
+    @staticmethod
+    def connect(host):
+        def attempt():
+            with contextlib.suppress(BlockingIOError):
+                return Control(host.run / "control.sock")
+        return until(attempt, "a connection")
+
+    def test_what_a_crowd_of_clients_took_is_given_back(self):
+        with Host(options=["--log-level", "warning"]) as host:
+            host.start()
+
+            def resident():
+                return int(pathlib.Path(f"/proc/{host.manager.pid}/statm").read_text().split()[1]) * resource.getpagesize()
+            before = resident()
+            kept = self.CLIENTS * self.BYTES
+            clients = [self.connect(host) for _ in range(self.CLIENTS)]
+            for client in clients:
+                client.send_bytes(b" " * self.BYTES)  # a call that does not end
+            until(lambda: resident() > before + kept / 2, "vgpud to have what they sent")
+            for client in clients[:-2]:
+                client.close()
+            until(lambda: resident() < before + kept / 4, "vgpud to give it back")
+            for client in clients[-2:]:
+                client.close()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/packet.h"
+#include "daemon/crowd.h"
 #include "daemon/foreign.h"
 #include "daemon/log.h"
 #include "manager/model/manager.h"
@@ -34,6 +35,7 @@ struct control {
         const struct control_service *service;
         struct listener listener;
         struct list clients;
+        struct crowd crowd;      /* of them */
         uint64_t turned_away_ns; /* when that was logged */
 };
 
@@ -58,6 +60,8 @@ struct control_client {
 
 static struct control_client *client_free(struct control_client *client)
 {
+        struct crowd *crowd = &client->control->crowd;
+
         client->control->service->client_gone(client->control->manager, client);
         if (client->pending)
                 client->pending->client = NULL;
@@ -70,6 +74,7 @@ static struct control_client *client_free(struct control_client *client)
                        client->fd, client->peer.uid);
         free(client->out);
         free(client);
+        (void)crowd_go(crowd);
         return NULL;
 }
 
@@ -464,6 +469,7 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
         client->fd = fd;
         client->peer = *peer;
         list_append(&control->clients, &client->link);
+        crowd_come(&control->crowd);
         r = fair_init(&client->entry, control->manager->fair_queue, peer->uid, on_turn, client);
         if (r == 0)
                 r = sd_event_add_io(control->manager->event, &client->source, fd, EPOLLIN,
