@@ -129,7 +129,7 @@ int store_get_operation(struct store *store, uint32_t instance,
 
 static int put_setting(struct store *store, const char *name, uint32_t instance, const char *value)
 {
-        int r = STORE_RUN(store, "DELETE FROM setting WHERE name = ? AND ifnull(instance, 0) = ?",
+        int r = STORE_RUN(store, "DELETE FROM setting WHERE name = ? AND instance IS nullif(?, 0)",
                           "si", name, (int64_t)instance);
 
         if (r == 0)

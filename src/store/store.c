@@ -61,6 +61,7 @@ static const struct database_schema schema = {
 static const char later_tables[] =
         "CREATE TABLE IF NOT EXISTS setting (name TEXT NOT NULL,"
         "  instance INTEGER REFERENCES instance ON DELETE CASCADE, value TEXT NOT NULL);"
+        "CREATE INDEX IF NOT EXISTS setting_of ON setting (instance, name);"
         "CREATE TABLE IF NOT EXISTS footprint (instance INTEGER NOT NULL, pid INTEGER NOT NULL,"
         "  context_bytes INTEGER NOT NULL, PRIMARY KEY (instance, pid),"
         "  FOREIGN KEY (instance, pid) REFERENCES process ON DELETE CASCADE);"

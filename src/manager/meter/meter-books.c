@@ -348,8 +348,10 @@ void meter_books_clear(struct meter *meter, const struct instance *instance)
                 say_lost(r);
 }
 
+/* What is in a batch is to be billed from no earlier time than the others of the batch are settled up to. */
 void meter_books_settled(struct meter *meter)
 {
+        meter->has_newcomer = false;
         if (!meter->ledger)
                 return;
         ledger_thread_begin(meter->ledger)->wall = meter->wall;

@@ -26,7 +26,8 @@ struct meter {
         struct manager *manager;
         sd_event_source *timer;
         struct pace pace;
-        bool has_news; /* since the last batch for the ledger: work, or who came or went */
+        bool has_news;     /* since the last batch for the ledger: work, or who came or went */
+        bool has_newcomer; /* a vGPU that came after the others were settled last */
         struct meter_source *source; /* NULL: there is none */
         struct ledger_thread *ledger;
         struct allowance allowance; /* of rows for processes */

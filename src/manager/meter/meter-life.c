@@ -25,14 +25,13 @@ static void enter(struct instance *instance, uint64_t since_ns)
 }
 
 /*
- * It is in the ledger with all that others have used up to now: who reads it there is to bill it from no
- * earlier time than that.
+ * It is written with the next batch, within about a second: who makes a thousand does not have the usage of
+ * all written a thousand times. A manager that does not find it there bills it from its creation on.
  */
 static void add_instance(struct meter *meter, struct instance *instance)
 {
-
-        enter(instance, meter_settle_all(meter));
-        meter_books_write(meter);
+        enter(instance, meter_now());
+        meter->has_news = meter->has_newcomer = true;
         if (instance->link.next == instance->link.previous) /* it is the only one */
                 meter_wake(meter);
 }
@@ -75,6 +74,8 @@ static void remove_instance(struct meter *meter, struct instance *instance)
         if (instance->meter.since_ns) {
                 meter_read_wall(meter, now_ns);
                 meter_settle(meter, instance, now_ns);
+                if (meter->has_newcomer)
+                        (void)meter_settle_all(meter);
                 meter_books_remove_vgpu(meter, instance);
                 meter_books_write(meter);
         }

@@ -137,10 +137,10 @@ static uint64_t get_write_interval(const struct meter *meter, size_t n)
                              .most_us = WRITE_IDLE_NS / 1000,
                              .part = WRITE_PART };
 
+        if (meter->has_news || (n > 0 && !meter->ledger))
+                return WRITE_BUSY_NS;
         if (n == 0)
                 return WRITE_QUIET_NS;
-        if (meter->has_news || !meter->ledger)
-                return WRITE_BUSY_NS;
         pace.cost_ns = ledger_thread_get_cost(meter->ledger);
         return pace_get_interval(&pace) * 1000;
 }

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -52,18 +53,20 @@ static struct device *roomiest_device(struct manager *manager)
         return best;
 }
 
-#define MADE_UP_NAME "vgpu-%u"
+#define MADE_UP_NAME "vgpu-"
 
 /* N of a name as make_up_name() gives it; 0: it is none. */
-static unsigned int made_up_number(const char *name)
+static unsigned long made_up_number(const char *name)
 {
-        char same[STORE_NAME_MAX];
-        unsigned int n;
+        const char *digits = name + strlen(MADE_UP_NAME);
+        unsigned long n;
+        char *end;
 
-        if (sscanf(name, MADE_UP_NAME, &n) != 1)
+        if (strncmp(name, MADE_UP_NAME, strlen(MADE_UP_NAME)) != 0 || *digits < '1' ||
+            *digits > '9')
                 return 0;
-        snprintf(same, sizeof(same), MADE_UP_NAME, n);
-        return strcmp(same, name) == 0 ? n : 0;
+        n = strtoul(digits, &end, 10);
+        return *end ? 0 : n;
 }
 
 /* With the lowest number that is free: at most one for each vGPU is taken. */
@@ -71,7 +74,7 @@ static void make_up_name(struct manager *manager, char name[STORE_NAME_MAX])
 {
         bool is_taken[STATE_INSTANCES_MAX + 2] = { true };
         struct instance *instance;
-        unsigned int n;
+        unsigned long n;
 
         list_for_each(instance, &manager->instances, link) {
                 n = made_up_number(instance->name);
@@ -80,7 +83,7 @@ static void make_up_name(struct manager *manager, char name[STORE_NAME_MAX])
         }
         for (n = 1; is_taken[n]; n++)
                 ;
-        snprintf(name, STORE_NAME_MAX, MADE_UP_NAME, n);
+        snprintf(name, STORE_NAME_MAX, MADE_UP_NAME "%lu", n);
 }
 
 /* What the gate takes from the device at once: less is of no use, but is "40" without its G. */
