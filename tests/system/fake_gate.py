@@ -12,12 +12,14 @@ input change how it behaves (a change is confirmed: "planned"):
     refuse-close ERROR    the next CLOSE answers ERROR
     refuse MESSAGE CODE   the next request MESSAGE fails with the CUresult CODE
     hang MESSAGE          the next request MESSAGE is never answered
+    stop MESSAGE          it stops itself (SIGSTOP) before it deals with the next request MESSAGE
     lose MESSAGE          the connection breaks when the next request MESSAGE arrives, which is not read
     check                 print "intact" or "DAMAGED"
     charge                write the memory that it holds into the instance page again
 """
 import os
 import select
+import signal
 import socket
 import struct
 import sys
@@ -26,12 +28,12 @@ from wait import until
 
 MAGIC, VERSION = 0x45544147, 4
 JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED = range(1, 9)
-WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE = range(64, 72)
+WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE, WATCH = range(64, 73)
 NAMES = {CLOSE: "CLOSE", EXPORT: "EXPORT", RELEASE: "RELEASE", MAP: "MAP", OPEN: "OPEN",
          CREATE: "CREATE"}
 STATE_OPEN, STATE_CLOSED, STATE_RELEASED = range(3)
 HEADER = struct.Struct("=IHH")
-BATCH = 64
+BATCH, SENT = 64, 16  # allocations in a message: at most, and as we send them
 
 
 def say(*words):
@@ -113,8 +115,8 @@ class Gate:
         return [i for i in range(len(self.sizes)) if first <= self.address(i) < last]
 
     def send_allocations(self, indices):
-        for first in range(0, len(indices), BATCH):
-            batch = indices[first:first + BATCH]
+        for first in range(0, len(indices), SENT):
+            batch = indices[first:first + SENT]
             fds = [self.fds[i] for i in batch]
             body = b"".join(struct.pack("=QQ", self.address(i), self.sizes[i]) for i in batch)
             packet = HEADER.pack(MAGIC, VERSION, ALLOCATIONS) + struct.pack("=II", len(fds), 0) + \
@@ -165,6 +167,10 @@ class Gate:
         if behaviour == "lose":
             self.lost()
             return
+        if behaviour == "stop":
+            say("stops")
+            os.kill(os.getpid(), signal.SIGSTOP)
+            behaviour = None
         if message == WELCOME:
             self.slot = struct.unpack_from("=I", body)[0]
             self.charge(fds[0])
@@ -172,6 +178,8 @@ class Gate:
         elif message == REFUSED:
             say("refused", body[4:].split(b"\0")[0].decode())
             sys.exit(1)
+        elif message == WATCH:
+            say("watch", *struct.unpack("=II", body))
         elif message == CLOSE:
             self.closed(behaviour or 0)
         elif behaviour:
@@ -211,9 +219,9 @@ class Gate:
             self.plan[codes[words[1]]] = int(words[2])
         elif words[0] == "hang":
             self.plan[codes[words[1]]] = "hang"
-        elif words[0] == "lose":
-            self.plan[codes[words[1]]] = "lose"
-        if words[0].startswith(("refuse", "hang", "lose")):
+        elif words[0] in ("lose", "stop"):
+            self.plan[codes[words[1]]] = words[0]
+        if words[0].startswith(("refuse", "hang", "lose", "stop")):
             say("planned")
 
     def loop(self):

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Suspend, resume and migrate with guests and a driver that do as they are told."""
+import signal
 import unittest
 
+from fake_gate import SENT
 from harness import MIB, Host, expect_error
 from scene import kill_all
-from wait import until
+from wait import PATIENCE, until
 from wire import Refused
 
 
@@ -53,6 +55,43 @@ class Operations(unittest.TestCase):
                 guest.wait_for("opened", n)
                 self.assertTrue(guest.is_intact())
             self.assertEqual(host.vgpu("train")["state"], "running")
+
+    def test_a_gate_that_has_not_read_for_long_gets_all_that_counts(self):
+        """Its socket is full when it is asked to close, and when it is told what it shall report."""
+        host = self.host
+        guest = host.fake_guest("train", 4 * MIB)
+        guest.signal(signal.SIGSTOP)
+        for after in [3600, None] * 1000:  # each time its gate is told
+            host.call("SetVgpuIdle", name="train", **({"idle_after": after} if after else {}))
+        self.assertLess(guest.count("watch"), 1)
+        client = host.client()
+        client.send("SuspendVgpu", name="train", timeout=PATIENCE)
+        host.wait_state("train", "suspending")
+        guest.signal(signal.SIGCONT)
+        self.assertEqual(client.answer()["vgpu"]["state"], "suspended")
+        host.call("ResumeVgpu", name="train")
+        guest.wait_for("opened")
+        self.assertTrue(guest.is_intact())
+        until(lambda: [line for line in guest.lines if line.startswith("watch")][-1] == "watch 0 0",
+              "the gate to be told that nobody wants to know", context=guest.context)
+        self.assertLess(guest.count("watch"), 2000)  # so its socket was full
+
+    def test_vgpud_reads_all_that_a_gate_has_sent_before_it_looked(self):
+        """More messages than it takes at a time, and then the gate says nothing more."""
+        host = self.host
+        guest = host.fake_guest("train", *[4096] * (40 * SENT))
+        guest.plan("stop EXPORT")
+        client = host.client()
+        client.send("SuspendVgpu", name="train", timeout=PATIENCE)
+        guest.wait_for("stops")
+        host.manager.send_signal(signal.SIGSTOP)
+        guest.signal(signal.SIGCONT)
+        guest.wait_for("exported")
+        host.manager.send_signal(signal.SIGCONT)
+        self.assertEqual(client.answer()["vgpu"]["state"], "suspended")
+        host.call("ResumeVgpu", name="train")
+        guest.wait_for("opened")
+        self.assertTrue(guest.is_intact())
 
     def test_an_undo_whose_connection_breaks_goes_on_with_the_next_one(self):
         host = self.host

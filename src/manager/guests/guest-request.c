@@ -169,15 +169,16 @@ static int send_map(struct guest *guest)
         return r == -EAGAIN ? 0 : r; /* guest_flush() goes on */
 }
 
+/* A broken connection shows as a hang-up. One that is full: guest_flush() sends it. */
 static void send_request(struct guest *guest)
 {
         guest->request.is_sent = true;
         if (guest->request.message == GATE_RELEASE)
                 guest->must_stay = true;
         if (guest->request.message == GATE_MAP)
-                (void)send_map(guest); /* a broken connection shows as a hang-up */
+                (void)send_map(guest);
         else
-                (void)send_command(guest);
+                guest->request.is_blocked = send_command(guest) == -EAGAIN;
 }
 
 static int on_connected(sd_event_source *source, uint64_t usec, void *userdata)
@@ -253,11 +254,15 @@ void guest_watch_demand(struct guest *guest, bool wants_demand)
         tell_watch(guest);
 }
 
+/* What the gate was not told because its socket was full. */
 void guest_flush(struct guest *guest)
 {
         if (guest->request.message == GATE_MAP && guest->request.is_sent &&
             guest->request.n_sent < guest->n_memory)
                 (void)send_map(guest);
+        if (guest->request.is_blocked)
+                guest->request.is_blocked = send_command(guest) == -EAGAIN;
+        tell_watch(guest);
 }
 
 /* Waiting requests that the news of the gate's state answers. */

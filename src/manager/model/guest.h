@@ -158,6 +158,7 @@ struct guest {
         struct {
                 enum gate_message message; /* 0: none */
                 bool is_sent;
+                bool is_blocked; /* but the socket was full: guest_flush() */
                 uint32_t
                         rest_ms; /* more, once the operation's time is over, unless it is stopped */
                 uint32_t timeout_ms;
