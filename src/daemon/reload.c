@@ -66,12 +66,17 @@ bool reload_options(struct options *options)
 
 static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *info, void *userdata)
 {
+        struct reload *reload = userdata;
+
         (void)source;
         (void)info;
-
+        if (!*reload->is_ready) { /* READY=1 would end a start that still goes on */
+                (void)reload_options(reload->options);
+                return 0;
+        }
         (void)sd_notifyf(0, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
                          clock_now(CLOCK_MONOTONIC) / 1000);
-        (void)reload_options(userdata);
+        (void)reload_options(reload->options);
         (void)sd_notify(0, "READY=1");
         return 0;
 }
@@ -87,9 +92,9 @@ void reload_block(const struct options *options)
         sigprocmask(SIG_BLOCK, &signals, NULL);
 }
 
-int reload_watch(sd_event *event, struct options *options)
+int reload_watch(sd_event *event, struct reload *reload)
 {
-        if (!options->config_path[0])
+        if (!reload->options->config_path[0])
                 return 0;
-        return sd_event_add_signal(event, NULL, SIGHUP, on_hangup, options);
+        return sd_event_add_signal(event, NULL, SIGHUP, on_hangup, reload);
 }

@@ -10,6 +10,7 @@
  * A vgpud without a configuration ends at SIGHUP, as programs do when their terminal goes away.
  */
 
+#include <stdbool.h>
 #include <systemd/sd-event.h>
 
 #include "daemon/options.h"
@@ -17,8 +18,13 @@
 /* reload_block() - SIGHUP waits for reload_watch(): before there are other threads. */
 void reload_block(const struct options *options);
 
-/* reload_watch() - from now on; @options is changed then, and must outlive @event. */
-int reload_watch(sd_event *event, struct options *options);
+struct reload {
+        struct options *options; /* that are changed */
+        const bool *is_ready;    /* has the service manager been told that the start is over? */
+};
+
+/* reload_watch() - from now on; @reload must outlive @event. */
+int reload_watch(sd_event *event, struct reload *reload);
 
 /* reload_options() - what SIGHUP does. Returns whether the configuration was right. */
 bool reload_options(struct options *options);

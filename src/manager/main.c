@@ -23,11 +23,14 @@ static void give_up_privilege(void)
 static int run_manager(struct options *options, struct failure *failure)
 {
         CLEANUP(manager_freep) struct manager *manager = NULL;
+        struct reload reload = { .options = options };
         struct containers *containers = NULL;
         int r = manager_new(&manager, options, failure);
 
-        if (r >= 0)
-                r = reload_watch(manager->event, options);
+        if (r >= 0) {
+                reload.is_ready = &manager->is_ready;
+                r = reload_watch(manager->event, &reload);
+        }
         if (r >= 0)
                 r = containers_new(&containers, manager, failure);
         if (r < 0)

@@ -34,17 +34,56 @@ class Notified:
         while word not in self.socket.recv(4096):
             pass
 
-    def is_silent(self, seconds):
-        """Nothing is heard for so long, after what was said before."""
+    def take(self):
+        """What was said up to now."""
+        said = []
         self.socket.setblocking(False)
         with contextlib.suppress(BlockingIOError):
             while True:
-                self.socket.recv(4096)
+                said.append(self.socket.recv(4096))
+        return said
+
+    def is_silent(self, seconds):
+        """Nothing is heard for so long, after what was said before."""
+        self.take()
         self.socket.settimeout(seconds)
         try:
             return not self.socket.recv(4096)
         except TimeoutError:
             return True
+
+
+class Reloaded(unittest.TestCase):
+    def test_who_still_starts_does_not_say_ready(self):
+        """SIGHUP during a recovery."""
+        host = self.enterContext(Host(fake=True))
+        notified = self.enterContext(Notified(host.root / "notify"))
+        config = host.root / "vgpud.conf"
+        config.write_text("")
+        options = ("--config", str(config))
+        host.start("suspend.closed=kill", options=options)
+        host.call("CreateVgpu", name="train", frame_buffer=64 * MIB)
+        guest = host.fake_guest("train", 2 * MIB)
+        host.client().send("SuspendVgpu", name="train")
+        host.wait_killed()
+        guest.signal(signal.SIGSTOP)  # so it is not undone
+        host.variables = {"NOTIFY_SOCKET": str(host.root / "notify")}
+        log = host.root / "log"
+        found = log.read_text().count("found device")
+        host.start_only(options=options)
+        until(lambda: log.read_text().count("found device") > found, "it to start")  # no signal ends it any more
+        said = "the configuration was read again"
+
+        def hang_up(times):
+            host.manager.send_signal(signal.SIGHUP)
+            until(lambda: log.read_text().count(said) == times, said)
+        hang_up(1)
+        self.assertEqual(notified.take(), [])
+        guest.signal(signal.SIGCONT)
+        notified.wait(b"READY=1")
+        hang_up(2)
+        notified.wait(b"RELOADING=1")
+        notified.wait(b"READY=1")
 
 
 class Watched(unittest.TestCase):
