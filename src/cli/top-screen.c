@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -18,7 +19,8 @@ enum { PAIR_NORMAL, PAIR_BUSY, PAIR_FULL, PAIR_WARNING };
 
 /* As many as fit, from the first. */
 static const char *const keys[] = {
-        "q quit", "h help", "s suspend", "r resume", "+ - share", "g m e t n sort", "p programs",
+        "q quit",    "h help",  "s suspend",      "r resume",
+        "+ - share", "g graph", "u m e t n sort", "p programs",
 };
 
 static const char *const help[] = {
@@ -26,7 +28,8 @@ static const char *const help[] = {
         "s   suspend the chosen vGPU: off its GPU, its programs wait",
         "r   resume it",
         "+ - give it 5 % more or less of the GPU's time; for root",
-        "g m e t n   sort by GPU use, memory, encoder, GPU time, name",
+        "g   a graph of the chosen vGPU's last minutes, and back",
+        "u m e t n   sort by GPU use, memory, encoder, GPU time, name",
         "p   show programs, or only vGPUs",
         "h   this, and back",
         "q   quit",
@@ -225,6 +228,20 @@ static void draw_lines(const struct top_screen *screen, int row)
         }
 }
 
+/* What the chosen vGPU is called, and below it the graph. */
+static void draw_graph(const struct top_screen *screen, int row)
+{
+        char(*lines)[TOP_TEXT_MAX] = calloc((size_t)LINES, sizeof(*lines));
+        int n = LINES - 2 - row;
+
+        put_cut(row, screen->view->lines[screen->chosen].text, A_BOLD);
+        if (lines && n > 1)
+                top_graph_make(screen->graph, lines, (size_t)n, top_screen_get_width());
+        for (int i = 0; lines && n > 1 && i < n; i++)
+                put_cut(row + 1 + i, lines[i], screen->is_old ? A_DIM : A_NORMAL);
+        free(lines);
+}
+
 static void draw_help(int row)
 {
         for (size_t i = 0; row < LINES - 1; i++) {
@@ -246,6 +263,8 @@ void top_screen_draw(const struct top_screen *screen)
         put_cut(1 + n_devices, screen->view ? screen->view->title : "", A_REVERSE);
         if (screen->shows_help)
                 draw_help(2 + n_devices);
+        else if (screen->graph)
+                draw_graph(screen, 2 + n_devices);
         else if (screen->view && top_screen_page(screen->view) > 0)
                 draw_lines(screen, 2 + n_devices);
         if (*screen->status)

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+#include "cli/top-graph.h"
 #include "cli/top-view.h"
 
 /* top_screen_open() - Errors: -ENOTTY, the terminal cannot do what is needed. */
@@ -22,7 +23,8 @@ struct top_screen {
         size_t *first; /* line at the top, kept so that the chosen one is seen */
         bool is_old;   /* no manager answers: what is shown was */
         bool shows_help;
-        const char *status; /* for the last row; "": what the keys are */
+        const struct top_graph *graph; /* of the chosen vGPU, instead of the lines; or NULL */
+        const char *status;            /* for the last row; "": what the keys are */
 };
 
 void top_screen_draw(const struct top_screen *screen);

@@ -30,7 +30,8 @@ struct top {
         struct vgpu_usage_snapshot *snapshot;
         struct top_view view;
         enum top_order order;
-        bool has_programs, shows_help, is_old, must_end;
+        struct top_history history;
+        bool has_programs, shows_help, shows_graph, is_old, must_end;
         size_t chosen, first;
         size_t width; /* that the view was made for */
         struct top_action action;
@@ -117,6 +118,7 @@ static void ask(struct top *top)
 
         if (r < 0) {
                 top->is_old = true;
+                top_history_add(&top->history, NULL);
                 (void)snprintf(top->status, sizeof(top->status), "%s; trying again",
                                vgpu_client_get_error(top->client)->message);
                 return;
@@ -124,6 +126,7 @@ static void ask(struct top *top)
         if (top->is_old)
                 top->status[0] = '\0';
         top->is_old = false;
+        top_history_add(&top->history, snapshot);
         show(top, snapshot);
 }
 
@@ -187,7 +190,7 @@ static void move(struct top *top, long by)
 
 static void press_letter(struct top *top, int letter)
 {
-        static const char orders[TOP_ORDERS] = { [TOP_BY_GPU] = 'g',
+        static const char orders[TOP_ORDERS] = { [TOP_BY_GPU] = 'u',
                                                  [TOP_BY_MEMORY] = 'm',
                                                  [TOP_BY_ENCODER] = 'e',
                                                  [TOP_BY_TIME] = 't',
@@ -203,6 +206,9 @@ static void press_letter(struct top *top, int letter)
         case 'h':
         case '?':
                 top->shows_help = !top->shows_help;
+                break;
+        case 'g':
+                top->shows_graph = !top->shows_graph;
                 break;
         case 'p':
                 top->has_programs = !top->has_programs;
@@ -251,6 +257,9 @@ static void press(struct top *top, int key)
 
 static void draw_view(struct top *top)
 {
+        uint8_t percents[TOP_HISTORY_SAMPLES];
+        struct top_graph graph = { .percents = percents, .delay = top->delay };
+        bool has_graph = top->shows_graph && top->snapshot && top->chosen < top->view.n_lines;
         const struct top_screen screen = {
                 .view = top->snapshot ? &top->view : NULL,
                 .order = top->order,
@@ -258,9 +267,16 @@ static void draw_view(struct top *top)
                 .first = &top->first,
                 .is_old = top->is_old,
                 .shows_help = top->shows_help,
+                .graph = has_graph ? &graph : NULL,
                 .status = top->status,
         };
 
+        if (has_graph) {
+                const struct vgpu_usage_instance *instance = top->view.lines[top->chosen].instance;
+
+                top_history_get(&top->history, instance->uuid, percents);
+                graph.entitled = instance->entitled;
+        }
         top_screen_draw(&screen);
 }
 
@@ -327,6 +343,7 @@ static int run_screen(struct top *top)
         top_screen_close();
         top_action_leave(&top->action);
         top_view_deinit(&top->view);
+        top_history_deinit(&top->history);
         (void)vgpu_usage_snapshot_free(top->snapshot);
         return 0;
 }
@@ -379,7 +396,8 @@ const struct command command_top = {
         .summary = "watch what vGPUs and their programs do",
         .description =
                 "Shows live what each vGPU may use of its GPU, and what the vGPU and its programs\n"
-                "use. Keys suspend, resume and change shares; h shows the keys.\n"
+                "use. Keys suspend, resume and change shares; g shows a graph of the chosen vGPU's\n"
+                "last minutes, and h the keys.\n"
                 "\n"
                 "  SHARE     percent of the GPU's time that the vGPU can count on now\n"
                 "  USE       percent of the GPU's time that it received\n"

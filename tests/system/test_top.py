@@ -82,6 +82,28 @@ class Top(case.Case):
         terminal.press("h")
         terminal.wait(lambda s: order(s) == ["aaa", "bbb", "ccc"], "the vGPUs again")
 
+    def test_a_graph_of_the_last_minutes(self):
+        def has_column(screen, ends):
+            return any(row.startswith("   0% |") and row[-1] in ends for row in screen.text())
+        self.busy(self.host.create("train"))
+        self.host.create("idle-one", device=1)
+        terminal = self.top(rows=30)
+        self.wait_row(terminal, "train", "running")
+        self.wait_row(terminal, "idle-one", "idle")
+        terminal.press("u")
+        terminal.wait(lambda s: s.text()[4].startswith("train"), "the busy one to be the first row")
+        terminal.press("\x1bOA" * 3)
+        terminal.press("g")
+        screen = terminal.wait(lambda s: has_column(s, "#:."), "a graph of a busy vGPU")
+        text = screen.text()
+        self.assertTrue(text[4].startswith("train"), text)
+        self.assertIsNone(self.row_of(screen, "idle-one"))
+        self.assertRegex(text[-2], r" ago +now$")
+        terminal.press("\x1bOB" * 3)
+        terminal.wait(lambda s: self.row_of(s, "idle-one") and has_column(s, "_"), "a graph of the idle one")
+        terminal.press("g")
+        self.wait_row(terminal, "train", "running")
+
     def test_keys_suspend_and_resume(self):
         guest = self.busy(self.host.create("train"))
         terminal = self.top("--sort", "name")
