@@ -188,17 +188,24 @@ void caller_step_aside(void)
         atomic_store(&caller_self->is_aside, 1);
 }
 
+static bool may_step(void)
+{
+        return step_may_take() && caller_self->step != step_number();
+}
+
 /* As the stubs do it: the mark, and then a look whether the call may be made. */
 static bool enter_in_step(uint32_t entry)
 {
         struct caller_frame *frame = caller_self->frame;
+        uint32_t number = step_number();
 
-        if (!step_may_take())
+        if (!may_step())
                 return false;
         atomic_store(&frame->entry, entry);
         atomic_store(&caller_self->top, frame + 1);
         if (!step_take(entry)) {
                 atomic_store(&caller_self->top, frame);
+                caller_self->step = number;
                 return false;
         }
         if (step_is_launch(entry))
@@ -227,7 +234,7 @@ static entry_function where_to(uint32_t entry)
         else if (enter_in_step(entry))
                 return stub_marked;
         else
-                wait_at_gate(step_may_take);
+                wait_at_gate(may_step);
         return stub_address[entry];
 }
 

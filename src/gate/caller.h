@@ -31,6 +31,7 @@ struct caller {
         _Atomic uint32_t
                 launches; /* not yet in the instance page; the thread adds, who flushes takes */
         _Atomic uint32_t is_aside; /* inside, but it waits for something else than the driver */
+        uint32_t step;             /* in which it found that it may not go on; the thread's */
         struct caller *next;
         _Alignas(CALLER_FRAMES) struct caller_frame
                 frame[(CALLER_SIZE - CALLER_FRAMES) / FRAME_SIZE];

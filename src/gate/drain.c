@@ -16,6 +16,7 @@
 #include "gate/capture.h"
 #include "gate/entry.h"
 #include "gate/finish.h"
+#include "gate/idle.h"
 #include "gate/step.h"
 
 /* Between two looks at the marks: short at first, as most calls return within microseconds. */
@@ -86,6 +87,7 @@ static int shut(void)
 struct patience {
         uint64_t deadline_ns;
         uint64_t step_ns, next_ns; /* when to look who waits at the gate */
+        uint32_t n_idle_steps;
 };
 
 static uint64_t get_until(const struct patience *patience)
@@ -146,16 +148,56 @@ static int finish(struct patience *patience, const char **ret_call, CUresult *re
         return error == -ETIMEDOUT ? r : error;
 }
 
-/* The gate is closed. */
-static int settle(struct patience *patience, const char **ret_call, CUresult *ret_code)
+/* A capture that has begun in the step comes to its end in it, if there is time. */
+static void wait_for_launches(uint64_t until_ns, uint64_t deadline_ns)
+{
+        long nap_ns = NAP_FIRST_NS;
+
+        while (!step_is_over() && nap(capture_is_active() ? deadline_ns : until_ns, &nap_ns))
+                ;
+}
+
+/*
+ * The kernels of one context may wait for those of another one that a thread at the gate is about to
+ * launch: collectives, whose ranks are threads of this process. So that thread goes on by one launch. What
+ * has not helped so often is left to let_through().
+ */
+#define IDLE_STEPS_MAX    256
+#define IDLE_STEP_NS      5000000u
+#define IDLE_STEP_REST_NS 2000000u
+
+static bool step_for_idle(struct patience *patience)
+{
+        if (patience->n_idle_steps == IDLE_STEPS_MAX || capture_is_active() || !idle_look()) {
+                patience->n_idle_steps = 0;
+                return false;
+        }
+        patience->n_idle_steps++;
+        step_begin(1, true);
+        wait_for_launches(clock_now(CLOCK_MONOTONIC) + IDLE_STEP_NS, patience->deadline_ns);
+        (void)step_end();
+        patience->next_ns = clock_now(CLOCK_MONOTONIC) + IDLE_STEP_REST_NS;
+        return true;
+}
+
+static int rest(struct patience *patience, const char **ret_call, CUresult *ret_code)
 {
         int r = wait_for_callers(patience, ret_call);
 
         /* A capture that began meanwhile can only end while the gate is open. */
         if (r == 0 && capture_is_active())
                 r = -EAGAIN;
-        if (r == 0)
-                r = finish(patience, ret_call, ret_code);
+        return r == 0 ? finish(patience, ret_call, ret_code) : r;
+}
+
+/* The gate is closed. */
+static int settle(struct patience *patience, const char **ret_call, CUresult *ret_code)
+{
+        int r;
+
+        do
+                r = rest(patience, ret_call, ret_code);
+        while (r == -EAGAIN && step_for_idle(patience));
         if (r < 0)
                 drain_open();
         return r;
@@ -209,21 +251,12 @@ int drain_close(uint64_t deadline_ns, const char **ret_call, CUresult *ret_code)
                                 ret_code);
 }
 
-/* A capture that has begun in the step comes to its end in it, if there is time. */
-static void wait_for_launches(uint64_t until_ns, uint64_t deadline_ns)
-{
-        long nap_ns = NAP_FIRST_NS;
-
-        while (!step_is_over() && nap(capture_is_active() ? deadline_ns : until_ns, &nap_ns))
-                ;
-}
-
 int drain_step(uint32_t n_launches, uint64_t until_ns, uint64_t deadline_ns,
                uint32_t *ret_n_launches, const char **ret_call, CUresult *ret_code)
 {
         struct patience patience;
 
-        step_begin(n_launches);
+        step_begin(n_launches, false);
         wait_for_launches(until_ns, deadline_ns);
         *ret_n_launches = step_end();
         patience = new_patience(deadline_ns);

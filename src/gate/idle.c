@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "gate/caller.h"
 #include "gate/capture.h"
@@ -15,6 +16,9 @@
 #define CONTEXTS_MAX 16
 
 #define EVENT_WITHOUT_TIMING 2
+
+/* From the mark until a context that has nothing to do has reached it. */
+#define LOOK_NS 1000000
 
 static struct {
         pthread_mutex_t lock; /* while the driver is asked, and while a context ends */
@@ -129,6 +133,39 @@ bool idle_is_reached(void)
         }
         finish();
         return is_reached;
+}
+
+bool idle_look(void)
+{
+        const struct timespec moment = { .tv_nsec = LOOK_NS };
+        size_t n_busy = 0;
+        bool is_mixed;
+
+        if (idle_mark() < 0)
+                return false;
+        nanosleep(&moment, NULL);
+        (void)idle_is_reached();
+        if (pthread_mutex_trylock(&idle.lock) != 0)
+                return false;
+        for (size_t i = 0; i < idle.n; i++)
+                n_busy += idle.mark[i].is_pending;
+        is_mixed = n_busy > 0 && n_busy < idle.n;
+        pthread_mutex_unlock(&idle.lock);
+        return is_mixed;
+}
+
+/* Who has the lock may have it for long: a context ends, say. */
+bool idle_was_busy(CUcontext context)
+{
+        bool was_busy = false;
+
+        if (pthread_mutex_trylock(&idle.lock) != 0)
+                return true;
+        for (size_t i = 0; i < idle.n; i++)
+                if (idle.mark[i].context == context)
+                        was_busy = idle.mark[i].is_pending;
+        pthread_mutex_unlock(&idle.lock);
+        return was_busy;
 }
 
 void idle_drop_context(CUcontext context)

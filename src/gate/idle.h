@@ -25,6 +25,13 @@ int idle_mark(void);
 /* idle_is_reached() - has all that is done that came before the mark? */
 bool idle_is_reached(void);
 
+/*
+ * idle_look() - by the agent, with the gate closed: which contexts have work? True: some have, and some
+ * have none. idle_was_busy() - did @context have some then?
+ */
+bool idle_look(void);
+bool idle_was_busy(CUcontext context);
+
 void idle_hold(void);
 void idle_release(void);
 

@@ -10,6 +10,7 @@
 #include "gate/caller.h"
 #include "gate/capture.h"
 #include "gate/entry.h"
+#include "gate/idle.h"
 
 #define IS_LAUNCH_forward 0
 #define IS_LAUNCH_submit  0
@@ -24,7 +25,9 @@ static const uint8_t is_launch[ENTRY_COUNT] = {
 
 static struct {
         _Atomic uint32_t n_left; /* launches */
-        uint32_t n;              /* of which it began; the agent's */
+        _Atomic uint32_t number; /* of steps begun */
+        _Atomic bool is_for_idle;
+        uint32_t n; /* with so many launches it began; the agent's */
 } step;
 
 bool step_is_launch(uint32_t entry)
@@ -32,8 +35,15 @@ bool step_is_launch(uint32_t entry)
         return entry < ENTRY_COUNT && is_launch[entry];
 }
 
-void step_begin(uint32_t n_launches)
+uint32_t step_number(void)
 {
+        return atomic_load(&step.number);
+}
+
+void step_begin(uint32_t n_launches, bool is_for_idle)
+{
+        atomic_store(&step.is_for_idle, is_for_idle);
+        atomic_fetch_add(&step.number, 1);
         step.n = n_launches;
         atomic_store(&step.n_left, n_launches);
         atomic_store(&gate_closed, STEP_GATE_STEPPING);
@@ -62,6 +72,14 @@ bool step_may_take(void)
                (atomic_load(&step.n_left) > 0 || capture_is_active());
 }
 
+static bool is_for_us(void)
+{
+        CUcontext context = NULL;
+
+        return !atomic_load(&step.is_for_idle) ||
+               (DRIVER(cuCtxGetCurrent)(&context) == CUDA_SUCCESS && !idle_was_busy(context));
+}
+
 bool step_take(uint32_t entry)
 {
         uint32_t n_left = atomic_load(&step.n_left);
@@ -70,6 +88,8 @@ bool step_take(uint32_t entry)
                 return false;
         if (!step_is_launch(entry) || capture_is_active())
                 return true;
+        if (!is_for_us())
+                return false;
         while (n_left > 0)
                 if (atomic_compare_exchange_weak(&step.n_left, &n_left, n_left - 1))
                         return true;

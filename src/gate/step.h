@@ -8,6 +8,9 @@
  * The manager lets processes at rest take steps while others of their vGPU are not at rest, because the
  * kernels of those may wait for launches of these (src/manager/operation/rest.h).
  *
+ * Ranks may also be threads of one process, each with a context of its own. Then the gate takes steps by
+ * itself when it has waited for long: those threads go on whose contexts have nothing to do (drain.c).
+ *
  * A step changes nothing for the stubs: the gate stays closed for them. Whoever comes to the closed gate
  * looks here, and takes the mark and one launch, or waits. So exactly as many launches are made as the
  * step allows, whichever threads make them. Calls that are no launches go through freely while launches
@@ -24,8 +27,14 @@ enum step_gate {
         STEP_GATE_STEPPING,
 };
 
-/* step_begin() - the gate is closed; it has to be again before the next step. */
-void step_begin(uint32_t n_launches);
+/*
+ * step_begin() - the gate is closed; it has to be again before the next step.
+ * @is_for_idle: only threads whose current context had nothing to do at idle_look() may launch
+ */
+void step_begin(uint32_t n_launches, bool is_for_idle);
+
+/* step_number() - which step it is, for a thread that need not try twice in one. */
+uint32_t step_number(void);
 
 /* step_is_over() - all launches are made. A capture that has begun has to end first. */
 bool step_is_over(void);

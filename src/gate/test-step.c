@@ -239,6 +239,72 @@ FAKE_TEST(test_a_step_whose_kernel_waits_for_others_times_out_by_name_and_the_ga
         fake_guest_command(GATE_OPEN);
 }
 
+/* Ranks that are threads of one process, each with a context and memory of its own. */
+
+#define RANKS  3
+#define ROUNDS 20
+
+static _Atomic uint32_t n_steps[RANKS];
+
+/* Ends in step with the others: nobody begins a round that another does not make. */
+static void *work_in_step(void *argument)
+{
+        CUfunction add, meet_here;
+        uint32_t n_ranks = RANKS, word, index = (uint32_t)(uintptr_t)argument;
+        CUdeviceptr words, pointer = meeting;
+        void *parameters[] = { &pointer, &n_ranks };
+        CUcontext context;
+        CUstream stream;
+
+        check(cuCtxCreate_v2(&context, 0, 0) == CUDA_SUCCESS);
+        add = get_function("add");
+        meet_here = get_function("meet");
+        check(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&words, 1024) == CUDA_SUCCESS);
+        check(cuMemsetD32_v2(words, 0, 256) == CUDA_SUCCESS);
+        while (n_launched == 0 || n_steps[index] < n_launched) {
+                for (int i = 0; i < 3; i++) {
+                        launch_add(add, words, 1, stream);
+                        usleep(1000 * (index + 1));
+                }
+                check(cuLaunchKernel(meet_here, 1, 1, 1, 1, 1, 1, 0, stream, parameters, NULL) ==
+                      CUDA_SUCCESS);
+                n_steps[index]++;
+                if (n_steps[index] % 4 == 0)
+                        check(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+        }
+        check(cuStreamSynchronize(stream) == CUDA_SUCCESS);
+        check(cuMemcpyDtoH_v2(&word, words, 4) == CUDA_SUCCESS);
+        check(word == 3 * n_steps[index]);
+        return NULL;
+}
+
+FAKE_TEST(test_ranks_that_are_threads_with_contexts_of_their_own_come_to_rest)
+{
+        pthread_t thread[RANKS];
+
+        if (!fake_is_simulated())
+                return;
+        fake_guest_start((uint64_t)1 << 30);
+        make_meeting();
+        for (uintptr_t i = 0; i < RANKS; i++)
+                check(pthread_create(&thread[i], NULL, work_in_step, (void *)i) == 0);
+        for (uint32_t round = 0; round < ROUNDS; round++) {
+                struct gate_closed closed;
+                uint32_t before = n_steps[round % RANKS];
+
+                while (n_steps[round % RANKS] < before + 2)
+                        usleep(100);
+                usleep(round * 700);
+                closed = fake_close(PATIENT_MS);
+                check(closed.error == 0);
+                fake_guest_command(GATE_OPEN);
+        }
+        n_launched = n_steps[0] + 100; /* further than any is */
+        for (int i = 0; i < RANKS; i++)
+                check(pthread_join(thread[i], NULL) == 0);
+}
+
 static void *capture_once(void *argument)
 {
         CUgraphExec exec;
@@ -322,6 +388,8 @@ int main(void)
                         test_a_step_whose_kernel_waits_for_others_times_out_by_name_and_the_gate_opens),
                 cmocka_unit_test(
                         test_a_capture_that_begins_in_a_step_comes_to_its_end_and_its_graph_is_one_launch),
+                cmocka_unit_test(
+                        test_ranks_that_are_threads_with_contexts_of_their_own_come_to_rest),
                 cmocka_unit_test(test_a_step_of_a_gate_that_is_open_is_nonsense),
                 cmocka_unit_test(test_a_manager_that_is_lost_in_a_step_leaves_an_open_gate),
         };

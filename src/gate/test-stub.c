@@ -106,7 +106,7 @@ static void check_that_a_step_lets_it_in(void)
 
         if (walk.is_through)
                 return;
-        step_begin(1);
+        step_begin(1, false);
         wait_for(&walk.is_through, &never);
         check(walk.n_in_driver == 1);
         (void)step_end();
