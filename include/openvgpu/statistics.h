@@ -30,6 +30,10 @@ struct vgpu_statistics_operation {
         uint64_t bytes; /* sum of what they moved */
         /* How many of them took no longer than the bound of the same number. */
         const uint64_t *buckets;
+        const char *
+                last_vgpu; /* the name of the vGPU of the last one; "": there was none, or it is not told */
+        double last_seconds; /* that the last one took */
+        double last_time;    /* when it ended, since the epoch */
 };
 
 struct vgpu_statistics {

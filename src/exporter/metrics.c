@@ -72,12 +72,23 @@ static void write_operations(struct text *text, const struct vgpu_statistics *st
                     "How long operations took that ended, by kind and result.");
         for (size_t i = 0; i < statistics->n_operations; i++) {
                 const struct vgpu_statistics_operation *operation = statistics->operations[i];
-                struct labels labels = { .size = 0 };
+                struct labels labels = { .size = 0 }, vgpu = { .size = 0 };
+                const struct text_exemplar last = { .labels = &vgpu,
+                                                    .value = operation->last_seconds,
+                                                    .time = operation->last_time };
+                const struct text_histogram histogram = {
+                        .bounds = statistics->bounds,
+                        .buckets = operation->buckets,
+                        .n_bounds = statistics->n_bounds,
+                        .count = operation->count,
+                        .sum = operation->seconds,
+                        .exemplar = *operation->last_vgpu ? &last : NULL,
+                };
 
                 labels_add(&labels, "operation", operation->operation);
                 labels_add(&labels, "result", operation->result);
-                text_histogram(text, &labels, statistics->bounds, operation->buckets,
-                               statistics->n_bounds, operation->count, operation->seconds);
+                labels_add(&vgpu, "vgpu", operation->last_vgpu);
+                text_histogram(text, &labels, &histogram);
         }
         text_family(text, "openvgpu_operation_moved_bytes", TEXT_COUNTER, "bytes",
                     "Device memory that operations moved, by kind and result.");

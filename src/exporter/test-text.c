@@ -72,20 +72,53 @@ static void test_histograms_end_in_infinity(void **state)
 {
         static const double bounds[] = { 0.5, 10 };
         static const uint64_t buckets[] = { 1, 2 };
+        const struct text_exemplar exemplar = { .value = 0.75 }; /* this format knows none */
+        const struct text_histogram histogram = { bounds, buckets, 2, 3, 99.5, &exemplar };
         struct labels labels = { .size = 0 };
         struct text text = { 0 };
         (void)state;
 
         labels_add(&labels, "kind", "k");
         text_family(&text, "h_seconds", TEXT_HISTOGRAM, "seconds", "Took.");
-        text_histogram(&text, &labels, bounds, buckets, 2, 3, 99.5);
-        text_histogram(&text, NULL, NULL, NULL, 0, 0, 0);
+        text_histogram(&text, &labels, &histogram);
+        text_histogram(&text, NULL, &(struct text_histogram){ .count = 0 });
         expect(&text, "# HELP h_seconds Took.\n# TYPE h_seconds histogram\n"
                       "h_seconds_bucket{kind=\"k\",le=\"0.5\"} 1\n"
                       "h_seconds_bucket{kind=\"k\",le=\"10.0\"} 2\n"
                       "h_seconds_bucket{kind=\"k\",le=\"+Inf\"} 3\n"
                       "h_seconds_sum{kind=\"k\"} 99.5\nh_seconds_count{kind=\"k\"} 3\n"
                       "h_seconds_bucket{le=\"+Inf\"} 0\nh_seconds_sum 0\nh_seconds_count 0\n");
+}
+
+static void expect_exemplar(double value, const char *where)
+{
+        static const double bounds[] = { 0.5, 10 };
+        static const uint64_t buckets[] = { 1, 2 };
+        struct labels of = { .size = 0 };
+        const struct text_exemplar exemplar = { .labels = &of,
+                                                .value = value,
+                                                .time = 1764000000.5 };
+        const struct text_histogram histogram = { bounds, buckets, 2, 3, 99.5, &exemplar };
+        struct text text = { .is_open_metrics = true };
+        const char *found;
+
+        labels_add(&of, "vgpu", "a\"b");
+        text_family(&text, "h", TEXT_HISTOGRAM, NULL, "Took.");
+        text_histogram(&text, NULL, &histogram);
+        assert_int_equal(text_end(&text), 0);
+        found = memmem(text.bytes, text.size, " # {", 4);
+        assert_non_null(found);
+        assert_null(memmem(found + 1, text.size - (size_t)(found + 1 - text.bytes), " # {", 4));
+        assert_non_null(memmem(text.bytes, text.size, where, strlen(where)));
+        text_deinit(&text);
+}
+
+static void test_an_exemplar_is_in_the_bucket_that_it_falls_into(void **state)
+{
+        (void)state;
+        expect_exemplar(0.5, "h_bucket{le=\"0.5\"} 1 # {vgpu=\"a\\\"b\"} 0.5 1764000000.5\n");
+        expect_exemplar(0.75, "h_bucket{le=\"10.0\"} 2 # {vgpu=\"a\\\"b\"} 0.75 1764000000.5\n");
+        expect_exemplar(90, "h_bucket{le=\"+Inf\"} 3 # {vgpu=\"a\\\"b\"} 90 1764000000.5\n");
 }
 
 static void test_numbers(void **state)
@@ -169,6 +202,7 @@ int main(void)
                 cmocka_unit_test(test_the_older_format),
                 cmocka_unit_test(test_open_metrics),
                 cmocka_unit_test(test_histograms_end_in_infinity),
+                cmocka_unit_test(test_an_exemplar_is_in_the_bucket_that_it_falls_into),
                 cmocka_unit_test(test_numbers),
                 cmocka_unit_test(test_hostile_names_stay_in_their_quotes),
                 cmocka_unit_test(test_what_is_no_utf_8_is_replaced),

@@ -249,23 +249,58 @@ static void add_bound(struct labels *labels, double bound)
         labels_add(labels, "le", number);
 }
 
-void text_histogram(struct text *text, const struct labels *labels, const double *bounds,
-                    const uint64_t *buckets, size_t n_bounds, uint64_t count, double sum)
+static void add_exemplar(struct text *text, const struct text_exemplar *exemplar)
 {
-        for (size_t i = 0; i <= n_bounds; i++) {
+        char number[NUMBER_MAX];
+
+        add(text, " # {");
+        add_bytes(text, exemplar->labels->text, exemplar->labels->size);
+        add(text, "} ");
+        add_bytes(text, number, write_number(number, exemplar->value));
+        add(text, " ");
+        add_bytes(text, number, write_number(number, exemplar->time));
+}
+
+/* In the bucket that it falls into. */
+static bool has_exemplar(const struct text *text, const struct text_histogram *histogram, size_t i)
+{
+        const struct text_exemplar *exemplar = histogram->exemplar;
+
+        return exemplar && text->is_open_metrics &&
+               (i == 0 || exemplar->value > histogram->bounds[i - 1]) &&
+               (i == histogram->n_bounds || exemplar->value <= histogram->bounds[i]);
+}
+
+static void add_bucket(struct text *text, const struct text_histogram *histogram, size_t i)
+{
+        char number[NUMBER_MAX];
+        size_t n = write_integer(number, i < histogram->n_bounds ? histogram->buckets[i]
+                                                                 : histogram->count);
+
+        add(text, " ");
+        add_bytes(text, number, n);
+        if (has_exemplar(text, histogram, i))
+                add_exemplar(text, histogram->exemplar);
+        add(text, "\n");
+}
+
+void text_histogram(struct text *text, const struct labels *labels,
+                    const struct text_histogram *histogram)
+{
+        for (size_t i = 0; i <= histogram->n_bounds; i++) {
                 struct labels with_bound;
 
                 with_bound.size = 0;
                 if (labels)
                         labels_copy(&with_bound, labels);
-                add_bound(&with_bound, i < n_bounds ? bounds[i] : INFINITY);
+                add_bound(&with_bound, i < histogram->n_bounds ? histogram->bounds[i] : INFINITY);
                 add_name(text, "_bucket", &with_bound);
-                add_integer(text, i < n_bounds ? buckets[i] : count);
+                add_bucket(text, histogram, i);
         }
         add_name(text, "_sum", labels);
-        add_value(text, sum);
+        add_value(text, histogram->sum);
         add_name(text, "_count", labels);
-        add_integer(text, count);
+        add_integer(text, histogram->count);
 }
 
 int text_end(struct text *text)

@@ -64,12 +64,24 @@ void text_family(struct text *text, const char *name, enum text_type type, const
 void text_sample(struct text *text, const struct labels *labels, double value);
 void text_sample_integer(struct text *text, const struct labels *labels, uint64_t value);
 
-/*
- * text_histogram() - all samples of one histogram
- * @buckets:  how many were at most the bound of the same number
- */
-void text_histogram(struct text *text, const struct labels *labels, const double *bounds,
-                    const uint64_t *buckets, size_t n_bounds, uint64_t count, double sum);
+/* One of those that a histogram counts; only OpenMetrics knows it. */
+struct text_exemplar {
+        const struct labels *labels;
+        double value, time; /* seconds since the epoch */
+};
+
+struct text_histogram {
+        const double *bounds;
+        const uint64_t *buckets; /* how many were at most the bound of the same number */
+        size_t n_bounds;
+        uint64_t count;
+        double sum;
+        const struct text_exemplar *exemplar; /* or NULL */
+};
+
+/* text_histogram() - all samples of one histogram. */
+void text_histogram(struct text *text, const struct labels *labels,
+                    const struct text_histogram *histogram);
 
 /* text_end() - nothing follows. -ENOMEM: there was no room for all of it. */
 int text_end(struct text *text);

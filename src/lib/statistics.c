@@ -23,6 +23,13 @@ DEFINE_CLEANUP(struct vgpu_statistics *, vgpu_statistics_free);
                 .offset = offsetof(struct struct_, member_) \
         }
 
+/* An older vgpud does not tell it. */
+#define LATER(type_, struct_, member_, name_)                                    \
+        {                                                                        \
+                .name = (name_), .type = RECORD_##type_,                         \
+                .offset = offsetof(struct struct_, member_), .is_optional = true \
+        }
+
 /* By hand: half of what is answered are lists of numbers, which no record has. */
 static const struct record_field fields[] = {
         FIELD(SECONDS, vgpu_statistics, started, "started"),
@@ -38,6 +45,9 @@ static const struct record_field operation_fields[] = {
         FIELD(U64, vgpu_statistics_operation, count, "count"),
         FIELD(SECONDS, vgpu_statistics_operation, seconds, "seconds"),
         FIELD(U64, vgpu_statistics_operation, bytes, "bytes"),
+        LATER(TEXT, vgpu_statistics_operation, last_vgpu, "last_vgpu"),
+        LATER(SECONDS, vgpu_statistics_operation, last_seconds, "last_seconds"),
+        LATER(SECONDS, vgpu_statistics_operation, last_time, "last_time"),
 };
 
 #define RECORD(struct_, fields_) \

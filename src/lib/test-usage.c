@@ -110,6 +110,8 @@ static void test_statistics(void **state)
         assert_string_equal(statistics->operations[0]->result, "done");
         assert_true(statistics->operations[0]->seconds == 1.5);
         assert_int_equal(statistics->operations[0]->buckets[1], 2);
+        assert_string_equal(statistics->operations[0]->last_vgpu,
+                            ""); /* a vgpud that does not say */
         assert_null(vgpu_statistics_free(statistics));
 }
 

@@ -261,6 +261,28 @@ class Exporting(case.Case):
         self.assertEqual(len(query("openvgpu_operation_duration_seconds_count")), 12)
 
 
+class Exemplars(case.Case):
+    HOST = {"devices": "1xH200:512M", "pool": "128M", "slab": "4M"}
+
+    def test_the_last_operation_is_an_exemplar(self):
+        exporter = Exporter(self.host)
+        self.addCleanup(exporter.close)
+        self.host.create("train")
+        self.host.train("train", "--size", "8M")
+        self.host.vgpu("suspend", "train")
+
+        def look():
+            request = urllib.request.Request(exporter.url,
+                                             headers={"Accept": "application/openmetrics-text"})
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return re.findall(r'(?m)^openvgpu_operation_duration_seconds_bucket\{operation="suspend",'
+                                  r'result="done",le="([^"]*)"\} \d+ # \{vgpu="train"\} (\S+) (\S+)$',
+                                  answer.read().decode())
+        (bound, seconds, when), = until(look, "an exemplar", context=self.host.log)
+        self.assertLessEqual(float(seconds), float(bound))
+        self.assertGreater(float(when), 1.7e9)
+
+
 class OfAScenario(unittest.TestCase):
     """Devices to which something happens."""
 

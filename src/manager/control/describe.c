@@ -230,6 +230,9 @@ static void write_count(struct writer *writer, const char *kind, const char *res
         for (size_t b = 0; b < TALLY_BUCKETS; b++)
                 writer_integer(writer, NULL, (int64_t)count->bucket[b]);
         writer_end_array(writer);
+        writer_text(writer, "last_vgpu", count->last.vgpu);
+        writer_real(writer, "last_seconds", (double)count->last.ns / 1e9);
+        writer_real(writer, "last_time", (double)count->last.at_ns / 1e9);
         writer_end_object(writer);
 }
 

@@ -29,6 +29,19 @@ static json_int_t get(const json_t *object, const char *name)
         return json_integer_value(json_object_get(object, name));
 }
 
+static void add(struct tally *tally, const char *kind, enum tally_result result, uint64_t ns,
+                uint64_t bytes)
+{
+        const struct tally_end end = { .kind = kind,
+                                       .result = result,
+                                       .vgpu = "train",
+                                       .ns = ns,
+                                       .bytes = bytes,
+                                       .at_ns = 5 * ns };
+
+        tally_add(tally, &end);
+}
+
 static void test_an_operation_is_counted_once(void **state)
 {
         struct tally tally = { 0 };
@@ -36,9 +49,9 @@ static void test_an_operation_is_counted_once(void **state)
         json_int_t n = 0;
         (void)state;
 
-        tally_add(&tally, "resume", TALLY_UNDONE, 300000000, 7);
-        tally_add(&tally, "resume", TALLY_UNDONE, 90000000000, 5);
-        tally_add(&tally, "unheard-of", TALLY_DONE, 1, 1);
+        add(&tally, "resume", TALLY_UNDONE, 300000000, 7);
+        add(&tally, "resume", TALLY_UNDONE, 90000000000, 5);
+        add(&tally, "unheard-of", TALLY_DONE, 1, 1);
         written = write_out(&tally);
         operations = json_object_get(written, "operations");
         assert_int_equal(json_array_size(operations), TALLY_KINDS * TALLY_RESULTS);
@@ -51,6 +64,9 @@ static void test_an_operation_is_counted_once(void **state)
         assert_string_equal(json_string_value(json_object_get(resumed, "result")), "undone");
         assert_int_equal(get(resumed, "bytes"), 12);
         assert_true(json_real_value(json_object_get(resumed, "seconds")) == 90.3);
+        assert_string_equal(json_string_value(json_object_get(resumed, "last_vgpu")), "train");
+        assert_true(json_real_value(json_object_get(resumed, "last_seconds")) == 90);
+        assert_true(json_real_value(json_object_get(resumed, "last_time")) == 450);
         json_decref(written);
 }
 
@@ -60,9 +76,9 @@ static void test_buckets_hold_all_that_took_no_longer(void **state)
         json_t *written, *bounds, *buckets;
         (void)state;
 
-        tally_add(&tally, "suspend", TALLY_DONE, 300000000, 0);   /* 0.3 s */
-        tally_add(&tally, "suspend", TALLY_DONE, 500000000, 0);   /* a bound itself */
-        tally_add(&tally, "suspend", TALLY_DONE, 99000000000, 0); /* beyond all */
+        add(&tally, "suspend", TALLY_DONE, 300000000, 0);   /* 0.3 s */
+        add(&tally, "suspend", TALLY_DONE, 500000000, 0);   /* a bound itself */
+        add(&tally, "suspend", TALLY_DONE, 99000000000, 0); /* beyond all */
         written = write_out(&tally);
         bounds = json_object_get(written, "buckets");
         buckets = json_object_get(json_array_get(json_object_get(written, "operations"), 0),

@@ -20,9 +20,15 @@ enum tally_result {
 #define TALLY_KINDS   4
 #define TALLY_BUCKETS 10
 
+#define TALLY_NAME_MAX 64
+
 struct tally_count {
         uint64_t n, ns, bytes;
         uint64_t bucket[TALLY_BUCKETS]; /* that took no longer than the bound of the bucket */
+        struct {
+                char vgpu[TALLY_NAME_MAX]; /* the name that it had; "": there was none yet */
+                uint64_t ns, at_ns;        /* what it took; when it ended, CLOCK_REALTIME */
+        } last;
 };
 
 struct tally {
@@ -30,9 +36,15 @@ struct tally {
         struct tally_count count[TALLY_KINDS][TALLY_RESULTS];
 };
 
-/* tally_add() - an operation of @kind, the name of a struct operation_kind, has ended. */
-void tally_add(struct tally *tally, const char *kind, enum tally_result result, uint64_t ns,
-               uint64_t bytes);
+/* An operation that has ended. */
+struct tally_end {
+        const char *kind; /* the name of a struct operation_kind */
+        enum tally_result result;
+        const char *vgpu; /* its name */
+        uint64_t ns, bytes, at_ns;
+};
+
+void tally_add(struct tally *tally, const struct tally_end *end);
 
 /* As clients know them: of a kind, a result and a bucket, by number. Never freed. */
 const char *tally_get_kind(size_t kind);

@@ -189,9 +189,16 @@ static void count_end(const struct operation *operation, bool has_succeeded)
                                    : operation->has_failed_undo ? TALLY_FAILED
                                                                 : TALLY_UNDONE;
 
-        tally_add(&operation->instance->manager->tally, operation->kind->name, result,
-                  clock_now(CLOCK_MONOTONIC) - operation->started_ns,
-                  has_succeeded ? operation->bytes : 0);
+        const struct tally_end end = {
+                .kind = operation->kind->name,
+                .result = result,
+                .vgpu = operation->instance->name,
+                .ns = clock_now(CLOCK_MONOTONIC) - operation->started_ns,
+                .bytes = has_succeeded ? operation->bytes : 0,
+                .at_ns = clock_now(CLOCK_REALTIME),
+        };
+
+        tally_add(&operation->instance->manager->tally, &end);
 }
 
 void operation_report_end(struct operation *operation, bool has_succeeded)
