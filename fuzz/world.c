@@ -189,7 +189,7 @@ void world_set_up(void)
         world.options.pool_limit = 64 * MIB;
         world.options.slab_size = 4 * MIB;
         write_programs();
-        log_init(LOG_LEVEL_ERROR);
+        log_init(LOG_LEVEL_ERROR, false);
         start_manager();
         world.memory = memfd_create("fuzz", MFD_CLOEXEC);
         assert(ftruncate(world.memory, ALLOCATION_SIZE) == 0);

@@ -12,10 +12,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "daemon/log-json.h"
 #include "daemon/log-limit.h"
 
 static struct {
         _Atomic enum log_level level; /* changes when the configuration is read again */
+        _Atomic bool is_json;         /* likewise */
         int is_journal;
 } options = { .level = LOG_LEVEL_INFO };
 
@@ -39,9 +41,10 @@ static int stderr_is_journal(void)
                fstat(2, &status) == 0 && status.st_dev == device && status.st_ino == inode;
 }
 
-void log_init(enum log_level level)
+void log_init(enum log_level level, bool is_json)
 {
         options.level = level;
+        options.is_json = is_json;
         options.is_journal = stderr_is_journal();
 }
 
@@ -55,13 +58,36 @@ int log_level_parse(enum log_level *ret_level, const char *name)
         return -EINVAL;
 }
 
+static const char *get_name(enum log_level level)
+{
+        size_t i = 0;
+
+        while (levels[i].level != level)
+                i++;
+        return levels[i].name;
+}
+
+static void write_json(enum log_level level, const char *message, const char *fields)
+{
+        char line[LOG_JSON_MAX];
+
+        (void)log_json_format(line, clock_now(CLOCK_REALTIME) / 1000000, get_name(level), message,
+                              fields);
+        if (options.is_journal)
+                fprintf(stderr, "<%d>%s\n", (int)level, line);
+        else
+                fprintf(stderr, "%s\n", line);
+}
+
 __attribute__((format(printf, 3, 0))) static void
 write_event(enum log_level level, const char *message, const char *fields, va_list args)
 {
         char text[1024];
 
         vsnprintf(text, sizeof(text), fields, args);
-        if (options.is_journal)
+        if (options.is_json)
+                write_json(level, message, text);
+        else if (options.is_journal)
                 fprintf(stderr, "<%d>%s%s%s\n", (int)level, message, *text ? " " : "", text);
         else
                 fprintf(stderr, "vgpud: %s%s%s\n", message, *text ? " " : "", text);

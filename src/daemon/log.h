@@ -8,9 +8,11 @@
  *     vgpud: suspended vgpu=train bytes=34145828864 seconds=0.668
  *
  * When stderr is the journal, each line starts with its level as "<N>". Callers pass the fields as
- * finished text: values that may contain spaces or come from a guest go through log_quote().
+ * finished text: values that may contain spaces or come from a guest go through log_quote(). For machines an event is
+ * an object, see log-json.h.
  */
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 enum log_level {
@@ -21,8 +23,8 @@ enum log_level {
         LOG_LEVEL_DEBUG
 };
 
-/* log_init() - show @level and what is more severe; before it, that is LOG_LEVEL_INFO. */
-void log_init(enum log_level level);
+/* log_init() - show @level and what is more severe, perhaps as JSON; before it, LOG_LEVEL_INFO as text. */
+void log_init(enum log_level level, bool is_json);
 
 /* log_level_parse() - "error" ... "debug". Errors: -EINVAL. */
 int log_level_parse(enum log_level *ret_level, const char *name);

@@ -49,6 +49,7 @@ enum {
         OPTION_CDI,
         OPTION_SWAP_TIME,
         OPTION_LOG_LEVEL,
+        OPTION_LOG_FORMAT,
         OPTION_CONFIG, /* this one and what follows stand on the command line alone */
         OPTION_CHECK_CONFIG,
         OPTION_HELP,
@@ -94,6 +95,8 @@ static const struct {
           OPTION_SWAP_TIME },
         { "log-level", "LEVEL", "error, warning, notice, info (default) or debug",
           OPTION_LOG_LEVEL },
+        { "log-format", "FORMAT", "text (default) or json, an object for each line",
+          OPTION_LOG_FORMAT },
         { "config", "FILE",
           "read FILE and FILE.d/*.conf first (default for root: /etc/openvgpu/vgpud.conf)",
           OPTION_CONFIG },
@@ -209,6 +212,15 @@ static bool set_log_level(struct options *options, const struct configuration_pl
         return true;
 }
 
+static bool set_log_format(struct options *options, const struct configuration_place *place,
+                           const char *value)
+{
+        options->is_log_json = strcmp(value, "json") == 0;
+        if (!options->is_log_json && strcmp(value, "text") != 0)
+                return bad(place, value, "text or json");
+        return true;
+}
+
 static bool set_swap_time(struct options *options, const struct configuration_place *place,
                           const char *value)
 {
@@ -265,6 +277,8 @@ static bool set_option(struct options *options, const struct configuration_place
                 return set_swap_time(options, place, argument);
         case OPTION_LOG_LEVEL:
                 return set_log_level(options, place, argument);
+        case OPTION_LOG_FORMAT:
+                return set_log_format(options, place, argument);
         case OPTION_CONFIG:
                 return set_path(options->config_path, place, argument);
         case OPTION_CHECK_CONFIG:
@@ -446,11 +460,8 @@ static enum options_verdict configure(struct options *options)
             !configuration_read(path, !is_named, &files, &reading, &n) || !check_source(options))
                 return OPTIONS_BAD;
         snprintf(options->config_path, sizeof(options->config_path), "%s", path);
-        if (is_check && n == 0)
-                printf("vgpud: there is no %s: all is as by default\n", path);
-        else if (is_check)
-                printf("vgpud: %s: %zu file%s, and all is right\n", path, n, n == 1 ? "" : "s");
-        return is_check ? OPTIONS_DONE : OPTIONS_RUN;
+        options->n_config_files = n;
+        return is_check ? OPTIONS_CHECK : OPTIONS_RUN;
 }
 
 /* Over what the configuration says. Whoever names GPUs here does not mean the others as well. */

@@ -21,6 +21,7 @@ struct options {
         int argc; /* the command line, to be read again; borrowed */
         char **argv;
         char config_path[PATHS_MAX];       /* absolute; "": no configuration is read */
+        size_t n_config_files;             /* that were read */
         bool is_check;                     /* only to say whether it is right */
         const char *simulate;              /* "2xH200:1G", or NULL: the real driver */
         char simulate_text[64];            /* what @simulate points to */
@@ -40,12 +41,14 @@ struct options {
         uint32_t swap_percent; /* of the time, at most, spent on a vGPU that leaves by itself */
         bool has_gate_turns;   /* turns are taken at the gate, not in hardware */
         enum log_level log_level;
+        bool is_log_json;
 };
 
 enum options_verdict {
-        OPTIONS_RUN,  /* go on */
-        OPTIONS_DONE, /* --help, --version or --check-config was answered */
-        OPTIONS_BAD,  /* said why on stderr: exit with 2 */
+        OPTIONS_RUN,   /* go on */
+        OPTIONS_DONE,  /* --help or --version was answered */
+        OPTIONS_CHECK, /* --check-config: the keys are right; is there what they name? */
+        OPTIONS_BAD,   /* said why on stderr: exit with 2 */
 };
 
 /* options_parse() - @options borrows @argv, and points into itself: it is not to be copied. */

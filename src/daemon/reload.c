@@ -57,7 +57,8 @@ bool reload_options(struct options *options)
         options->user_frame_buffer = fresh.user_frame_buffer;
         options->swap_percent = fresh.swap_percent;
         options->log_level = fresh.log_level;
-        log_init(options->log_level);
+        options->is_log_json = fresh.is_log_json;
+        log_init(options->log_level, options->is_log_json);
         log_event(LOG_LEVEL_NOTICE, "the configuration was read again",
                   "file=%s user_vgpus=%" PRIu32 " user_frame_buffer=%" PRIu64, options->config_path,
                   options->user_vgpus, options->user_frame_buffer);

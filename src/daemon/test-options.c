@@ -132,6 +132,7 @@ static void test_what_is_wrong_is_said_with_file_and_line(void **state)
         expect_complaint("run-dir = here\n", "1: run-dir: 'here' is not an absolute path");
         expect_complaint("log-level = \033[2Jloud\n",
                          "1: log-level: '?[2Jloud' is not error, warning, notice, info or debug");
+        expect_complaint("log-format = xml\n", "1: log-format: 'xml' is not text or json");
         expect_complaint("group = no-such-group-here\n",
                          "1: group: 'no-such-group-here' is not a group of this machine");
 }

@@ -353,6 +353,6 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_an_end_answers_who_waits, set_up, tear_down),
         };
 
-        log_init(LOG_LEVEL_ERROR);
+        log_init(LOG_LEVEL_ERROR, false);
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include "daemon/reload.h"
 #include "manager/guests/containers.h"
 #include "manager/model/manager.h"
+#include "manager/simulation.h"
 #include "manager/startup.h"
 
 static void give_up_privilege(void)
@@ -41,6 +42,25 @@ static int run_manager(struct options *options, struct failure *failure)
         return r;
 }
 
+static int check(const struct options *options)
+{
+        struct failure failure = { 0 };
+        size_t n = options->n_config_files;
+
+        if (simulation_check(options, &failure) < 0) {
+                fprintf(stderr, "vgpud: %s: %s\n", options->config_path, failure.message);
+                if (failure.hint[0])
+                        fprintf(stderr, "vgpud: %s\n", failure.hint);
+                return 2;
+        }
+        if (n == 0)
+                printf("vgpud: there is no %s: all is as by default\n", options->config_path);
+        else
+                printf("vgpud: %s: %zu file%s, and all is right\n", options->config_path, n,
+                       n == 1 ? "" : "s");
+        return 0;
+}
+
 int main(int argc, char **argv)
 {
         struct failure failure = { 0 };
@@ -49,12 +69,14 @@ int main(int argc, char **argv)
         switch (options_parse(&options, argc, argv)) {
         case OPTIONS_DONE:
                 return 0;
+        case OPTIONS_CHECK:
+                return check(&options);
         case OPTIONS_BAD:
                 return 2;
         case OPTIONS_RUN:
                 break;
         }
-        log_init(options.log_level);
+        log_init(options.log_level, options.is_log_json);
         reload_block(&options);
         give_up_privilege();
         if (run_manager(&options, &failure) >= 0)

@@ -58,15 +58,43 @@ int simulation_start(struct manager *manager, struct failure *failure)
         return start(manager, manager->options->simulate, failure);
 }
 
-int simulation_play(struct manager *manager, struct failure *failure)
+static int load_scenario(struct scenario **ret_scenario, const char *path, struct failure *failure)
 {
-        char problem[SCENARIO_PROBLEM_MAX] = "", devices[1024];
-        int r = scenario_load(&manager->scenario, manager->options->scenario_path, problem);
+        char problem[SCENARIO_PROBLEM_MAX] = "";
+        int r = scenario_load(ret_scenario, path, problem);
 
         if (r < 0)
                 return failure_set(failure, r, "InvalidParameter",
                                    "docs/scenarios.md says what can be in one", "%.200s: %.700s",
-                                   manager->options->scenario_path, problem);
+                                   path, problem);
+        return 0;
+}
+
+static int check_scenario(const char *path, struct failure *failure)
+{
+        struct scenario *scenario = NULL;
+        int r = load_scenario(&scenario, path, failure);
+
+        (void)scenario_free(scenario);
+        return r;
+}
+
+int simulation_check(const struct options *options, struct failure *failure)
+{
+        int r = options->simulate ? sim_host_check(options->simulate) : 0;
+
+        if (r < 0)
+                return refuse(options->simulate, r, failure);
+        return options->scenario_path[0] ? check_scenario(options->scenario_path, failure) : 0;
+}
+
+int simulation_play(struct manager *manager, struct failure *failure)
+{
+        char devices[1024];
+        int r = load_scenario(&manager->scenario, manager->options->scenario_path, failure);
+
+        if (r < 0)
+                return r;
         r = scenario_format_devices(manager->scenario, devices, sizeof(devices));
         if (r < 0)
                 return r;

@@ -7,12 +7,16 @@
 #include "daemon/failure.h"
 
 struct manager;
+struct options;
 
 /* simulation_start() - make the host, or go on with the one of a former manager. */
 int simulation_start(struct manager *manager, struct failure *failure);
 
 /* simulation_play() - the same with the devices of --scenario, which is read. */
 int simulation_play(struct manager *manager, struct failure *failure);
+
+/* simulation_check() - could what --simulate or --scenario names be made? InvalidParameter. */
+int simulation_check(const struct options *options, struct failure *failure);
 
 /* simulation_end() - forget the scenario, with its devices: it begins anew each time. */
 void simulation_end(struct manager *manager);

@@ -147,6 +147,13 @@ static int parse_specification(struct host *host, const char *specification)
         return host->n_devices > 0 ? 0 : -EINVAL;
 }
 
+int sim_host_check(const char *specification)
+{
+        CLEANUP(freep) struct host *host = calloc(1, sizeof(*host));
+
+        return host ? parse_specification(host, specification) : -ENOMEM;
+}
+
 static bool is_large_tmpfs(const char *directory)
 {
         struct statfs fs;

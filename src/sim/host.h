@@ -34,6 +34,9 @@
  */
 int sim_host_create(const char *directory, const char *specification);
 
+/* sim_host_check() - is it a specification? Errors: -EINVAL, -ENOMEM. */
+int sim_host_check(const char *specification);
+
 /*
  * sim_host_remove() - remove the host in @directory and its devices' memory. Without it nothing
  * lasts but a few files: who creates the next host sweeps up after removed directories.

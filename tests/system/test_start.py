@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Starting vgpud: what it needs, what it finds, and what it says when something is in the way."""
 import contextlib
+import json
 import os
 import resource
 import socket
@@ -50,6 +51,34 @@ class Start(unittest.TestCase):
         mover.write_text("#!/bin/sh\nexit 0\n")
         mover.chmod(0o755)
         self.assertIn("vgpud --simulate 2xH200", self.fails())
+
+    def check(self, text):
+        """What --check-config says of a configuration."""
+        path = self.host.root / "vgpud.conf"
+        path.write_text(text)
+        return subprocess.run([os.environ["TEST_VGPUD"], "--config", path, "--check-config"], capture_output=True,
+                              text=True, timeout=PATIENCE, env=self.host.environment())
+
+    def test_a_configuration_is_checked_with_the_gpus_that_it_names(self):
+        good = self.check("simulate = 2xH200:1G\n")
+        self.assertEqual((good.returncode, good.stderr), (0, ""))
+        self.assertIn("all is right", good.stdout)
+        bad = self.check("simulate = 2xH2000\n")
+        self.assertEqual((bad.returncode, bad.stdout), (2, ""))
+        self.assertIn("vgpud.conf: '2xH2000' is no simulated machine", bad.stderr)
+        self.assertEqual(self.check("simulate = 1xH200:1M\n").returncode, 2)
+        bad = self.check("scenario = /nonexistent\n")
+        self.assertEqual(bad.returncode, 2)
+        self.assertIn("/nonexistent", bad.stderr)
+
+    def test_the_log_can_be_read_by_machines(self):
+        self.host.start(options=["--log-format", "json"])
+        self.host.call("CreateVgpu", name="told", frame_buffer=2 * MIB)
+        self.host.stop_manager()
+        events = [json.loads(line) for line in (self.host.root / "log").read_text().splitlines()]
+        (created,) = [event for event in events if event["event"] == "created"]
+        self.assertEqual((created["vgpu"], created["frame_buffer"], created["level"]), ("told", 2 * MIB, "info"))
+        self.assertGreater(created["time"], 1e9)
 
     def test_bad_options_are_named(self):
         for options, word in ((["--slab-size", "3M"], "3M"), (["--pool-limit", "much"], "much"),
