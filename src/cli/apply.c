@@ -37,6 +37,18 @@ static void fail(struct application *application, int code)
                 application->code = code;
 }
 
+/* There are many: of which is it said? */
+static void refuse(struct application *application, const struct declared *declared)
+{
+        struct vgpu_error error = *vgpu_client_get_error(application->client);
+        char message[512];
+
+        snprintf(message, sizeof(message), "vGPU %s (%s:%u): %s", declared->name, declared->file,
+                 declared->line, error.message);
+        error.message = message;
+        fail(application, say_library_error(application->arguments, &error));
+}
+
 static void create(struct application *application, const struct declared *declared)
 {
         struct vgpu_instance_options options = VGPU_INSTANCE_OPTIONS_INIT;
@@ -50,7 +62,7 @@ static void create(struct application *application, const struct declared *decla
         options.has_owner = declared->has_owner;
         options.owner = declared->owner;
         if (vgpu_instance_create(application->client, &options, &instance) < 0) {
-                fail(application, say_error(application->arguments, application->client));
+                refuse(application, declared);
                 return;
         }
         snprintf(line, sizeof(line), "created %s: %s on GPU %u", instance->name,
@@ -58,57 +70,78 @@ static void create(struct application *application, const struct declared *decla
         tell(application, declared, "created", line);
 }
 
-static void say_differs(struct application *application, const struct declared *declared,
-                        const char *what)
-{
-        fail(application, say_failure(application->arguments, EXIT_CODE_STATE, "Differs",
-                                      "it cannot change; to make it anew: vgpu rm it, then apply",
-                                      "vGPU %s %s, which %s:%u says", declared->name, what,
-                                      declared->file, declared->line));
-}
-
-/* What can never change. Returns whether it is as declared. */
-static bool check_fixed(struct application *application, const struct declared *declared,
+/* Who made one of that name first gets nothing of it. Returns whether it is as declared. */
+static bool check_owner(struct application *application, const struct declared *declared,
                         const struct vgpu_instance *instance)
 {
         uid_t owner = declared->has_owner ? declared->owner : geteuid();
-        char has[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX], what[128];
 
-        if (instance->frame_buffer != declared->frame_buffer) {
-                snprintf(what, sizeof(what), "has %s and not the %s",
-                         size_format(has, instance->frame_buffer),
-                         size_format(wanted, declared->frame_buffer));
-                say_differs(application, declared, what);
-                return false;
-        }
-        if (instance->owner != owner) { /* who made one of that name first gets nothing of it */
-                snprintf(what, sizeof(what), "belongs to user %u and not to user %u",
-                         instance->owner, owner);
-                say_differs(application, declared, what);
-                return false;
-        }
-        return true;
+        if (instance->owner == owner)
+                return true;
+        fail(application,
+             say_failure(application->arguments, EXIT_CODE_STATE, "Differs",
+                         "it cannot change; to make it anew: vgpu rm it, then apply",
+                         "vGPU %s belongs to user %u and not to user %u, which %s:%u says",
+                         declared->name, instance->owner, owner, declared->file, declared->line));
+        return false;
+}
+
+/* Appends ", its @what is @is and was @was" to @line. */
+static void add_change(char *line, size_t size, const char *what, const char *is, const char *was)
+{
+        size_t n = strlen(line);
+
+        snprintf(line + n, size - n, "%s its %s is %s and was %s", n > 0 ? "," : "", what, is, was);
+}
+
+static int set_quota(struct application *application, const struct declared *declared,
+                     const struct vgpu_instance *instance, char *changes, size_t size)
+{
+        char is[SIZE_TEXT_MAX], was[SIZE_TEXT_MAX];
+
+        if (instance->frame_buffer == declared->frame_buffer)
+                return 0;
+        if (vgpu_instance_resize(application->client, declared->name, declared->frame_buffer,
+                                 NULL) < 0)
+                return -1;
+        add_change(changes, size, "quota", size_format(is, declared->frame_buffer),
+                   size_format(was, instance->frame_buffer));
+        return 0;
+}
+
+static int set_share(struct application *application, const struct declared *declared,
+                     const struct vgpu_instance *instance, char *changes, size_t size)
+{
+        char is[16], was[16];
+
+        if (!declared->has_share || instance->share == declared->share)
+                return 0;
+        if (vgpu_time_sharing_set_share(application->client, declared->name, declared->share) < 0)
+                return -1;
+        snprintf(is, sizeof(is), "%u", declared->share);
+        snprintf(was, sizeof(was), "%u", instance->share);
+        add_change(changes, size, "share", is, was);
+        return 0;
 }
 
 static void compare(struct application *application, const struct declared *declared,
                     const struct vgpu_instance *instance)
 {
-        char line[256];
+        char changes[192] = "", line[320];
+        int r;
 
-        if (!check_fixed(application, declared, instance))
+        if (!check_owner(application, declared, instance))
                 return;
-        if (!declared->has_share || instance->share == declared->share) {
-                snprintf(line, sizeof(line), "%s is there", declared->name);
-                tell(application, declared, "unchanged", line);
-                return;
-        }
-        if (vgpu_time_sharing_set_share(application->client, declared->name, declared->share) < 0) {
-                fail(application, say_error(application->arguments, application->client));
+        r = set_quota(application, declared, instance, changes, sizeof(changes));
+        if (r == 0)
+                r = set_share(application, declared, instance, changes, sizeof(changes));
+        if (r < 0) {
+                refuse(application, declared);
                 return;
         }
-        snprintf(line, sizeof(line), "changed %s: its share is %u and was %u", declared->name,
-                 declared->share, instance->share);
-        tell(application, declared, "changed", line);
+        snprintf(line, sizeof(line), changes[0] ? "changed %s:%s" : "%s is there", declared->name,
+                 changes);
+        tell(application, declared, changes[0] ? "changed" : "unchanged", line);
 }
 
 static int apply(struct application *application, const struct declared_list *list)
@@ -186,9 +219,9 @@ const struct command command_apply = {
                 "  share = 25\n"
                 "  owner = alice\n"
                 "\n"
-                "If a vGPU exists, the command sets its share, and reports a quota or an owner that\n"
-                "differs, because neither can change. The device is where a vGPU is created; it may\n"
-                "have moved since. The command never removes a vGPU.\n"
+                "If a vGPU exists, the command sets its quota and its share, and reports an owner\n"
+                "that differs, because that cannot change. The device is where a vGPU is created;\n"
+                "it may have moved since. The command never removes a vGPU.\n"
                 "\n"
                 "Without FILE, the command reads /etc/openvgpu/vgpu.d. The unit of vgpud runs it so\n"
                 "at each start.\n",

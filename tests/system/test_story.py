@@ -156,6 +156,22 @@ class Story(case.Case):
                        if row["vgpu_uuid"] == uuid] == ["new"], "the ledger to have the new name")
         guest.finish()
 
+    def test_a_new_name_that_is_the_old_one_is_refused_with_a_hint_that_harms_nobody(self):
+        self.host.create("train")
+        told = self.host.vgpu("rename", "train", "train", code=1)
+        self.assertIn("has that name already", told.errors)
+        self.assertNotIn("vgpu rm", told.errors)
+
+    def test_the_policy_of_a_device_waits_for_its_programs(self):
+        self.host.create("train")
+        guest = self.host.train("train", "--size", "4M")
+        policy = ["scheduler", "set", "--policy", "equal-share", "--device", "0"]
+        self.assertIn("while processes run", self.host.vgpu(*policy, code=7).errors)
+        guest.finish()
+        self.host.wait_state("train", "idle")
+        self.host.vgpu(*policy)
+        self.host.vgpu("scheduler", "set", "--policy", "best-effort", "--device", "0")
+
     def apply(self, text, code=0):
         path = os.path.join(self.host.directory, "declared.conf")
         with open(path, "w") as file:
@@ -169,11 +185,12 @@ class Story(case.Case):
         self.assertEqual(self.host.get("two")["share"], 30)
         _, done = self.apply(both)
         self.assertEqual(done.output, "one is there\ntwo is there\n")
-        path, done = self.apply("[one]\nfb = 65M\n\n[two]\nfb=32M\nshare = none\n", code=7)
-        self.assertIn(f"vGPU one has 64 MiB and not the 65 MiB, which {path}:1 says", done.errors)
-        self.assertEqual(done.output, "changed two: its share is 0 and was 30\n")
-        _, done = self.apply("[two]\nfb = 32M\n[three]\nfb = 9G\n[four]\nfb = 16M\n", code=1)
-        self.assertIn("not 9 GiB", done.errors)
+        _, done = self.apply("[one]\nfb = 65M\nshare = 5\n\n[two]\nfb=32M\nshare = none\n")
+        self.assertEqual(done.output, "changed one: its quota is 65 MiB and was 64 MiB, its share is 5 and was 0\n"
+                                      "changed two: its share is 0 and was 30\n")
+        self.assertEqual(self.host.get("one")["frame_buffer"], 65 << 20)
+        path, done = self.apply("[two]\nfb = 32M\n[three]\nfb = 9G\n[four]\nfb = 16M\n", code=1)
+        self.assertRegex(done.errors, rf"vGPU three \({path}:3\): .*not 9 GiB")
         self.assertEqual(sorted(self.host.names()), ["four", "one", "two"])
 
     def test_what_is_wrong_in_a_declaration_is_said_and_nothing_is_made(self):

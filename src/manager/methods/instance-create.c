@@ -216,6 +216,9 @@ int instance_rename(struct instance *instance, const char *name, struct failure 
         struct observers *observers = &instance->manager->observers;
         int r = instance_check_idle(instance, failure);
 
+        if (r == 0 && strcmp(instance->name, name) == 0)
+                r = failure_set(failure, -EEXIST, "VgpuExists", "choose another name",
+                                "vGPU %s has that name already", name);
         if (r == 0)
                 r = check_free_name(instance->manager, name, failure);
         if (r < 0)

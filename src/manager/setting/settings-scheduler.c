@@ -131,7 +131,7 @@ static int check_inactive(const struct manager *manager, const struct settings_s
         const struct instance *running = find_running(manager, site->device);
 
         if (wanted->is_ours && running)
-                return failure_set(failure, -EBUSY, "Unsupported",
+                return failure_set(failure, -EBUSY, "InUse",
                                    "end or suspend what runs in its vGPUs first",
                                    "the policy of device %u cannot be changed while processes run "
                                    "in its vGPUs, as in %.63s",
