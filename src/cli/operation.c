@@ -89,14 +89,11 @@ static void make_texts(const struct arguments *arguments, const char *name)
 {
         const char *verb = arguments->command->name;
 
-        snprintf(operation.title, sizeof(operation.title), "%s %s", verb, name);
-        snprintf(
-                operation.interrupted, sizeof(operation.interrupted),
-                arguments->n_words == 1
-                        ? "\nvgpu: %s: interrupted, but vgpud continues the operation\n"
-                          "hint: see 'vgpu ls'\n"
-                        : "\nvgpu: %s: interrupted, but vgpud continues with %.64s; no other operation begins\nhint: see 'vgpu ls'\n",
-                verb, name);
+        snprintf(operation.title, sizeof(operation.title), "%s %s", verb, name ? name : "");
+        snprintf(operation.interrupted, sizeof(operation.interrupted),
+                 "\nvgpu: %s: interrupted, but vgpud continues the operation%s\n"
+                 "hint: see 'vgpu ls'\n",
+                 verb, name ? "" : "s that have begun");
         operation.interrupted_size = strlen(operation.interrupted);
 }
 
@@ -115,7 +112,7 @@ int operation_begin(const struct arguments *arguments, const char *name,
         sigaction(SIGINT, &action, NULL);
         sigaction(SIGTERM, &action, NULL);
 
-        if (can_draw(arguments))
+        if (name && can_draw(arguments))
                 options->progress = draw;
         return 0;
 }

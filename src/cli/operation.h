@@ -19,8 +19,8 @@ DEFINE_CLEANUP(struct vgpu_operation_report *, vgpu_operation_report_free);
         }
 
 /*
- * operation_begin() - @options from the command line, with a progress bar, for the vGPU @name.
- * Returns an exit code.
+ * operation_begin() - @options from the command line, with a progress bar, for the vGPU @name;
+ * NULL: for several at once, without a bar. Returns an exit code.
  */
 int operation_begin(const struct arguments *arguments, const char *name,
                     struct vgpu_operation_options *options);

@@ -6,31 +6,26 @@
 #include "cli/say.h"
 #include "cli/several.h"
 
-static int act(const struct arguments *arguments, struct vgpu_client *client, const char *name,
-               json_t **ret_document)
+static int run(const struct arguments *arguments, struct vgpu_client *client, const char *name,
+               const struct vgpu_operation_options *options,
+               struct vgpu_operation_report **ret_report)
 {
-        struct vgpu_operation_options options = VGPU_OPERATION_OPTIONS_INIT;
-        CLEANUP(vgpu_operation_report_freep) struct vgpu_operation_report *report = NULL;
-        char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX];
-        int r;
+        return vgpu_operation_resume(client, name, arguments_get(arguments, "device"), options,
+                                     ret_report);
+}
 
-        r = operation_begin(arguments, name, &options);
-        if (r != 0)
-                return r;
-        r = vgpu_operation_resume(client, name, arguments_get(arguments, "device"), &options,
-                                  &report);
-        operation_end();
-        if (r < 0)
-                return say_error(arguments, client);
+static void tell(const struct arguments *arguments, const struct vgpu_operation_report *report,
+                 json_t **ret_document)
+{
+        char copy[OPERATION_TEXT_MAX], whole[OPERATION_WHOLE_MAX];
+
         operation_tell_lost(report);
-        if (arguments->is_json) {
+        if (arguments->is_json)
                 *ret_document = document_from_report(report);
-                return 0;
-        }
-        printf("resumed %s: %s%s, on GPU %u\n", report->instance->name,
-               operation_describe_copy(copy, report, "back"),
-               operation_describe_whole(whole, report), report->to_device);
-        return 0;
+        else
+                printf("resumed %s: %s%s, on GPU %u\n", report->instance->name,
+                       operation_describe_copy(copy, report, "back"),
+                       operation_describe_whole(whole, report), report->to_device);
 }
 
 static bool is_off(const struct vgpu_instance *instance)
@@ -41,9 +36,10 @@ static bool is_off(const struct vgpu_instance *instance)
 
 static int run_resume(const struct arguments *arguments, struct vgpu_client *client)
 {
-        static const struct several several = { .act = act,
-                                                .is_meant = is_off,
-                                                .none = "no vGPU of yours is suspended" };
+        static const struct several_operation operation = { run, tell };
+        static const struct several several = { .is_meant = is_off,
+                                                .none = "no vGPU of yours is suspended",
+                                                .operation = &operation };
 
         return several_run(arguments, client, &several);
 }
@@ -63,7 +59,7 @@ const struct command command_resume = {
         .summary = "put a vGPU back on any GPU; its programs continue",
         .description =
                 "Puts a suspended vGPU on a GPU. Its programs continue where they were. Several\n"
-                "vGPUs are resumed one after another; if one fails, the others are still resumed.\n"
+                "vGPUs are resumed at the same time; if one fails, the others are still resumed.\n"
                 "\n"
                 "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
         .examples = "vgpu suspend train --keep-context\n"

@@ -97,6 +97,11 @@ int say_failure(const struct arguments *arguments, enum exit_code code, const ch
         return say(arguments, code, name, text, hint);
 }
 
+enum exit_code say_get_code(const struct vgpu_error *error)
+{
+        return exit_code_from(error->kind);
+}
+
 int say_library_error(const struct arguments *arguments, const struct vgpu_error *error)
 {
         char hint[ELSEWHERE_HINT_MAX];

@@ -35,6 +35,9 @@ __attribute__((format(printf, 3, 4))) int say_usage(const struct arguments *argu
 /* say_error() - the last call of @client failed. */
 int say_error(const struct arguments *arguments, const struct vgpu_client *client);
 
+/* say_get_code() - the exit code for @error. */
+enum exit_code say_get_code(const struct vgpu_error *error);
+
 /* say_library_error() - a call of the library failed, as @error says. */
 int say_library_error(const struct arguments *arguments, const struct vgpu_error *error);
 

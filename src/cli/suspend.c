@@ -25,44 +25,43 @@ static void print(const struct vgpu_operation_report *report)
                        operation_describe_whole(whole, report), report->from_device);
 }
 
-static int act(const struct arguments *arguments, struct vgpu_client *client, const char *name,
-               json_t **ret_document)
+static int run(const struct arguments *arguments, struct vgpu_client *client, const char *name,
+               const struct vgpu_operation_options *options,
+               struct vgpu_operation_report **ret_report)
 {
-        struct vgpu_operation_options options = VGPU_OPERATION_OPTIONS_INIT;
-        CLEANUP(vgpu_operation_report_freep) struct vgpu_operation_report *report = NULL;
-        int r;
+        (void)arguments;
+        return vgpu_operation_suspend(client, name, options, ret_report);
+}
 
-        r = operation_begin(arguments, name, &options);
-        if (r != 0)
-                return r;
-        r = vgpu_operation_suspend(client, name, &options, &report);
-        operation_end();
-        if (r < 0)
-                return say_error(arguments, client);
+static void tell(const struct arguments *arguments, const struct vgpu_operation_report *report,
+                 json_t **ret_document)
+{
         operation_tell_lost(report);
         if (arguments->is_json)
                 *ret_document = document_from_report(report);
         else
                 print(report);
-        return 0;
 }
 
-static bool is_on_a_device(const struct vgpu_instance *instance)
+/* One that has left by itself would come back by itself. */
+static bool is_meant(const struct vgpu_instance *instance)
 {
-        return instance->state == VGPU_INSTANCE_RUNNING;
+        return instance->state == VGPU_INSTANCE_RUNNING || instance->demand[0];
 }
 
 static int run_suspend(const struct arguments *arguments, struct vgpu_client *client)
 {
-        static const struct several several = { .act = act,
-                                                .is_meant = is_on_a_device,
-                                                .none = "no vGPU of yours has a program on a GPU" };
+        static const struct several_operation operation = { run, tell };
+        static const struct several several = { .is_meant = is_meant,
+                                                .none = "no vGPU of yours has a program on a GPU",
+                                                .operation = &operation };
 
         return several_run(arguments, client, &several);
 }
 
 static const struct option options[] = {
-        SEVERAL_OPTION_ALL("all of yours (root: all) that have a program on a GPU"),
+        SEVERAL_OPTION_ALL(
+                "all of yours (root: all) that have a program on a GPU, or left it by themselves"),
         { .name = "keep-context",
           .help = "move only memory: quicker both ways; 0.5 GiB per program stays" },
         OPERATION_OPTION_TIMEOUT,
@@ -78,7 +77,9 @@ const struct command command_suspend = {
                 "programs wait in their next GPU call until 'vgpu resume'. If anything fails, they\n"
                 "continue as if nobody had asked.\n"
                 "\n"
-                "Several vGPUs are suspended one after another. If one fails, the others are still\n"
+                "A vGPU that left its GPU by itself stays away from then on.\n"
+                "\n"
+                "Several vGPUs are suspended at the same time. If one fails, the others are still\n"
                 "suspended; the exit status is that of the first failure.\n"
                 "\n"
                 "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",

@@ -15,23 +15,24 @@ DEFINE_CLEANUP(struct fake_manager *, fake_manager_free);
         {                                                                                     \
                 .method = "SuspendVgpu", .answers = { ANSWER(REPORT(TRAIN_SUSPENDED, 0, 0)) } \
         }
-#define SUSPENDED_LINE                                                                        \
-        "suspended train: 31.8 GiB out in 0.66 s (52.1 GB/s), context 0.35 s, GPU 0 is free " \
-        "of it\n"
+#define REMOVED                                                                     \
+        {                                                                           \
+                .method = "RemoveVgpu", .answers = { ANSWER("'vgpu':" TRAIN_IDLE) } \
+        }
 
 static void test_a_failure_stops_none_of_the_others(void **state)
 {
         static const struct fake_step steps[] = {
-                SUSPENDED,
-                { .method = "SuspendVgpu", .answers = { REFUSAL("NoSuchVgpu", "no b", "look") } },
-                { .method = "SuspendVgpu", .answers = { REFUSAL("Busy", "c is busy", "") } },
-                SUSPENDED,
+                REMOVED,
+                { .method = "RemoveVgpu", .answers = { REFUSAL("NoSuchVgpu", "no b", "look") } },
+                { .method = "RemoveVgpu", .answers = { REFUSAL("Busy", "c is busy", "") } },
+                REMOVED,
         };
         (void)state;
 
-        command_expect(vgpu(steps, 4, WORDS("suspend", "a", "b", "c", "train")), 3,
-                       SUSPENDED_LINE SUSPENDED_LINE,
-                       "vgpu: suspend: no b\nhint: look\nvgpu: suspend: c is busy\n");
+        command_expect(vgpu(steps, 4, WORDS("rm", "a", "b", "c", "train")), 3,
+                       "removed train\nremoved train\n",
+                       "vgpu: rm: no b\nhint: look\nvgpu: rm: c is busy\n");
 }
 
 static void test_without_vgpud_it_is_said_once(void **state)

@@ -139,6 +139,11 @@ static inline void test_host_create(const char *specification)
 
 static inline void test_host_remove(void)
 {
+        char folder[sizeof(test_directory) + 16];
+
+        /* Of checkpoints whose run directory it is (src/checkpoint/note.h). */
+        (void)snprintf(folder, sizeof(folder), "%s/checkpoint", test_directory);
+        (void)rmdir(folder);
         (void)sim_host_remove(test_directory);
 }
 

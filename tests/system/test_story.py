@@ -4,6 +4,7 @@
 import json
 import os
 import pwd
+import signal
 import subprocess
 import unittest
 
@@ -123,6 +124,26 @@ class Story(case.Case):
         self.assertIn("no vGPU", self.host.vgpu("suspend", "--all").output)
         self.host.vgpu("rm", "one", "idle", "two", code=7)
         self.assertEqual(self.host.names(), ["one", "two"])
+
+    def test_all_are_suspended_at_the_same_time(self):
+        """Nobody's end is waited for before the next one begins; what is said is in their order."""
+        names = ["one", "two", "three"]
+        guests = [self.host.train(self.host.create(name), "--size", "4M") for name in names]
+        movers = until(self.host.movers, "a mover")
+        for pid in movers:
+            os.kill(pid, signal.SIGSTOP)
+        with subprocess.Popen([str(stage.VGPU), "suspend", "--all"], env=self.host.environment(), text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE) as command:
+            for name in names:
+                self.host.wait_state(name, "suspending")
+            for pid in movers:
+                os.kill(pid, signal.SIGCONT)
+            output, errors = command.communicate(timeout=PATIENCE)
+        self.assertEqual((command.returncode, errors), (0, ""), self.host.log())
+        self.assertEqual([line.split(":")[0] for line in output.splitlines()], [f"suspended {name}" for name in names])
+        self.host.vgpu("resume", *names)
+        for guest in guests:
+            guest.wait_steps()
 
     def test_rm_with_force_ends_the_programs(self):
         """One that leaves at SIGTERM, one that stays, and one that waits in a suspended vGPU."""
