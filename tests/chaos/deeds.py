@@ -30,7 +30,8 @@ class Client(threading.Thread):
     def run(self):
         deeds = [(self.create, 6), (self.start_steady, 12), (self.start_short, 8), (self.suspend, 20),
                  (self.keep_context, 8), (self.resume, 26), (self.migrate, 14), (self.look, 4),
-                 (self.open_memory, 3), (self.image, 4), (self.share, 2 if not self.user else 0), (self.remove, 4)]
+                 (self.open_memory, 3), (self.image, 4), (self.share, 2 if not self.user else 0), (self.idle, 6),
+                 (self.remove, 4)]
         functions, weights = zip(*deeds)
         while not self.world.ending.is_set():
             deed = self.chance.choices(functions, weights)[0]
@@ -64,7 +65,8 @@ class Client(threading.Thread):
         self.n_made += 1
         name = f"v{self.number}-{self.n_made}"
         size = self.chance.choice(options.sizes)
-        code, _ = self.world.add_vgpu(name, self.user, f"{size}M", None)
+        idle = self.chance.choice(((), ("--idle-after", "0.1s"), ("--idle-after", "1s", "--idle", "keep-context")))
+        code, _ = self.world.add_vgpu(name, self.user, f"{size}M", idle)
         self.world.count("create" if code == 0 else "create refused")
 
     def start_steady(self):
@@ -87,8 +89,9 @@ class Client(threading.Thread):
         whole = int(vgpu.frame_buffer[:-1])
         size = max(1, whole * self.chance.choice((10, 20, 30)) // 100)
         piece = self.chance.choice((2, 4, 16)) * max(1, whole // 256)
+        pause = self.chance.choice((20, 700, 700))
         self.world.start_program(vgpu, kind, "--size", f"{size}M", "--piece", f"{piece}M", "--small",
-                                 self.chance.choice((0, 5, 40)), "--pause", 20, *more)
+                                 self.chance.choice((0, 5, 40)), "--pause", pause, *more)
         self.world.count("programs started")
 
     def suspend(self):
@@ -127,6 +130,15 @@ class Client(threading.Thread):
         if vgpu:
             self.do("share", vgpu.name, self.chance.choice(("none", 5, 10)))
 
+    def idle(self):
+        """From now on it leaves and comes back by itself, or no more."""
+        vgpu = self.pick()
+        if vgpu:
+            with vgpu.going.enter() as may_go:
+                if may_go:
+                    self.do("idle", vgpu.name, self.chance.choice(("0.1s", "0.5s", "2s", "never")),
+                            *self.chance.choice(((), ("--keep-context",))))
+
     def open_memory(self):
         """As who writes an image does; the connection may break at any time."""
         vgpu = self.pick()
@@ -152,11 +164,23 @@ class Client(threading.Thread):
         path = os.path.join(self.world.host.directory, f"image-{self.number}-{self.n_made}")
         is_cut = self.chance.random() < 0.2
         with vgpu.going.enter(alone=True) as is_alone:
-            if is_alone and is_cut:
+            if is_alone and not self.stays_off(vgpu):
+                pass
+            elif is_alone and is_cut:
                 self.cut_dump(vgpu, path, self.chance.uniform(0, 0.3))
             elif is_alone and self.do("checkpoint", "dump", vgpu.name, path) == 0:
                 self.do("checkpoint", "load", path, "--vgpu", vgpu.name)
         shutil.rmtree(path, ignore_errors=True)
+
+    def stays_off(self, vgpu):
+        """Is it off, and does not come back by itself? Whoever else could bring it back is kept out."""
+        self.do("idle", vgpu.name, "never")
+        self.do("suspend", vgpu.name, "--timeout", 20)
+        try:
+            now = self.world.host.get(vgpu.name)
+        except Refused:
+            return False
+        return now["state"] in ("suspended", "evicted") and not now["demand"]
 
     def cut_dump(self, vgpu, path, seconds):
         """Who writes the image is killed."""

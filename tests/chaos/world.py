@@ -28,6 +28,7 @@ class ChaosHost(Host):
         self.is_simulated = bool(devices)
         if not devices:
             self.options = ["--pool-limit", pool]
+        self.options += ["--swap-time", "100"]  # who may leave by itself does so often
         # What the guests of other users write to and read from.
         os.chmod(self.directory, 0o777)
         self.said = ""
@@ -154,10 +155,9 @@ class World:
 
     # vGPUs and programs.
 
-    def add_vgpu(self, name, user, frame_buffer, device):
+    def add_vgpu(self, name, user, frame_buffer, options):
         vgpu = VGpu(name, user, frame_buffer)
-        where = () if device is None else ("--device", device)
-        code, text = self.host.try_vgpu("create", name, "--fb", frame_buffer, *where, user=user)
+        code, text = self.host.try_vgpu("create", name, "--fb", frame_buffer, *options, user=user)
         if code != 0:
             return code, text
         with self.lock:
