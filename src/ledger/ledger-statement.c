@@ -46,6 +46,13 @@ static const char *const texts[STATEMENTS] = {
                        " encoder_ns, decoder_ns, jpeg_ns, ofa_ns, quota_mib_ms, used_mib_ms"
                        " FROM usage WHERE minute = ? AND vgpu = ? AND process = ?" ADD_UP,
         [DROP_USAGE] = "DELETE FROM usage WHERE minute = ? AND vgpu = ? AND process = ?",
+        /* What is of no process stays so. */
+        [FOLD_VGPU_USAGE] = "INSERT INTO usage SELECT minute, ?, min(process, 1), device, sm_ns,"
+                            " memory_ns, encoder_ns, decoder_ns, jpeg_ns, ofa_ns, quota_mib_ms,"
+                            " used_mib_ms FROM usage WHERE minute = ? AND vgpu = ?" ADD_UP,
+        [DROP_VGPU_USAGE] = "DELETE FROM usage WHERE minute = ? AND vgpu = ?",
+        [DROP_VGPU_PROCESSES] = "DELETE FROM process WHERE vgpu = ?",
+        [DROP_VGPU] = "DELETE FROM vgpu WHERE serial = ?",
         [CLEAR_LIST] = "UPDATE process SET listed = 0 WHERE vgpu = ? AND ended_ms > 0"
                        " AND ended_ms <= ?",
         [PUT_WALL] = "INSERT OR REPLACE INTO wall (id, boot, steady_ms, wall_ms) VALUES (1,?,?,?)",

@@ -16,6 +16,7 @@
 #define LEDGER_APPLICATION_ID 0x56475542 /* "VGUB", in the header of the file */
 
 #define MS_PER_MINUTE 60000u
+#define NS_PER_MS     1000000u
 
 static const char first[] =
         "CREATE TABLE device (id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE,"
@@ -197,44 +198,59 @@ static int add_usage(struct ledger *ledger, const struct minutes_row *row)
         return database_step(statement);
 }
 
-static int run_for_minute(struct ledger *ledger, enum statement which, uint64_t minute,
-                          const struct ledger_process *process)
+static int run_with(struct ledger *ledger, enum statement which, const uint64_t *values, int n)
 {
-        const uint64_t values[] = { LEDGER_OTHERS, minute, process->vgpu, process->serial };
-        int skipped = which == FOLD_USAGE ? 0 : 1;
         sqlite3_stmt *statement;
         int r = ledger_prepare(ledger, which, &statement);
 
         if (r < 0)
                 return r;
-        database_bind_integers(statement, 1, values + skipped, 4 - skipped);
+        database_bind_integers(statement, 1, values, n);
         return database_step(statement);
 }
 
-static int drop_process(struct ledger *ledger, const struct ledger_process *process)
+/* Moves what was used from @start_ms to @end_ms, by who @values[2] and the following say, to @values[0]. */
+static int fold_usage(struct ledger *ledger, enum statement fold, enum statement drop,
+                      uint64_t *values, int n, uint64_t start_ms, uint64_t end_ms)
 {
-        sqlite3_stmt *statement;
-        int r = ledger_prepare(ledger, DROP_PROCESS, &statement);
+        uint64_t last = end_ms / MS_PER_MINUTE + 1;
+        int r = 0;
 
-        if (r < 0)
-                return r;
-        database_bind_integers(statement, 1, &process->serial, 1);
-        return database_step(statement);
+        for (uint64_t minute = start_ms / MS_PER_MINUTE; r == 0 && minute <= last; minute++) {
+                values[1] = minute;
+                r = run_with(ledger, fold, values, n);
+                if (r == 0 && sqlite3_changes(ledger->database.handle) > 0)
+                        r = run_with(ledger, drop, values + 1, n - 1);
+        }
+        return r;
 }
 
 /* What was entered in other minutes, for the clock was set meanwhile, stays where it is. */
 static int fold(struct ledger *ledger, const struct ledger_process *process)
 {
-        uint64_t last = process->ended_ms / MS_PER_MINUTE + 1;
-        int r = drop_process(ledger, process);
+        uint64_t values[] = { LEDGER_OTHERS, 0, process->vgpu, process->serial };
+        int r = run_with(ledger, DROP_PROCESS, &process->serial, 1);
 
-        for (uint64_t minute = process->started_ms / MS_PER_MINUTE; r == 0 && minute <= last;
-             minute++) {
-                r = run_for_minute(ledger, FOLD_USAGE, minute, process);
-                if (r == 0 && sqlite3_changes(ledger->database.handle) > 0)
-                        r = run_for_minute(ledger, DROP_USAGE, minute, process);
-        }
-        return r;
+        return r < 0 ? r
+                     : fold_usage(ledger, FOLD_USAGE, DROP_USAGE, values, 4, process->started_ms,
+                                  process->ended_ms);
+}
+
+/* Its clock was not set meanwhile, but for the seconds that no meter can tell. */
+static int fold_vgpu(struct ledger *ledger, const struct ledger_vgpu *vgpu)
+{
+        const struct ledger_vgpu others = { .serial = LEDGER_OTHERS_OF(vgpu->owner),
+                                            .name = LEDGER_OTHERS_NAME,
+                                            .owner = vgpu->owner };
+        uint64_t values[] = { others.serial, 0, vgpu->serial };
+        int r = put_vgpu(ledger, &others);
+
+        if (r == 0)
+                r = run_with(ledger, DROP_VGPU_PROCESSES, &vgpu->serial, 1);
+        if (r == 0)
+                r = fold_usage(ledger, FOLD_VGPU_USAGE, DROP_VGPU_USAGE, values, 3,
+                               vgpu->serial / NS_PER_MS - MS_PER_MINUTE, vgpu->gone_ms);
+        return r < 0 ? r : run_with(ledger, DROP_VGPU, &vgpu->serial, 1);
 }
 
 static int clear_list(struct ledger *ledger, const struct ledger_clearing *clearing)
@@ -278,6 +294,9 @@ static int write_all(struct ledger *ledger, const struct ledger_batch *batch)
         for (size_t i = 0; r == 0 && i < batch->n_processes; i++)
                 if (batch->processes[i].is_folded)
                         r = fold(ledger, &batch->processes[i]);
+        for (size_t i = 0; r == 0 && i < batch->n_vgpus; i++)
+                if (batch->vgpus[i].is_folded)
+                        r = fold_vgpu(ledger, &batch->vgpus[i]);
         if (r == 0)
                 r = put_wall(ledger, &batch->wall);
         if (r == 0 && fault_point("ledger.written"))

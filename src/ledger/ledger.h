@@ -13,6 +13,9 @@
  * A process that ended may be folded: its row goes, and its usage is added to that of LEDGER_OTHERS, which
  * stands for all such processes of its vGPU. Sums by vGPU, tenant, device and minute stay what they are.
  *
+ * So may a vGPU that is gone: its usage and that of its processes is added to that of LEDGER_OTHERS_OF its owner.
+ * Sums by tenant, device and minute stay what they are.
+ *
  * Serial numbers are for ever: of a vGPU the nanosecond of its creation, of a process that of its joining.
  *
  * A ledger belongs to one thread at a time. Errors: -EBUSY (somebody else has locked it; try again),
@@ -36,6 +39,9 @@
 #define LEDGER_OTHERS      1
 #define LEDGER_OTHERS_NAME "(others)"
 
+/* Likewise, of the vGPUs of a user; no creation was so early. */
+#define LEDGER_OTHERS_OF(owner) ((uint64_t)(owner) + 1)
+
 struct ledger;
 
 struct ledger_device {
@@ -46,7 +52,9 @@ struct ledger_vgpu {
         uint64_t serial;
         char uuid[LEDGER_UUID_MAX], name[LEDGER_NAME_MAX];
         uid_t owner;
-        bool is_gone; /* this is the last that is heard of it; not written */
+        bool is_gone;     /* this is the last that is heard of it; not written */
+        bool is_folded;   /* and it was not there for long; not written */
+        uint64_t gone_ms; /* CLOCK_REALTIME */
 };
 
 struct ledger_process {

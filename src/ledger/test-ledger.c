@@ -290,6 +290,58 @@ static void test_a_process_is_folded_with_what_it_used_last(void **state)
         assert_int_equal(fixture->n, 0);
 }
 
+static void fold_vgpu(struct fixture *fixture, uint64_t serial, uid_t owner, uint64_t last_minute)
+{
+        const struct ledger_vgpu vgpu = { .serial = serial,
+                                          .owner = owner,
+                                          .is_gone = true,
+                                          .is_folded = true,
+                                          .gone_ms = last_minute * MINUTE };
+
+        assert_int_equal(ledger_batch_add_vgpu(&fixture->batch, &vgpu), 0);
+}
+
+/* Two of one user and one of another; a fourth stays. Their processes go with them. */
+static void test_vgpus_that_are_folded_change_no_sum_of_their_users(void **state)
+{
+        static const enum ledger_group groups[] = { LEDGER_BY_TENANT, LEDGER_BY_DEVICE };
+        const uint64_t created = 100 * MINUTE * 1000000;
+        struct fixture *fixture = *state;
+        char before[2][512] = { 0 }, after[512];
+
+        add_vgpu(fixture, created, TENANT_A, "first");
+        add_vgpu(fixture, created + 1, TENANT_A, "second");
+        add_vgpu(fixture, created + 2, TENANT_B, "third");
+        add_vgpu(fixture, created + 3, TENANT_A, "stays");
+        for (uint64_t i = 0; i < 4; i++) {
+                add_process(fixture, 11 + i, created + i, 101 * MINUTE);
+                add_usage(fixture, 100, created + i, 0, 0, 10);
+                add_usage(fixture, 101, created + i, 11 + i, (uint32_t)i % 2, 1000);
+        }
+        assert_int_equal(write_batch(fixture), 0);
+        for (size_t i = 0; i < 2; i++)
+                describe(fixture, groups[i], 100, before[i], sizeof(before[i]));
+
+        fold_vgpu(fixture, created, TENANT_A, 101);
+        fold_vgpu(fixture, created + 1, TENANT_A, 101);
+        fold_vgpu(fixture, created + 2, TENANT_B, 101);
+        assert_int_equal(write_batch(fixture), 0);
+        for (size_t i = 0; i < 2; i++) {
+                memset(after, 0, sizeof(after));
+                describe(fixture, groups[i], 100, after, sizeof(after));
+                assert_string_equal(after, before[i]);
+        }
+        assert_int_equal(ask(fixture, LEDGER_BY_VGPU, 0, 1000, LEDGER_ANY_TENANT), 3);
+        assert_string_equal(fixture->rows[0].vgpu.name, LEDGER_OTHERS_NAME);
+        assert_string_equal(fixture->rows[1].vgpu.name, LEDGER_OTHERS_NAME);
+        assert_int_not_equal(fixture->rows[0].tenant, fixture->rows[1].tenant);
+        assert_string_equal(fixture->rows[2].vgpu.name, "stays");
+        assert_int_equal(ledger_has_vgpu(fixture->ledger, created), 0);
+        fixture->n = 0;
+        assert_int_equal(ledger_each_ended(fixture->ledger, created, 16, copy_process, fixture), 0);
+        assert_int_equal(fixture->n, 0);
+}
+
 static void test_sums_of_a_time_and_of_one_tenant(void **state)
 {
         struct fixture *fixture = *state;
@@ -618,6 +670,8 @@ int main(void)
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_process_is_folded_with_what_it_used_last,
                                                 set_up, tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_vgpus_that_are_folded_change_no_sum_of_their_users, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_sums_of_a_time_and_of_one_tenant, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_usage_is_added_and_processes_replaced, set_up,

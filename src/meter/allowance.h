@@ -3,11 +3,11 @@
 #define METER_ALLOWANCE_H
 
 /*
- * How many processes of each user the ledger lists one by one.
+ * How many processes of each user the ledger lists one by one; and, counted apart, how many vGPUs that are gone.
  *
- * A program that starts processes in a loop would otherwise fill the disk with rows. A user may have
+ * A program that starts processes (or makes and removes vGPUs) in a loop would otherwise fill the disk with rows. A user may have
  * ALLOWANCE_BURST processes listed at once, and one more for each ALLOWANCE_INTERVAL_MS that passes. What
- * is beyond that is billed as well, but as one sum for each vGPU, device and minute (ledger.h).
+ * is beyond that is billed as well, but as one sum for each vGPU (or user), device and minute (ledger.h).
  */
 
 #include <stdbool.h>

@@ -61,6 +61,24 @@ class Full(unittest.TestCase):
         client.call("CreateVgpu", frame_buffer=2 * MIB)
 
 
+class Loop(unittest.TestCase):
+    def test_who_makes_and_removes_vgpus_does_not_fill_the_ledger(self):
+        host = self.enterContext(Host(options=["--user-vgpus", "0", "--log-level", "warning"]))
+        host.start()
+        client = host.client()
+        for _ in range(LISTED + 200):
+            client.call("CreateVgpu", name="again", frame_buffer=2 * MIB, transient=True)
+            client.call("RemoveVgpu", name="again")
+
+        def rows():
+            with contextlib.closing(sqlite3.connect(f"file:{host.state}/ledger.db?mode=ro", uri=True)) as ledger:
+                return [row[0] for row in ledger.execute("SELECT name FROM vgpu")]
+        until(lambda: "(others)" in rows(), "a vGPU that stands for others")
+        host.stop_manager()
+        self.assertEqual(rows().count("(others)"), 1)
+        self.assertLessEqual(rows().count("again"), LISTED + MORE_IN_TEN_MINUTES)
+
+
 class Scale(unittest.TestCase):
     def setUp(self):
         self.n = most_processes()

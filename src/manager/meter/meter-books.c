@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/log.h"
@@ -239,11 +240,27 @@ static void say_lost(int error)
                   strerror(-error));
 }
 
+/* By both clocks alike: else its usage may be in any minute. */
+#define CLOCKS_DIFFER_MS 2000
+
+/* It is billed all the same. */
+static bool must_fold_vgpu(struct meter *meter, const struct instance *instance)
+{
+        int64_t life_ms =
+                (int64_t)((instance->meter.since_ns - instance->meter.entered_ns) / NS_PER_MS);
+        int64_t wall_ms = (int64_t)(meter->wall.wall_ms - instance->created_ns / NS_PER_MS);
+
+        return life_ms < ALLOWANCE_LIFE_MS && llabs(wall_ms - life_ms) < CLOCKS_DIFFER_MS &&
+               !allowance_take(&meter->vgpu_allowance, instance->owner, meter->wall.steady_ms);
+}
+
 static void add_vgpu(struct meter *meter, const struct instance *instance, bool is_gone)
 {
         struct ledger_vgpu vgpu = { .serial = instance->created_ns,
                                     .owner = instance->owner,
-                                    .is_gone = is_gone };
+                                    .is_gone = is_gone,
+                                    .is_folded = is_gone && must_fold_vgpu(meter, instance),
+                                    .gone_ms = meter->wall.wall_ms };
         int r;
 
         if (!meter->ledger)
@@ -288,7 +305,6 @@ static void fill_process(struct ledger_process *process, const struct guest *gue
         snprintf(process->name, sizeof(process->name), "%s", record->name);
 }
 
-/* It is billed all the same. */
 static bool must_fold(struct meter *meter, const struct instance *instance,
                       const struct ledger_process *process)
 {

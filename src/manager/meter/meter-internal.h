@@ -30,7 +30,7 @@ struct meter {
         bool has_newcomer; /* a vGPU that came after the others were settled last */
         struct meter_source *source; /* NULL: there is none */
         struct ledger_thread *ledger;
-        struct allowance allowance; /* of rows for processes */
+        struct allowance allowance, vgpu_allowance; /* of rows for processes, for vGPUs */
         struct ledger_device *devices;
         struct wall wall;
         struct wall_stamps stamps; /* of the samples on the state page */

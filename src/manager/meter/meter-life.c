@@ -19,6 +19,7 @@
 static void enter(struct instance *instance, uint64_t since_ns)
 {
         instance->meter.since_ns = since_ns;
+        instance->meter.entered_ns = meter_now();
         instance->meter.device = instance->device->index;
         instance->meter.is_held = !instance_is_off(instance);
         meter_books_add_vgpu(instance->manager->meter, instance);

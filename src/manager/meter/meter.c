@@ -217,6 +217,7 @@ int meter_new(struct meter **ret_meter, struct manager *manager)
                                      .most_us = BUSY_MOST_US,
                                      .part = BUSY_PART };
         allowance_init(&meter->allowance);
+        allowance_init(&meter->vgpu_allowance);
         meter->sampled_ns = meter->written_ns = meter_now();
         meter_read_wall(meter, meter->sampled_ns);
         r = meter_source_new(&meter->source, manager);
@@ -265,6 +266,7 @@ struct meter *meter_free(struct meter *meter)
         meter->loading = ledger_close(meter->loading);
         meter->source = meter_source_free(meter->source);
         allowance_deinit(&meter->allowance);
+        allowance_deinit(&meter->vgpu_allowance);
         free(meter->former);
         free(meter->devices);
         free(meter);

@@ -28,6 +28,7 @@ struct meter_instance {
          */
         uint64_t turn_ns;
         uint64_t since_ns;               /* until then it is settled; 0: it is not metered */
+        uint64_t entered_ns;             /* when it was created, or loaded */
         uint64_t busy_ns;                /* GPU time since this manager began; never less */
         bool is_held;                    /* its quota was set aside at that time, */
         uint32_t device;                 /* on this one */
