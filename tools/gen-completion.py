@@ -16,7 +16,7 @@ import sys
 VALUES = {
     "device": "devices", "vgpu": "names", "output": "files", "criu": "files", "storage": "files",
     "sort": ["gpu", "memory", "encoder", "time", "name"],
-    "by": ["tenant", "vgpu", "process", "device"],
+    "by": ["tenant", "vgpu", "process", "device", "job"],
     "since": ["today", "7d"], "until": ["today", "7d"],
     "for": ["running", "locked", "checkpointed"],
     "policy": ["best-effort", "equal-share", "fixed-share"],

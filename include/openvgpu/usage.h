@@ -168,6 +168,7 @@ enum vgpu_usage_group {
         VGPU_USAGE_BY_TENANT = 1,
         VGPU_USAGE_BY_PROCESS = 2,
         VGPU_USAGE_BY_DEVICE = 3,
+        VGPU_USAGE_BY_JOB = 4, /* of Slurm: vGPUs whose names are job-JOB-STEP, and no others */
 };
 
 /* The sum to make; begin with VGPU_USAGE_OPTIONS_INIT, so that the struct can grow. */
@@ -196,6 +197,8 @@ struct vgpu_usage_row {
         const struct vgpu_usage_seconds *seconds;
         double quota_gib_hours; /* frame buffer that was set aside */
         double used_gib_hours;  /* frame buffer that was held */
+        const char *job;        /* its number; by job */
+        uint64_t memory_peak;   /* bytes, of the process that held most; by job */
 };
 
 struct vgpu_usage_list {

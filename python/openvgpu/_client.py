@@ -207,7 +207,7 @@ class Client:
                 for record in self._pages("GetAccounting", "records", name=name)]
 
     def usage(self, since: Time, until: Time | None = None, by: str = "vgpu") -> list[Usage]:
-        """Sums of the ledger, by "tenant", "vgpu", "process" or "device". Root sees those of all users.
+        """Sums of the ledger, by "tenant", "vgpu", "process", "device" or "job". Root sees those of all users.
 
         Times are seconds since the epoch, or datetime objects; whole minutes count.
         """

@@ -269,6 +269,8 @@ class Usage:
     ended: float | None = None  # 0: it runs
     device_uuid: str | None = None
     device_name: str | None = None
+    job: str | None = None
+    memory_peak: int | None = None  # of the program of a job that held most
 
     @classmethod
     def from_answer(cls, answer: dict[str, Any]) -> Usage:

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/usage.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
+#include "base/size.h"
 #include "base/text.h"
 #include "cli/document.h"
 #include "cli/say.h"
@@ -35,6 +37,10 @@ static const struct group {
           VGPU_USAGE_BY_DEVICE,
           { { "DEVICE", false }, { "UUID", false } },
           "device_name,device_uuid" },
+        { "job",
+          VGPU_USAGE_BY_JOB,
+          { { "JOB", false }, { "TENANT", false }, { "PEAK MEMORY", true } },
+          "job,tenant,user,memory_peak" },
 };
 
 static const struct column sums[] = {
@@ -73,6 +79,15 @@ static void add_process(struct table *table, const struct vgpu_usage_row *row)
         table_add(table, "%s", usage_format_time(when, row->ended));
 }
 
+static void add_job(struct table *table, const struct vgpu_usage_row *row)
+{
+        char user[USAGE_USER_MAX], size[SIZE_TEXT_MAX];
+
+        table_add(table, "%s", row->job);
+        table_add(table, "%s", usage_format_user(user, row->tenant));
+        table_add(table, "%s", size_format(size, row->memory_peak));
+}
+
 static void add_row(struct table *table, const struct group *group,
                     const struct vgpu_usage_row *row)
 {
@@ -83,6 +98,8 @@ static void add_row(struct table *table, const struct group *group,
         } else if (group->group == VGPU_USAGE_BY_DEVICE) {
                 table_add(table, "%s", row->device_name);
                 table_add(table, "%s", row->device_uuid);
+        } else if (group->group == VGPU_USAGE_BY_JOB) {
+                add_job(table, row);
         } else {
                 if (group->group == VGPU_USAGE_BY_VGPU)
                         table_add(table, "%s", row->vgpu);
@@ -158,6 +175,13 @@ static void print_key(const struct group *group, const struct vgpu_usage_row *ro
                 print_texts((const char *const[]){ row->device_name, row->device_uuid }, 2);
                 return;
         }
+        if (group->group == VGPU_USAGE_BY_JOB) {
+                print_texts((const char *const[]){ row->job }, 1);
+                printf("%u,", row->tenant);
+                print_texts((const char *const[]){ usage_format_user(user, row->tenant) }, 1);
+                printf("%" PRIu64 ",", row->memory_peak);
+                return;
+        }
         if (group->group == VGPU_USAGE_BY_PROCESS) {
                 printf("%d,", row->pid);
                 print_texts((const char *const[]){ row->name }, 1);
@@ -225,7 +249,7 @@ static int get_options(const struct arguments *arguments, struct vgpu_usage_opti
                 *ret_group = NULL;
         }
         if (!*ret_group)
-                return say_usage(arguments, "tenant, vgpu, process or device",
+                return say_usage(arguments, "tenant, vgpu, process, device or job",
                                  "usage cannot be summed up by '%s'", by);
         options->group = (*ret_group)->group;
         return 0;
@@ -257,7 +281,9 @@ static const struct option options[] = {
           .argument = "TIME",
           .help = "2026-11-01, '2026-11-01 09:30', today, 7d" },
         { .name = "until", .argument = "TIME", .help = "the end, not included (default: now)" },
-        { .name = "by", .argument = "WHAT", .help = "tenant, vgpu (the default), process, device" },
+        { .name = "by",
+          .argument = "WHAT",
+          .help = "tenant, vgpu (the default), process, device, job" },
         { .name = "csv", .help = "print comma-separated values, with a line of titles" },
         { .name = NULL },
 };
@@ -274,6 +300,9 @@ const struct command command_usage = {
                 "  ENCODER       seconds in which the video encoder ran\n"
                 "  QUOTA GiB h   frame buffer that was set aside, times the hours\n"
                 "  USED GiB h    frame buffer that programs held, times the hours\n"
+                "\n"
+                "By job, it sums up the vGPUs that Slurm's plugin made (docs/slurm.md), with the most\n"
+                "memory that one of the job's programs held.\n"
                 "\n"
                 "Times are local, and whole minutes count. 7d, 12h and 30m mean that long ago.\n",
         .examples = "vgpu usage --since 7d --by tenant\n"

@@ -122,6 +122,10 @@ static void decode_row(struct ledger_row *row, sqlite3_stmt *statement, enum led
                 row->started_ms = database_get_integer(statement, column + 6);
                 row->ended_ms = database_get_integer(statement, column + 7);
         }
+        if (group == LEDGER_BY_JOB) {
+                database_get_text(statement, column, row->job, sizeof(row->job));
+                row->memory_peak = database_get_integer(statement, column + 1);
+        }
         if (group == LEDGER_BY_DEVICE) {
                 database_get_text(statement, column, row->device.uuid, sizeof(row->device.uuid));
                 database_get_text(statement, column + 1, row->device.name,

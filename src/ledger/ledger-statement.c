@@ -19,6 +19,9 @@
 #define WHERE_USAGE    " WHERE minute >= ? AND minute < ? AND (? < 0 OR vgpu.owner = ?) "
 #define ORDER(key)     " GROUP BY " key " ORDER BY " key " LIMIT ? OFFSET ?"
 
+/* Of job-JOB-STEP. */
+#define JOB "substr(vgpu.name, 5, instr(substr(vgpu.name, 5), '-') - 1)"
+
 /* What is in the row already stays in it. */
 #define ADD_UP                                                                      \
         " ON CONFLICT (minute, vgpu, process, device) DO UPDATE SET"                \
@@ -82,6 +85,12 @@ static const char *const texts[STATEMENTS] = {
         [SUM + LEDGER_BY_DEVICE] =
                 "SELECT " SUMS "0, device.uuid, device.name" FROM_USAGE
                 "JOIN device ON device.id = usage.device" WHERE_USAGE ORDER("device.uuid"),
+        [SUM + LEDGER_BY_JOB] =
+                "SELECT " SUMS "vgpu.owner, " JOB ", max(ifnull(process.max_memory, 0))" FROM_USAGE
+                "LEFT JOIN process ON process.serial = usage.process" WHERE_USAGE
+                "AND vgpu.name GLOB 'job-[0-9]*-?*' AND " JOB " NOT GLOB '*[^0-9]*'"
+                " GROUP BY vgpu.owner, " JOB " ORDER BY vgpu.owner, CAST(" JOB
+                " AS INTEGER) LIMIT ? OFFSET ?",
 };
 
 int ledger_prepare(struct ledger *ledger, enum statement which, sqlite3_stmt **ret_statement)

@@ -152,7 +152,16 @@ int ledger_prune(struct ledger *ledger, uint64_t minute);
  */
 int ledger_prune_vgpus(struct ledger *ledger, const struct ledger_vgpu *vgpus, size_t n);
 
-enum ledger_group { LEDGER_BY_TENANT, LEDGER_BY_VGPU, LEDGER_BY_PROCESS, LEDGER_BY_DEVICE };
+/* LEDGER_BY_JOB: the vGPUs of Slurm's jobs, whose names are job-JOB-STEP; other vGPUs are in no row. */
+enum ledger_group {
+        LEDGER_BY_TENANT,
+        LEDGER_BY_VGPU,
+        LEDGER_BY_PROCESS,
+        LEDGER_BY_DEVICE,
+        LEDGER_BY_JOB,
+};
+
+#define LEDGER_JOB_MAX 24
 
 #define LEDGER_ANY_TENANT (-1)
 
@@ -171,6 +180,8 @@ struct ledger_row {
         pid_t pid;
         uint64_t process, started_ms, ended_ms;
         char process_name[LEDGER_NAME_MAX];
+        char job[LEDGER_JOB_MAX];
+        uint64_t memory_peak; /* of a job: of the process that held most */
         struct usage_amount amount;
 };
 

@@ -193,6 +193,38 @@ static void test_sums_by_all_groups(void **state)
         assert_int_equal(rows[1].amount.busy_ns[METER_SM], 548);
 }
 
+static void test_jobs_of_slurm_are_summed_up_by_their_vgpus_names(void **state)
+{
+        struct fixture *fixture = *state;
+        const struct ledger_row *rows = fixture->rows;
+
+        fill(fixture);
+        add_vgpu(fixture, 4, TENANT_A, "job-120-batch");
+        add_vgpu(fixture, 5, TENANT_A, "job-120-0.3");
+        add_vgpu(fixture, 6, TENANT_A, "job-7-0");
+        add_vgpu(fixture, 7, TENANT_B, "job-120-0"); /* of somebody who only calls it so */
+        add_vgpu(fixture, 8, TENANT_A, "job-1x-0");
+        add_vgpu(fixture, 9, TENANT_A, "job-120");
+        add_vgpu(fixture, 10, TENANT_A, "job--0");
+        add_process(fixture, 41, 4, 0);
+        for (uint64_t vgpu = 4; vgpu <= 10; vgpu++)
+                add_usage(fixture, 100, vgpu, vgpu * 10 + 1, 0, vgpu);
+        add_usage(fixture, 101, 4, 0, 0, 7);
+        assert_int_equal(write_batch(fixture), 0);
+
+        assert_int_equal(ask(fixture, LEDGER_BY_JOB, 0, 1000, LEDGER_ANY_TENANT), 3);
+        assert_string_equal(rows[0].job, "7");
+        assert_int_equal(rows[0].amount.busy_ns[METER_SM], 6);
+        assert_int_equal(rows[0].memory_peak, 0); /* nothing is known of its process */
+        assert_string_equal(rows[1].job, "120");
+        assert_int_equal(rows[1].tenant, TENANT_A);
+        assert_int_equal(rows[1].amount.busy_ns[METER_SM], 4 + 5);
+        assert_int_equal(rows[1].amount.quota_mib_ms, 7);
+        assert_int_equal(rows[1].memory_peak, 1ull << 40);
+        assert_int_equal(rows[2].tenant, TENANT_B);
+        assert_int_equal(ask(fixture, LEDGER_BY_JOB, 0, 1000, TENANT_B), 1);
+}
+
 static int copy_process(const struct ledger_process *process, void *userdata)
 {
         struct fixture *fixture = userdata;
@@ -666,6 +698,8 @@ int main(void)
                 cmocka_unit_test_setup_teardown(test_a_batch_is_written_entirely_or_not, set_up,
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_sums_by_all_groups, set_up, tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_jobs_of_slurm_are_summed_up_by_their_vgpus_names, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_processes_that_are_folded_change_no_sum,
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_a_process_is_folded_with_what_it_used_last,

@@ -10,7 +10,7 @@ static const struct {
         const char *name;
         unsigned int groups;
 } members[] = {
-        { "tenant", BY(TENANT) | BY(VGPU) | BY(PROCESS) },
+        { "tenant", BY(TENANT) | BY(VGPU) | BY(PROCESS) | BY(JOB) },
         { "vgpu", BY(VGPU) | BY(PROCESS) },
         { "vgpu_uuid", BY(VGPU) | BY(PROCESS) },
         { "pid", BY(PROCESS) },
@@ -19,6 +19,8 @@ static const struct {
         { "ended", BY(PROCESS) },
         { "device_uuid", BY(DEVICE) },
         { "device_name", BY(DEVICE) },
+        { "job", BY(JOB) },
+        { "memory_peak", BY(JOB) },
 };
 
 json_t *usage_row_make(const struct vgpu_usage_row *row, enum vgpu_usage_group group)

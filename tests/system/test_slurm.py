@@ -4,6 +4,8 @@
 GPU when Slurm suspends them."""
 import contextlib
 import os
+import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -37,6 +39,7 @@ PreemptMode=SUSPEND,GANG
 SchedulerTimeSlice=5
 SchedulerParameters=sched_min_interval=100000
 GresTypes=vgpu
+Epilog={directory}/epilog.sh
 PlugStackConfig={directory}/plugstack.conf
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=1 Gres=vgpu:no_consume:4
 PartitionName=low Nodes=n1 Default=YES PriorityTier=1 OverSubscribe=FORCE:1
@@ -63,10 +66,19 @@ class Slurm:
         self.write("slurm.conf", CONFIGURATION.format(
             directory=directory, host=socket.gethostname().split(".")[0], ports=free_ports(2)))
         self.write("gres.conf", "Name=vgpu Count=4\n")
+        self.write("epilog.sh", self.get_epilog(run_directory))
+        os.chmod(self.path("epilog.sh"), 0o755)
         self.write("plugstack.conf", f"required {PLUGIN} run={run_directory}\n")
         with open(os.open(self.path("key"), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as key:
             key.write(os.urandom(64))
         self.environment = {"PATH": SBIN, "SLURM_CONF": self.path("slurm.conf"), "LANG": "C"}
+
+    def get_epilog(self, run_directory):
+        """That of the document, for this place."""
+        text = (pathlib.Path(__file__).resolve().parents[2] / "docs" / "slurm.md").read_text()
+        epilog = re.search(r"^```\n(#!/bin/sh\nvgpu usage .*?)^```", text, re.M | re.S)[1]
+        return epilog.replace("vgpu usage", f"OPENVGPU_RUN={run_directory} {stage.VGPU} usage").replace(
+            "/var/log/openvgpu-jobs.csv", self.path("jobs.csv"))
 
     def path(self, name):
         return os.path.join(self.directory, name)
@@ -167,6 +179,19 @@ class Jobs(case.Case):
         done = self.slurm.run("srun", "--vgpu=64M", stage.GUESTS / "guest-train", "--size", "32M", "--steps", "2")
         self.assertIn("done 2 ok", done.stdout)
         until(lambda: not self.host.names(), "its vGPU to go", context=self.slurm.log)
+
+    def test_the_use_of_a_job_is_accounted(self):
+        _, name = self.train()
+        self.host.wait_for(name, lambda vgpu: vgpu["processes"], "to have a program")
+        job = name.split("-")[1]
+        self.slurm.run("scancel", job)
+        self.wait_gone(name)
+        until(lambda: f"\n{job}," in "\n" + self.slurm.read("jobs.csv"), "the epilog to write", context=self.slurm.log)
+        (row,) = [row for row in self.host.vgpu("usage", "--by", "job", "--since", "1h", "--json").json["rows"]
+                  if row["job"] == job]
+        self.assertEqual(row["tenant"], 0)
+        self.assertGreaterEqual(row["memory_peak"], 64 << 20)
+        self.assertGreater(row["quota_gib_hours"], 0)
 
     def test_more_than_the_quota_is_refused(self):
         done = self.slurm.run("srun", "--vgpu=64M", stage.GUESTS / "guest-train", "--size", "96M", code=None)

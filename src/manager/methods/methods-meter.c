@@ -268,10 +268,9 @@ static const struct {
         const char *name;
         enum ledger_group group;
 } groups[] = {
-        { "tenant", LEDGER_BY_TENANT },
-        { "vgpu", LEDGER_BY_VGPU },
-        { "process", LEDGER_BY_PROCESS },
-        { "device", LEDGER_BY_DEVICE },
+        { "tenant", LEDGER_BY_TENANT },   { "vgpu", LEDGER_BY_VGPU },
+        { "process", LEDGER_BY_PROCESS }, { "device", LEDGER_BY_DEVICE },
+        { "job", LEDGER_BY_JOB },
 };
 
 static json_t *describe_row(const struct ledger_row *row, enum ledger_group group)
@@ -281,6 +280,7 @@ static json_t *describe_row(const struct ledger_row *row, enum ledger_group grou
                 [LEDGER_BY_VGPU] = VGPU_USAGE_BY_VGPU,
                 [LEDGER_BY_PROCESS] = VGPU_USAGE_BY_PROCESS,
                 [LEDGER_BY_DEVICE] = VGPU_USAGE_BY_DEVICE,
+                [LEDGER_BY_JOB] = VGPU_USAGE_BY_JOB,
         };
         const struct vgpu_usage_seconds seconds = get_seconds(row->amount.busy_ns);
         const struct vgpu_usage_row record = {
@@ -296,6 +296,8 @@ static json_t *describe_row(const struct ledger_row *row, enum ledger_group grou
                 .seconds = &seconds,
                 .quota_gib_hours = (double)row->amount.quota_mib_ms / MIB_MS_PER_GIB_H,
                 .used_gib_hours = (double)row->amount.used_mib_ms / MIB_MS_PER_GIB_H,
+                .job = row->job,
+                .memory_peak = row->memory_peak,
         };
 
         return usage_row_make(&record, usage_groups[group]);
@@ -337,7 +339,7 @@ static int find_group(const char *name, enum ledger_group *ret_group, struct fai
                         return 0;
                 }
         if (name)
-                return failure_parameter(failure, "by", "say tenant, vgpu, process or device",
+                return failure_parameter(failure, "by", "say tenant, vgpu, process, device or job",
                                          "usage cannot be summed up by '%.32s'", name);
         *ret_group = LEDGER_BY_VGPU;
         return 0;
