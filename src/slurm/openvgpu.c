@@ -19,6 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <openvgpu/guest.h>
@@ -227,32 +229,63 @@ static void report(const struct vgpu_client *client, const char *what)
                 vgpu_client_get_error(client)->message);
 }
 
-static void leave(struct vgpu_client *client)
+/* While somebody else's operation is under way. */
+#define BUSY_NS 100000000
+
+static int suspend(struct vgpu_client *client)
 {
-        if (vgpu_operation_suspend(client, vgpu_name, NULL, NULL) < 0)
-                report(client, "leave its GPU");
+        return vgpu_operation_suspend(client, vgpu_name, NULL, NULL);
 }
 
-static void come_back(struct vgpu_client *client)
+static int resume(struct vgpu_client *client)
 {
-        if (vgpu_operation_resume(client, vgpu_name, NULL, NULL, NULL) < 0 &&
-            vgpu_client_get_error(client)->kind != VGPU_ERROR_WRONG_STATE)
-                report(client, "come back to a GPU");
+        return vgpu_operation_resume(client, vgpu_name, NULL, NULL, NULL);
+}
+
+/* Until it is done, or Slurm wants something else: the signal that came, or 0. */
+static int operate(struct vgpu_client *client, int (*operation)(struct vgpu_client *),
+                   const char *what, const sigset_t *signals)
+{
+        const struct timespec pause = { .tv_nsec = BUSY_NS };
+        enum vgpu_error_kind kind;
+        int number = 0;
+
+        while (number <= 0 && operation(client) < 0) {
+                kind = vgpu_client_get_error(client)->kind;
+                if (kind == VGPU_ERROR_WRONG_STATE && operation == resume)
+                        return 0;
+                if (kind != VGPU_ERROR_BUSY) {
+                        report(client, what);
+                        return 0;
+                }
+                number = sigtimedwait(signals, NULL, &pause);
+        }
+        return number > 0 ? number : 0;
 }
 
 /* Of each signal one at most waits: what comes last is what counts. */
 __attribute__((noreturn)) static void attend(struct vgpu_client *client, const sigset_t *signals)
 {
-        for (;;) {
-                int number = 0;
+        int number = 0;
 
-                if (sigwait(signals, &number) != 0)
+        for (;;) {
+                if (number == 0 && sigwait(signals, &number) != 0)
                         _exit(1);
                 if (number == SIGTSTP)
-                        leave(client);
+                        number = operate(client, suspend, "leave its GPU", signals);
                 else
-                        come_back(client);
+                        number = operate(client, resume, "come back to a GPU", signals);
         }
+}
+
+/*
+ * A child whose end is told by no signal: wait() does not know of it, so a program that waits for all of its
+ * children does not wait for this one. Slurm finds it among the descendants of the step; a grandchild would
+ * belong to init.
+ */
+static pid_t fork_unnoticed(void)
+{
+        return (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, NULL);
 }
 
 /* As a child of the first task, whose processes Slurm signals; it goes with that task. */
@@ -265,7 +298,7 @@ static int start_attendant(void)
         sigemptyset(&signals);
         sigaddset(&signals, SIGTSTP);
         sigaddset(&signals, SIGCONT);
-        pid = fork();
+        pid = fork_unnoticed();
         if (pid != 0)
                 return pid < 0 ? -1 : 0;
         sigprocmask(SIG_SETMASK, &signals, NULL);

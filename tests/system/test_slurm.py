@@ -7,8 +7,10 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
+import threading
 import unittest
 
 import case
@@ -222,6 +224,33 @@ class Jobs(case.Case):
         until(lambda: "done" in self.slurm.read("train.out"), "the job to end", context=self.slurm.log)
         self.assertRegex(self.slurm.read("train.out"), r"done \d+ ok")
         self.assertNotIn("BAD", self.slurm.read("steps"))
+        self.wait_gone(name)
+
+    def test_a_program_that_waits_for_all_its_children_does_not_wait_for_the_attendant(self):
+        for options in ([], ["--vgpu=64M"]):
+            done = self.slurm.run("srun", *options, "/usr/bin/python3", "-c", "import os; os.wait()", code=None)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("ChildProcessError", done.stderr)
+
+    def test_the_attendant_waits_for_the_operation_of_somebody_else(self):
+        job, name = self.train()
+        (guest,) = [process["pid"] for process in self.host.get(name)["processes"]]
+        with open(f"/proc/{guest}/task/{guest}/children") as children:
+            (attendant,) = map(int, children.read().split())
+        self.host.arm("migrate.copied", "pause")
+        mover = threading.Thread(target=self.host.vgpu, args=("migrate", name, "--device", 1))
+        mover.start()
+        try:
+            self.host.wait_paused("migrate.copied")
+            os.kill(attendant, signal.SIGTSTP)
+        finally:
+            self.host.remove_pause("migrate.copied")
+            mover.join()
+        self.host.wait_state(name, "suspended")
+        os.kill(attendant, signal.SIGCONT)
+        self.host.wait_state(name, "running")
+        self.wait_steps()
+        self.slurm.run("scancel", job)
         self.wait_gone(name)
 
     def test_a_job_that_is_cancelled_leaves_no_vgpu(self):
