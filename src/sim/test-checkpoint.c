@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 
 #include "sim/checkpoint-service.h"
 #include "sim/test-target.h"
@@ -177,6 +178,7 @@ static void test_a_lock_whose_caller_died_before_anybody_looked_is_undone(void *
         (void)state;
         (void)guest_hear(guest.socket, NULL);
         assert_int_equal(kill(guest.pid, SIGSTOP), 0);
+        assert_int_equal(waitpid(guest.pid, NULL, WUNTRACED), guest.pid); /* all of its threads */
         fd = connect_to_service();
         assert_int_equal(send(fd, &request, sizeof(request), 0), sizeof(request));
         (void)close(fd);
