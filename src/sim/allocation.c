@@ -156,36 +156,3 @@ CUresult sim_cuMemAdvise(CUdeviceptr pointer, size_t size, int advice, CUdevice 
         (void)device;
         return check_managed(pointer, size);
 }
-
-/*
- * Legacy IPC: a program gets a handle for its memory, as on a real device, but no other process
- * can open it here.
- */
-
-CUresult sim_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
-{
-        struct region *region;
-        PROCESS_LOCKED();
-
-        region = memory_find(pointer);
-        if (!handle || !region || region->kind != REGION_PLAIN)
-                return CUDA_ERROR_INVALID_VALUE;
-        *handle = (CUipcMemHandle){ { 0 } };
-        for (size_t i = 0; i < sizeof(region->id); i++)
-                handle->reserved[i] = (char)(region->id >> (8 * i));
-        return CUDA_SUCCESS;
-}
-
-CUresult sim_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags)
-{
-        (void)pointer;
-        (void)handle;
-        (void)flags;
-        return CUDA_ERROR_NOT_SUPPORTED;
-}
-
-CUresult sim_cuIpcCloseMemHandle(CUdeviceptr pointer)
-{
-        (void)pointer;
-        return CUDA_ERROR_INVALID_VALUE;
-}

@@ -123,14 +123,19 @@ CUresult memory_file_create(struct memory_file **ret_file, int device, uint64_t 
 
 /*
  * A driver looks the memory's device up among those that it saw when it was initialized. So a
- * process that was moved to another one afterwards cannot import from there (measured: 3).
+ * process that was moved to another one afterwards cannot import from there (measured: 3). It saw those,
+ * too, that are hidden from the program: NCCL shares memory between processes that see one device each.
  */
 static bool is_known_device(int device)
 {
-        for (int i = 0; i < process.n_devices; i++)
+        bool is_entered = false;
+
+        for (int i = 0; i < process.n_devices; i++) {
                 if (process.device[i].home == device)
                         return true;
-        return false;
+                is_entered |= process.device[i].at == device;
+        }
+        return !is_entered;
 }
 
 static CUresult read_label(int fd, struct label *label, uint64_t *size)

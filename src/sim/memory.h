@@ -21,6 +21,7 @@ enum region_kind {
         REGION_REGISTERED,
         REGION_GRAPH,   /* allocation nodes */
         REGION_FOREIGN, /* of a process that is checkpointed to custom storage */
+        REGION_OPENED,  /* cuIpcOpenMemHandle() */
 };
 
 struct region {
@@ -34,7 +35,9 @@ struct region {
         uint64_t id;        /* CU_POINTER_ATTRIBUTE_BUFFER_ID */
         unsigned int flags; /* of host memory */
         bool has_sync_memops;
-        int shared_fd; /* for those who import it from a pool; -1: none */
+        int shared_fd;         /* for those who import it from a pool, or open it; -1: none */
+        CUipcMemHandle opened; /* REGION_OPENED, so many times */
+        unsigned int n_opened;
 };
 
 /* memory_find() - the region that contains @address, or NULL. */

@@ -217,6 +217,72 @@ static void test_memory_is_shared_through_its_descriptor(void **state)
         assert_int_equal(guest_end(&taker), 0);
 }
 
+/* Of a small allocation: its neighbours come along, and it is found between them. */
+static void give_handle_away(int socket)
+{
+        CUdeviceptr first, pointer, opened;
+        CUipcMemHandle handle;
+
+        (void)guest_init(0);
+        must(cuMemAlloc_v2(&first, 4096));
+        must(cuMemAlloc_v2(&pointer, 4096));
+        must(cuMemsetD32_v2(first, 16, 1024));
+        must(cuMemsetD32_v2(pointer, 17, 1024));
+        must(cuIpcGetMemHandle(&handle, pointer));
+        must_equal(cuIpcOpenMemHandle_v2(&opened, handle, 1), CUDA_ERROR_INVALID_CONTEXT);
+        must_equal(packet_send(socket, &handle, sizeof(handle), NULL, 0), 0);
+        must_equal(guest_hear(socket, NULL), 1);
+        must_equal(read_word(pointer), 18);
+        must_equal(read_word(first), 16);
+        guest_tell(socket, 0, -1);
+        (void)guest_hear(socket, NULL);
+}
+
+static void open_handle(int socket)
+{
+        CUdeviceptr pointer, again;
+        char buffer[PACKET_SIZE_MAX];
+        int fds[PACKET_FDS_MAX];
+        CUipcMemHandle handle;
+        size_t size, n_fds;
+
+        (void)guest_init(0);
+        must_equal(packet_receive(socket, buffer, &size, fds, &n_fds), 0);
+        must_equal(size, sizeof(handle));
+        memcpy(&handle, buffer, sizeof(handle));
+        must_equal(cuIpcOpenMemHandle_v2(&pointer, handle, 0), CUDA_ERROR_INVALID_VALUE);
+        must(cuIpcOpenMemHandle_v2(&pointer, handle, 1));
+        must(cuIpcOpenMemHandle_v2(&again, handle, 1));
+        must_equal(again, pointer);
+        must_equal(read_word(pointer), 17);
+        must(cuMemsetD32_v2(pointer, 18, 1024));
+        guest_tell(socket, 0, -1);
+        (void)guest_hear(socket, NULL); /* who made it is dead */
+        must(cuIpcCloseMemHandle(pointer));
+        must_equal(read_word(pointer), 18);
+        must(cuIpcCloseMemHandle(pointer));
+        must_equal(cuIpcCloseMemHandle(pointer), CUDA_ERROR_INVALID_VALUE);
+        must_equal(cuIpcOpenMemHandle_v2(&pointer, handle, 1), CUDA_ERROR_INVALID_VALUE);
+}
+
+static void test_memory_is_shared_by_legacy_ipc(void **state)
+{
+        struct guest giver = guest_start(give_handle_away), taker = guest_start(open_handle);
+        char buffer[PACKET_SIZE_MAX];
+        int fds[PACKET_FDS_MAX];
+        size_t size, n_fds;
+
+        (void)state;
+        must_equal(packet_receive(giver.socket, buffer, &size, fds, &n_fds), 0);
+        must_equal(packet_send(taker.socket, buffer, size, NULL, 0), 0);
+        (void)guest_hear(taker.socket, NULL);
+        guest_tell(giver.socket, 1, -1);
+        (void)guest_hear(giver.socket, NULL);
+        assert_int_equal(guest_kill(&giver), 128 + SIGKILL);
+        guest_tell(taker.socket, 0, -1);
+        assert_int_equal(guest_end(&taker), 0);
+}
+
 static void use_virtual_memory(int socket)
 {
         CUmemAllocationProp prop = shareable_on(0), far = shareable_on(7);
@@ -495,6 +561,7 @@ int main(void)
                 cmocka_unit_test(test_ordinary_memory_is_counted_exactly),
                 cmocka_unit_test(test_a_killed_process_holds_nothing_but_what_others_hold),
                 cmocka_unit_test(test_memory_is_shared_through_its_descriptor),
+                cmocka_unit_test(test_memory_is_shared_by_legacy_ipc),
                 cmocka_unit_test(test_virtual_memory_answers_as_measured),
                 cmocka_unit_test(test_attributes_tell_ordinary_from_virtual_memory),
                 cmocka_unit_test(test_host_memory_is_allocated_and_registered),

@@ -223,13 +223,20 @@ CUresult sim_cuMemUnmap(CUdeviceptr pointer, size_t size)
         return for_all_mappings(pointer, size, unmap, NULL);
 }
 
-/* Is memory that was imported on a device that the process has now? */
+/*
+ * Is memory that was imported on a device that the process has now? Devices that are hidden from the
+ * process (CUDA_VISIBLE_DEVICES) count as well, unless it was moved away from them.
+ */
 static bool is_reachable(const struct memory_file *file)
 {
-        for (int i = 0; i < process.n_devices; i++)
+        bool is_left = false;
+
+        for (int i = 0; i < process.n_devices; i++) {
                 if (process.device[i].at == file->device)
                         return true;
-        return false;
+                is_left |= process.device[i].home == file->device;
+        }
+        return !is_left;
 }
 
 struct access_list {
