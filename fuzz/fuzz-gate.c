@@ -100,6 +100,10 @@ static const struct {
         { GATE_MAPPED, sizeof(struct gate_result) },
         { GATE_OPENED, sizeof(struct gate_result) },
         { GATE_CREATED, sizeof(struct gate_result) },
+        { GATE_TAKEN, sizeof(struct gate_result) },
+        { GATE_IMPORT, sizeof(struct gate_import) },
+        { GATE_OFFERED, sizeof(struct gate_offered) },
+        { GATE_USES, sizeof(struct gate_uses) },
 };
 
 static void send_message(uint8_t which, size_t n_fds, const uint8_t *bytes, size_t size)
@@ -137,7 +141,7 @@ static void request(uint8_t which)
 {
         static const enum gate_message requests[] = { GATE_CLOSE,  GATE_EXPORT, GATE_RELEASE,
                                                       GATE_CREATE, GATE_MAP,    GATE_OPEN,
-                                                      GATE_STEP };
+                                                      GATE_STEP,   GATE_TAKE };
         size_t n = sizeof(requests) / sizeof(requests[0]);
         struct guest *guest;
 

@@ -152,6 +152,7 @@ typedef enum {
 #define CU_MEM_LOCATION_TYPE_DEVICE              1
 #define CU_MEM_HANDLE_TYPE_NONE                  0
 #define CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR 1
+#define CU_MEM_HANDLE_TYPE_FABRIC                8
 #define CU_MEM_ACCESS_FLAGS_PROT_NONE            0
 #define CU_MEM_ACCESS_FLAGS_PROT_READ            1
 #define CU_MEM_ACCESS_FLAGS_PROT_READWRITE       3
@@ -371,6 +372,8 @@ typedef struct {
         char reserved[64];
 } CUipcMemHandle;
 
+#define CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS 1u
+
 typedef struct {
         unsigned char reserved[64];
 } CUmemPoolPtrExportData;
@@ -552,6 +555,10 @@ CUDA_API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *h
 CUDA_API CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *pointer);
 CUDA_API CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
                                                          CUmemGenericAllocationHandle handle);
+CUDA_API CUresult cuMulticastCreate(CUmemGenericAllocationHandle *handle, const void *prop);
+CUDA_API CUresult cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offset,
+                                     CUmemGenericAllocationHandle handle, size_t memory_offset,
+                                     size_t size, unsigned long long flags);
 
 CUDA_API CUresult cuMemcpyHtoD_v2(CUdeviceptr to, const void *from, size_t size);
 CUDA_API CUresult cuMemcpyDtoH_v2(void *to, CUdeviceptr from, size_t size);

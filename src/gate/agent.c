@@ -18,11 +18,14 @@
 #include "gate/entry.h"
 #include "gate/fate.h"
 #include "gate/fork-guard.h"
+#include "gate/import.h"
 #include "gate/link.h"
 #include "gate/log.h"
+#include "gate/memory.h"
 #include "gate/move.h"
 #include "gate/quota.h"
 #include "gate/turns.h"
+#include "gate/vmm.h"
 
 /*
  * How long to wait before a manager is looked for again; doubled up to the last. Who was one for less
@@ -41,12 +44,15 @@ static struct {
                 int error;         /* the first, which the answer to the last one tells */
                 struct move move;
         } series;           /* of MAP messages */
+        bool is_question;   /* of the TAKE that is under way */
+        bool is_taking;     /* TAKE has not been answered */
+        int offered_fd;     /* under way to the manager; the child of a fork closes it */
         bool wants_waiting; /* the manager wants to know whether a thread waits at the closed gate */
         bool is_waiting_told;
         enum gate_fate fate; /* other than STAYS: it has been said, and the connection is to end */
         int fds[PACKET_FDS_MAX]; /* that came with the message; the child of a fork closes them */
         size_t n_fds;
-} agent = { .socket = -1 };
+} agent = { .socket = -1, .offered_fd = -1 };
 
 union message {
         struct gate_header header;
@@ -55,6 +61,9 @@ union message {
         struct gate_command command;
         struct gate_allocations allocations;
         struct gate_watch_message watch;
+        struct gate_take take;
+        struct gate_imported imported;
+        struct gate_offer offer;
         char bytes[PACKET_SIZE_MAX];
 };
 
@@ -132,6 +141,7 @@ static int answer_closed(int error, const char *call, CUresult code, uint32_t n_
                 closed.n_allocations = all.count;
         }
         closed.holds = quota_get_holds();
+        closed.n_imports = vmm_count_imports();
         if (error < 0) {
                 closed.fate = fate_of(code);
                 strncpy(closed.call, call, sizeof(closed.call) - 1);
@@ -202,7 +212,11 @@ static int on_release(const union message *message, int *fds)
         (void)fds;
         if (agent.state == GATE_STATE_OPEN || agent.series.is_under_way)
                 return answer_not_now(GATE_RELEASED);
-        r = move_release(&move, message->command.range);
+        r = import_let_go(&move);
+        if (r == 0) {
+                agent.may_be_unfilled |= import_are_away();
+                r = move_release(&move, message->command.range);
+        }
         if (r == 0) {
                 agent.state = GATE_STATE_RELEASED;
                 agent.may_be_unfilled = true;
@@ -260,7 +274,7 @@ static int on_open(const union message *message, int *fds)
 
         (void)message;
         (void)fds;
-        if (agent.state == GATE_STATE_RELEASED)
+        if (agent.state == GATE_STATE_RELEASED || import_are_away())
                 return answer_not_now(GATE_OPENED);
         if (fault_point("gate-open"))
                 return answer(GATE_OPENED, -EIO, &move);
@@ -269,6 +283,73 @@ static int on_open(const union message *message, int *fds)
         drain_open();
         log_write("open");
         return answer(GATE_OPENED, 0, &move);
+}
+
+/* Memory that is gone for ever matters only to who has let it go. */
+static int end_taking(int error, const struct move *move, bool is_question)
+{
+        struct gate_result result = { .error = -error, .bytes = 0, .fate = GATE_FATE_BEREFT };
+
+        agent.is_taking = false;
+        if (error != -EOWNERDEAD || is_question)
+                return answer(GATE_TAKEN, error, move);
+        log_write("the process that made some of our memory has ended");
+        import_give_up();
+        return send_last(GATE_TAKEN, &result, sizeof(result), GATE_FATE_BEREFT);
+}
+
+static int on_take(const union message *message, int *fds)
+{
+        const struct move move = { .call = "" };
+        int r;
+
+        (void)fds;
+        if (agent.state != GATE_STATE_CLOSED || agent.is_taking)
+                return answer_not_now(GATE_TAKEN);
+        agent.is_taking = true;
+        agent.is_question = message->take.is_question != 0;
+        r = import_take(agent.is_question);
+        return r > 0 ? 0 : end_taking(r, &move, agent.is_question);
+}
+
+/* To a question of the agent, or of a thread of the application. */
+static int on_imported(const union message *message, int *fds)
+{
+        struct move move;
+        int r;
+
+        if (!import_answer(&message->imported, message->imported.error == 0 ? fds[0] : -1))
+                return -EPROTO;
+        if (!agent.is_taking)
+                return 0;
+        r = import_take_next(&move);
+        return r > 0 ? 0 : end_taking(r, &move, agent.is_question);
+}
+
+static void drop_offered(void)
+{
+        fork_guard_enter();
+        agent.offered_fd = fd_close(agent.offered_fd);
+        fork_guard_leave();
+}
+
+static int on_offer(const union message *message, int *fds)
+{
+        struct gate_offered offered = { .number = message->offer.number };
+        int r;
+
+        (void)fds;
+        fork_guard_start();
+        fork_guard_enter();
+        r = memory_offer(&agent.offered_fd, message->offer.name, agent.state == GATE_STATE_CLOSED);
+        fork_guard_leave();
+        if (r == 0 && fault_point("gate-offer"))
+                r = -EIO;
+        offered.error = -r;
+        r = link_send(agent.socket, GATE_OFFERED, &offered, sizeof(offered), &agent.offered_fd,
+                      r == 0);
+        drop_offered();
+        return r;
 }
 
 static int on_watch(const union message *message, int *fds)
@@ -295,6 +376,9 @@ static const struct {
         { GATE_OPEN, sizeof(struct gate_command), on_open },
         { GATE_WATCH, sizeof(struct gate_watch_message), on_watch },
         { GATE_STEP, sizeof(struct gate_step), on_step },
+        { GATE_TAKE, sizeof(struct gate_take), on_take },
+        { GATE_IMPORTED, sizeof(struct gate_imported), on_imported },
+        { GATE_OFFER, sizeof(struct gate_offer), on_offer },
 };
 
 /* A manager that talks nonsense is left, and asked again who it is. */
@@ -311,6 +395,8 @@ static int act(const union message *message, size_t size, int *fds, size_t n_fds
                         continue;
                 if (header->message == GATE_MAP)
                         n_fds_wanted = message->allocations.count;
+                if (header->message == GATE_IMPORTED && size == sizeof(message->imported))
+                        n_fds_wanted = message->imported.error == 0;
                 if (size != actions[i].size || n_fds != n_fds_wanted || n_fds > GATE_BATCH_MAX)
                         return -EPROTO;
                 return actions[i].act(message, fds);
@@ -384,6 +470,8 @@ static void lose(int error)
 {
         log_write("lost the manager: %s", strerrordesc_np(-error));
         agent.socket = fd_close(agent.socket);
+        import_connect(-1);
+        agent.is_taking = false;
         turns_watch(GATE_WATCH_NOTHING);
         agent.wants_waiting = false;
         if (agent.series.is_under_way) {
@@ -431,6 +519,9 @@ static void reconnect(uint64_t *interval_ns)
                 wait_longer(interval_ns);
         }
         log_write("joined again, slot %u", welcome.slot);
+        import_connect(agent.socket);
+        if (vmm_count_imports() > 0)
+                (void)import_tell_used(agent.socket); /* what is broken shows when it is served */
 }
 
 static void *agent_run(void *argument)
@@ -468,12 +559,13 @@ int agent_start(int socket)
         int r;
 
         agent.socket = socket;
+        import_connect(socket);
         sigfillset(&all);
         pthread_sigmask(SIG_BLOCK, &all, &before); /* the new thread inherits it */
         r = -pthread_create(&thread, NULL, agent_run, NULL);
         pthread_sigmask(SIG_SETMASK, &before, NULL);
         if (r < 0)
-                agent.socket = fd_close(agent.socket);
+                agent_forget();
         else
                 pthread_detach(thread);
         return r;
@@ -483,6 +575,8 @@ void agent_forget(void)
 {
         agent.socket = fd_close(agent.socket);
         drop_fds();
+        agent.offered_fd = fd_close(agent.offered_fd);
+        agent.is_taking = false;
         agent.state = GATE_STATE_OPEN;
         agent.may_be_unfilled = agent.series.is_under_way = agent.is_created = false;
         agent.wants_waiting = agent.is_waiting_told = false;

@@ -14,12 +14,14 @@
 #include "gate/holding.h"
 #include "gate/hook.h"
 #include "gate/idle.h"
+#include "gate/import.h"
 #include "gate/join.h"
 #include "gate/log.h"
 #include "gate/memory.h"
 #include "gate/move.h"
 #include "gate/quota.h"
 #include "gate/turns.h"
+#include "gate/vmm.h"
 
 static void start_clean(void)
 {
@@ -36,7 +38,9 @@ static void start_clean(void)
         memory_forget();
         holding_forget();
         graph_forget();
-        hook_forget();
+        hook_forget_opened();
+        vmm_forget();
+        import_forget();
         context_forget();
         finish_forget();
         capture_forget();

@@ -316,7 +316,8 @@ static void ask_for_handles(unsigned int thread, unsigned int random)
 
         (void)thread;
         DONE(cuMemAlloc_v2(&pointer, 1 + random % 5000));
-        check(cuIpcGetMemHandle(&handle, pointer) == CUDA_ERROR_NOT_SUPPORTED);
+        DONE(cuIpcGetMemHandle(&handle, pointer));
+        check(cuIpcOpenMemHandle_v2(&opened, handle, 1) == CUDA_ERROR_INVALID_CONTEXT);
         memset(&handle, 0, sizeof(handle));
         check(cuIpcOpenMemHandle_v2(&opened, handle, 1) != CUDA_SUCCESS);
         check(cuIpcOpenMemHandle(&opened, handle, 1) != CUDA_SUCCESS);

@@ -272,27 +272,6 @@ static CUresult imported(enum holding_kind kind, CUresult result, uint64_t key)
         return holding ? holding_keep(holding, result, key) : result;
 }
 
-CUresult our_cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags)
-{
-        CUresult result = DRIVER(cuIpcOpenMemHandle)(pointer, handle, flags);
-
-        return imported(HOLDING_IPC, result, result == CUDA_SUCCESS ? *pointer : 0);
-}
-
-CUresult our_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned int flags)
-{
-        CUresult result = DRIVER(cuIpcOpenMemHandle_v2)(pointer, handle, flags);
-
-        return imported(HOLDING_IPC, result, result == CUDA_SUCCESS ? *pointer : 0);
-}
-
-CUresult our_cuIpcCloseMemHandle(CUdeviceptr pointer)
-{
-        struct holding *holding = holding_take(HOLDING_IPC, pointer);
-
-        return holding_settle(holding, DRIVER(cuIpcCloseMemHandle)(pointer));
-}
-
 CUresult our_cuMemPoolImportFromShareableHandle(CUmemoryPool *pool, void *handle, int type,
                                                 unsigned long long flags)
 {

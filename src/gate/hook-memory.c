@@ -126,19 +126,3 @@ CUresult our_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
                 *bytes = quota.limit;
         return result;
 }
-
-/*
- * Legacy IPC cannot name memory of the virtual-memory calls. The driver would answer "invalid
- * value", which reads like a mistake of the program.
- */
-CUresult our_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
-{
-        struct memory_info info;
-
-        if (!memory_find(pointer, &info))
-                return DRIVER(cuIpcGetMemHandle)(handle, pointer);
-        log_to_user("legacy CUDA IPC (cuIpcGetMemHandle, cudaIpcGetMemHandle) does not work on "
-                    "memory that a vGPU can move; set OPENVGPU_NATIVE_IPC=1 for a program that "
-                    "needs it (suspend is slower then)");
-        return CUDA_ERROR_NOT_SUPPORTED;
-}

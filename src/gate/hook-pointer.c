@@ -4,8 +4,8 @@
  * application must see the ordinary allocation that it made.
  *
  * Changed are those answers that measurably differ (driver 580): the context, the range, the
- * handle types, and the id of the buffer, which must be a small allocation's own. The rest is the
- * driver's; that legacy IPC is impossible is the truth.
+ * handle types, the id of the buffer, which must be a small allocation's own, and that legacy IPC is
+ * possible (hook-ipc.c). The rest is the driver's.
  */
 #include <string.h>
 
@@ -14,7 +14,13 @@
 #include "gate/hook.h"
 #include "gate/memory.h"
 #include "gate/quota.h"
+#include "gate/vmm.h"
 #include "wire/gate.h"
+
+static bool find(CUdeviceptr pointer, struct memory_info *ret_info)
+{
+        return memory_find(pointer, ret_info) || hook_find_opened(pointer, ret_info);
+}
 
 CUresult our_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
@@ -22,7 +28,7 @@ CUresult our_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevicept
 
         if (memory_is_unallocated(pointer))
                 return CUDA_ERROR_NOT_FOUND;
-        if (!memory_find(pointer, &info))
+        if (!find(pointer, &info))
                 return DRIVER(cuMemGetAddressRange_v2)(base, size, pointer);
         if (base)
                 *base = info.start;
@@ -37,6 +43,7 @@ static void correct(void *data, CUpointer_attribute attribute, const struct memo
         const uint64_t size = info->size;
         const unsigned long long no_handle_types = 0;
         const unsigned long long buffer_id = info->buffer_id;
+        const bool is_ipc_capable = info->buffer_id != 0;
 
         switch (attribute) {
         case CU_POINTER_ATTRIBUTE_CONTEXT:
@@ -51,7 +58,12 @@ static void correct(void *data, CUpointer_attribute attribute, const struct memo
         case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
                 memcpy(data, &no_handle_types, sizeof(no_handle_types));
                 break;
+        case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+                memcpy(data, &is_ipc_capable, sizeof(is_ipc_capable));
+                break;
         case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+                if (buffer_id == 0)
+                        break; /* of another process: the driver's */
                 memcpy(data, &buffer_id, sizeof(buffer_id));
                 break;
         default:
@@ -67,7 +79,7 @@ CUresult our_cuPointerGetAttribute(void *data, CUpointer_attribute attribute, CU
         if (memory_is_unallocated(pointer))
                 return CUDA_ERROR_INVALID_VALUE;
         result = DRIVER(cuPointerGetAttribute)(data, attribute, pointer);
-        if (result == CUDA_SUCCESS && memory_find(pointer, &info))
+        if (result == CUDA_SUCCESS && find(pointer, &info))
                 correct(data, attribute, &info);
         return result;
 }
@@ -83,7 +95,7 @@ CUresult our_cuPointerGetAttributes(unsigned int n, CUpointer_attribute *attribu
         if (memory_is_unallocated(pointer))
                 return DRIVER(cuPointerGetAttributes)(n, attributes, data, nowhere);
         result = DRIVER(cuPointerGetAttributes)(n, attributes, data, pointer);
-        if (result == CUDA_SUCCESS && memory_find(pointer, &info))
+        if (result == CUDA_SUCCESS && find(pointer, &info))
                 for (unsigned int i = 0; i < n; i++)
                         correct(data[i], attributes[i], &info);
         return result;
@@ -98,6 +110,7 @@ CUresult our_cuPointerSetAttribute(const void *value, CUpointer_attribute attrib
         if (result == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS) {
                 memcpy(&on, value, sizeof(on));
                 memory_set_sync_memops(pointer, on != 0);
+                vmm_note_sync_memops(pointer, on != 0);
         }
         return result;
 }

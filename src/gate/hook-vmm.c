@@ -1,262 +1,283 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The virtual-memory calls as the application makes them. What it creates is charged and left to
- * the driver's own checkpoint; what it imports is not charged, but noted, because the driver cannot
- * restore a process that holds it.
+ * The virtual-memory calls as the application makes them; what is behind its handles is in vmm.h.
  *
- * Physical memory lives as long as a handle or a mapping of it does, so both are counted; it may have
- * several handles, with one number or with more. Our own
- * mappings must look like ordinary memory, of which the driver refuses to unmap or retain anything.
+ * Memory that can be exported as a descriptor is ours to move: what the application gets when it
+ * exports it is a ticket (ticket.h). Other memory is charged and left to the driver's own
+ * checkpoint. What comes from a process without a gate is noted, because the driver cannot restore
+ * a process that holds it.
+ *
+ * Our own mappings must look like ordinary memory, of which the driver refuses to unmap or retain
+ * anything.
  */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cleanup.h"
 #include "gate/entry.h"
-#include "gate/hash.h"
 #include "gate/hook.h"
+#include "gate/import.h"
+#include "gate/mapping.h"
 #include "gate/memory.h"
 #include "gate/quota.h"
+#include "gate/settings.h"
+#include "gate/ticket.h"
+#include "gate/vmm.h"
 #include "wire/gate.h"
 
-struct physical {
-        uint64_t bytes;   /* charged */
-        uint32_t n_users; /* handles, mappings, and calls that may become one or were one */
-        uint32_t holds;   /* GATE_HOLDS_* */
-};
-
-struct handle {                     /* a number that the driver gave out */
-        struct hash_node by_number; /* first */
-        uint32_t n;                 /* so many releases are left */
-        struct physical *physical;
-};
-
-struct view {                        /* a mapping of the application's */
-        struct hash_node by_address; /* first */
-        uint64_t size;
-        struct physical *physical;
-        struct view *next; /* while being unmapped */
-};
-
-static struct {
-        pthread_mutex_t lock;
-        struct hash handles, views;
-} vmm = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-static struct handle *find_locked(CUmemGenericAllocationHandle number)
-{
-        return (struct handle *)hash_find(&vmm.handles, number);
-}
-
-/* One user fewer; without any it is gone. */
-static void drop_locked(struct physical *physical)
-{
-        if (--physical->n_users > 0)
-                return;
-        quota_count_holds(physical->holds, -1);
-        quota_refund(INSTANCE_PAGE_FIXED, physical->bytes);
-        quota_count_allocations(-1);
-        free(physical);
-}
-
-/* One more release to come of the handle with this number; @spare is used for it, or freed. */
-static void add_locked(struct handle *spare, CUmemGenericAllocationHandle number,
-                       struct physical *physical)
-{
-        struct handle *handle = find_locked(number);
-
-        if (handle) {
-                free(spare);
-        } else {
-                handle = spare ? spare : calloc(1, sizeof(*handle));
-                if (!handle)
-                        return; /* the memory stays charged */
-                handle->n = 0;
-                handle->physical = physical;
-                hash_add(&vmm.handles, &handle->by_number, number);
-        }
-        handle->n++;
-}
+/* Memory with the driver's number. */
 
 /* Before the driver makes a handle; NULL: over the quota, or malloc() failed. */
-static struct handle *handle_new(uint64_t bytes)
+static struct physical *native_new(uint64_t bytes, uint32_t holds)
 {
-        struct physical *physical = calloc(1, sizeof(*physical));
-        struct handle *handle = calloc(1, sizeof(*handle));
+        struct physical *physical = vmm_new();
 
-        if (!physical || !handle || quota_charge(INSTANCE_PAGE_FIXED, bytes) < 0) {
+        if (!physical || quota_charge(INSTANCE_PAGE_FIXED, bytes) < 0) {
                 free(physical);
-                free(handle);
                 return NULL;
         }
         physical->bytes = bytes;
-        physical->n_users = 1;
-        handle->physical = physical;
-        return handle;
+        physical->holds = holds;
+        return physical;
 }
 
-static CUresult handle_keep(struct handle *handle, CUresult result,
-                            const CUmemGenericAllocationHandle *number)
+static CUresult native_keep(struct physical *physical, CUresult result,
+                            CUmemGenericAllocationHandle *number)
 {
-        struct physical *physical = handle->physical;
-
         quota_settle(physical->bytes);
         if (result != CUDA_SUCCESS) {
                 quota_refund(INSTANCE_PAGE_FIXED, physical->bytes);
                 free(physical);
-                free(handle);
                 return result;
         }
-        pthread_mutex_lock(&vmm.lock);
-        add_locked(handle, *number, physical);
         quota_count_holds(physical->holds, 1);
-        pthread_mutex_unlock(&vmm.lock);
         quota_count_allocations(1);
+        if (vmm_add_handle(physical, number) == 0)
+                return CUDA_SUCCESS;
+        (void)DRIVER(cuMemRelease)(*number);
+        vmm_drop(physical);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+/* A number of ours for what has come with one user, the caller. */
+static CUresult give_number(struct physical *physical, CUmemGenericAllocationHandle *ret_number)
+{
+        CUmemGenericAllocationHandle number = 0;
+
+        if (vmm_add_handle(physical, &number) < 0) {
+                vmm_drop(physical);
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        }
+        *ret_number = number;
         return CUDA_SUCCESS;
+}
+
+static bool is_movable(const CUmemAllocationProp *prop, size_t size, unsigned long long flags)
+{
+        struct gate_ticket ticket;
+
+        return !settings.is_native && flags == 0 && size > 0 && size % BLOCK_SIZE == 0 &&
+               prop->type == CU_MEM_ALLOCATION_TYPE_PINNED &&
+               prop->requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+               mapping_is_possible(prop->location.id) && ticket_identify(&ticket);
+}
+
+static CUresult create_movable(CUmemGenericAllocationHandle *ret_number, size_t size,
+                               const CUmemAllocationProp *prop)
+{
+        struct physical *physical = vmm_new();
+        CUresult result;
+
+        if (!physical)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        physical->prop = *prop;
+        result = memory_create_physical(physical, prop->location.id, size);
+        if (result != CUDA_SUCCESS) {
+                free(physical);
+                return result;
+        }
+        quota_count_allocations(1);
+        vmm_track(physical);
+        return give_number(physical, ret_number);
 }
 
 CUresult our_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                          const CUmemAllocationProp *prop, unsigned long long flags)
 {
-        struct handle *ours;
-        CUresult result;
+        struct physical *physical;
 
         if (!handle || !prop || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
                 return DRIVER(cuMemCreate)(handle, size, prop, flags);
-        ours = handle_new(size);
-        if (!ours)
+        if (is_movable(prop, size, flags))
+                return create_movable(handle, size, prop);
+        physical = native_new(size, 0);
+        if (!physical)
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuMemCreate)(handle, size, prop, flags);
-        return handle_keep(ours, result, handle);
+        return native_keep(physical, DRIVER(cuMemCreate)(handle, size, prop, flags), handle);
+}
+
+/* Export and import. */
+
+static CUresult export_ticket(int *ret_fd, const struct physical *physical)
+{
+        struct gate_ticket ticket;
+        int fd = -1;
+
+        if (ticket_identify(&ticket) && memory_name(physical->mapping, ticket.name) == 0) {
+                ticket.size = physical->mapping->size;
+                fd = ticket_to_fd(&ticket);
+        }
+        if (fd < 0)
+                return CUDA_ERROR_OPERATING_SYSTEM;
+        *ret_fd = fd;
+        return CUDA_SUCCESS;
+}
+
+static CUresult export(void *shareable, struct physical *physical,
+                       CUmemGenericAllocationHandle number, int type, unsigned long long flags)
+{
+        CUresult result;
+        int fd;
+
+        if (!physical->mapping || !shareable || flags ||
+            type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) {
+                result = DRIVER(cuMemExportToShareableHandle)(shareable, vmm_real(physical, number),
+                                                              type, flags);
+                if (result == CUDA_SUCCESS && type == CU_MEM_HANDLE_TYPE_FABRIC)
+                        vmm_hold(physical, GATE_HOLDS_FABRIC);
+                return result;
+        }
+        result = export_ticket(&fd, physical);
+        if (result == CUDA_SUCCESS)
+                memcpy(shareable, &fd, sizeof(fd));
+        return result;
+}
+
+CUresult our_cuMemExportToShareableHandle(void *shareable, CUmemGenericAllocationHandle handle,
+                                          int type, unsigned long long flags)
+{
+        struct physical *physical = vmm_find_handle(handle);
+        CUresult result;
+
+        if (!physical)
+                return vmm_is_ours(handle) ? CUDA_ERROR_INVALID_VALUE
+                                           : DRIVER(cuMemExportToShareableHandle)(shareable, handle,
+                                                                                  type, flags);
+        result = export(shareable, physical, handle, type, flags);
+        vmm_drop(physical);
+        return result;
+}
+
+static CUresult import_ticket(CUmemGenericAllocationHandle *ret_number,
+                              const struct gate_ticket *ticket)
+{
+        struct physical *physical;
+        CUresult result;
+
+        if (ticket->offset != 0) /* of legacy IPC */
+                return CUDA_ERROR_INVALID_VALUE;
+        if (ticket_is_own(ticket)) {
+                physical = vmm_find_named(ticket->name);
+                return physical ? give_number(physical, ret_number) : CUDA_ERROR_INVALID_VALUE;
+        }
+        result = import_open(&physical, ticket);
+        return result == CUDA_SUCCESS ? give_number(physical, ret_number) : result;
 }
 
 CUresult our_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, void *shareable,
                                             int type)
 {
-        struct handle *ours;
-        CUresult result;
+        const uint32_t holds =
+                type == CU_MEM_HANDLE_TYPE_FABRIC ? GATE_HOLDS_FABRIC : GATE_HOLDS_IMPORTED;
+        struct physical *physical;
+        struct gate_ticket ticket;
 
         if (!handle)
                 return DRIVER(cuMemImportFromShareableHandle)(handle, shareable, type);
-        ours = handle_new(0);
-        if (!ours)
+        if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
+            ticket_from_fd(&ticket, (int)(intptr_t)shareable))
+                return import_ticket(handle, &ticket);
+        physical = native_new(0, holds);
+        if (!physical)
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        ours->physical->holds = GATE_HOLDS_IMPORTED;
-        result = DRIVER(cuMemImportFromShareableHandle)(handle, shareable, type);
-        return handle_keep(ours, result, handle);
+        return native_keep(physical,
+                           DRIVER(cuMemImportFromShareableHandle)(handle, shareable, type), handle);
 }
+
+/* Handles. */
 
 /*
- * Counted before the driver is asked: after its answer, it may give the same number to another thread.
- * Whose memory it is; NULL: not ours to count. @ret_spare is the handle that is gone, or NULL.
+ * Counted before the driver is asked: after its answer, it may give the same number to another
+ * thread.
  */
-static struct physical *release_begin(CUmemGenericAllocationHandle number,
-                                      struct handle **ret_spare)
-{
-        struct physical *physical = NULL;
-        struct handle *handle;
-
-        *ret_spare = NULL;
-        pthread_mutex_lock(&vmm.lock);
-        handle = find_locked(number);
-        if (handle) {
-                physical = handle->physical; /* stays its user until the driver has answered */
-                if (--handle->n == 0) {
-                        hash_remove(&vmm.handles, &handle->by_number);
-                        *ret_spare = handle;
-                }
-        }
-        pthread_mutex_unlock(&vmm.lock);
-        return physical;
-}
-
 CUresult our_cuMemRelease(CUmemGenericAllocationHandle handle)
 {
-        struct handle *spare;
-        struct physical *physical = release_begin(handle, &spare);
-        CUresult result = DRIVER(cuMemRelease)(handle);
+        struct physical *physical = vmm_take_handle(handle);
+        CUresult result = CUDA_SUCCESS;
 
-        if (!physical)
-                return result;
-        pthread_mutex_lock(&vmm.lock);
-        if (result == CUDA_SUCCESS) {
-                drop_locked(physical);
-                free(spare);
-        } else {
-                add_locked(spare, handle, physical);
-        }
-        pthread_mutex_unlock(&vmm.lock);
+        if (!physical && vmm_is_ours(handle))
+                return CUDA_ERROR_INVALID_VALUE;
+        if (!physical || !physical->number)
+                result = DRIVER(cuMemRelease)(handle);
+        if (physical && result == CUDA_SUCCESS)
+                vmm_drop(physical);
+        else if (physical)
+                (void)vmm_add_handle(physical, &handle); /* else the memory stays charged */
         return result;
 }
+
+CUresult our_cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop,
+                                                    CUmemGenericAllocationHandle handle)
+{
+        struct physical *physical = vmm_find_handle(handle);
+        CUresult result;
+
+        if (!physical && vmm_is_ours(handle))
+                return CUDA_ERROR_INVALID_VALUE;
+        result = DRIVER(cuMemGetAllocationPropertiesFromHandle)(prop, vmm_real(physical, handle));
+        if (physical)
+                vmm_drop(physical);
+        return result;
+}
+
+CUresult our_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *pointer)
+{
+        CUdeviceptr address = (CUdeviceptr)(uintptr_t)pointer;
+        struct physical *physical;
+        CUresult result;
+
+        if (memory_overlaps(address, 1))
+                return CUDA_ERROR_INVALID_VALUE;
+        physical = handle ? vmm_find_behind(address) : NULL;
+        if (physical && physical->number)
+                return give_number(physical, handle);
+        result = DRIVER(cuMemRetainAllocationHandle)(handle, pointer);
+        if (physical && (result != CUDA_SUCCESS || vmm_add_handle(physical, handle) < 0))
+                vmm_drop(physical);
+        return result;
+}
+
+/* Places. */
 
 CUresult our_cuMemMap(CUdeviceptr pointer, size_t size, size_t offset,
                       CUmemGenericAllocationHandle handle, unsigned long long flags)
 {
-        struct view *view = calloc(1, sizeof(*view));
-        struct handle *ours;
-        CUresult result;
+        struct physical *physical = vmm_find_handle(handle);
+        CLEANUP(freep) struct view *view = calloc(1, sizeof(*view));
+        CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
 
-        if (!view)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        pthread_mutex_lock(&vmm.lock);
-        view->size = size;
-        ours = find_locked(handle);
-        if (ours) {
-                view->physical = ours->physical;
-                view->physical->n_users++;
+        if (!physical && vmm_is_ours(handle))
+                return CUDA_ERROR_INVALID_VALUE;
+        if (view)
+                result = DRIVER(cuMemMap)(pointer, size, offset, vmm_real(physical, handle), flags);
+        if (physical && result == CUDA_SUCCESS) {
+                view->size = size;
+                view->offset = offset;
+                vmm_add_view(TAKE(view), pointer, physical);
+        } else if (physical) {
+                vmm_drop(physical);
         }
-        pthread_mutex_unlock(&vmm.lock);
-
-        result = DRIVER(cuMemMap)(pointer, size, offset, handle, flags);
-
-        pthread_mutex_lock(&vmm.lock);
-        if (result == CUDA_SUCCESS && view->physical) {
-                hash_add(&vmm.views, &view->by_address, pointer);
-                view = NULL;
-        } else if (view->physical) {
-                drop_locked(view->physical);
-        }
-        pthread_mutex_unlock(&vmm.lock);
-        free(view);
         return result;
-}
-
-/* A call may unmap several mappings that lie side by side. */
-static struct view *views_take(CUdeviceptr pointer, size_t size)
-{
-        struct view *taken = NULL;
-        CUdeviceptr at = pointer;
-
-        pthread_mutex_lock(&vmm.lock);
-        while (at < pointer + size) {
-                struct view *view = (struct view *)hash_find(&vmm.views, at);
-
-                if (!view)
-                        break;
-                hash_remove(&vmm.views, &view->by_address);
-                view->next = taken;
-                taken = view;
-                at += view->size;
-        }
-        pthread_mutex_unlock(&vmm.lock);
-        return taken;
-}
-
-static void views_settle(struct view *views, CUresult result)
-{
-        pthread_mutex_lock(&vmm.lock);
-        while (views) {
-                struct view *view = views;
-
-                views = view->next;
-                if (result != CUDA_SUCCESS) {
-                        hash_add(&vmm.views, &view->by_address, view->by_address.key);
-                        continue;
-                }
-                drop_locked(view->physical);
-                free(view);
-        }
-        pthread_mutex_unlock(&vmm.lock);
 }
 
 CUresult our_cuMemUnmap(CUdeviceptr pointer, size_t size)
@@ -266,50 +287,9 @@ CUresult our_cuMemUnmap(CUdeviceptr pointer, size_t size)
 
         if (memory_overlaps(pointer, size))
                 return CUDA_ERROR_INVALID_VALUE;
-        views = views_take(pointer, size);
+        views = vmm_take_views(pointer, size);
         result = DRIVER(cuMemUnmap)(pointer, size);
-        views_settle(views, result);
-        return result;
-}
-
-static struct physical *find_behind(CUdeviceptr address)
-{
-        for (size_t i = 0; i < HASH_CHAINS; i++)
-                for (struct hash_node *node = vmm.views.chain[i]; node; node = node->next)
-                        if (address - node->key < ((struct view *)node)->size)
-                                return ((struct view *)node)->physical;
-        return NULL;
-}
-
-CUresult our_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *pointer)
-{
-        CUdeviceptr address = (CUdeviceptr)(uintptr_t)pointer;
-        struct physical *physical;
-        struct handle *spare;
-        CUresult result;
-
-        if (memory_overlaps(address, 1))
-                return CUDA_ERROR_INVALID_VALUE;
-        spare = calloc(1, sizeof(*spare));
-        if (!spare)
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        pthread_mutex_lock(&vmm.lock);
-        physical = find_behind(address);
-        if (physical)
-                physical->n_users++; /* for the handle to come */
-        pthread_mutex_unlock(&vmm.lock);
-
-        result = DRIVER(cuMemRetainAllocationHandle)(handle, pointer);
-
-        pthread_mutex_lock(&vmm.lock);
-        if (physical && result == CUDA_SUCCESS) {
-                add_locked(spare, *handle, physical);
-                spare = NULL;
-        } else if (physical) {
-                drop_locked(physical);
-        }
-        pthread_mutex_unlock(&vmm.lock);
-        free(spare);
+        vmm_settle_views(views, result);
         return result;
 }
 
@@ -322,39 +302,47 @@ CUresult our_cuMemAddressFree(CUdeviceptr pointer, size_t size)
 CUresult our_cuMemSetAccess(CUdeviceptr pointer, size_t size, const CUmemAccessDesc *access,
                             size_t count)
 {
-        return memory_overlaps(pointer, size)
-                       ? CUDA_ERROR_INVALID_VALUE
-                       : DRIVER(cuMemSetAccess)(pointer, size, access, count);
+        CUresult result;
+
+        if (memory_overlaps(pointer, size))
+                return CUDA_ERROR_INVALID_VALUE;
+        result = DRIVER(cuMemSetAccess)(pointer, size, access, count);
+        if (result == CUDA_SUCCESS)
+                vmm_note_access(pointer, size, access, count);
+        return result;
 }
 
-static void register_locked(struct physical *physical)
+/* Multicast: the driver offers no way to make such an object anew. */
+
+CUresult our_cuMulticastCreate(CUmemGenericAllocationHandle *handle, const void *prop)
 {
-        if (!(physical->holds & GATE_HOLDS_REGISTERED))
-                quota_count_holds(GATE_HOLDS_REGISTERED, 1);
-        physical->holds |= GATE_HOLDS_REGISTERED;
+        struct physical *physical;
+
+        if (!handle)
+                return DRIVER(cuMulticastCreate)(handle, prop);
+        physical = native_new(0, GATE_HOLDS_MULTICAST);
+        if (!physical)
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        return native_keep(physical, DRIVER(cuMulticastCreate)(handle, prop), handle);
+}
+
+CUresult our_cuMulticastBindMem(CUmemGenericAllocationHandle multicast, size_t offset,
+                                CUmemGenericAllocationHandle handle, size_t memory_offset,
+                                size_t size, unsigned long long flags)
+{
+        struct physical *physical = vmm_find_handle(handle);
+        CUresult result = DRIVER(cuMulticastBindMem)(multicast, offset, vmm_real(physical, handle),
+                                                     memory_offset, size, flags);
+
+        if (!physical)
+                return result;
+        if (result == CUDA_SUCCESS) /* the object refers to this very memory */
+                vmm_hold(physical, GATE_HOLDS_MULTICAST);
+        vmm_drop(physical);
+        return result;
 }
 
 bool hook_register_view(CUdeviceptr address, uint64_t size)
 {
-        bool any = false;
-
-        pthread_mutex_lock(&vmm.lock);
-        for (size_t i = 0; i < HASH_CHAINS; i++)
-                for (struct hash_node *node = vmm.views.chain[i]; node; node = node->next) {
-                        struct view *view = (struct view *)node;
-
-                        if (node->key >= address + size || node->key + view->size <= address)
-                                continue;
-                        register_locked(view->physical);
-                        any = true;
-                }
-        pthread_mutex_unlock(&vmm.lock);
-        return any;
-}
-
-void hook_forget(void)
-{
-        pthread_mutex_init(&vmm.lock, NULL);
-        memset(&vmm.handles, 0, sizeof(vmm.handles));
-        memset(&vmm.views, 0, sizeof(vmm.views));
+        return vmm_register(address, size);
 }

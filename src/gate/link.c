@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,10 +19,12 @@
 #include "base/packet.h"
 #include "base/paths.h"
 #include "base/trust.h"
+#include "base/uuid-bytes.h"
 #include "gate/channel.h"
 #include "gate/entry.h"
 #include "gate/log.h"
 #include "gate/quota.h"
+#include "gate/vmm.h"
 
 /*
  * A manager that is there answers at once, unless the vGPU is suspended: then it answers when that is
@@ -61,6 +64,23 @@ static uint64_t start_time(void)
         for (int field = 2; at && field < 22; field++)
                 at = strchr(at + 1, ' ');
         return at ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+uint64_t link_get_start_time(void)
+{
+        static _Atomic uint64_t known;
+        uint64_t time = atomic_load(&known);
+
+        if (time == 0) {
+                time = start_time();
+                atomic_store(&known, time);
+        }
+        return time;
+}
+
+bool link_get_vgpu(uint8_t ret_uuid[16])
+{
+        return uuid_to_bytes(link_vgpu, ret_uuid);
 }
 
 static int connect_to_manager(char *ret_text)
@@ -122,7 +142,8 @@ static int send_join(int socket, enum gate_state state)
 {
         struct gate_join join = { .state = state,
                                   .driver_version = (uint32_t)driver_version(),
-                                  .start_time = start_time() };
+                                  .start_time = link_get_start_time(),
+                                  .n_imports = vmm_count_imports() };
 
         memcpy(join.vgpu, link_vgpu, sizeof(join.vgpu));
         return link_send(socket, GATE_JOIN, &join, sizeof(join), NULL, 0);

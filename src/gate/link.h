@@ -12,6 +12,10 @@
 /* link_is_wanted() - does this process belong to a vGPU? OPENVGPU_VGPU */
 bool link_is_wanted(void);
 
+/* link_get_vgpu() - the vGPU's UUID. False: it belongs to none. link_get_start_time() - as JOIN says. */
+bool link_get_vgpu(uint8_t ret_uuid[16]);
+uint64_t link_get_start_time(void);
+
 /*
  * link_join() - connect, say how far we are (@state), and take the slot that we are given.
  * @ret_welcome:  set on success

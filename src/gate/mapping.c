@@ -14,6 +14,7 @@
 #include "gate/log.h"
 #include "gate/peer.h"
 #include "gate/quota.h"
+#include "gate/vmm.h"
 #include "wire/gate.h"
 
 /* Out of the range of the driver's own ids, which count from 1; a block has one for each granule. */
@@ -71,17 +72,18 @@ static CUmemAllocationProp properties(CUdevice device)
         return prop;
 }
 
-static CUresult handle_create(CUmemGenericAllocationHandle *ret_handle, CUdevice device,
-                              uint64_t size)
+static CUresult handle_create(CUmemGenericAllocationHandle *ret_handle,
+                              const struct mapping *mapping)
 {
-        CUmemAllocationProp prop = properties(device);
-        CUresult result = DRIVER(cuMemCreate)(ret_handle, size, &prop, 0);
+        const struct physical *physical = mapping->physical;
+        CUmemAllocationProp prop = physical ? physical->prop : properties(mapping->device);
+        CUresult result = DRIVER(cuMemCreate)(ret_handle, mapping->size, &prop, 0);
 
-        if (result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY ||
+        if (physical || result == CUDA_SUCCESS || result == CUDA_ERROR_OUT_OF_MEMORY ||
             !prop.allocFlags.gpuDirectRDMACapable)
                 return result;
         prop.allocFlags.gpuDirectRDMACapable = 0; /* a request, not a need */
-        return DRIVER(cuMemCreate)(ret_handle, size, &prop, 0);
+        return DRIVER(cuMemCreate)(ret_handle, mapping->size, &prop, 0);
 }
 
 CUresult mapping_grant(const struct mapping *mapping)
@@ -92,8 +94,8 @@ CUresult mapping_grant(const struct mapping *mapping)
         return DRIVER(cuMemSetAccess)(mapping->address, mapping->size, access, n);
 }
 
-static CUresult put_in_place(struct mapping *mapping, CUmemGenericAllocationHandle handle,
-                             const char **ret_call)
+static CUresult put_at_address(struct mapping *mapping, CUmemGenericAllocationHandle handle,
+                               const char **ret_call)
 {
         const unsigned int on = 1;
         CUresult result;
@@ -111,7 +113,17 @@ static CUresult put_in_place(struct mapping *mapping, CUmemGenericAllocationHand
         if (mapping->sync_memops) /* the guest would rather go on without than not go on */
                 (void)DRIVER(cuPointerSetAttribute)(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS,
                                                     mapping->address);
+        return CUDA_SUCCESS;
+}
 
+static CUresult put_in_place(struct mapping *mapping, CUmemGenericAllocationHandle handle,
+                             const char **ret_call)
+{
+        CUresult result = mapping->physical ? vmm_map(mapping->physical, handle, ret_call)
+                                            : put_at_address(mapping, handle, ret_call);
+
+        if (result != CUDA_SUCCESS)
+                return result;
         mapping->handle = handle;
         mapping->has_memory = true;
         mapping->buffer_id =
@@ -124,7 +136,7 @@ CUresult mapping_create(struct mapping *mapping, const char **ret_call)
         CUmemGenericAllocationHandle handle;
         CUresult result;
 
-        result = handle_create(&handle, mapping->device, mapping->size);
+        result = handle_create(&handle, mapping);
         if (result != CUDA_SUCCESS)
                 return failed(result, "cuMemCreate", ret_call);
         result = put_in_place(mapping, handle, ret_call);
@@ -143,7 +155,8 @@ static bool is_kept(const struct mapping *mapping)
 {
         size_t total = 0;
 
-        return DRIVER(cuDeviceTotalMem_v2)(&total, mapping->device) != CUDA_SUCCESS ||
+        return mapping->is_named || /* it may be asked for while the application uses it */
+               DRIVER(cuDeviceTotalMem_v2)(&total, mapping->device) != CUDA_SUCCESS ||
                mapping->size >= total / KEPT_MAX;
 }
 
@@ -175,39 +188,69 @@ CUresult mapping_attach(struct mapping *mapping, int *fd, const char **ret_call)
 static CUresult copy_to(const struct mapping *mapping, CUdeviceptr address, const char **ret_call)
 {
         CUcontext context = mapping->context;
-        CUresult result = DRIVER(cuCtxPushCurrent_v2)(context);
+        CUresult result = CUDA_SUCCESS;
 
+        if (!context)
+                result = DRIVER(cuDevicePrimaryCtxRetain)(&context, mapping->device);
+        if (result == CUDA_SUCCESS)
+                result = DRIVER(cuCtxPushCurrent_v2)(context);
         if (result != CUDA_SUCCESS)
                 return failed(result, "cuCtxPushCurrent", ret_call);
         result = DRIVER(cuMemcpyDtoD_v2)(address, mapping->address, mapping->size);
         if (result == CUDA_SUCCESS)
                 result = DRIVER(cuCtxSynchronize)();
         DRIVER(cuCtxPopCurrent_v2)(&context);
+        if (!mapping->context)
+                (void)DRIVER(cuDevicePrimaryCtxRelease_v2)(mapping->device);
         return result == CUDA_SUCCESS ? result : failed(result, "cuMemcpyDtoD", ret_call);
+}
+
+/* The memory of @handle for a moment at @address, for the mapping's device. */
+static CUresult map_for_copy(CUdeviceptr address, const struct mapping *mapping,
+                             CUmemGenericAllocationHandle handle, const char **ret_call)
+{
+        const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, mapping->device },
+                                         CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+        CUresult result = DRIVER(cuMemMap)(address, mapping->size, 0, handle, 0);
+
+        if (result != CUDA_SUCCESS)
+                return failed(result, "cuMemMap", ret_call);
+        result = DRIVER(cuMemSetAccess)(address, mapping->size, &access, 1);
+        if (result == CUDA_SUCCESS)
+                return result;
+        (void)DRIVER(cuMemUnmap)(address, mapping->size);
+        return failed(result, "cuMemSetAccess", ret_call);
+}
+
+/* What the application maps elsewhere is also mapped at its own address meanwhile. */
+static CUresult copy_all(const struct mapping *mapping, CUdeviceptr address, const char **ret_call)
+{
+        CUresult result = CUDA_SUCCESS;
+
+        if (mapping->physical)
+                result = map_for_copy(mapping->address, mapping, mapping->handle, ret_call);
+        if (result != CUDA_SUCCESS)
+                return result;
+        result = copy_to(mapping, address, ret_call);
+        if (mapping->physical)
+                (void)DRIVER(cuMemUnmap)(mapping->address, mapping->size);
+        return result;
 }
 
 /* What the mapping has, into the memory of @handle, which is mapped for that only. */
 static CUresult fill(const struct mapping *mapping, CUmemGenericAllocationHandle handle,
                      const char **ret_call)
 {
-        const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, mapping->device },
-                                         CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
         CUdeviceptr address;
         CUresult result;
 
         result = DRIVER(cuMemAddressReserve)(&address, mapping->size, 0, 0, 0);
         if (result != CUDA_SUCCESS)
                 return failed(result, "cuMemAddressReserve", ret_call);
-        result = DRIVER(cuMemMap)(address, mapping->size, 0, handle, 0);
+        result = map_for_copy(address, mapping, handle, ret_call);
         if (result == CUDA_SUCCESS) {
-                result = DRIVER(cuMemSetAccess)(address, mapping->size, &access, 1);
-                if (result == CUDA_SUCCESS)
-                        result = copy_to(mapping, address, ret_call);
-                else
-                        (void)failed(result, "cuMemSetAccess", ret_call);
+                result = copy_all(mapping, address, ret_call);
                 (void)DRIVER(cuMemUnmap)(address, mapping->size);
-        } else {
-                (void)failed(result, "cuMemMap", ret_call);
         }
         (void)DRIVER(cuMemAddressFree)(address, mapping->size);
         return result;
@@ -240,7 +283,7 @@ CUresult mapping_make_own(struct mapping *mapping, const char **ret_call)
 
         if (!mapping->is_imported || mapping->imported_fd >= 0)
                 return CUDA_SUCCESS;
-        result = handle_create(&handle, mapping->device, mapping->size);
+        result = handle_create(&handle, mapping);
         if (result != CUDA_SUCCESS)
                 return failed(result, "cuMemCreate", ret_call);
         result = fill(mapping, handle, ret_call);
@@ -274,10 +317,12 @@ CUresult mapping_export(const struct mapping *mapping, int *ret_fd, const char *
 
 CUresult mapping_unmap(struct mapping *mapping, const char **ret_call)
 {
-        CUresult result = DRIVER(cuMemUnmap)(mapping->address, mapping->size);
+        CUresult result = mapping->physical
+                                  ? vmm_unmap(mapping->physical, mapping->handle, ret_call)
+                                  : DRIVER(cuMemUnmap)(mapping->address, mapping->size);
 
         if (result != CUDA_SUCCESS)
-                return failed(result, "cuMemUnmap", ret_call);
+                return mapping->physical ? result : failed(result, "cuMemUnmap", ret_call);
         mapping->has_memory = false;
         return CUDA_SUCCESS;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "gate/memory.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/fault.h"
@@ -9,12 +11,15 @@
 #include "gate/entry.h"
 #include "gate/peer.h"
 #include "gate/quota.h"
+#include "gate/ticket.h"
+#include "gate/vmm.h"
 #include "wire/gate.h"
 
 static struct {
         pthread_mutex_t lock; /* of the list, of the table of mappings and of all that is in them */
         struct mapping *first_block;
-} memory = { .lock = PTHREAD_MUTEX_INITIALIZER };
+        pthread_mutex_t offering; /* while held, what has a name keeps its memory */
+} memory = { .lock = PTHREAD_MUTEX_INITIALIZER, .offering = PTHREAD_MUTEX_INITIALIZER };
 
 static uint64_t round_up(uint64_t size)
 {
@@ -58,6 +63,16 @@ static void displace(const struct mapping *mapping)
                 DRIVER(cuMemAddressFree)(mapping->address, mapping->size);
 }
 
+/* From here on nobody is offered its memory, and nobody is being. */
+static void take_name(struct mapping *mapping)
+{
+        if (!mapping->is_named)
+                return;
+        pthread_mutex_lock(&memory.offering);
+        mapping->is_named = false;
+        pthread_mutex_unlock(&memory.offering);
+}
+
 /*
  * The end of a mapping that nobody else finds any more, or of NULL. What the driver does not unmap is
  * still at its address, which must not be given out again: then nothing is done.
@@ -69,6 +84,7 @@ static CUresult discard(struct mapping *mapping)
 
         if (!mapping)
                 return CUDA_SUCCESS;
+        take_name(mapping);
         if (mapping->has_memory) {
                 result = mapping_unmap(mapping, &call);
                 if (result != CUDA_SUCCESS)
@@ -144,7 +160,7 @@ static CUresult place(struct mapping *mapping)
 
 /* A mapping with address and memory, in the table, where it is not yet an allocation. */
 static CUresult mapping_make(struct mapping **ret_mapping, CUcontext context, CUdevice device,
-                             uint64_t size)
+                             uint64_t size, struct physical *physical)
 {
         struct mapping *mapping = mapping_new(context, device, size);
         const char *call;
@@ -152,6 +168,7 @@ static CUresult mapping_make(struct mapping **ret_mapping, CUcontext context, CU
 
         if (!mapping)
                 return CUDA_ERROR_OUT_OF_MEMORY;
+        mapping->physical = physical;
         result = place(mapping);
         if (result != CUDA_SUCCESS) {
                 quota_settle(size);
@@ -195,9 +212,9 @@ static CUresult mapping_add(struct mapping **ret_mapping, CUcontext context, CUd
         struct mapping *mapping;
         CUresult result;
 
-        result = mapping_make(&mapping, context, device, size);
+        result = mapping_make(&mapping, context, device, size, NULL);
         if (result == CUDA_ERROR_OUT_OF_MEMORY && spares_discard(context))
-                result = mapping_make(&mapping, context, device, size);
+                result = mapping_make(&mapping, context, device, size, NULL);
         if (result != CUDA_SUCCESS)
                 return result;
 
@@ -514,9 +531,110 @@ struct mapping *memory_movable_find(CUdeviceptr address)
         return mapping && !mapping->is_pinned && mapping->address == address ? mapping : NULL;
 }
 
+/* What the application makes itself. */
+
+CUresult memory_create_physical(struct physical *physical, CUdevice device, uint64_t size)
+{
+        return mapping_make(&physical->mapping, NULL, device, size, physical);
+}
+
+void memory_end_physical(struct mapping *mapping)
+{
+        if (discard(mapping) != CUDA_SUCCESS)
+                give_up(mapping);
+}
+
+void memory_pin(struct mapping *mapping)
+{
+        pthread_mutex_lock(&memory.lock);
+        pin_locked(mapping);
+        pthread_mutex_unlock(&memory.lock);
+}
+
+/* Names. */
+
+static int name_locked(struct mapping *mapping, uint8_t ret_name[GATE_NAME_SIZE])
+{
+        int r = mapping->is_named ? 0 : ticket_make_name(mapping->name);
+
+        if (r < 0)
+                return r;
+        mapping->is_named = true;
+        memcpy(ret_name, mapping->name, GATE_NAME_SIZE);
+        return 0;
+}
+
+int memory_name(struct mapping *mapping, uint8_t ret_name[GATE_NAME_SIZE])
+{
+        int r;
+
+        pthread_mutex_lock(&memory.lock);
+        r = name_locked(mapping, ret_name);
+        pthread_mutex_unlock(&memory.lock);
+        return r;
+}
+
+bool memory_name_at(CUdeviceptr pointer, struct gate_ticket *ticket)
+{
+        struct memory_info info;
+        struct mapping *mapping;
+        int r = -ENOENT;
+
+        pthread_mutex_lock(&memory.lock);
+        mapping = find(pointer, &info);
+        if (mapping)
+                r = name_locked(mapping, ticket->name);
+        if (r == 0) {
+                ticket->offset = info.start - mapping->address;
+                ticket->size = info.size;
+        }
+        pthread_mutex_unlock(&memory.lock);
+        return r == 0;
+}
+
+bool memory_has_name(const struct mapping *mapping, const uint8_t name[GATE_NAME_SIZE])
+{
+        return mapping->is_named && memcmp(mapping->name, name, GATE_NAME_SIZE) == 0;
+}
+
+static struct mapping *find_named(const uint8_t name[GATE_NAME_SIZE])
+{
+        struct mapping *mapping;
+        size_t at = 0;
+
+        pthread_mutex_lock(&memory.lock);
+        while ((mapping = mapping_table_get(at)) && !memory_has_name(mapping, name))
+                at++;
+        pthread_mutex_unlock(&memory.lock);
+        return mapping;
+}
+
+/* An imported handle cannot be exported again; only while nobody uses it can the memory be exchanged. */
+int memory_offer(int *ret_fd, const uint8_t name[GATE_NAME_SIZE], bool is_closed)
+{
+        CUresult result = CUDA_SUCCESS;
+        struct mapping *mapping;
+        const char *call;
+        int r = 0;
+
+        pthread_mutex_lock(&memory.offering);
+        mapping = find_named(name);
+        if (!mapping)
+                r = -ENOENT;
+        else if (!mapping->has_memory)
+                r = -EAGAIN;
+        else if (is_closed)
+                result = mapping_make_own(mapping, &call);
+        if (r == 0 && result == CUDA_SUCCESS)
+                result = mapping_export(mapping, ret_fd, &call);
+        pthread_mutex_unlock(&memory.offering);
+        return result == CUDA_SUCCESS ? r : -EIO;
+}
+
 void memory_forget(void)
 {
         pthread_mutex_init(&memory.lock, NULL);
+        pthread_mutex_init(&memory.offering, NULL);
         memory.first_block = NULL;
         mapping_table_clear();
 }

@@ -68,6 +68,29 @@ CUresult memory_grant(CUdevice device);
 struct mapping *memory_movable(uint64_t *from);
 struct mapping *memory_movable_find(CUdeviceptr address);
 
+/*
+ * memory_create_physical() - the memory of @physical, which the application makes and maps itself. It is
+ * charged. memory_end_physical(): nobody has it any more. memory_pin(): it can be moved no longer.
+ */
+CUresult memory_create_physical(struct physical *physical, CUdevice device, uint64_t size);
+void memory_end_physical(struct mapping *mapping);
+void memory_pin(struct mapping *mapping);
+
+/*
+ * Names of what is exported (ticket.h). memory_name() - the name of @mapping, which gets one now if it
+ * has none; Errors: of getrandom(2). memory_name_at() - what a ticket says of the allocation that
+ * @pointer lies in; false: there is none.
+ */
+int memory_name(struct mapping *mapping, uint8_t ret_name[GATE_NAME_SIZE]);
+bool memory_name_at(CUdeviceptr pointer, struct gate_ticket *ticket);
+bool memory_has_name(const struct mapping *mapping, const uint8_t name[GATE_NAME_SIZE]);
+
+/*
+ * memory_offer() - a descriptor of the memory that bears @name, for the agent. @is_closed: is the gate?
+ * Errors: -ENOENT, there is none (any more); -EAGAIN, it is not there just now; -EIO, the driver failed.
+ */
+int memory_offer(int *ret_fd, const uint8_t name[GATE_NAME_SIZE], bool is_closed);
+
 /* memory_forget() - in the child of a fork. */
 void memory_forget(void);
 

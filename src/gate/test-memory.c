@@ -575,14 +575,43 @@ FAKE_TEST(test_memory_of_the_virtual_memory_calls_counts_until_handle_and_mappin
         check(*fixed == 0);
 }
 
-FAKE_TEST(test_legacy_ipc_is_refused_at_once)
+static void get_ticket(struct gate_ticket *ret_ticket, CUdeviceptr pointer)
 {
         CUipcMemHandle handle;
-        CUdeviceptr pointer;
+
+        check(cuIpcGetMemHandle(&handle, pointer) == CUDA_SUCCESS);
+        memcpy(ret_ticket, &handle, sizeof(*ret_ticket));
+        check(ret_ticket->process.mark == GATE_TICKET_MARK);
+        check(ret_ticket->process.slot == FAKE_SLOT);
+}
+
+static CUipcMemHandle handle_of(const struct gate_ticket *ticket)
+{
+        CUipcMemHandle handle;
+
+        memcpy(&handle, ticket, sizeof(handle));
+        return handle;
+}
+
+FAKE_TEST(test_a_handle_of_legacy_ipc_is_a_ticket_that_its_own_process_cannot_open)
+{
+        struct gate_ticket large, small, again;
+        CUdeviceptr pointer, opened;
 
         fake_guest_start(64 * MIB);
+        check(cuMemAlloc_v2(&opened, 4096) == CUDA_SUCCESS);
+        check(cuMemAlloc_v2(&pointer, 4096) == CUDA_SUCCESS);
+        get_ticket(&small, pointer);
+        check(small.offset == pointer - opened && small.size == 4096);
+        check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
         check(cuMemAlloc_v2(&pointer, 4 * MIB) == CUDA_SUCCESS);
-        check(cuIpcGetMemHandle(&handle, pointer) == CUDA_ERROR_NOT_SUPPORTED);
+        get_ticket(&large, pointer);
+        get_ticket(&again, pointer + 1000);
+        check(memcmp(&large, &again, sizeof(large)) == 0);
+        check(large.offset == 0 && large.size == 4 * MIB);
+        check(memcmp(large.name, small.name, sizeof(large.name)) != 0);
+        check(cuIpcOpenMemHandle_v2(&opened, handle_of(&large), 1) == CUDA_ERROR_INVALID_CONTEXT);
+        check(cuIpcOpenMemHandle_v2(&opened, handle_of(&large), 0) == CUDA_ERROR_INVALID_VALUE);
         check(cuMemFree_v2(pointer) == CUDA_SUCCESS);
 }
 
@@ -700,7 +729,8 @@ int main(void)
                 cmocka_unit_test(test_arrays_count_with_all_their_levels),
                 cmocka_unit_test(test_memory_may_be_freed_while_another_thread_captures),
                 cmocka_unit_test(test_memory_may_be_freed_in_a_capture_when_the_device_is_full),
-                cmocka_unit_test(test_legacy_ipc_is_refused_at_once),
+                cmocka_unit_test(
+                        test_a_handle_of_legacy_ipc_is_a_ticket_that_its_own_process_cannot_open),
                 cmocka_unit_test(
                         test_the_variable_for_legacy_ipc_makes_memory_native_and_counts_it),
                 cmocka_unit_test(test_memory_of_a_peer_can_be_used_once_that_is_enabled),

@@ -20,6 +20,11 @@
  *   MAPPED          after the last   OPEN      let the threads go on
  *   OPENED
  *                                    WATCH     does it have work? (no answer)
+ *   IMPORT*, TAKEN                   TAKE      import again what others have made
+ *   IMPORT          for a ticket     IMPORTED  what it stands for
+ *   OFFERED                          OFFER     that is wanted
+ *   USES            whose memory it
+ *                   has (no answer)
  *   WAITING         a thread waits
  *                   at the closed
  *                   gate (no answer)
@@ -54,7 +59,7 @@
 #include <stdint.h>
 
 /* Both sides compare: another number is refused with a message that says who must be upgraded. */
-#define GATE_WIRE_VERSION 4u
+#define GATE_WIRE_VERSION 5u
 #define GATE_WIRE_MAGIC   0x45544147u /* "GATE" */
 
 enum gate_message {
@@ -67,6 +72,10 @@ enum gate_message {
         GATE_OPENED,
         GATE_CREATED,
         GATE_WAITING,
+        GATE_TAKEN,
+        GATE_IMPORT,
+        GATE_OFFERED,
+        GATE_USES,
 
         GATE_WELCOME = 64,
         GATE_REFUSED,
@@ -78,6 +87,9 @@ enum gate_message {
         GATE_CREATE,
         GATE_WATCH,
         GATE_STEP,
+        GATE_TAKE,
+        GATE_IMPORTED,
+        GATE_OFFER,
 };
 
 /* How far a gate has gone; the manager learns it from JOIN. */
@@ -109,6 +121,8 @@ struct gate_join {
         uint32_t state;                /* enum gate_state */
         uint32_t driver_version;       /* cuDriverGetVersion(), e.g. 13000 */
         uint64_t start_time;           /* of this process, /proc/self/stat field 22 */
+        uint32_t n_imports; /* pieces of other processes' memory that it has, or had let go */
+        uint32_t reserved;
 };
 
 struct gate_welcome {
@@ -139,6 +153,11 @@ enum gate_fate {
          * hangs up and joins anew.
          */
         GATE_FATE_BROKEN,
+        /*
+         * Memory of another process, which it had let go, is gone for ever: that process has ended.
+         * As BROKEN it is open now without that memory, hangs up and joins anew.
+         */
+        GATE_FATE_BEREFT,
 };
 
 struct gate_close {
@@ -156,10 +175,13 @@ struct gate_step {
 };
 
 /* What keeps a process where it is; --keep-context does not mind. */
-#define GATE_HOLDS_MANAGED    1u /* cuMemAllocManaged: the checkpoint answers 801 */
-#define GATE_HOLDS_IMPORTED   2u /* memory of another process: the restore would lose the guest */
+#define GATE_HOLDS_MANAGED 1u /* cuMemAllocManaged: the checkpoint answers 801 */
+#define GATE_HOLDS_IMPORTED \
+        2u /* memory of a process without a gate: the restore would lose the guest */
 #define GATE_HOLDS_REGISTERED 4u /* a dma-buf of its memory: a network card would use the old one */
-#define GATE_HOLDS_KINDS      3
+#define GATE_HOLDS_FABRIC     8u /* memory with a fabric handle: of other machines */
+#define GATE_HOLDS_MULTICAST  16u /* a multicast object (NVLink SHARP) */
+#define GATE_HOLDS_KINDS      5
 
 /*
  * Shall the gate say in the instance page whether the process has work for the device (REPORT), and
@@ -196,7 +218,9 @@ struct gate_closed {
         uint32_t fate;       /* enum gate_fate */
         uint16_t can_step;   /* not 0: it knows STEP */
         uint16_t n_launches; /* made in the STEP that this answers */
-        char call[64];       /* the driver call that failed or that a thread sits in */
+        uint32_t n_imports;  /* pieces of other processes' memory */
+        uint32_t reserved;
+        char call[64]; /* the driver call that failed or that a thread sits in */
 };
 
 /* Up to this many allocations, each with one descriptor, in one ALLOCATIONS or MAP message. */
@@ -216,7 +240,7 @@ struct gate_range {
 
 #define GATE_RANGE_ALL ((struct gate_range){ 0, UINT64_MAX })
 
-struct gate_result { /* EXPORTED, RELEASED, CREATED, MAPPED, OPENED */
+struct gate_result { /* EXPORTED, RELEASED, CREATED, MAPPED, OPENED, TAKEN */
         struct gate_header header;
         int32_t error;       /* 0, or a positive errno */
         int32_t driver_code; /* CUresult of the failed call, or 0 */
@@ -224,6 +248,83 @@ struct gate_result { /* EXPORTED, RELEASED, CREATED, MAPPED, OPENED */
         uint32_t fate;       /* enum gate_fate */
         uint32_t state;      /* enum gate_state, after the step */
         char call[64];
+};
+
+/*
+ * Memory that processes share.
+ *
+ * What a program gets when it exports memory is a ticket, and who imports it sends the ticket to the
+ * manager (IMPORT). The manager asks the gate of the process that made the memory for a descriptor
+ * (OFFER, OFFERED) and passes it on (IMPORTED): if both vGPUs have one owner, and only then. At most
+ * one IMPORT of a gate is under way.
+ *
+ * RELEASE lets go of imported memory, too. It comes back with TAKE, once the processes that made it
+ * have created theirs: the gate sends IMPORT for one after the other, and then TAKEN. Until then OPEN
+ * is refused. TAKE may also only ask whether all of that would be possible, and changes nothing.
+ *
+ * USES says whose memory the process has: after JOIN, and when it has let go of some for good.
+ */
+
+/* A process that has joined; all that a ticket says of where it comes from. */
+struct gate_process {
+        uint8_t vgpu[16];    /* UUID */
+        uint64_t start_time; /* as in JOIN: the slot may be another's by now */
+        uint32_t slot;
+        uint32_t mark; /* GATE_TICKET_MARK */
+};
+
+#define GATE_TICKET_MARK 0x544b5456u /* "VTKT" */
+#define GATE_NAME_SIZE   16
+
+struct gate_ticket {
+        struct gate_process process;
+        uint8_t name[GATE_NAME_SIZE]; /* of the memory: random; who knows it may have the memory */
+        uint64_t offset, size;        /* of the allocation in it (legacy IPC), or of all of it */
+};
+
+_Static_assert(sizeof(struct gate_ticket) == 64, "a ticket is a handle of legacy IPC");
+
+struct gate_import {
+        struct gate_header header;
+        struct gate_ticket ticket;
+};
+
+struct gate_imported { /* with a descriptor, if error is 0 */
+        struct gate_header header;
+        /*
+         * 0, or a positive errno: EAGAIN (away just now), ESRCH (its process has ended), ENOENT (it
+         * has been freed), EPERM (another owner's), ETIMEDOUT (its gate does not answer), EIO
+         */
+        int32_t error;
+        uint32_t reserved;
+};
+
+struct gate_offer {
+        struct gate_header header;
+        uint64_t number; /* of the question */
+        uint8_t name[GATE_NAME_SIZE];
+};
+
+struct gate_offered { /* with a descriptor, if error is 0 */
+        struct gate_header header;
+        uint64_t number;
+        int32_t error; /* 0, or a positive errno */
+        uint32_t reserved;
+};
+
+#define GATE_USES_MAX 64 /* processes; of more the manager hears when they are asked for memory */
+
+struct gate_uses {
+        struct gate_header header;
+        uint32_t count;
+        uint32_t reserved;
+        struct gate_process process[GATE_USES_MAX];
+};
+
+struct gate_take {
+        struct gate_header header;
+        uint32_t is_question;
+        uint32_t reserved;
 };
 
 struct gate_command { /* EXPORT, RELEASE, CREATE, OPEN */

@@ -90,12 +90,17 @@ static void wrong_arguments(void)
 
 static void shared(void)
 {
-        CUmemGenericAllocationHandle handle, imported;
+        CUmemGenericAllocationHandle handle, imported, multicast;
+        CUmemAllocationProp props = { .type = 0 };
         int fd = -1;
 
         compare_start();
         must(CALL(cuMemCreate, "to be shared", &handle, PAGE, &prop, 0));
         must(CALL(cuMemExportToShareableHandle, "of it", &fd, handle, 1, 0));
+        must(CALL(cuMemGetAllocationPropertiesFromHandle, "of it", &props, handle));
+        SAY("what it can be exported as: %d", props.requestedHandleTypes);
+        CALL(cuMulticastCreate, "of nothing", &multicast, NULL);
+        CALL(cuMulticastBindMem, "no object", 0, 0, handle, 0, PAGE, 0);
         if (CALL(cuMemImportFromShareableHandle, "own", &imported, (void *)(intptr_t)fd, 1) ==
             CUDA_SUCCESS)
                 CALL(cuMemRelease, "imported", imported);

@@ -7,7 +7,7 @@
  *     device      SIZE bytes of device memory, 16 MiB unless said otherwise
  *     attempt     the same, but prints "refused" and goes on where there is none, else "got"
  *     managed     as many of managed memory
- *     imported    a piece of memory that it exports to itself
+ *     imported    a pool that it exports to itself
  *     registered  a dma-buf of a piece of memory, closed at once: a network card would keep it
  *     mapped      the same, of memory that it has made and mapped itself
  *     nothing     frees all of that
@@ -25,7 +25,8 @@
 static struct {
         uint64_t size;
         CUdeviceptr device, managed, registered, mapped;
-        CUmemGenericAllocationHandle made, imported;
+        CUmemGenericAllocationHandle made;
+        CUmemoryPool pool, imported;
 } held = { .size = 16 * MIB };
 
 static void make(void)
@@ -41,13 +42,16 @@ static void make(void)
 
 static void import(void)
 {
+        const CUmemPoolProps props = { .allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                       .handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                       .location = { CU_MEM_LOCATION_TYPE_DEVICE, 0 } };
         int fd;
 
-        make();
-        must(DRIVER(cuMemExportToShareableHandle)(&fd, held.made,
-                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-        must(DRIVER(cuMemImportFromShareableHandle)(&held.imported, (void *)(intptr_t)fd,
-                                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+        must(DRIVER(cuMemPoolCreate)(&held.pool, &props));
+        must(DRIVER(cuMemPoolExportToShareableHandle)(&fd, held.pool,
+                                                      CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+        must(DRIVER(cuMemPoolImportFromShareableHandle)(
+                &held.imported, (void *)(intptr_t)fd, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
         (void)close(fd);
 }
 
@@ -90,12 +94,15 @@ static void free_all(void)
                 must(DRIVER(cuMemFree_v2)(held.device));
         if (held.managed)
                 must(DRIVER(cuMemFree_v2)(held.managed));
-        if (held.imported)
-                must(DRIVER(cuMemRelease)(held.imported));
+        if (held.imported) {
+                must(DRIVER(cuMemPoolDestroy)(held.imported));
+                must(DRIVER(cuMemPoolDestroy)(held.pool));
+        }
         if (held.made)
                 must(DRIVER(cuMemRelease)(held.made));
         held.device = held.managed = held.registered = held.mapped = 0;
-        held.imported = held.made = 0;
+        held.imported = held.pool = NULL;
+        held.made = 0;
 }
 
 /* What is not there is done without. */

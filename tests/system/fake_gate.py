@@ -26,7 +26,7 @@ import sys
 
 from wait import until
 
-MAGIC, VERSION = 0x45544147, 4
+MAGIC, VERSION = 0x45544147, 5
 JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED = range(1, 9)
 WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE, WATCH = range(64, 73)
 NAMES = {CLOSE: "CLOSE", EXPORT: "EXPORT", RELEASE: "RELEASE", MAP: "MAP", OPEN: "OPEN",
@@ -87,7 +87,7 @@ class Gate:
         until(is_connected, "vgpud")
         self.is_welcome = False
         self.socket.send(HEADER.pack(MAGIC, VERSION, JOIN) +
-                         struct.pack("=64sIIQ", self.vgpu.encode(), self.state, 13000, 0))
+                         struct.pack("=64sIIQII", self.vgpu.encode(), self.state, 13000, 0, 0, 0))
 
     def lost(self):
         self.socket.close()
@@ -153,8 +153,8 @@ class Gate:
         if not error:
             self.state = STATE_CLOSED
         self.socket.send(HEADER.pack(MAGIC, VERSION, CLOSED) +
-                         struct.pack("=iiQIIII64s", error, 0, sum(self.sizes), len(self.sizes), 0,
-                                     0, 0, b"cuFakeCall" if error else b""))
+                         struct.pack("=iiQIIIIII64s", error, 0, sum(self.sizes), len(self.sizes), 0,
+                                     0, 0, 0, 0, b"cuFakeCall" if error else b""))
         say("closed" if not error else "kept-open")
 
     def handle(self, message, body, fds):

@@ -125,14 +125,14 @@ class Hostile:
         self.await_hang_up()
 
     def name_without_end(self):
-        self.gate.send(self.gate.header(Gate.JOIN) + struct.pack("<64sIIQ", b"x" * 64, 0, 0, 0))
+        self.gate.send(self.gate.header(Gate.JOIN) + struct.pack("<64sIIQII", b"x" * 64, 0, 0, 0, 0, 0))
         self.await_hang_up()
 
     def join_with_descriptors(self):
         fds = [memory() for _ in range(64)]
         try:
             self.gate.send(self.gate.header(Gate.JOIN) +
-                           struct.pack("<64sIIQ", self.vgpu.encode(), 0, 0, 0), fds)
+                           struct.pack("<64sIIQII", self.vgpu.encode(), 0, 0, 0, 0, 0), fds)
         except PermissionError:  # by the kernel
             self.gate.socket.shutdown(socket.SHUT_WR)
         self.await_hang_up()

@@ -8,10 +8,10 @@ from harness import MIB, Host
 from wait import until
 
 STEPS = {
-    "suspend": ["reserved", "closed", "exported", "kept", "released", "copied", "checkpointed",
+    "suspend": ["reserved", "closed", "asked", "exported", "kept", "released", "copied", "checkpointed",
                 "moved", "recorded", "dropped"],
     "resume": ["checked", "restored", "created", "copied", "recorded", "opened", "let-go", "dropped"],
-    "migrate": ["checked", "closed", "exported", "kept", "released", "checkpointed", "left", "measured",
+    "migrate": ["checked", "closed", "asked", "exported", "kept", "released", "checkpointed", "left", "measured",
                 "restored", "created", "copied", "recorded", "opened", "let-go", "dropped"],
 }
 TARGETS = {"suspend": 0, "resume": 1, "migrate": 1}
@@ -22,9 +22,9 @@ METHODS = {"suspend": ("SuspendVgpu", {}), "resume": ("ResumeVgpu", {"device": "
 FINAL = {"suspend": "recorded", "resume": "recorded", "migrate": "recorded"}
 
 
-UNDOABLE = {"suspend": ["reserved", "closed", "exported", "kept", "released", "moved"],
+UNDOABLE = {"suspend": ["reserved", "closed", "asked", "exported", "kept", "released", "moved"],
             "resume": ["checked", "restored", "created", "copied"],
-            "migrate": ["checked", "closed", "exported", "kept", "released", "left", "measured", "restored",
+            "migrate": ["checked", "closed", "asked", "exported", "kept", "released", "left", "measured", "restored",
                         "created", "copied"]}
 
 

@@ -32,7 +32,7 @@ class Stranger:
 
     def join(self, vgpu, version=fake_gate.VERSION, state=0, size=None):
         packet = HEADER.pack(fake_gate.MAGIC, version, fake_gate.JOIN) + \
-            struct.pack("=64sIIQ", vgpu.encode(), state, 13000, 0)
+            struct.pack("=64sIIQII", vgpu.encode(), state, 13000, 0, 0, 0)
         self.socket.send(packet[:size])
         return self.receive()
 
@@ -129,8 +129,8 @@ class Gate(unittest.TestCase):
     def test_nonsense_instead_of_a_join_is_cut_off(self):
         good = HEADER.pack(fake_gate.MAGIC, fake_gate.VERSION, fake_gate.JOIN)
         for packet in (b"x", b"\0" * 8192, good, good + b"x" * 8000,
-                       good + struct.pack("=64sIIQ", b"a" * 64, 0, 0, 0),
-                       good + struct.pack("=64sIIQ", b"train", 99, 0, 0),
+                       good + struct.pack("=64sIIQII", b"a" * 64, 0, 0, 0, 0, 0),
+                       good + struct.pack("=64sIIQII", b"train", 99, 0, 0, 0, 0),
                        HEADER.pack(fake_gate.MAGIC, fake_gate.VERSION, fake_gate.CLOSED) + b"\0" * 100,
                        HEADER.pack(1, fake_gate.VERSION, fake_gate.JOIN)):
             with Stranger(self.host) as stranger:
@@ -158,7 +158,7 @@ class Gate(unittest.TestCase):
     def test_nonsense_after_a_join_is_cut_off(self):
         def misbehave():
             bodies = (b"", b"\0" * 64, b"\xff" * 1100, struct.pack("=II", 64, 0) + b"\0" * 1024)
-            for message in list(range(0, 12)) + [64, 70, 65535]:
+            for message in [*range(0, 11), 12, 64, 70, 65535]:
                 for body in bodies:
                     for fds in ((), (0,) * 30):
                         with self.joined() as stranger:
@@ -261,7 +261,7 @@ class Gate(unittest.TestCase):
         def scribble():
             with Stranger(self.host) as stranger:
                 packet = HEADER.pack(fake_gate.MAGIC, fake_gate.VERSION, fake_gate.JOIN) + \
-                    struct.pack("=64sIIQ", b"train", 0, 13000, 0)
+                    struct.pack("=64sIIQII", b"train", 0, 13000, 0, 0, 0)
                 stranger.socket.send(packet)
                 _, fds, _, _ = socket.recv_fds(stranger.socket, 8192, 64)
                 size = os.fstat(fds[0]).st_size

@@ -25,7 +25,7 @@ import socket, struct, sys
 for line in sys.stdin:
     gate = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     gate.connect(sys.argv[1])
-    gate.send(struct.pack("=IHH64sIIQ", 0x45544147, 4, 1, sys.argv[2].encode(), 2, 13000, 0))
+    gate.send(struct.pack("=IHH64sIIQII", 0x45544147, 5, 1, sys.argv[2].encode(), 2, 13000, 0, 0, 0))
     answer = gate.recv(8192)
     print({b"": "away", b"@": "welcome", b"A": "refused"}[answer[6:7]], flush=True)
 """

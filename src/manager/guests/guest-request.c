@@ -10,6 +10,7 @@
 #include "base/packet.h"
 #include "daemon/foreign.h"
 #include "manager/guests/gate-link.h"
+#include "manager/guests/share.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -40,6 +41,7 @@ static const struct {
         { GATE_CREATE, GATE_CREATED, GATE_STATE_CLOSED },
         { GATE_MAP, GATE_MAPPED, GATE_STATE_CLOSED },
         { GATE_OPEN, GATE_OPENED, GATE_STATE_OPEN },
+        { GATE_TAKE, GATE_TAKEN, GATE_STATE_CLOSED },
 };
 
 /* The end of a request. */
@@ -83,6 +85,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
         }
         if (guest->gate && guest->request.is_sent) { /* what it would answer later is out of turn */
                 guest->gate = gate_link_free(guest->gate);
+                share_detach(guest);
                 note_loss(guest);
                 guest_end_request(guest, -ETIMEDOUT);
         } else {
@@ -124,16 +127,19 @@ static int send_command(struct guest *guest)
         const struct gate_command command = { header, guest->request.range };
         const struct gate_close close = { .header = header,
                                           .timeout_ms = guest->request.timeout_ms };
-
         const struct gate_step step = { .header = header,
                                         .n_launches = guest->request.n_launches,
                                         .window_ms = guest->request.window_ms,
                                         .timeout_ms = guest->request.timeout_ms };
+        const struct gate_take take = { .header = header,
+                                        .is_question = guest->request.is_question };
 
         if (guest->request.message == GATE_CLOSE)
                 return gate_link_send(guest->gate, &close, sizeof(close), NULL, 0);
         if (guest->request.message == GATE_STEP)
                 return gate_link_send(guest->gate, &step, sizeof(step), NULL, 0);
+        if (guest->request.message == GATE_TAKE)
+                return gate_link_send(guest->gate, &take, sizeof(take), NULL, 0);
         return gate_link_send(guest->gate, &command, sizeof(command), NULL, 0);
 }
 
@@ -223,6 +229,13 @@ void guest_request_step(struct guest *guest, uint32_t n_launches, uint32_t windo
         guest_request(guest, GATE_STEP, timeout_ms, done, userdata);
 }
 
+void guest_request_take(struct guest *guest, bool is_question, uint32_t timeout_ms,
+                        guest_done_fn done, void *userdata)
+{
+        guest->request.is_question = is_question;
+        guest_request(guest, GATE_TAKE, timeout_ms, done, userdata);
+}
+
 static void tell_watch(struct guest *guest)
 {
         const struct gate_watch_message message = {
@@ -284,10 +297,15 @@ int guest_welcome(struct guest *guest)
         return gate_link_send(guest->gate, &welcome, sizeof(welcome), &guest->instance->page.fd, 1);
 }
 
-void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state state)
+void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state state,
+                  unsigned int n_imports)
 {
-        if (guest->gate)
-                gate_link_free(guest->gate); /* it was faster than the news of its hang-up */
+        if (guest->gate) { /* it was faster than the news of its hang-up */
+                gate_link_free(guest->gate);
+                guest->gate = NULL;
+                share_detach(guest);
+        }
+        share_attach(guest, n_imports);
         guest->gate = gate;
         guest->is_unfilled = state == GATE_STATE_CREATED;
         guest->state = guest->is_unfilled ? GATE_STATE_CLOSED : state;
@@ -317,6 +335,7 @@ static void wait_for_return(struct guest *guest)
 void guest_detach(struct guest *guest, int error)
 {
         guest->gate = NULL;
+        share_detach(guest);
         note_loss(guest);
         if (error == -EPROTO)
                 guest_end_request(guest, -EPROTO);
@@ -425,7 +444,7 @@ static int receive_allocations(struct guest *guest, const void *message, size_t 
 /* Whose part was done has none. */
 static bool is_fate(uint32_t fate, int32_t error)
 {
-        return fate == GATE_FATE_STAYS || (fate <= GATE_FATE_BROKEN && error > 0);
+        return fate == GATE_FATE_STAYS || (fate <= GATE_FATE_BEREFT && error > 0);
 }
 
 static int receive_closed(struct guest *guest, const void *message, size_t size)
@@ -444,6 +463,7 @@ static int receive_closed(struct guest *guest, const void *message, size_t size)
         answer.n_launches = closed->n_launches;
         memcpy(answer.call, closed->call, sizeof(answer.call) - 1);
         guest->state = closed->error ? GATE_STATE_OPEN : GATE_STATE_CLOSED;
+        guest->n_imports = closed->n_imports;
         complete(guest, &answer);
         return 0;
 }
@@ -474,7 +494,7 @@ static int receive_result(struct guest *guest, enum gate_state state, const void
         answer.driver_code = result->driver_code;
         answer.bytes = result->bytes;
         memcpy(answer.call, result->call, sizeof(answer.call) - 1);
-        if (result->error == 0) {
+        if (result->error == 0 && guest->request.message != GATE_TAKE) {
                 guest->is_unfilled = guest->request.message == GATE_CREATE && guest->n_memory > 0;
                 guest->state = state;
         }
@@ -522,7 +542,17 @@ int guest_receive(struct guest *guest, const void *message, size_t size, int *fd
 {
         const struct gate_header *header = message;
 
-        if (header->message == GATE_WAITING)
+        switch (header->message) {
+        case GATE_WAITING:
                 return receive_waiting(guest, size, n_fds);
+        case GATE_IMPORT:
+                return share_receive_import(guest, message, size, n_fds);
+        case GATE_OFFERED:
+                return share_receive_offered(guest, message, size, fds, n_fds);
+        case GATE_USES:
+                return share_receive_uses(guest, message, size, n_fds);
+        default:
+                break;
+        }
         return guest->request.is_sent ? receive(guest, message, size, fds, n_fds) : -EPROTO;
 }

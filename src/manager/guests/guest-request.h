@@ -24,8 +24,12 @@
 
 struct gate_link;
 
-/* guest_attach() - its gate is connected and in @state; it is welcomed if it was before. */
-void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state state);
+/*
+ * guest_attach() - its gate is connected and in @state, with @n_imports pieces of others' memory; it is
+ * welcomed if it was before.
+ */
+void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state state,
+                  unsigned int n_imports);
 
 /* guest_detach() - its gate is gone because of @error: -ENOTCONN (hung up) or -EPROTO. */
 void guest_detach(struct guest *guest, int error);
@@ -49,6 +53,10 @@ void guest_request_range(struct guest *guest, enum gate_message message, struct 
 /* guest_request_step() - STEP; @timeout_ms as for CLOSE. */
 void guest_request_step(struct guest *guest, uint32_t n_launches, uint32_t window_ms,
                         uint32_t timeout_ms, guest_done_fn done, void *userdata);
+
+/* guest_request_take() - TAKE, or only the question whether that is possible. */
+void guest_request_take(struct guest *guest, bool is_question, uint32_t timeout_ms,
+                        guest_done_fn done, void *userdata);
 
 /* guest_end_request() - whoever waits for an answer has @error instead. */
 void guest_end_request(struct guest *guest, int error);

@@ -17,6 +17,7 @@
 #include "daemon/log.h"
 #include "manager/guests/gate-link.h"
 #include "manager/guests/guest-request.h"
+#include "manager/guests/share.h"
 #include "manager/model/account.h"
 #include "manager/model/guest-life.h"
 #include "manager/model/guest.h"
@@ -82,13 +83,13 @@ __attribute__((format(printf, 3, 4))) static int refuse(struct gate_link *link, 
         return -ECONNREFUSED;
 }
 
-static void attach(struct gate_link *link, struct guest *guest, enum gate_state state)
+static void attach(struct gate_link *link, struct guest *guest, const struct gate_join *join)
 {
         link->join_timer = sd_event_source_disable_unref(link->join_timer);
         account_give(&link->charge, ACCOUNT_REQUESTS, 1);
         foreign_allow_fds(link->fd, true);
         link->guest = guest;
-        guest_attach(guest, link, state);
+        guest_attach(guest, link, join->state, join->n_imports);
 }
 
 static int admit(struct gate_link *link)
@@ -147,11 +148,11 @@ static void admit_waiting(struct instance *instance)
                         drop(link, 0); /* the guest is gone already */
 }
 
-static int rejoin(struct gate_link *link, struct guest *guest, enum gate_state state)
+static int rejoin(struct gate_link *link, struct guest *guest, const struct gate_join *join)
 {
         log_event_of(guest->payer, LOG_LEVEL_INFO, "process is back", "vgpu=%s pid=%d state=%d",
-                     guest->instance->name, (int)guest->pid, (int)state);
-        attach(link, guest, state);
+                     guest->instance->name, (int)guest->pid, (int)join->state);
+        attach(link, guest, join);
         if (guest->is_waiting)
                 return admit_now(link);
         observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_RETURNED);
@@ -159,13 +160,13 @@ static int rejoin(struct gate_link *link, struct guest *guest, enum gate_state s
 }
 
 static int join_new(struct gate_link *link, struct instance *instance, uint64_t start_time,
-                    enum gate_state state)
+                    const struct gate_join *join)
 {
         struct failure failure = { 0 };
         struct guest *guest;
         int r;
 
-        if (state != GATE_STATE_OPEN)
+        if (join->state != GATE_STATE_OPEN)
                 return refuse(link, EIO,
                               "vgpud no longer has the memory of process %d; it must be ended",
                               (int)link->peer.pid);
@@ -180,7 +181,7 @@ static int join_new(struct gate_link *link, struct instance *instance, uint64_t 
                 return refuse(link, -r, "%s; %s", failure.message, failure.hint);
         }
         guest->is_waiting = true;
-        attach(link, guest, state);
+        attach(link, guest, join);
         return admit_now(link);
 }
 
@@ -262,11 +263,11 @@ static int receive_join(struct gate_link *link, const struct gate_join *join, si
 
         guest = guest_find(instance, link->peer.pid);
         if (guest && guest->start_time == start_time)
-                return rejoin(link, guest, join->state);
+                return rejoin(link, guest, join);
         if (guest || guest_is_elsewhere(instance, link->peer.pid))
                 return refuse(link, EBUSY, "process %d is in another vGPU already",
                               (int)link->peer.pid);
-        return join_new(link, instance, start_time, join->state);
+        return join_new(link, instance, start_time, join);
 }
 
 static int receive(struct gate_link *link)
@@ -444,6 +445,7 @@ int guest_socket_new(struct guest_socket **ret_socket, struct manager *manager)
                 return r;
         }
         observer_add(&manager->observers, &observer, NULL);
+        share_subscribe(manager);
         *ret_socket = socket;
         return 0;
 }

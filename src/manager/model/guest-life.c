@@ -55,6 +55,9 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         list_init(&guest->sessions);
         list_init(&guest->turns);
         list_init(&guest->burial);
+        list_init(&guest->makers);
+        list_init(&guest->users);
+        list_init(&guest->questions);
         process_get_name(pid, guest->name);
 
         /* Edge-triggered: of many that have ended, the kernel tells each once, not all again and again. */

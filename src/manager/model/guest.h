@@ -29,6 +29,7 @@ struct gate_link;
 struct guest;
 struct instance;
 struct pool_reservation;
+struct share_question;
 
 /* What the driver's checkpoint has done to the process; in the store by these numbers. */
 enum guest_context {
@@ -107,6 +108,11 @@ struct guest {
         uint32_t turns_watch;              /* likewise, as the turns want it */
         bool wants_demand, is_demand_told; /* its gate shall tell of work and of who waits at it */
         uint32_t n_may_wait;               /* times that it may send WAITING */
+        uint32_t n_imports;              /* pieces of others' memory that it has, as it last said */
+        struct list makers, users;       /* sharing.h: whose memory it has, and who has its */
+        struct list questions;           /* share_question: for memory that it has made */
+        struct share_question *question; /* its own; NULL: none yet */
+        uint64_t n_may_tell, n_may_offer; /* times that it may send USES, OFFERED */
         struct residency_guest residency;
         struct rest_guest rest;
         uint32_t state_slot; /* UINT32_MAX: not published yet */
@@ -162,6 +168,7 @@ struct guest {
                 uint32_t
                         rest_ms; /* more, once the operation's time is over, unless it is stopped */
                 uint32_t timeout_ms;
+                bool is_question;               /* TAKE */
                 struct gate_range range;        /* RELEASE, CREATE */
                 uint32_t n_launches, window_ms; /* STEP */
                 size_t n_sent;                  /* MAP: entries */

@@ -95,9 +95,15 @@ bool broadcast_failed(struct operation *operation, struct guest *guest,
                 return false;
         if (answer->fate == GATE_FATE_STAYS)
                 return true;
-        snprintf(why, sizeof(why), "%s: %.63s failed with %d",
-                 answer->fate == GATE_FATE_ENDS ? "it is ending" : "its CUDA context is broken",
-                 answer->call, answer->driver_code);
+        if (answer->fate == GATE_FATE_BEREFT)
+                snprintf(why, sizeof(why),
+                         "it has lost memory that another process had made, "
+                         "which has ended");
+        else
+                snprintf(why, sizeof(why), "%s: %.63s failed with %d",
+                         answer->fate == GATE_FATE_ENDS ? "it is ending"
+                                                        : "its CUDA context is broken",
+                         answer->call, answer->driver_code);
         operation_let_go_guest(operation, guest, why);
         return false;
 }
@@ -108,9 +114,15 @@ static const struct {
 } kept_by[] = {
         { GATE_HOLDS_MANAGED,
           "managed memory (cuMemAllocManaged), which the driver cannot checkpoint" },
-        { GATE_HOLDS_IMPORTED, "memory of another process, which the driver cannot checkpoint" },
+        { GATE_HOLDS_IMPORTED,
+          "memory of a process without a gate, which the driver cannot checkpoint" },
         { GATE_HOLDS_REGISTERED,
           "memory of which it has a dma-buf (RDMA): a network card would go on with the old memory" },
+        { GATE_HOLDS_FABRIC,
+          "memory with a fabric handle, which other machines may use: it cannot be made anew" },
+        { GATE_HOLDS_MULTICAST,
+          "a multicast object (NVLink SHARP), which cannot be made anew; NCCL does without if "
+          "NCCL_NVLS_ENABLE=0 is set" },
 };
 
 const char *broadcast_what_keeps(uint32_t holds)
@@ -147,6 +159,21 @@ void broadcast_note_closed(struct operation *operation, struct guest *guest,
                 check_holds(operation, guest, answer->holds);
 }
 
+static void on_asked(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        struct operation *operation = userdata;
+
+        if (answer->error == -EOWNERDEAD)
+                operation_fail(operation, -EOPNOTSUPP, "NotMovable",
+                               "it runs on; end it, or let it free that memory",
+                               "process %d (%.40s) holds memory that another process made and has "
+                               "freed, or that has ended: nobody could make it anew",
+                               (int)guest->pid, guest->name);
+        else if (broadcast_failed(operation, guest, answer))
+                broadcast_fail(operation, guest, answer);
+        operation_end_part(operation);
+}
+
 static void on_done(struct guest *guest, const struct guest_answer *answer, void *userdata)
 {
         struct operation *operation = userdata;
@@ -176,6 +203,30 @@ bool broadcast_expect(struct operation *operation, enum gate_state state)
                         return false;
                 }
         return true;
+}
+
+void broadcast_ask_shared(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) {
+                if (guest->n_imports == 0)
+                        continue;
+                operation_begin_part(operation);
+                guest_request_take(guest, true, BROADCAST_ANSWER_MS, on_asked, operation);
+        }
+}
+
+void broadcast_take(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation) {
+                if (guest->n_imports == 0 || guest->state != GATE_STATE_CLOSED)
+                        continue;
+                operation_begin_part(operation);
+                guest_request_take(guest, false, BROADCAST_ANSWER_MS, on_done, operation);
+        }
 }
 
 void broadcast_export(struct operation *operation)

@@ -26,6 +26,13 @@ void broadcast_release(struct operation *operation); /* those that have their me
 void broadcast_create(struct operation *operation);  /* those that have released it */
 void broadcast_open(struct operation *operation);    /* those that are closed with memory mapped */
 
+/*
+ * Memory of other processes (wire/gate.h). broadcast_ask_shared(): could those who have some take it again,
+ * once they have let go of it? broadcast_take(): they do.
+ */
+void broadcast_ask_shared(struct operation *operation);
+void broadcast_take(struct operation *operation);
+
 /* broadcast_what_keeps() - what of @holds (GATE_HOLDS_*, not 0) the driver cannot checkpoint, in words. */
 const char *broadcast_what_keeps(uint32_t holds);
 

@@ -12,6 +12,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/recovery.h"
+#include "manager/model/sharing.h"
 #include "manager/operation/coming.h"
 #include "manager/operation/contexts.h"
 #include "manager/operation/copies.h"
@@ -29,7 +30,7 @@ bool operation_leave_behind(struct operation *operation, struct guest *guest)
 {
         char quoted[LOG_QUOTED_MAX];
 
-        if (!operation->kind->may_leave_behind || operation->is_undoing ||
+        if (!operation->kind->may_leave_behind || operation->is_undoing || sharing_is_any(guest) ||
             operation->step >= operation_find_step(operation->kind, OPERATION_RECORDS))
                 return false;
         guest->presence = GUEST_ABSENT;

@@ -92,6 +92,7 @@ void coming_copy(struct operation *operation)
                 room_turn(&guest->arriving); /* it has been created */
                 copies_in(operation, guest);
         }
+        broadcast_take(operation);
 }
 
 static void end_copies(struct operation *operation)

@@ -9,6 +9,7 @@
 #include "manager/operation/broadcast.h"
 #include "manager/operation/operation.h"
 #include "manager/operation/rest.h"
+#include "manager/operation/shared.h"
 #include "manager/operation/undo-release.h"
 
 void leaving_close(struct operation *operation)
@@ -19,6 +20,17 @@ void leaving_close(struct operation *operation)
 void leaving_undo_close(struct operation *operation)
 {
         broadcast_open(operation);
+}
+
+void leaving_ask_shared(struct operation *operation)
+{
+        struct failure failure = { 0 };
+
+        if (shared_check(operation, &failure) < 0)
+                operation_fail(operation, -EOPNOTSUPP, failure.name, failure.hint, "%.400s",
+                               failure.message);
+        else if (broadcast_expect(operation, GATE_STATE_CLOSED))
+                broadcast_ask_shared(operation);
 }
 
 void leaving_export(struct operation *operation)
@@ -35,6 +47,7 @@ void leaving_undo_export(struct operation *operation)
         operation_for_each_guest(guest, operation)
                 if (!guest->is_remembered)
                         guest_forget_memory(guest);
+        broadcast_take(operation); /* who made it has it again */
 }
 
 void leaving_keep(struct operation *operation)

@@ -8,6 +8,8 @@ struct operation;
 
 void leaving_close(struct operation *operation);
 void leaving_undo_close(struct operation *operation);
+/* leaving_ask_shared() - can all memory that the processes share come back? */
+void leaving_ask_shared(struct operation *operation);
 void leaving_export(struct operation *operation);
 void leaving_undo_export(struct operation *operation);
 void leaving_keep(struct operation *operation); /* what was exported, for the next manager */

@@ -15,6 +15,7 @@
 #include "manager/operation/copies.h"
 #include "manager/operation/leaving.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/shared.h"
 
 static int check(struct operation *operation, struct failure *failure)
 {
@@ -25,7 +26,9 @@ static int check(struct operation *operation, struct failure *failure)
                 return failure_set(failure, -EALREADY, "WrongState", "choose another device",
                                    "vGPU %s is on device %u already", instance->name,
                                    operation->target->index);
-        r = coming_check_kind(operation, failure);
+        r = shared_check(operation, failure);
+        if (r == 0)
+                r = coming_check_kind(operation, failure);
         return r < 0 ? r : coming_check_promise(operation, failure);
 }
 
@@ -70,6 +73,7 @@ static void go_back(struct operation *operation)
 static const struct operation_step steps[] = {
         { "checked", "draining", coming_check, NULL, 0 },
         { "closed", "draining", leaving_close, leaving_undo_close, 0 },
+        { "asked", "draining", leaving_ask_shared, NULL, 0 },
         { "exported", "draining", leaving_export, leaving_undo_export, 0 },
         { "kept", "copying", leaving_keep, leaving_undo_keep, 0 },
         { "released", "copying", leaving_release, leaving_undo_release, 0 },

@@ -13,6 +13,7 @@
 #include "manager/operation/contexts.h"
 #include "manager/operation/copies.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/shared.h"
 
 static int check(struct operation *operation, struct failure *failure)
 {
@@ -31,7 +32,9 @@ static int check(struct operation *operation, struct failure *failure)
                 if (r < 0)
                         return r;
         }
-        r = coming_check_kind(operation, failure);
+        r = shared_check(operation, failure);
+        if (r == 0)
+                r = coming_check_kind(operation, failure);
         return r < 0 ? r : coming_check_promise(operation, failure);
 }
 

@@ -19,13 +19,14 @@
 #include "manager/operation/copies.h"
 #include "manager/operation/leaving.h"
 #include "manager/operation/operation.h"
+#include "manager/operation/shared.h"
 
 static int check(struct operation *operation, struct failure *failure)
 {
         const struct instance *instance = operation->instance;
 
         if (instance->state == STATE_RUNNING)
-                return 0;
+                return shared_check(operation, failure);
         if (instance->state == STATE_IDLE)
                 return failure_set(
                         failure, -ENOENT, "WrongState", "start a program in it with vgpu run",
@@ -233,6 +234,7 @@ static void record_end(struct operation *operation)
 static const struct operation_step steps[] = {
         { "reserved", "draining", reserve_all, give_back, 0 },
         { "closed", "draining", leaving_close, leaving_undo_close, 0 },
+        { "asked", "draining", leaving_ask_shared, NULL, 0 },
         { "exported", "draining", leaving_export, leaving_undo_export, 0 },
         { "kept", "copying", reserve_exported, leaving_undo_keep, 0 },
         { "released", "copying", leaving_release, leaving_undo_release, 0 },

@@ -197,8 +197,11 @@ uint64_t facts_get_uses(const struct instance *instance)
                         continue;
                 page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
                 uses |= (use.holds & GATE_HOLDS_MANAGED ? STATE_USES_MANAGED : 0) |
-                        (use.holds & GATE_HOLDS_IMPORTED ? STATE_USES_IMPORTED : 0) |
-                        (use.holds & GATE_HOLDS_REGISTERED ? STATE_USES_REGISTERED : 0);
+                        (use.holds & (GATE_HOLDS_IMPORTED | GATE_HOLDS_FABRIC) ? STATE_USES_IMPORTED
+                                                                               : 0) |
+                        (use.holds & (GATE_HOLDS_REGISTERED | GATE_HOLDS_MULTICAST)
+                                 ? STATE_USES_REGISTERED
+                                 : 0);
         }
         return uses;
 }

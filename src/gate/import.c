@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "gate/import.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/fault.h"
+#include "gate/caller.h"
+#include "gate/entry.h"
+#include "gate/link.h"
+#include "gate/log.h"
+#include "gate/quota.h"
+
+/* Between two questions for memory that is away just now. */
+#define ASK_AGAIN_NS 20000000
+
+enum question_state { QUESTION_NONE, QUESTION_ASKED, QUESTION_ANSWERED };
+
+static struct {
+        pthread_mutex_t asking; /* by the thread of the application that asks */
+        pthread_mutex_t lock;
+        pthread_cond_t answered;
+        int socket;
+        enum question_state state;
+        int error;                         /* of the answer */
+        CUresult code;                     /* of the driver */
+        CUmemGenericAllocationHandle real; /* what it has made of the answer */
+        struct {
+                struct physical *at; /* the one that is asked for; NULL: none */
+                bool is_question;
+        } taking;
+} import = { .asking = PTHREAD_MUTEX_INITIALIZER,
+             .lock = PTHREAD_MUTEX_INITIALIZER,
+             .answered = PTHREAD_COND_INITIALIZER,
+             .socket = -1 };
+
+static int send_question_locked(const struct gate_ticket *ticket)
+{
+        struct gate_import message = { .ticket = *ticket };
+        int r = import.socket < 0
+                        ? -ENOTCONN
+                        : link_send(import.socket, GATE_IMPORT, &message, sizeof(message), NULL, 0);
+
+        import.state = r == 0 ? QUESTION_ASKED : QUESTION_NONE;
+        return r;
+}
+
+/* For a thread of the application. */
+static int ask_locked(const struct gate_ticket *ticket)
+{
+        int r = send_question_locked(ticket);
+
+        if (r < 0)
+                return -EAGAIN; /* another manager will come */
+        while (import.state == QUESTION_ASKED)
+                pthread_cond_wait(&import.answered, &import.lock);
+        import.state = QUESTION_NONE;
+        return import.error;
+}
+
+/* What is answered is counted before anybody else can tell whose memory we have. */
+static int ask(struct physical *physical, CUresult *ret_code)
+{
+        int r;
+
+        pthread_mutex_lock(&import.asking);
+        pthread_mutex_lock(&import.lock);
+        r = ask_locked(&physical->import->ticket);
+        physical->import->real = import.real;
+        *ret_code = import.code;
+        pthread_mutex_unlock(&import.lock);
+        if (r == 0)
+                vmm_track(physical);
+        pthread_mutex_unlock(&import.asking);
+        return r;
+}
+
+static int ask_patiently(struct physical *physical, CUresult *ret_code)
+{
+        const struct timespec nap = { .tv_nsec = ASK_AGAIN_NS };
+        int r;
+
+        while ((r = ask(physical, ret_code)) == -EAGAIN) {
+                caller_step_aside();
+                nanosleep(&nap, NULL);
+                caller_step_back();
+        }
+        return r;
+}
+
+static CUresult refusal(int error, CUresult code)
+{
+        log_write("an import failed: %s, driver %d", strerrordesc_np(-error), code);
+        switch (error) {
+        case -EIO:
+                return code;
+        case -EPERM:
+                return CUDA_ERROR_NOT_PERMITTED;
+        case -ENOMEM:
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        case -ETIMEDOUT:
+                return CUDA_ERROR_OPERATING_SYSTEM;
+        default:
+                return CUDA_ERROR_INVALID_VALUE; /* as of a descriptor of nothing */
+        }
+}
+
+CUresult import_open(struct physical **ret_physical, const struct gate_ticket *ticket)
+{
+        struct physical *physical = vmm_new();
+        struct import *made = calloc(1, sizeof(*made));
+        CUresult code = CUDA_SUCCESS;
+        int r = -ENOMEM;
+
+        if (physical && made) {
+                made->ticket = *ticket;
+                physical->import = made;
+                r = ask_patiently(physical, &code);
+        }
+        if (r < 0) {
+                free(physical);
+                free(made);
+                return refusal(r, code);
+        }
+        quota_count_allocations(1);
+        *ret_physical = physical;
+        return CUDA_SUCCESS;
+}
+
+void import_tell_dropped(void)
+{
+        pthread_mutex_lock(&import.asking);
+        pthread_mutex_lock(&import.lock);
+        if (import.socket >= 0)
+                (void)import_tell_used(import.socket);
+        pthread_mutex_unlock(&import.lock);
+        pthread_mutex_unlock(&import.asking);
+}
+
+/* The agent. */
+
+void import_connect(int socket)
+{
+        pthread_mutex_lock(&import.lock);
+        import.socket = socket;
+        if (import.state == QUESTION_ASKED) {
+                import.state = QUESTION_ANSWERED;
+                import.error = -EAGAIN;
+                pthread_cond_broadcast(&import.answered);
+        }
+        import.taking.at = NULL;
+        pthread_mutex_unlock(&import.lock);
+}
+
+int import_tell_used(int socket)
+{
+        struct gate_uses uses = { .count = 0 };
+
+        uses.count = vmm_list_used(uses.process, GATE_USES_MAX);
+        return link_send(socket, GATE_USES, &uses, sizeof(uses), NULL, 0);
+}
+
+bool import_answer(const struct gate_imported *answer, int fd)
+{
+        bool is_wanted;
+
+        pthread_mutex_lock(&import.lock);
+        is_wanted = import.state == QUESTION_ASKED;
+        if (is_wanted) {
+                import.state = QUESTION_ANSWERED;
+                import.error = -answer->error;
+                import.code = CUDA_SUCCESS;
+                import.real = 0;
+                if (answer->error == 0 && !(import.taking.at && import.taking.is_question))
+                        import.code = DRIVER(cuMemImportFromShareableHandle)(
+                                &import.real, (void *)(intptr_t)fd,
+                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+                if (import.code != CUDA_SUCCESS)
+                        import.error = -EIO;
+                pthread_cond_broadcast(&import.answered);
+        }
+        pthread_mutex_unlock(&import.lock);
+        return is_wanted;
+}
+
+/* Letting go. */
+
+static void map_again(const struct physical *until)
+{
+        const char *call;
+
+        for (struct physical *it = vmm_next_import(NULL); it != until; it = vmm_next_import(it))
+                if (!it->import->is_away)
+                        (void)vmm_map(it, it->import->real, &call);
+}
+
+/* First all are unmapped, which can be undone, and only then any is released, which cannot. */
+int import_let_go(struct move *ret_move)
+{
+        struct physical *it = vmm_next_import(NULL);
+        CUresult result = CUDA_SUCCESS;
+
+        *ret_move = (struct move){ .call = "" };
+        for (; it; it = vmm_next_import(it)) {
+                if (it->import->is_away)
+                        continue;
+                result = vmm_unmap(it, it->import->real, &ret_move->call);
+                if (result != CUDA_SUCCESS)
+                        break;
+        }
+        if (!it && fault_point("gate-let-go")) {
+                result = CUDA_ERROR_UNKNOWN;
+                ret_move->call = "gate-let-go";
+        }
+        if (result != CUDA_SUCCESS) {
+                map_again(it);
+                ret_move->code = result;
+                return -EIO;
+        }
+        for (it = vmm_next_import(NULL); it; it = vmm_next_import(it)) {
+                if (it->import->is_away)
+                        continue;
+                (void)DRIVER(cuMemRelease)(it->import->real);
+                it->import->is_away = true;
+        }
+        return 0;
+}
+
+bool import_are_away(void)
+{
+        for (const struct physical *it = vmm_next_import(NULL); it; it = vmm_next_import(it))
+                if (it->import->is_away)
+                        return true;
+        return false;
+}
+
+void import_give_up(void)
+{
+        struct physical *it = vmm_next_import(NULL), *after;
+
+        for (; it; it = after) {
+                after = vmm_next_import(it);
+                it->import->is_lost = it->import->is_away;
+        }
+}
+
+/* Taking again. */
+
+static struct physical *next_to_take(struct physical *after)
+{
+        struct physical *it = vmm_next_import(after);
+
+        while (it && !import.taking.is_question && !it->import->is_away)
+                it = vmm_next_import(it);
+        return it;
+}
+
+static int ask_for_next(struct physical *after)
+{
+        int r = 0;
+
+        pthread_mutex_lock(&import.lock);
+        import.taking.at = next_to_take(after);
+        if (import.taking.at)
+                r = send_question_locked(&import.taking.at->import->ticket);
+        pthread_mutex_unlock(&import.lock);
+        if (r < 0)
+                return r;
+        return import.taking.at != NULL;
+}
+
+int import_take(bool is_question)
+{
+        import.taking.is_question = is_question;
+        return ask_for_next(NULL);
+}
+
+/* The answer is there. */
+static int take_one(struct physical *physical, struct move *ret_move)
+{
+        CUresult result;
+
+        ret_move->code = import.code;
+        ret_move->call = import.code ? "cuMemImportFromShareableHandle" : "";
+        if (import.error == -ESRCH || import.error == -ENOENT)
+                return -EOWNERDEAD;
+        if (import.error < 0 || import.taking.is_question)
+                return import.error;
+        result = vmm_map(physical, import.real, &ret_move->call);
+        if (result == CUDA_SUCCESS && fault_point("gate-take")) {
+                result = CUDA_ERROR_UNKNOWN;
+                ret_move->call = "gate-take";
+                (void)vmm_unmap(physical, import.real, &(const char *){ NULL });
+        }
+        if (result != CUDA_SUCCESS) {
+                (void)DRIVER(cuMemRelease)(import.real);
+                ret_move->code = result;
+                return -EIO;
+        }
+        physical->import->real = import.real;
+        physical->import->is_away = false;
+        return 0;
+}
+
+int import_take_next(struct move *ret_move)
+{
+        struct physical *physical = import.taking.at;
+        struct move undone;
+        int r;
+
+        *ret_move = (struct move){ .call = "" };
+        if (!physical)
+                return -EPROTO;
+        import.state = QUESTION_NONE;
+        r = take_one(physical, ret_move);
+        if (r == 0)
+                r = ask_for_next(physical);
+        if (r < 0)
+                import.taking.at = NULL;
+        if (r < 0 && !import.taking.is_question)
+                (void)import_let_go(&undone);
+        return r;
+}
+
+void import_forget(void)
+{
+        pthread_mutex_init(&import.asking, NULL);
+        pthread_mutex_init(&import.lock, NULL);
+        pthread_cond_init(&import.answered, NULL);
+        import.socket = -1;
+        import.state = QUESTION_NONE;
+        import.taking.at = NULL;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GATE_VMM_H
+#define GATE_VMM_H
+
+/*
+ * The memory that the application makes with the virtual-memory calls: its handles, and the places
+ * where it is mapped ("views").
+ *
+ * Physical memory lives as long as a handle or a view of it does, so both are counted. What can be
+ * handed to other processes has handle numbers of ours, so that the memory behind them can be let
+ * go and made anew: memory that this process created is backed by a mapping (mapping.h), whose
+ * address only names it; imported memory has an import (import.h). All other memory keeps the
+ * driver's numbers, and the driver's own checkpoint moves it.
+ *
+ * No lock is held while the driver is called.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "abi/cuda.h"
+#include "gate/hash.h"
+#include "wire/gate.h"
+
+struct mapping;
+struct physical;
+
+struct view {
+        struct hash_node by_address; /* first */
+        uint64_t size, offset;
+        struct physical *physical;
+        struct view *next;        /* while being unmapped */
+        struct view *of_the_same; /* in physical->views */
+        CUmemAccessDesc *access;
+        uint32_t n_access;
+        bool sync_memops;
+};
+
+/* Memory that another process has made. */
+struct import {
+        struct gate_ticket ticket;
+        CUmemGenericAllocationHandle real;
+        bool is_away; /* let go while the gate is closed */
+        bool is_lost; /* and gone for ever: its process has ended meanwhile */
+};
+
+struct physical {
+        uint64_t bytes;   /* charged as fixed memory */
+        uint32_t n_users; /* handles, views, and calls that may become one or were one */
+        uint32_t holds;   /* GATE_HOLDS_* */
+        struct view *views;
+        CUmemGenericAllocationHandle number; /* of ours; 0: the driver's */
+        CUmemAllocationProp prop;            /* of what this process has created */
+        struct mapping *mapping;             /* behind memory that we can move; or NULL */
+        struct import *import;               /* or NULL */
+        struct physical *next, **link;       /* in the list of those with a mapping or an import */
+};
+
+/* vmm_new() - with one user, the caller. NULL: no memory. */
+struct physical *vmm_new(void);
+
+/* vmm_add_user(), vmm_drop() - one user more or fewer; without any it ends. */
+void vmm_add_user(struct physical *physical);
+void vmm_drop(struct physical *physical);
+
+/*
+ * vmm_add_handle() - the caller's use becomes a handle with this number; 0: one of ours. Errors:
+ * -ENOMEM, and the use remains the caller's.
+ */
+int vmm_add_handle(struct physical *physical, CUmemGenericAllocationHandle *number);
+
+/* vmm_find_handle() - behind @number, used by the caller too until vmm_drop(); NULL: unknown. */
+struct physical *vmm_find_handle(CUmemGenericAllocationHandle number);
+
+/* vmm_take_handle() - the handle's use becomes the caller's. NULL: unknown. */
+struct physical *vmm_take_handle(CUmemGenericAllocationHandle number);
+
+/* vmm_find_behind() - what is mapped at @address, used by the caller too; NULL: nothing that we know. */
+struct physical *vmm_find_behind(CUdeviceptr address);
+
+/* vmm_find_named() - memory that this process has created and exported as @name, likewise. */
+struct physical *vmm_find_named(const uint8_t name[GATE_NAME_SIZE]);
+
+/* vmm_is_ours() - is this a number that we, and no driver, give out? */
+bool vmm_is_ours(CUmemGenericAllocationHandle number);
+
+/* vmm_real() - the driver's handle for what the application calls @number. */
+CUmemGenericAllocationHandle vmm_real(const struct physical *physical,
+                                      CUmemGenericAllocationHandle number);
+
+/* Views. vmm_add_view() takes the caller's use; vmm_settle_views() drops those of what is unmapped. */
+void vmm_add_view(struct view *view, CUdeviceptr address, struct physical *physical);
+struct view *vmm_take_views(CUdeviceptr address, uint64_t size);
+void vmm_settle_views(struct view *views, CUresult result);
+void vmm_note_access(CUdeviceptr address, uint64_t size, const CUmemAccessDesc *access, size_t n);
+void vmm_note_sync_memops(CUdeviceptr address, bool on);
+
+/* vmm_register() - there is a dma-buf of views in this range. False: there are no views. */
+bool vmm_register(CUdeviceptr address, uint64_t size);
+
+/* vmm_hold() - it cannot be moved any more, because of @holds. */
+void vmm_hold(struct physical *physical, uint32_t holds);
+
+/*
+ * vmm_map(), vmm_unmap() - all views, with the driver's handle @real behind them; all or none. For the
+ * agent while the gate is closed.
+ */
+CUresult vmm_map(const struct physical *physical, CUmemGenericAllocationHandle real,
+                 const char **ret_call);
+CUresult vmm_unmap(const struct physical *physical, CUmemGenericAllocationHandle real,
+                   const char **ret_call);
+
+/* vmm_track() - it has its mapping or its import now. */
+void vmm_track(struct physical *physical);
+
+/* vmm_next_import() - the one behind @after (NULL: the first), for the agent while the gate is closed. */
+struct physical *vmm_next_import(const struct physical *after);
+uint32_t vmm_count_imports(void);
+
+/* vmm_uses() - is there memory of @process? */
+bool vmm_uses(const struct gate_process *process);
+
+/* vmm_list_used() - the processes whose memory this one has; up to @max, each once. */
+uint32_t vmm_list_used(struct gate_process *ret_used, uint32_t max);
+
+/* vmm_forget() - in the child of a fork. */
+void vmm_forget(void);
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/guests/share.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/uuid-bytes.h"
+#include "daemon/foreign.h"
+#include "daemon/log.h"
+#include "manager/guests/gate-link.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/observer.h"
+#include "manager/model/sharing.h"
+#include "manager/socket/fair-queue.h"
+#include "wire/gate.h"
+
+/* A gate answers at once; one that does not is stopped, or hangs. */
+#define ANSWER_US 10000000
+
+/* As many pieces as a process may export. */
+#define IMPORTS_MAX 65536
+
+struct share_question {
+        struct guest *user;
+        struct gate_ticket ticket;
+        struct fair_entry entry;
+        bool is_asked;       /* and not answered */
+        struct guest *maker; /* that has been asked; or NULL */
+        struct list link;    /* in maker->questions */
+        uint64_t number;
+        sd_event_source *timer;
+};
+
+/* The end of a question. */
+
+static void stop(struct share_question *question)
+{
+        list_remove(&question->link);
+        question->timer = sd_event_source_disable_unref(question->timer);
+        question->maker = NULL;
+        question->is_asked = false;
+}
+
+/* A broken connection shows as a hang-up. */
+static void answer(struct share_question *question, int error, const int *fd)
+{
+        struct gate_imported imported = {
+                .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_IMPORTED },
+                .error = -error,
+        };
+        struct guest *user = question->user;
+
+        stop(question);
+        if (error == 0)
+                user->n_may_tell++;
+        if (user->gate)
+                (void)gate_link_send(user->gate, &imported, sizeof(imported), fd, error == 0);
+}
+
+static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        (void)source, (void)usec;
+        answer(userdata, -ETIMEDOUT, NULL);
+        return 0;
+}
+
+/* Whose memory is it? */
+
+static struct instance *find_instance(const struct manager *manager, const uint8_t uuid[16])
+{
+        struct instance *instance;
+        uint8_t bytes[16];
+
+        list_for_each(instance, &manager->instances, link)
+                if (uuid_to_bytes(instance->uuid, bytes) && memcmp(bytes, uuid, 16) == 0)
+                        return instance;
+        return NULL;
+}
+
+static struct guest *find_guest(const struct instance *instance, const struct gate_process *process)
+{
+        struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (!guest->is_dead && guest->slot == process->slot &&
+                    guest->start_time == process->start_time)
+                        return guest;
+        return NULL;
+}
+
+/* In a container the number of a user says nothing; there only the vGPU counts. */
+static bool is_confined(const struct guest *guest)
+{
+        return guest->gate && guest->gate->only[0];
+}
+
+static int find_maker(const struct guest *user, const struct gate_process *process,
+                      struct guest **ret_maker)
+{
+        const struct instance *instance = find_instance(user->instance->manager, process->vgpu);
+        struct guest *maker;
+
+        if (!instance)
+                return -ESRCH;
+        if (instance != user->instance &&
+            (instance->owner != user->instance->owner || is_confined(user)))
+                return -EPERM;
+        maker = find_guest(instance, process);
+        if (!maker || maker == user)
+                return -ESRCH;
+        if (instance != user->instance && is_confined(maker))
+                return -EPERM;
+        *ret_maker = maker;
+        return 0;
+}
+
+/* Asking. */
+
+static bool has_its_memory(const struct guest *maker)
+{
+        return maker->gate && maker->context == GUEST_CONTEXT_RUNNING &&
+               maker->state != GATE_STATE_RELEASED;
+}
+
+static int ask(struct share_question *question)
+{
+        static uint64_t next_number;
+        struct gate_offer offer = { .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_OFFER } };
+        struct guest *maker;
+        int r = find_maker(question->user, &question->ticket.process, &maker);
+
+        if (r == 0 && !has_its_memory(maker))
+                r = -EAGAIN;
+        if (r < 0)
+                return r;
+        offer.number = question->number = ++next_number;
+        memcpy(offer.name, question->ticket.name, sizeof(offer.name));
+        r = sd_event_add_time_relative(question->user->instance->manager->event, &question->timer,
+                                       CLOCK_MONOTONIC, ANSWER_US, 0, on_timeout, question);
+        if (r < 0)
+                return r;
+        if (gate_link_send(maker->gate, &offer, sizeof(offer), NULL, 0) < 0)
+                return -EAGAIN;
+        maker->n_may_offer++;
+        question->maker = maker;
+        list_append(&maker->questions, &question->link);
+        return 0;
+}
+
+static void on_turn(void *userdata)
+{
+        struct share_question *question = userdata;
+        int r = ask(question);
+
+        if (r == -EPERM)
+                log_event_of(question->user->payer, LOG_LEVEL_WARNING,
+                             "refused memory of another owner", "vgpu=%s pid=%d",
+                             question->user->instance->name, (int)question->user->pid);
+        if (r < 0)
+                answer(question, r, NULL);
+}
+
+static struct share_question *question_of(struct guest *user)
+{
+        CLEANUP(freep) struct share_question *question = NULL;
+
+        if (user->question)
+                return user->question;
+        question = calloc(1, sizeof(*question));
+        if (!question)
+                return NULL;
+        list_init(&question->link);
+        question->user = user;
+        if (fair_init(&question->entry, user->instance->manager->fair_queue, user->payer, on_turn,
+                      question) < 0)
+                return NULL;
+        user->question = question;
+        return TAKE(question);
+}
+
+int share_receive_import(struct guest *user, const void *message, size_t size, size_t n_fds)
+{
+        const struct gate_import *import = message;
+        struct share_question *question = question_of(user);
+
+        if (size != sizeof(*import) || n_fds > 0 || user->is_waiting)
+                return -EPROTO;
+        if (!question)
+                return -ENOMEM;
+        if (question->is_asked)
+                return -EPROTO;
+        question->is_asked = true;
+        question->ticket = import->ticket;
+        fair_wait(&question->entry);
+        return 0;
+}
+
+/* The answer of the process that made the memory. */
+
+static struct share_question *find_question(const struct guest *maker, uint64_t number)
+{
+        struct share_question *question;
+
+        list_for_each(question, &maker->questions, link)
+                if (question->number == number)
+                        return question;
+        return NULL;
+}
+
+static int understand(const struct gate_offered *offered)
+{
+        switch (offered->error) {
+        case 0:
+        case EAGAIN:
+        case ENOENT:
+                return -offered->error;
+        default:
+                return -EIO;
+        }
+}
+
+int share_receive_offered(struct guest *maker, const void *message, size_t size, int *fds,
+                          size_t n_fds)
+{
+        const struct gate_offered *offered = message;
+        struct share_question *question;
+        int r;
+
+        if (size != sizeof(*offered) || maker->n_may_offer == 0 || offered->error < 0 ||
+            n_fds != (offered->error == 0) || (n_fds == 1 && !foreign_is_memory(fds[0])))
+                return -EPROTO;
+        maker->n_may_offer--;
+        question = find_question(maker, offered->number);
+        if (!question)
+                return 0; /* who asked is gone, or waits no longer */
+        r = understand(offered);
+        if (r == 0)
+                r = sharing_add(question->user, maker);
+        answer(question, r, fds);
+        return 0;
+}
+
+/* Once after each connection and for each piece that it was given: else it could keep us busy. */
+int share_receive_uses(struct guest *user, const void *message, size_t size, size_t n_fds)
+{
+        const struct gate_uses *uses = message;
+        struct guest *maker;
+
+        if (size != sizeof(*uses) || n_fds > 0 || uses->count > GATE_USES_MAX ||
+            user->n_may_tell == 0)
+                return -EPROTO;
+        user->n_may_tell--;
+        if (uses->count == 0)
+                user->n_imports = 0;
+        sharing_forget(user);
+        for (uint32_t i = 0; i < uses->count; i++)
+                if (find_maker(user, &uses->process[i], &maker) == 0)
+                        (void)sharing_add(user, maker);
+        return 0;
+}
+
+void share_attach(struct guest *guest, unsigned int n_imports)
+{
+        guest->n_imports = n_imports;
+        if (n_imports == 0)
+                sharing_forget(guest);
+        guest->n_may_tell = (n_imports < IMPORTS_MAX ? n_imports : IMPORTS_MAX) + 1;
+        guest->n_may_offer = 0;
+}
+
+/* Those who wait for it ask again. */
+static void end_questions(struct guest *maker, int error)
+{
+        struct share_question *question, *after;
+
+        list_for_each_safe(question, after, &maker->questions, link)
+                answer(question, error, NULL);
+}
+
+void share_detach(struct guest *guest)
+{
+        if (guest->question) {
+                fair_deinit(&guest->question->entry);
+                stop(guest->question);
+                free(guest->question);
+                guest->question = NULL;
+        }
+        end_questions(guest, guest->is_dead ? -ESRCH : -EAGAIN);
+}
+
+static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
+{
+        (void)userdata;
+        if (event != GUEST_LEFT && event != GUEST_UNLOADED)
+                return;
+        share_detach(guest);
+        sharing_end(guest);
+}
+
+static const struct observer observer = { .of_guest = on_guest };
+
+void share_subscribe(struct manager *manager)
+{
+        observer_add(&manager->observers, &observer, NULL);
+}

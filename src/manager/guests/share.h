@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_SHARE_H
+#define MANAGER_SHARE_H
+
+/*
+ * Memory that processes share: a gate sends a ticket, and gets what it stands for from the gate of the
+ * process that made the memory (wire/gate.h).
+ *
+ * A ticket is worth something only to processes of vGPUs of the same owner, and in a container only to
+ * processes of the same vGPU. Each gate has at most one question under way. It waits for its turn
+ * among the users, as a request on the control socket does.
+ */
+
+#include <stddef.h>
+
+struct guest;
+struct manager;
+
+/* All three: -EPROTO, cut it off. Of the descriptors those that are taken are -1. */
+int share_receive_import(struct guest *user, const void *message, size_t size, size_t n_fds);
+int share_receive_offered(struct guest *maker, const void *message, size_t size, int *fds,
+                          size_t n_fds);
+int share_receive_uses(struct guest *user, const void *message, size_t size, size_t n_fds);
+
+/* share_attach() - its gate has connected, and has @n_imports pieces of others' memory. */
+void share_attach(struct guest *guest, unsigned int n_imports);
+
+/* share_detach() - its gate is gone: what it was asked is asked of nobody, and what it has asked is forgotten. */
+void share_detach(struct guest *guest);
+
+/* share_subscribe() - the ends of guests. */
+void share_subscribe(struct manager *manager);
+
+#endif

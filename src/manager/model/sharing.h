@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_SHARING_H
+#define MANAGER_SHARING_H
+
+/*
+ * Which processes have memory of which others. Processes that share memory can only be taken off their
+ * devices together: who has imported some must let go of it first, and it comes back only after the
+ * process that made it has made it again.
+ */
+
+#include <stdbool.h>
+
+#include "daemon/failure.h"
+
+struct guest;
+
+/* sharing_add() - @user has memory that @maker has made. Errors: -ENOMEM. */
+int sharing_add(struct guest *user, struct guest *maker);
+
+/* sharing_forget() - @user has no memory of others. */
+void sharing_forget(struct guest *user);
+
+/* sharing_end() - @guest is no guest any more. */
+void sharing_end(struct guest *guest);
+
+/* sharing_is_any() - does @guest share memory with another? */
+bool sharing_is_any(const struct guest *guest);
+
+/* sharing_find_outside() - one of another vGPU with which @guest shares memory; NULL: there is none. */
+const struct guest *sharing_find_outside(const struct guest *guest);
+
+#endif

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Guests that share device memory:
+ *
+ *     guest-share make WAY PATH [SIZE [PIECES [DEVICE]]]   makes it, and gives it to all who connect
+ *     guest-share use WAY PATH [SIZE [PIECES [DEVICE]]]    connects, and takes it
+ *
+ * WAY is "descriptor" (cuMemCreate(), SCM_RIGHTS) or "ipc" (cuMemAlloc(), legacy IPC); PATH a socket.
+ * "ready" is printed when the memory is there. Then it does what it is told, by words on its standard
+ * input, and prints each when that is done:
+ *
+ *     fill=N      writes N + i to each word of piece i
+ *     check=N     ends with a message where that is not what it reads
+ *     retain      gets another handle for each piece from its address, and gives the first back
+ *     read        may only read from now on
+ *     twice       maps the first piece at a second address, where "check" looks, too
+ *     drop        gives everything back
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/packet.h"
+#include "base/size.h"
+#include "tests/guests/driver.h"
+
+#define PIECES_MAX 4096
+
+static struct {
+        bool is_maker, is_ipc;
+        uint64_t size;
+        size_t n;
+        CUdevice device;
+        CUdeviceptr at[PIECES_MAX], second;
+        CUmemGenericAllocationHandle handle[PIECES_MAX];
+        CUipcMemHandle ipc[PIECES_MAX];
+        int ticket[PIECES_MAX];
+        int listener;
+        CUcontext context;
+} share = { .size = 4 * MIB, .n = 1 };
+
+static void fail(const char *what)
+{
+        fprintf(stderr, "%s: %s\n", what, strerror(errno));
+        exit(1);
+}
+
+static void set_access(CUdeviceptr at, int flags)
+{
+        const CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, share.device }, flags };
+
+        must(DRIVER(cuMemSetAccess)(at, share.size, &access, 1));
+}
+
+static void map(CUdeviceptr *ret_at, CUmemGenericAllocationHandle handle)
+{
+        must(DRIVER(cuMemAddressReserve)(ret_at, share.size, 0, 0, 0));
+        must(DRIVER(cuMemMap)(*ret_at, share.size, 0, handle, 0));
+        set_access(*ret_at, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+}
+
+/* The maker. */
+
+static void make_piece(size_t i)
+{
+        CUmemAllocationProp prop;
+
+        if (share.is_ipc) {
+                must(DRIVER(cuMemAlloc_v2)(&share.at[i], share.size));
+                must(DRIVER(cuIpcGetMemHandle)(&share.ipc[i], share.at[i]));
+                return;
+        }
+        memset(&prop, 0, sizeof(prop));
+        prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+        prop.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+        prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        prop.location.id = share.device;
+        must(DRIVER(cuMemCreate)(&share.handle[i], share.size, &prop, 0));
+        map(&share.at[i], share.handle[i]);
+        must(DRIVER(cuMemExportToShareableHandle)(&share.ticket[i], share.handle[i],
+                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+}
+
+static void *give(void *unused)
+{
+        for (;;) {
+                int to = accept(share.listener, NULL, NULL);
+
+                for (size_t i = 0; i < share.n && to >= 0; i++)
+                        if (packet_send(to, &share.ipc[i], sizeof(share.ipc[i]), &share.ticket[i],
+                                        !share.is_ipc) < 0)
+                                break;
+                if (to >= 0)
+                        (void)close(to);
+        }
+        return unused;
+}
+
+static void make_all(const struct sockaddr_un *address)
+{
+        pthread_t thread;
+
+        for (size_t i = 0; i < share.n; i++)
+                make_piece(i);
+        share.listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+        if (bind(share.listener, (const struct sockaddr *)address, sizeof(*address)) < 0 ||
+            listen(share.listener, 64) < 0)
+                fail(address->sun_path);
+        if (pthread_create(&thread, NULL, give, NULL) != 0)
+                fail("pthread_create");
+}
+
+/* Who uses it. */
+
+static void take_piece(size_t i, int from)
+{
+        char buffer[PACKET_SIZE_MAX];
+        int fds[PACKET_FDS_MAX];
+        size_t size, n_fds;
+
+        errno = -packet_receive(from, buffer, &size, fds, &n_fds);
+        if (errno || size != sizeof(share.ipc[i]))
+                fail("receiving");
+        memcpy(&share.ipc[i], buffer, size);
+        if (share.is_ipc) {
+                must(DRIVER(cuIpcOpenMemHandle_v2)(&share.at[i], share.ipc[i],
+                                                   CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+                return;
+        }
+        must(DRIVER(cuMemImportFromShareableHandle)(&share.handle[i], (void *)(intptr_t)fds[0],
+                                                    CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+        packet_close_fds(fds, n_fds);
+        map(&share.at[i], share.handle[i]);
+}
+
+static void take_all(const struct sockaddr_un *address)
+{
+        int from = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+        if (connect(from, (const struct sockaddr *)address, sizeof(*address)) < 0)
+                fail(address->sun_path);
+        for (size_t i = 0; i < share.n; i++)
+                take_piece(i, from);
+        (void)close(from);
+}
+
+/* Words. */
+
+static void fill(unsigned int value)
+{
+        for (size_t i = 0; i < share.n; i++)
+                must(DRIVER(cuMemsetD32_v2)(share.at[i], value + (unsigned int)i, share.size / 4));
+        must(DRIVER(cuCtxSynchronize)());
+}
+
+static void check_at(CUdeviceptr at, unsigned int value)
+{
+        unsigned int *words = malloc(share.size);
+
+        if (!words)
+                fail("malloc");
+        must(DRIVER(cuMemcpyDtoH_v2)(words, at, share.size));
+        for (size_t i = 0; i < share.size / 4; i++)
+                if (words[i] != value) {
+                        fprintf(stderr, "word %zu at %llx is %u, not %u\n", i,
+                                (unsigned long long)at, words[i], value);
+                        exit(1);
+                }
+        free(words);
+}
+
+static void check(unsigned int value)
+{
+        for (size_t i = 0; i < share.n; i++)
+                check_at(share.at[i], value + (unsigned int)i);
+        if (share.second)
+                check_at(share.second, value);
+}
+
+static void retain(void)
+{
+        for (size_t i = 0; i < share.n; i++) {
+                CUmemGenericAllocationHandle second;
+
+                must(DRIVER(cuMemRetainAllocationHandle)(
+                        &second, (void *)(uintptr_t)(share.at[i] + share.size / 2)));
+                must(DRIVER(cuMemRelease)(share.handle[i]));
+                share.handle[i] = second;
+        }
+}
+
+static void drop(void)
+{
+        for (size_t i = 0; i < share.n; i++) {
+                if (share.is_ipc && share.is_maker) {
+                        must(DRIVER(cuMemFree_v2)(share.at[i]));
+                } else if (share.is_ipc) {
+                        must(DRIVER(cuIpcCloseMemHandle)(share.at[i]));
+                } else {
+                        must(DRIVER(cuMemUnmap)(share.at[i], share.size));
+                        must(DRIVER(cuMemAddressFree)(share.at[i], share.size));
+                        must(DRIVER(cuMemRelease)(share.handle[i]));
+                }
+        }
+        share.n = 0;
+}
+
+static void do_word(const char *word)
+{
+        if (strncmp(word, "fill=", 5) == 0)
+                fill((unsigned int)atoi(word + 5));
+        else if (strncmp(word, "check=", 6) == 0)
+                check((unsigned int)atoi(word + 6));
+        else if (strcmp(word, "retain") == 0)
+                retain();
+        else if (strcmp(word, "read") == 0)
+                set_access(share.at[0], CU_MEM_ACCESS_FLAGS_PROT_READ);
+        else if (strcmp(word, "twice") == 0)
+                map(&share.second, share.handle[0]);
+        else if (strcmp(word, "drop") == 0)
+                drop();
+        else
+                fprintf(stderr, "there is no '%s'\n", word);
+        puts(word);
+        (void)fflush(stdout);
+}
+
+static int understand(int argc, char **argv, struct sockaddr_un *address)
+{
+        if (argc < 4 || argc > 7 || strlen(argv[3]) >= sizeof(address->sun_path))
+                return -1;
+        share.is_maker = strcmp(argv[1], "make") == 0;
+        share.is_ipc = strcmp(argv[2], "ipc") == 0;
+        strcpy(address->sun_path, argv[3]);
+        if (argc > 4 && size_parse(&share.size, argv[4]) < 0)
+                return -1;
+        if (argc > 5)
+                share.n = (size_t)atoi(argv[5]);
+        if (argc > 6)
+                share.device = atoi(argv[6]);
+        return share.n > PIECES_MAX ? -1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+        struct sockaddr_un address = { .sun_family = AF_UNIX };
+        char word[32];
+
+        if (understand(argc, argv, &address) < 0) {
+                fprintf(stderr, "usage: guest-share make|use descriptor|ipc PATH [SIZE [PIECES "
+                                "[DEVICE]]]\n");
+                return 2;
+        }
+        must(DRIVER(cuInit)(0));
+        must(DRIVER(cuDevicePrimaryCtxRetain)(&share.context, share.device));
+        must(DRIVER(cuCtxSetCurrent)(share.context));
+        if (share.is_maker)
+                make_all(&address);
+        else
+                take_all(&address);
+        puts("ready");
+        (void)fflush(stdout);
+        while (scanf("%31s", word) == 1)
+                do_word(word);
+        return 0;
+}

@@ -1,0 +1,324 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Processes that share device memory are suspended and resumed together."""
+import contextlib
+import signal
+import unittest
+
+import case
+from host import Host
+from scene import UNDOABLE
+from wait import until
+from wire import Refused
+
+WAYS = ("descriptor", "ipc")
+MIB = 1 << 20
+
+
+class Pairs:
+    """Tests with processes of which one has made memory that the other uses."""
+
+    def pair(self, way="descriptor", maker="job", user="job", arguments=()):
+        self.n = getattr(self, "n", 0) + 1
+        path = f"{self.host.directory}/pair-{type(self).__name__}-{id(self)}-{self.n}"
+        return (self.host.run(maker, "guest-share", "make", way, path, *arguments).wait_ready(),
+                self.host.run(user, "guest-share", "use", way, path, *arguments).wait_ready())
+
+    def refused(self, error, method, **parameters):
+        with self.assertRaises(Refused) as refused:
+            self.host.call(method, **parameters)
+        self.assertEqual(refused.exception.name, error, refused.exception.parameters)
+        return refused.exception.parameters["message"]
+
+    def check_both_ways(self, maker, user, value):
+        """What one writes, the other reads."""
+        maker.hold(f"fill={value}")
+        user.hold(f"check={value}")
+        user.hold(f"fill={value + 1000}")
+        maker.hold(f"check={value + 1000}")
+
+    def end(self, *guests):
+        for guest in guests:
+            self.assertEqual(guest.end_input(), 0, guest.context())
+
+    def suspend_and_resume(self, *options):
+        self.host.vgpu("suspend", "job", *options)
+        self.host.vgpu("resume", "job")
+
+
+class Sharing(Pairs, case.Case):
+    HOST = {"devices": "2xH200:512M", "pool": "128M", "slab": "4M"}
+
+    def test_what_one_writes_the_other_reads(self):
+        self.host.create("job")
+        for way, size in (("descriptor", "4M"), ("ipc", "4M"), ("ipc", "4K")):
+            with self.subTest(way=way, size=size):
+                maker, user = self.pair(way, arguments=(size, 3))
+                self.check_both_ways(maker, user, 7)
+                self.end(user, maker)
+
+    def test_only_who_made_it_pays(self):
+        self.host.create("job", "64M")
+        maker, user = self.pair(arguments=("4M", 3))
+        used = {p["pid"]: p["memory_used"] for p in self.host.get("job")["processes"]}
+        self.assertEqual(used, {maker.pid: 12 * MIB, user.pid: 0})
+        self.end(user, maker)
+
+    def test_a_suspend_and_a_resume(self):
+        self.host.create("job")
+        for way in WAYS:
+            for options in ((), ("--keep-context",)):
+                with self.subTest(way=way, options=options):
+                    maker, user = self.pair(way, arguments=("4M", 3))
+                    maker.hold("fill=7")
+                    for turn in range(3):
+                        self.suspend_and_resume(*options)
+                        user.hold(f"check={7 + 1000 * turn}")
+                        maker.hold(f"check={7 + 1000 * turn}")
+                        user.hold(f"fill={7 + 1000 * (turn + 1)}")
+                    self.check_both_ways(maker, user, 70)
+                    self.end(user, maker)
+
+    def test_several_users_and_a_second_place(self):
+        self.host.create("job")
+        maker, first = self.pair()
+        second = self.host.run("job", "guest-share", "use", "descriptor",
+                               maker.process.args[-1]).wait_ready()
+        for guest in (first, maker):
+            guest.hold("twice")
+        for guest in (maker, first, second):
+            guest.hold("retain")
+        second.hold("read")
+        maker.hold("fill=5")
+        self.suspend_and_resume()
+        for guest in (maker, first, second):
+            guest.hold("check=5")
+        first.hold("fill=6")
+        for guest in (maker, first, second):
+            guest.hold("check=6")
+        second.write("fill=9")
+        self.assertNotEqual(second.join(), 0, "what may only be read cannot be written")
+        self.end(first, maker)
+
+    def test_a_thousand_pieces(self):
+        self.host.create("job", "400M")
+        for way, size, n in (("descriptor", "2M", 40), ("ipc", "4K", 1000)):
+            with self.subTest(way=way):
+                maker, user = self.pair(way, arguments=(size, n))
+                maker.hold("fill=100")
+                self.suspend_and_resume()
+                user.hold("check=100")
+                self.end(user, maker)
+
+    def test_the_memory_lives_as_long_as_one_uses_it(self):
+        self.host.create("job")
+        for way in WAYS:
+            with self.subTest(way=way):
+                maker, user = self.pair(way)
+                maker.hold("fill=8")
+                maker.hold("drop")
+                user.hold("check=8")
+                message = self.refused("NotMovable", "SuspendVgpu", name="job")
+                self.assertIn(f"process {user.pid} ", message)
+                user.hold("check=8")
+                self.end(maker)
+                user.hold("check=8")
+                self.refused("NotMovable", "SuspendVgpu", name="job")
+                user.hold("check=8")
+                user.hold("drop")
+                self.suspend_and_resume()
+                self.end(user)
+
+    def test_a_process_that_ends_while_its_memory_is_away(self):
+        self.host.create("job")
+        maker, user = self.pair()
+        train = self.host.train("job", "--size", "4M")
+        self.host.vgpu("suspend", "job")
+        maker.kill()
+        self.host.vgpu("resume", "job")
+        train.wait_steps()
+        user.write("check=0")
+        self.assertNotEqual(user.join(), 0, "its memory is gone")
+        train.finish()
+
+    def test_in_two_vgpus_they_do_not_go_alone(self):
+        self.host.create("job")
+        self.host.create("other", device=1)
+        maker, user = self.pair(user="other")
+        self.check_both_ways(maker, user, 3)
+        for name, partner in (("job", user), ("other", maker)):
+            message = self.refused("NotMovable", "SuspendVgpu", name=name)
+            self.assertIn(f"shares memory with process {partner.pid} ", message)
+        self.host.kill()
+        self.host.start()
+        until(lambda: self.is_refused("other"), "the gates to tell what they share")
+        self.check_both_ways(maker, user, 4)
+        self.end(user)
+        self.suspend_and_resume()
+        maker.hold("check=1004")
+        self.end(maker)
+
+    def is_refused(self, name):
+        with contextlib.suppress(Refused):
+            self.host.call("SuspendVgpu", name=name)
+            self.host.call("ResumeVgpu", name=name)
+            return False
+        return True
+
+    def test_what_is_shared_does_not_move_to_another_device(self):
+        self.host.create("job")
+        maker, user = self.pair()
+        self.check_both_ways(maker, user, 3)
+        self.refused("NotMovable", "MigrateVgpu", name="job", device="1")
+        self.host.vgpu("suspend", "job")
+        self.refused("NotMovable", "ResumeVgpu", name="job", device="1")
+        self.host.vgpu("resume", "job")
+        user.hold("check=1003")
+        user.hold("drop")
+        self.host.vgpu("migrate", "job", "--device", "1")
+        maker.hold("check=1003")
+        self.end(user, maker)
+
+    def test_a_maker_that_does_not_answer_holds_nobody_for_long(self):
+        self.host.create("job")
+        maker, user = self.pair()
+        maker.signal(signal.SIGSTOP)
+        self.host.vgpu("suspend", "job", "--timeout", "0.5", code=4)
+        maker.signal(signal.SIGCONT)
+        self.check_both_ways(maker, user, 3)
+        self.suspend_and_resume()
+        user.hold("check=1003")
+        self.end(user, maker)
+
+
+class Faults(Pairs, unittest.TestCase):
+    """Death and failure at every step: no byte is lost, and the next operation works."""
+
+    @contextlib.contextmanager
+    def pairs(self, faults="", **names):
+        """A host with a pair of each way, all of whose memory is 1003."""
+        with self.subTest(**names):
+            self.host = Host(pool="64M", slab="4M").start(faults)
+            try:
+                self.host.create("job")
+                pairs = [self.pair(way) for way in WAYS]
+                for maker, user in pairs:
+                    self.check_both_ways(maker, user, 3)
+                yield pairs
+            except BaseException:
+                self.host.close(expect_clean=False)
+                raise
+            self.host.close()
+
+    def check_usable(self, pairs):
+        if self.host.get("job")["state"] != "running":
+            self.host.vgpu("resume", "job")
+        for maker, user in pairs:
+            user.hold("check=1003")
+        self.suspend_and_resume()
+        for maker, user in pairs:
+            user.hold("check=1003")
+            self.check_both_ways(maker, user, 3)
+            self.end(user, maker)
+
+    def operate(self, kind):
+        if kind == "resume":
+            self.host.vgpu("suspend", "job")
+        with contextlib.suppress(ConnectionError, OSError, Refused):
+            self.host.call(f"{kind.capitalize()}Vgpu", name="job")
+
+    def restart(self):
+        """The manager has died at a fault point."""
+        self.host.wait_manager()
+        self.host.start()
+        self.host.wait_for("job", lambda vgpu: vgpu["state"] in ("running", "suspended"),
+                           "the operation to be undone or ended")
+
+    def manager_dies(self, kind):
+        for step in UNDOABLE[kind] + ["recorded", "dropped"]:
+            with self.pairs(f"{kind}.{step}=kill", step=step) as pairs:
+                self.operate(kind)
+                self.restart()
+                self.check_usable(pairs)
+
+    def test_the_manager_dies_at_each_step_of_a_suspend(self):
+        self.manager_dies("suspend")
+
+    def test_the_manager_dies_at_each_step_of_a_resume(self):
+        self.manager_dies("resume")
+
+    def step_fails(self, kind):
+        for step in UNDOABLE[kind]:
+            with self.pairs(f"{kind}.{step}=fail", step=step) as pairs:
+                self.operate(kind)
+                self.check_usable(pairs)
+
+    def test_each_step_of_a_suspend_fails(self):
+        self.step_fails("suspend")
+
+    def test_each_step_of_a_resume_fails(self):
+        self.step_fails("resume")
+
+    def undo_dies(self, kind):
+        for step in UNDOABLE[kind]:
+            with self.pairs(f"{kind}.{UNDOABLE[kind][-1]}=fail,{kind}.undo-{step}=kill",
+                            step=step) as pairs:
+                self.operate(kind)
+                self.restart()
+                self.check_usable(pairs)
+
+    def test_the_manager_dies_while_it_undoes_a_suspend(self):
+        self.undo_dies("suspend")
+
+    def test_the_manager_dies_while_it_undoes_a_resume(self):
+        self.undo_dies("resume")
+
+    def test_a_gate_fails_in_its_part(self):
+        for point, kind in (("gate-let-go", "suspend"), ("gate-offer", "suspend"),
+                            ("gate-take", "resume"), ("gate-offer", "resume")):
+            with self.pairs(point=point, kind=kind) as pairs:
+                if kind == "resume":
+                    self.host.vgpu("suspend", "job")
+                self.host.arm(point, "fail")
+                self.refused("DriverFailed" if "offer" not in point else "GuestLost",
+                             f"{kind.capitalize()}Vgpu", name="job")
+                self.check_usable(pairs)
+
+    def member_dies(self, kind, who):
+        for step in UNDOABLE[kind]:
+            with self.pairs(f"{kind}.{step}=pause", step=step) as pairs:
+                train = self.host.train("job", "--size", "4M")
+                if kind == "resume":
+                    self.host.vgpu("suspend", "job")
+                client = self.host.connect()
+                client.send(f"{kind.capitalize()}Vgpu", name="job")
+                self.host.wait_paused(f"{kind}.{step}")
+                pairs[0][who].kill()
+                self.host.remove_pause(f"{kind}.{step}")
+                with contextlib.suppress(Refused):
+                    client.answer()
+                if self.host.get("job")["state"] != "running":
+                    self.host.vgpu("resume", "job")
+                train.wait_steps()
+                maker, user = pairs[1]
+                user.hold("check=1003")
+                self.check_both_ways(maker, user, 3)
+                pairs[0][1 - who].kill()
+                self.end(user, maker)
+                train.finish()
+
+    def test_a_maker_dies_at_each_step_of_a_suspend(self):
+        self.member_dies("suspend", 0)
+
+    def test_a_maker_dies_at_each_step_of_a_resume(self):
+        self.member_dies("resume", 0)
+
+    def test_a_user_dies_at_each_step_of_a_suspend(self):
+        self.member_dies("suspend", 1)
+
+    def test_a_user_dies_at_each_step_of_a_resume(self):
+        self.member_dies("resume", 1)
+
+
+if __name__ == "__main__":
+    case.main()
