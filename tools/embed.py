@@ -14,7 +14,8 @@ def quote(line):
 
 
 output, *files = sys.argv[1:]
-parts = ["/* Made by tools/embed.py. */", "#ifndef EXPORTER_PAGE_H", "#define EXPORTER_PAGE_H"]
+guard = "EMBEDDED_" + pathlib.Path(output).name.replace("-", "_").replace(".", "_").upper()
+parts = ["/* Made by tools/embed.py. */", f"#ifndef {guard}", f"#define {guard}"]
 for path in map(pathlib.Path, files):
     text = path.read_text(encoding="ascii")
     parts.append(f"static const char {path.name.replace('.', '_')}[] =\n" +
