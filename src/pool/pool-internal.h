@@ -14,6 +14,10 @@ struct pool_reservation {
         struct pool_extent *extents;
         size_t n_extents, n_extents_max;
 
+        pool_given_up_fn given_up; /* spare, or NULL; then also: */
+        void *spare_userdata;
+        uint64_t spare_since; /* in the order in which they became spare */
+
         pool_prepared_fn done; /* being prepared, or NULL */
         void *userdata;
         uint32_t device;
@@ -31,6 +35,7 @@ struct pool {
         size_t n_slabs, n_slabs_max;
         uint32_t last_id;
         struct pool_reservation *reservations;
+        uint64_t n_spared;                 /* that ever became spare */
         uint64_t wanted[POOL_DEVICES_MAX]; /* ready ahead of demand */
         bool is_resting[POOL_DEVICES_MAX]; /* after a failure */
         unsigned int n_pauses;
@@ -47,6 +52,19 @@ struct slab *pool_find(const struct pool *pool, uint32_t slab);
 int pool_grow(struct pool *pool, struct slab **ret_slab);
 uint64_t pool_room_for_new(const struct pool *pool);
 void pool_destroy(struct pool *pool, struct slab *slab);
+
+/* pool_give_back() - its extents are free; nothing else is done about that. */
+void pool_give_back(struct pool *pool, struct pool_reservation *reservation);
+
+/* pool_make_generation() - a number that no other reservation has. Errors: getrandom(). */
+int pool_make_generation(uint64_t *ret_generation);
+
+/* pool_set_spare() - it is spare until @given_up; NULL: it is not. */
+void pool_set_spare(struct pool *pool, struct pool_reservation *reservation,
+                    pool_given_up_fn given_up, void *userdata);
+
+/* pool_give_up() - the oldest spare reservation. False: there is none. */
+bool pool_give_up(struct pool *pool);
 
 /* pool_shrink() - let go free slabs above the limit, and those that clients have had. pool_work_ahead() - what pool_want() asked. */
 void pool_shrink(struct pool *pool);

@@ -198,7 +198,7 @@ static int reservation_new(struct pool *pool, struct pool_reservation **ret_rese
 }
 
 /* It must not come again, so it is no counter: that would begin anew with each manager. */
-static int make_generation(uint64_t *ret_generation)
+int pool_make_generation(uint64_t *ret_generation)
 {
         do
                 if (getrandom(ret_generation, sizeof(*ret_generation), 0) < 0)
@@ -208,6 +208,15 @@ static int make_generation(uint64_t *ret_generation)
 }
 
 uint64_t pool_available(const struct pool *pool, const char *owner)
+{
+        uint64_t available = pool_room_for_new(pool);
+
+        for (size_t i = 0; i < pool->n_slabs; i++)
+                available += slab_room_without_spare(pool->slabs[i], owner);
+        return available;
+}
+
+static uint64_t available_now(const struct pool *pool, const char *owner)
 {
         uint64_t available = pool_room_for_new(pool);
 
@@ -229,9 +238,11 @@ int pool_reserve(struct pool *pool, struct pool_reservation **ret_reservation, c
         if (r < 0)
                 return r;
 
-        r = make_generation(&reservation->generation);
+        r = pool_make_generation(&reservation->generation);
         if (r == 0 && bytes > pool_available(pool, owner))
                 r = -ENOSPC;
+        while (r == 0 && bytes > available_now(pool, owner) && pool_give_up(pool))
+                ;
         for (enum cost cost = 0; cost < N_COSTS && r == 0; cost++)
                 r = take_at_cost(pool, reservation, device, cost, &bytes);
         if (r == 0)
@@ -253,8 +264,9 @@ static void unlink_reservation(struct pool *pool, struct pool_reservation *reser
         *place = reservation->next;
 }
 
-static void give_back(struct pool *pool, struct pool_reservation *reservation)
+void pool_give_back(struct pool *pool, struct pool_reservation *reservation)
 {
+        pool_set_spare(pool, reservation, NULL, NULL);
         unlink_reservation(pool, reservation);
         for (size_t i = 0; i < reservation->n_extents; i++)
                 slab_give_back(pool_find(pool, reservation->extents[i].slab),
@@ -268,7 +280,7 @@ struct pool_reservation *pool_release(struct pool *pool, struct pool_reservation
         if (!reservation)
                 return NULL;
 
-        give_back(pool, reservation);
+        pool_give_back(pool, reservation);
         pool_shrink(pool);
         pool_work_ahead(pool);
         return NULL;
@@ -289,7 +301,7 @@ uint64_t pool_get_owned(const struct pool *pool, const char *owner, uint64_t *re
         for (size_t i = 0; i < pool->n_slabs; i++) {
                 const struct slab *slab = pool->slabs[i];
 
-                if (slab_is_free(slab) || strcmp(slab->owner, owner) != 0)
+                if (!slab_is_needed(slab) || strcmp(slab->owner, owner) != 0)
                         continue;
                 sum += pool->slab_size;
                 if (slab_is_usable(slab, owner))
@@ -319,6 +331,11 @@ uint64_t pool_get_generation(const struct pool_reservation *reservation)
         return reservation->generation;
 }
 
+static struct slab_range range_of(const struct pool_extent *extent)
+{
+        return (struct slab_range){ .offset = extent->offset, .length = extent->length };
+}
+
 static struct pool_mark make_mark(const struct pool_reservation *reservation, pid_t pid,
                                   uint64_t start_time)
 {
@@ -328,11 +345,6 @@ static struct pool_mark make_mark(const struct pool_reservation *reservation, pi
 
         memcpy(mark.owner, reservation->owner, sizeof(mark.owner));
         return mark;
-}
-
-static struct slab_range range_of(const struct pool_extent *extent)
-{
-        return (struct slab_range){ .offset = extent->offset, .length = extent->length };
 }
 
 int pool_stamp(struct pool *pool, const struct pool_reservation *reservation, pid_t pid,
@@ -373,7 +385,7 @@ bool pool_is_in_use(const struct pool *pool, uint32_t id)
 {
         const struct slab *slab = pool_find(pool, id);
 
-        return slab && !slab_is_free(slab);
+        return slab && slab_is_needed(slab);
 }
 
 int pool_get_slab(const struct pool *pool, uint32_t id)
@@ -450,7 +462,7 @@ int pool_adopt_reservation(struct pool *pool, struct pool_reservation **ret_rese
         for (size_t i = 0; i < n_extents && r == 0; i++)
                 r = adopt_extent(pool, reservation, mark, &extents[i]);
         if (r < 0) { /* no slab goes for it: what is free now may be another one's to adopt */
-                give_back(pool, reservation);
+                pool_give_back(pool, reservation);
                 return r;
         }
         *ret_reservation = reservation;
@@ -506,10 +518,22 @@ struct pool *pool_free(struct pool *pool)
         return NULL;
 }
 
+/* Of the slabs that are not about to go. */
+static uint64_t size_of_staying(const struct pool *pool)
+{
+        uint64_t size = 0;
+
+        for (size_t i = 0; i < pool->n_slabs; i++)
+                size += pool->slabs[i]->is_leaving ? 0 : pool->slabs[i]->size;
+        return size;
+}
+
 void pool_set_limit(struct pool *pool, uint64_t limit)
 {
         pool->limit = limit / pool->slab_size * pool->slab_size;
         pool_shrink(pool);
+        while (size_of_staying(pool) > pool->limit && pool_give_up(pool))
+                pool_shrink(pool);
         pool_work_ahead(pool);
 }
 
@@ -527,5 +551,7 @@ void pool_get_info(const struct pool *pool, struct pool_info *ret_info)
                 ret_info->huge += slab->is_huge ? slab->size : 0;
                 for (size_t k = 0; k < slab->n_ranges; k++)
                         ret_info->used += slab->ranges[k].length;
+                ret_info->used -= slab->spare_bytes;
+                ret_info->spare += slab->spare_bytes;
         }
 }

@@ -102,7 +102,8 @@ struct pool_info {
         uint64_t limit;     /* bytes that the pool may take */
         uint64_t size;      /* of all slabs */
         uint64_t ready;     /* of the slabs that are pinned for at least one device */
-        uint64_t used;      /* of all extents */
+        uint64_t used;      /* of all extents that are not spare */
+        uint64_t spare;     /* of those that are */
         uint64_t huge;      /* of the slabs in huge pages */
         uint64_t held;      /* of slabs that have left it, and that clients have kept */
         uint64_t slab_size; /* bytes of one */
@@ -118,7 +119,7 @@ void pool_set_limit(struct pool *pool, uint64_t limit);
 
 /*
  * pool_available() - the greatest reservation that @owner can get now. It counts what can still be
- * created below the limit and slabs that will have to be zeroed first.
+ * created below the limit, slabs that will have to be zeroed first, and what is spare.
  */
 uint64_t pool_available(const struct pool *pool, const char *owner);
 
@@ -144,8 +145,23 @@ typedef void (*pool_prepared_fn)(struct pool_reservation *reservation, int error
 int pool_prepare(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
                  pool_prepared_fn done, void *userdata, bool *ret_ready);
 
-/* pool_release() - give everything back, prepared or not; NULL is fine. Returns NULL. */
+/* pool_release() - give everything back, prepared, spare or not; NULL is fine. Returns NULL. */
 struct pool_reservation *pool_release(struct pool *pool, struct pool_reservation *reservation);
+
+/*
+ * pool_spare() - what is in @reservation is of use, but nobody needs it
+ *
+ * It stays as it is, and its slabs its owner's, until the pool wants the room: for a reservation, or below
+ * a lowered limit. Then @given_up is called and the reservation is no more; the oldest goes first. Its
+ * stamps are removed: it is nobody's memory. Errors: -EBUSY (a client may have written to it, or the
+ * slab is leaving).
+ */
+typedef void (*pool_given_up_fn)(void *userdata);
+int pool_spare(struct pool *pool, struct pool_reservation *reservation, pool_given_up_fn given_up,
+               void *userdata);
+
+/* pool_need() - it is needed again, with a new generation. Errors: getrandom(), and it is still spare. */
+int pool_need(struct pool *pool, struct pool_reservation *reservation);
 
 /* Borrowed, and never changed as long as the reservation lives: what the database stores. */
 const struct pool_extent *pool_get_extents(const struct pool_reservation *reservation,
@@ -168,7 +184,7 @@ int pool_stamp(struct pool *pool, const struct pool_reservation *reservation, pi
 int pool_check(const struct pool *pool, const struct pool_reservation *reservation, pid_t pid,
                uint64_t start_time, uint32_t *ret_slab);
 
-/* pool_get_owned() - bytes of the slabs that @owner has something in: nobody else gets those; and what is free there. */
+/* pool_get_owned() - bytes of the slabs that @owner needs something of: nobody else gets those; and what is free there. */
 uint64_t pool_get_owned(const struct pool *pool, const char *owner, uint64_t *ret_room);
 
 /* pool_get_length() - bytes of all extents; of NULL none. */
@@ -176,7 +192,7 @@ uint64_t pool_get_length(const struct pool_reservation *reservation);
 
 const char *pool_get_owner(const struct pool_reservation *reservation);
 
-/* pool_is_in_use() - does a reservation have an extent in that slab? */
+/* pool_is_in_use() - does a reservation that is not spare have an extent in that slab? */
 bool pool_is_in_use(const struct pool *pool, uint32_t slab);
 
 /* pool_get_slab() - the memfd of a slab, borrowed: for the keeper. -1: no such slab. */

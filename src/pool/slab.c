@@ -153,6 +153,26 @@ uint64_t slab_room(const struct slab *slab)
         return room;
 }
 
+uint64_t slab_room_without_spare(const struct slab *slab, const char *owner)
+{
+        if (slab->is_leaving || !slab->stamps)
+                return 0;
+        if (!slab_is_needed(slab) && !slab->is_shared)
+                return slab->size;
+        return strcmp(slab->owner, owner) == 0 ? slab_room(slab) + slab->spare_bytes : 0;
+}
+
+void slab_set_spare(struct slab *slab, uint64_t bytes, bool is_spare)
+{
+        if (is_spare) {
+                slab->n_spare++;
+                slab->spare_bytes += bytes;
+        } else {
+                slab->n_spare--;
+                slab->spare_bytes -= bytes;
+        }
+}
+
 static int insert(struct slab *slab, size_t index, const struct slab_range *range)
 {
         if (slab->n_ranges == slab->n_ranges_max) {

@@ -37,6 +37,8 @@ struct slab {
         bool needs_zero;            /* in use by another owner than that of the data in it */
         struct slab_range *ranges;  /* taken, by offset */
         size_t n_ranges, n_ranges_max;
+        size_t n_spare; /* of them, what spare reservations have (pool.h), and its bytes */
+        uint64_t spare_bytes;
 
         uint32_t ready;          /* a bit for each device: pinned there */
         bool is_shared;          /* a client may have it mapped: nobody else gets it any more */
@@ -60,11 +62,23 @@ static inline bool slab_is_free(const struct slab *slab)
         return slab->n_ranges == 0;
 }
 
+/* slab_is_needed() - is anything in it that is not spare? */
+static inline bool slab_is_needed(const struct slab *slab)
+{
+        return slab->n_ranges > slab->n_spare;
+}
+
 /* slab_is_usable() - may @owner take what is free in it? Perhaps after zeroing. */
 bool slab_is_usable(const struct slab *slab, const char *owner);
 
 /* slab_room() - bytes that can still be taken. */
 uint64_t slab_room(const struct slab *slab);
+
+/* slab_room_without_spare() - bytes that @owner could take once what is spare is given up. */
+uint64_t slab_room_without_spare(const struct slab *slab, const char *owner);
+
+/* slab_set_spare() - what a reservation has of it, @bytes in one range, is spare, or is not any more. */
+void slab_set_spare(struct slab *slab, uint64_t bytes, bool is_spare);
 
 /* slab_take() - the first gap, at most @wanted bytes of it, for @owner. Errors: -ENOSPC, -ENOMEM. */
 int slab_take(struct slab *slab, const char *owner, uint64_t wanted, struct slab_range *ret_range);

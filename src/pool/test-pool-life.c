@@ -16,6 +16,11 @@ struct model {
         struct pool_reservation *reservation[RESERVATIONS];
         uint32_t device[RESERVATIONS];
         bool is_prepared[RESERVATIONS];
+        bool is_spare[RESERVATIONS];
+        struct spare {
+                struct model *model;
+                size_t index;
+        } spare[RESERVATIONS];
         uint8_t data[IDS_MAX]; /* a bit for each owner with data in the slab */
         uint32_t seed;
 };
@@ -85,6 +90,36 @@ static void step_prepare(struct model *model, size_t i)
                 write_data(model, i);
 }
 
+static void on_given_up(void *userdata)
+{
+        const struct spare *spare = userdata;
+
+        assert_true(spare->model->is_spare[spare->index]);
+        spare->model->is_spare[spare->index] = false;
+        spare->model->reservation[spare->index] = NULL;
+}
+
+/* Only what has data is of use; a slab that waits to be zeroed has none of its owner's. */
+static void step_spare(struct model *model, size_t i)
+{
+        struct pool *pool = model->fixture->pool;
+
+        if (model->is_spare[i]) {
+                assert_int_equal(pool_need(pool, model->reservation[i]), 0);
+                model->is_spare[i] = false;
+        } else if (model->is_prepared[i]) {
+                model->spare[i] = (struct spare){ model, i };
+                model->is_spare[i] =
+                        pool_spare(pool, model->reservation[i], on_given_up, &model->spare[i]) == 0;
+        }
+}
+
+static void step_release(struct model *model, size_t i)
+{
+        model->is_spare[i] = false;
+        model->reservation[i] = pool_release(model->fixture->pool, model->reservation[i]);
+}
+
 static void step_end_work(struct model *model)
 {
         struct fixture *fixture = model->fixture;
@@ -133,7 +168,7 @@ static void assert_disjoint(const struct model *model)
 
                 if (!model->reservation[i])
                         continue;
-                used += sum_of(model->reservation[i]);
+                used += model->is_spare[i] ? 0 : sum_of(model->reservation[i]);
                 a = pool_get_extents(model->reservation[i], &n);
                 for (size_t j = 0; j < i; j++) {
                         size_t m;
@@ -168,10 +203,12 @@ static void take_random_step(struct model *model, uint64_t *limit)
                 step_end_work(model);
         else if (what < 60 && !model->reservation[i])
                 step_reserve(model, i);
-        else if (what < 75 && model->reservation[i])
+        else if (what < 72 && model->reservation[i] && !model->is_spare[i])
                 step_prepare(model, i);
+        else if (what < 85 && model->reservation[i])
+                step_spare(model, i);
         else if (what < 95 && model->reservation[i])
-                model->reservation[i] = pool_release(fixture->pool, model->reservation[i]);
+                step_release(model, i);
         else if (what == 95)
                 step_lose_device(model);
         else if (what == 96)
@@ -187,7 +224,7 @@ static void come_to_rest(struct model *model, uint64_t limit)
 
         fixture->refuse = 0;
         for (size_t i = 0; i < RESERVATIONS; i++)
-                model->reservation[i] = pool_release(fixture->pool, model->reservation[i]);
+                step_release(model, i);
         while (fixture->n_works > 0) {
                 if (fixture->works[0].action == POOL_ZERO)
                         model->data[fixture->works[0].slab] = 0;
