@@ -23,6 +23,8 @@ struct open_job {
         uint32_t id;
         enum mover_job_kind kind;
         size_t n_memories;
+        struct hash_value *hashes; /* the caller's, or NULL */
+        size_t n_hashes;
         mover_progress_fn progress;
         void *userdata;
 };

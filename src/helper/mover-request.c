@@ -15,6 +15,16 @@ int mover_info(struct mover *mover, mover_info_fn done, void *userdata)
                              (struct pending){ .info = done, .userdata = userdata });
 }
 
+int mover_key(struct mover *mover, int fd, mover_done_fn done, void *userdata)
+{
+        struct mover_header message = mover_make_header(MOVER_KEY, 0, 0);
+
+        if (fd < 0)
+                return -EBADF;
+        return mover_request(mover, &message, sizeof(message), &fd, 1,
+                             (struct pending){ .done = done, .userdata = userdata });
+}
+
 int mover_context(struct mover *mover, bool wanted, mover_done_fn done, void *userdata)
 {
         struct mover_context message = { .header = mover_make_header(MOVER_CONTEXT, 0, 0),
@@ -133,11 +143,30 @@ static int send_segments(struct mover *mover, uint32_t id, const struct mover_se
         return r;
 }
 
+static int send_hashes(struct mover *mover, const struct open_job *job)
+{
+        int r = 0;
+
+        for (size_t first = 0; first < job->n_hashes && r == 0; first += MOVER_HASH_MAX) {
+                size_t count = min(job->n_hashes - first, MOVER_HASH_MAX);
+                struct mover_hashes message = { .header = mover_make_header(MOVER_JOB_HASHES, 0,
+                                                                            job->id),
+                                                .first = (uint32_t)first,
+                                                .count = (uint32_t)count };
+
+                memcpy(message.hash, job->hashes + first, count * sizeof(message.hash[0]));
+                r = mover_send(mover, &message, sizeof(message), NULL, 0);
+        }
+        return r;
+}
+
 static bool is_whole(const struct mover_job *job)
 {
         bool has_source = job->source_uuid && job->source_sizes && job->source_fds;
 
-        if (job->n_memories > UINT32_MAX || job->n_segments > UINT32_MAX)
+        if (job->n_memories > UINT32_MAX || job->n_segments > UINT32_MAX ||
+            job->n_hashes > UINT32_MAX || (job->n_hashes > 0 && job->kind != MOVER_OUT) ||
+            (job->n_hashes > 0) != (job->hashes != NULL))
                 return false;
         if (job->kind == MOVER_PEER)
                 return has_source && strlen(job->source_uuid) < MOVER_UUID_MAX &&
@@ -152,7 +181,9 @@ static int send_begin(struct mover *mover, const struct open_job *open, const st
                                                    mover_make_header(MOVER_JOB_BEGIN, 0, open->id),
                                            .kind = job->kind,
                                            .n_memories = (uint32_t)job->n_memories,
-                                           .n_segments = (uint32_t)job->n_segments };
+                                           .n_segments = (uint32_t)job->n_segments,
+                                           .n_hashes = (uint32_t)job->n_hashes,
+                                           .flags = job->must_verify ? MOVER_JOB_VERIFY : 0 };
         int r;
 
         if (job->source_uuid)
@@ -163,6 +194,8 @@ static int send_begin(struct mover *mover, const struct open_job *open, const st
                                   job->source_fds);
         if (r == 0)
                 r = send_segments(mover, open->id, job->segments, job->n_segments);
+        if (r == 0)
+                r = send_hashes(mover, open);
         return r;
 }
 
@@ -182,6 +215,8 @@ int mover_job_begin(struct mover *mover, uint32_t *ret_id, const struct mover_jo
                                    .id = ++mover->last_job,
                                    .kind = job->kind,
                                    .n_memories = job->n_memories,
+                                   .hashes = job->hashes,
+                                   .n_hashes = job->n_hashes,
                                    .progress = job->progress,
                                    .userdata = job->userdata };
         r = send_begin(mover, open, job);

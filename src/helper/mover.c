@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -110,6 +111,20 @@ static int on_progress(struct mover *mover, const struct mover_progress *progres
         return 0;
 }
 
+/* Of a job that has ended nobody wants them. */
+static int on_hashes(struct mover *mover, const struct mover_hashes *hashes)
+{
+        const struct open_job *job = *mover_find_job(mover, hashes->header.job);
+
+        if (!job)
+                return 0;
+        if (hashes->count > MOVER_HASH_MAX || hashes->first > job->n_hashes ||
+            hashes->count > job->n_hashes - hashes->first)
+                return -EPROTO;
+        memcpy(job->hashes + hashes->first, hashes->hash, hashes->count * sizeof(hashes->hash[0]));
+        return 0;
+}
+
 static int dispatch(struct mover *mover, void *packet, size_t size)
 {
         const struct mover_header *head = packet;
@@ -123,6 +138,8 @@ static int dispatch(struct mover *mover, void *packet, size_t size)
                 return on_info(mover, packet);
         if (head->message == MOVER_PROGRESS && size == sizeof(struct mover_progress))
                 return on_progress(mover, packet);
+        if (head->message == MOVER_HASHES && size == sizeof(struct mover_hashes))
+                return on_hashes(mover, packet);
         return -EPROTO;
 }
 

@@ -69,6 +69,9 @@ typedef void (*mover_info_fn)(struct mover *mover, int error, const struct mover
 
 int mover_info(struct mover *mover, mover_info_fn done, void *userdata);
 
+/* mover_key() - once, before the first job: what it hashes with. @fd has a struct hash_key. */
+int mover_key(struct mover *mover, int fd, mover_done_fn done, void *userdata);
+
 /* mover_context() - create the device context (about 0.5 GiB of the device), or drop it. */
 int mover_context(struct mover *mover, bool wanted, mover_done_fn done, void *userdata);
 
@@ -111,12 +114,20 @@ struct mover_job {
         size_t n_memories;
         const struct mover_segment *segments; /* OUT, IN: see pool_make_segments() */
         size_t n_segments;
-        const char *source_uuid;      /* PEER: "GPU-..." of the memory to copy from */
+        const char *source_uuid;   /* PEER: "GPU-..." of the memory to copy from */
+        struct hash_value *hashes; /* OUT: of the slabs' contents; or NULL: nothing is hashed */
+        size_t n_hashes;
+        bool must_verify;             /* OUT with hashes */
         const uint64_t *source_sizes; /* PEER: n_memories */
         const int *source_fds;        /* PEER: n_memories */
         mover_progress_fn progress;   /* of staging and of the run; or NULL */
         void *userdata;               /* of @progress */
 };
+
+/*
+ * @hashes, alone of all, are not copied: they are the caller's as long as the job has not ended, and have
+ * the new ones when it has run and hash_error is 0. With a hash_error they are worth nothing.
+ */
 
 /* mover_job_begin() - Errors: -EINVAL (a field is missing, or does not belong to the kind). */
 int mover_job_begin(struct mover *mover, uint32_t *ret_id, const struct mover_job *job);

@@ -6,6 +6,8 @@
 
 #include "mover/answer.h"
 
+#include <string.h>
+
 #include "base/packet.h"
 
 static struct mover_header header(const struct mover_header *request, enum mover_message message)
@@ -37,4 +39,17 @@ void answer_progress(const struct mover_header *request, uint64_t bytes_done, ui
                                            .bytes_total = bytes_total };
 
         (void)packet_send(MOVER_SOCKET, &progress, sizeof(progress), NULL, 0);
+}
+
+void answer_hashes(const struct mover_header *request, const struct hash_value *values, size_t n)
+{
+        for (size_t first = 0; first < n; first += MOVER_HASH_MAX) {
+                size_t count = n - first < MOVER_HASH_MAX ? n - first : MOVER_HASH_MAX;
+                struct mover_hashes hashes = { .header = header(request, MOVER_HASHES),
+                                               .first = (uint32_t)first,
+                                               .count = (uint32_t)count };
+
+                memcpy(hashes.hash, values + first, count * sizeof(*values));
+                (void)packet_send(MOVER_SOCKET, &hashes, sizeof(hashes), NULL, 0);
+        }
 }

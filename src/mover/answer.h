@@ -16,6 +16,9 @@ void answer_done(const struct mover_header *request, struct mover_done *done, in
 
 void answer_info(const struct mover_header *request, struct mover_info *info);
 
+/* answer_hashes() - all @n of them. */
+void answer_hashes(const struct mover_header *request, const struct hash_value *values, size_t n);
+
 void answer_progress(const struct mover_header *request, uint64_t bytes_done, uint64_t bytes_total);
 
 #endif

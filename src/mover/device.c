@@ -60,6 +60,7 @@ int device_init(struct device *device, const char *uuid, struct mover_done *done
         *device = (struct device){ .lock = PTHREAD_MUTEX_INITIALIZER,
                                    .restores = PTHREAD_RWLOCK_INITIALIZER,
                                    .id = id };
+        hasher_init(&device->hasher);
         return 0;
 }
 
@@ -88,8 +89,10 @@ int device_drop(struct device *device, struct mover_done *done)
         pthread_mutex_lock(&device->lock);
         if (device->context)
                 r = DRIVER_CALL(done, cuDevicePrimaryCtxRelease_v2, device->id);
-        if (r == 0)
+        if (r == 0) {
                 device->context = NULL;
+                hasher_forget(&device->hasher);
+        }
         pthread_mutex_unlock(&device->lock);
         return r;
 }

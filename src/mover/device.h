@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "abi/cuda.h"
+#include "mover/hasher.h"
 #include "wire/mover.h"
 
 #define DEVICE_UUID_MAX 48
@@ -23,6 +24,7 @@ struct device {
         CUdevice id;
         CUcontext context; /* or NULL */
         pthread_rwlock_t restores;
+        struct hasher hasher;
 };
 
 /* device_find() - the device whose UUID is @uuid ("GPU-..."). Errors: -ENODEV; a driver call. */

@@ -15,6 +15,8 @@ static bool is_sane(const struct mover_job_begin *begin)
 {
         return begin->kind >= MOVER_OUT && begin->kind <= MOVER_PEER &&
                begin->n_memories <= JOB_MEMORIES_MAX && begin->n_segments <= JOB_SEGMENTS_MAX &&
+               begin->n_hashes <= JOB_HASHES_MAX &&
+               (begin->kind == MOVER_OUT || begin->n_hashes == 0) &&
                (begin->kind != MOVER_PEER || begin->n_segments == 0) &&
                memchr(begin->source_uuid, '\0', sizeof(begin->source_uuid));
 }
@@ -54,13 +56,16 @@ int job_new(struct job **ret_job, const struct mover_job_begin *begin, struct sl
         job->slabs = slabs;
         job->n_memories = begin->n_memories;
         job->n_segments_max = begin->n_segments;
+        job->n_hashes_max = begin->n_hashes;
+        job->must_verify = begin->flags & MOVER_JOB_VERIFY;
         memcpy(job->source_uuid, begin->source_uuid, sizeof(job->source_uuid));
 
         job->segments = calloc(begin->n_segments + 1, sizeof(*job->segments));
+        job->hashes = calloc(begin->n_hashes + 1, sizeof(*job->hashes));
         r = memories_init(&job->source, begin->n_memories);
         if (r == 0)
                 r = memories_init(&job->target, begin->n_memories);
-        if (r < 0 || !job->segments)
+        if (r < 0 || !job->segments || !job->hashes)
                 return -ENOMEM;
 
         *ret_job = TAKE(job);
@@ -75,6 +80,7 @@ static void job_free(struct job *job)
         pthread_mutex_destroy(&job->lock);
         pthread_cond_destroy(&job->changed);
         free(job->segments);
+        free(job->hashes);
         free(job);
 }
 
@@ -144,9 +150,22 @@ int job_add_segments(struct job *job, const struct mover_segments *segments)
         return 0;
 }
 
+int job_add_hashes(struct job *job, const struct mover_hashes *hashes)
+{
+        size_t n = hashes->count;
+
+        if (n > MOVER_HASH_MAX || hashes->first != job->n_hashes ||
+            n > job->n_hashes_max - job->n_hashes)
+                return -EPROTO;
+        memcpy(job->hashes + job->n_hashes, hashes->hash, n * sizeof(hashes->hash[0]));
+        job->n_hashes += n;
+        return 0;
+}
+
 bool job_is_complete(const struct job *job, const struct job_memories *memories)
 {
-        return memories->n == job->n_memories && job->n_segments == job->n_segments_max;
+        return memories->n == job->n_memories && job->n_segments == job->n_segments_max &&
+               job->n_hashes == job->n_hashes_max;
 }
 
 /* Who works on it. */

@@ -25,6 +25,7 @@
 /* Far above what a guest can have; it bounds what a confused manager can make us allocate. */
 #define JOB_MEMORIES_MAX (1u << 20)
 #define JOB_SEGMENTS_MAX (1u << 22)
+#define JOB_HASHES_MAX   (1u << 22)
 
 /* Device memory that we were given: JOB_SOURCE or JOB_MEMORY. */
 struct job_memories {
@@ -57,6 +58,9 @@ struct job {
         struct job_memories target; /* OUT: what is read, all the same */
         size_t n_segments, n_segments_max;
         struct mover_segment *segments;
+        size_t n_hashes, n_hashes_max;
+        struct hash_value *hashes; /* of what the slabs have */
+        bool must_verify;
 
         pthread_mutex_t lock;
         pthread_cond_t changed;
@@ -91,6 +95,7 @@ struct job *job_unref(struct job *job);
 int job_add_source(struct job *job, const struct mover_memory *memory, int *fds, size_t n_fds);
 int job_add_memory(struct job *job, const struct mover_memory *memory, int *fds, size_t n_fds);
 int job_add_segments(struct job *job, const struct mover_segments *segments);
+int job_add_hashes(struct job *job, const struct mover_hashes *hashes);
 
 bool job_is_complete(const struct job *job, const struct job_memories *memories);
 

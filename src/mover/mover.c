@@ -68,6 +68,7 @@ union packet {
         struct mover_job_begin begin;
         struct mover_memory memory;
         struct mover_segments segments;
+        struct mover_hashes hashes;
         struct mover_stage stage;
         struct mover_checkpoint checkpoint;
         struct mover_hold hold;
@@ -123,6 +124,12 @@ static int run_info(struct request *request, struct mover_done *done)
         info.memory_free = free_bytes;
         answer_info(&request->packet.header, &info);
         return 0;
+}
+
+static int run_key(struct request *request, struct mover_done *done)
+{
+        (void)done;
+        return hasher_set_key(&request->mover->device.hasher, request->fds[0]);
 }
 
 static int run_slab_add(struct request *request, struct mover_done *done)
@@ -250,6 +257,15 @@ static int add_segments(struct mover *mover, struct request *request)
         return job_add_segments(job, &request->packet.segments);
 }
 
+static int add_hashes(struct mover *mover, struct request *request)
+{
+        struct job *job = *find_job(mover, request);
+
+        if (!job || job->is_started)
+                return -EPROTO;
+        return job_add_hashes(job, &request->packet.hashes);
+}
+
 static int add_memory(struct mover *mover, struct request *request)
 {
         struct job *job = *find_job(mover, request);
@@ -305,6 +321,7 @@ static const struct operation {
         bool is_silent; /* no DONE when it succeeds */
 } operations[] = {
         [MOVER_INFO] = { "info", sizeof(struct mover_header), .run = run_info, .is_silent = true },
+        [MOVER_KEY] = { "key", sizeof(struct mover_header), .n_fds_max = 1, .run = run_key },
         [MOVER_CONTEXT] = { "context", sizeof(struct mover_context), .run = run_context },
         [MOVER_SLAB_ADD] = { "slab-add", sizeof(struct mover_slab), .n_fds_max = 1,
                              .run = run_slab_add, .lane = LANE_SLAB },
@@ -317,6 +334,7 @@ static const struct operation {
                                .n_fds_max = MOVER_MEMORY_MAX, .begin = add_source },
         [MOVER_JOB_SEGMENTS] = { "job-segments", sizeof(struct mover_segments),
                                  .begin = add_segments },
+        [MOVER_JOB_HASHES] = { "job-hashes", sizeof(struct mover_hashes), .begin = add_hashes },
         [MOVER_JOB_MEMORY] = { "job-memory", sizeof(struct mover_memory),
                                .n_fds_max = MOVER_MEMORY_MAX, .begin = add_memory },
         [MOVER_JOB_STAGE] = { "job-stage", sizeof(struct mover_stage), .begin = stage_job,
@@ -385,7 +403,8 @@ static const struct operation *find_operation(const union packet *packet, size_t
 
 static bool needs_descriptor(const struct operation *operation)
 {
-        return operation->run == run_slab_add || operation->run == run_checkpoint;
+        return operation->run == run_slab_add || operation->run == run_checkpoint ||
+               operation->run == run_key;
 }
 
 /* To let go is dealt with before the next question for what is free. */

@@ -157,6 +157,15 @@ static int slab_register(struct slab *slab, struct device *device, struct mover_
         return r;
 }
 
+/* Whoever gets a slab will be copied to it, and shall not wait for the driver to compile the kernel then. */
+static void load_hasher_ahead(struct device *device)
+{
+        struct mover_done ignored = { 0 };
+
+        (void)hasher_load(&device->hasher, device,
+                          &ignored); /* the job tries again, and says why */
+}
+
 int slab_add(struct slabs *slabs, struct device *device, uint32_t id, int fd, uint64_t size,
              struct mover_done *done)
 {
@@ -181,6 +190,7 @@ int slab_add(struct slabs *slabs, struct device *device, uint32_t id, int fd, ui
         slab->next = slabs->first;
         slabs->first = TAKE(slab);
         pthread_mutex_unlock(&slabs->lock);
+        load_hasher_ahead(device);
         return 0;
 }
 

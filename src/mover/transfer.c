@@ -11,13 +11,16 @@
 #include "mover/transfer.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/size.h"
 #include "mover/answer.h"
 #include "mover/copy.h"
+#include "mover/difference.h"
 #include "mover/driver.h"
 
 /* Often enough for a person's eyes. */
@@ -32,9 +35,11 @@ struct transfer {
         const struct mover_header *request;
         struct mover_done *done;
         uint64_t n_before;       /* bytes that were copied before: staged */
+        uint64_t n_unchanged;    /* bytes that the slabs had */
         uint64_t *offsets;       /* of the memories in the target's range */
         struct copy_part *parts; /* what copy_run() does */
         size_t n_parts, n_parts_max;
+        struct difference difference; /* OUT */
 };
 
 static void transfer_deinit(struct transfer *transfer)
@@ -248,6 +253,36 @@ static int plan_staged(struct transfer *transfer)
         return r;
 }
 
+/* Of the bytes of @piece from @skip on, those in blocks that are in the slabs already, or the others. */
+static int add_blocks(struct transfer *transfer, const struct job_piece *piece, uint64_t skip,
+                      bool are_skipped)
+{
+        CUdeviceptr device = target_of(transfer, piece);
+        uint64_t in_mapping = device - transfer->job->target_mapping.base;
+        int r = 0;
+
+        while (skip < piece->length && r == 0) {
+                uint64_t offset = in_mapping + skip;
+                uint64_t n = min(piece->length - skip, HASH_BLOCK - offset % HASH_BLOCK);
+
+                if (difference_skips(&transfer->difference, offset) == are_skipped)
+                        r = add_piece(transfer, piece, skip, n, device + skip);
+                skip += n;
+        }
+        return r;
+}
+
+static int plan_skipped(struct transfer *transfer)
+{
+        struct job *job = transfer->job;
+        int r = 0;
+
+        transfer->n_parts = 0;
+        for (size_t i = 0; i < job->n_pieces && r == 0; i++)
+                r = add_blocks(transfer, &job->pieces[i], 0, true);
+        return r;
+}
+
 /* The others, between their own place and the target. */
 static int plan_rest(struct transfer *transfer)
 {
@@ -261,9 +296,7 @@ static int plan_rest(struct transfer *transfer)
                 uint64_t skip = min(to_skip, piece->length);
 
                 to_skip -= skip;
-                if (skip < piece->length)
-                        r = add_piece(transfer, piece, skip, piece->length - skip,
-                                      target_of(transfer, piece) + skip);
+                r = add_blocks(transfer, piece, skip, false);
         }
         return r;
 }
@@ -392,6 +425,8 @@ static int import_target(struct transfer *transfer)
 
 static int check_pieces(const struct job *job)
 {
+        if (job->n_hashes > 0 && job->n_hashes * HASH_BLOCK != job->target_mapping.size)
+                return -EINVAL;
         for (size_t i = 0; i < job->n_pieces; i++) {
                 const struct job_piece *piece = &job->pieces[i];
                 uint64_t size = job->target.sizes[piece->memory];
@@ -452,6 +487,64 @@ static int finish_unstaging(CUstream stream, struct mover_done *done)
         return r;
 }
 
+static int verify(struct transfer *transfer)
+{
+        int r = plan_skipped(transfer);
+
+        return r < 0 ? r : difference_verify(transfer->parts, transfer->n_parts, transfer->done);
+}
+
+static void log_no_hashes(const struct difference *difference)
+{
+        const struct mover_done *failure = &difference->failure;
+
+        fprintf(stderr, "mover: event=not-hashed call=%s code=%d error=\"%s\"\n",
+                failure->call[0] ? failure->call : "-", failure->driver_code,
+                strerrordesc_np(-difference->error));
+}
+
+/* The hashes go before the end of the job, which makes them count. */
+static void tell_hashes(struct transfer *transfer)
+{
+        struct difference *difference = &transfer->difference;
+        struct job *job = transfer->job;
+
+        difference_end(difference);
+        transfer->done->hash_error = difference->error;
+        transfer->done->hash_ns = difference->wait_ns;
+        transfer->done->unchanged = transfer->n_unchanged;
+        if (difference->error < 0)
+                log_no_hashes(difference);
+        else if (job->n_hashes > 0)
+                answer_hashes(transfer->request, job->hashes, job->n_hashes);
+}
+
+static int copy_changed(struct transfer *transfer)
+{
+        struct difference *difference = &transfer->difference;
+        struct job *job = transfer->job;
+        uint64_t n_copied;
+        int r;
+
+        difference_begin(difference, job, transfer->device);
+        difference_find(difference);
+        transfer->n_unchanged = transfer->n_before = difference->n_unchanged * HASH_BLOCK;
+        r = plan_rest(transfer);
+        if (r == 0)
+                r = copy(transfer, &job->is_cancelled, &n_copied);
+        if (r == 0 && job->is_cancelled)
+                r = -ECANCELED;
+        if (r == 0 && job->must_verify)
+                r = verify(transfer);
+        if (r == 0)
+                r = driver_fault_point(transfer->done, "mover.job-copied");
+        if (r == 0)
+                tell_hashes(transfer);
+        /* Who has failed lets the memory go next, which the device reads. */
+        difference_deinit(difference);
+        return r;
+}
+
 static int copy_everything(struct transfer *transfer)
 {
         struct job *job = transfer->job;
@@ -488,7 +581,7 @@ static int run_transfer(struct transfer *transfer)
         r = prepare(transfer);
         prepared = clock_now(CLOCK_MONOTONIC);
         if (r == 0)
-                r = copy_everything(transfer);
+                r = job->kind == MOVER_OUT ? copy_changed(transfer) : copy_everything(transfer);
         done->prepare_ns = prepared - start;
         done->copy_ns = job->stage_ns + clock_now(CLOCK_MONOTONIC) - prepared;
         if (r == 0)

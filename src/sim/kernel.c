@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "hash/hash.h"
 
 /* 4 MiB: about a millisecond of a slow machine. */
 #define WORDS_PER_SLICE ((uint64_t)1 << 20)
@@ -96,6 +97,22 @@ static uint64_t meet(const struct kernel_arguments *arguments, uint64_t done)
         return done;
 }
 
+static uint64_t count_blocks(const struct kernel_arguments *arguments)
+{
+        return arguments->value[1];
+}
+
+/* Half a millisecond each. */
+static uint64_t hash_next(const struct kernel_arguments *arguments, uint64_t done)
+{
+        const char *blocks = (const char *)(uintptr_t)arguments->value[0];
+        const struct hash_key *key = (const struct hash_key *)(uintptr_t)arguments->value[2];
+        struct hash_value *values = (struct hash_value *)(uintptr_t)arguments->value[3];
+
+        values[done] = hash_block(key, blocks + done * HASH_BLOCK);
+        return done + 1;
+}
+
 /*
  * The microseconds are 32 bits: who launches with `int` says no more, and the low half of a 64-bit
  * number is the same number up to 71 minutes.
@@ -105,6 +122,7 @@ static const struct kernel kernels[KERNEL_COUNT] = {
         { "add", 3, { 8, 4, 8 }, add, count_words, count_words },
         { "busy", 1, { 4 }, busy, count_nanoseconds, NULL },
         { "meet", 2, { 8, 4 }, meet, never, one_word },
+        { HASH_KERNEL, 4, { 8, 8, 8, 8 }, hash_next, count_blocks, NULL },
 };
 
 const struct kernel *kernel_get(size_t index)

@@ -13,6 +13,8 @@
  *
  * meet adds 1 to a word and waits until the word has reached the next multiple of n. So n kernels end
  * together, whichever streams, processes or devices they run on, and the next n after them.
+ *
+ *     hash_blocks(u64 blocks, u64 n, u64 key, u64 values)   that of the mover: hash/hash.h
  */
 
 #include <stddef.h>
@@ -35,7 +37,7 @@ struct kernel {
         uint64_t (*count_words)(const struct kernel_arguments *arguments);
 };
 
-#define KERNEL_COUNT 4
+#define KERNEL_COUNT 5
 
 /* kernel_get() - the @index-th of KERNEL_COUNT. */
 const struct kernel *kernel_get(size_t index);

@@ -11,17 +11,19 @@
  * once: checkpoint calls and copies overlap. It ends when the socket closes.
  *
  *   INFO                                  -> INFO_IS
+ *   KEY         (+1 fd)                   -> DONE      the key of all hashes: a file with a struct hash_key
  *   SLAB_ADD    slab, size (+1 fd)        -> DONE      map, touch, register with the driver
  *   SLAB_ZERO   slab                      -> DONE      forget what the last vGPU left there
  *   SLAB_REMOVE slab                      -> DONE
  *   JOB_BEGIN   job, kind, devices        -> (nothing)
  *   JOB_SOURCE* job, sizes, fds           -> (nothing) PEER: memory to copy from, in order
  *   JOB_SEGMENTS* job, segments           -> (nothing) OUT, IN: which bytes go where
+ *   JOB_HASHES* job, hashes               -> (nothing) OUT: of what is in the slabs already
  *   JOB_STAGE   job, limit                -> PROGRESS* IN, PEER: begin to copy into memory of the
  *                                                      mover's own, before the target is there
  *   JOB_MEMORY* job, sizes, fds           -> (nothing) OUT: memory to copy from, IN, PEER: the
  *                                                      guest's new memory to copy to, in order
- *   JOB_RUN     job                       -> PROGRESS*, DONE
+ *   JOB_RUN     job                       -> PROGRESS*, HASHES*, DONE
  *   JOB_END     job                       -> DONE      drop the mover's hold on the memory
  *   HOLD        pid, bytes                -> DONE      have that much memory of the device in hand,
  *                                                      so that nobody takes what the restore of the
@@ -35,6 +37,12 @@
  * only when its context is back (0.2 to 0.3 s). Until then the mover fills memory of its own on the
  * same device at the speed of the bus. When the guest's memory arrives, what is staged is copied
  * within the device (about 2 TB/s) and the rest goes straight from the source.
+ *
+ * An OUT job with hashes leaves out what the slabs have already. The memories, one behind the other,
+ * are cut into blocks, of which each has one hash; n_hashes is their number. The mover hashes all
+ * blocks on the device and copies those whose hash is not the one that the manager sent (HASH_UNKNOWN
+ * for what the slabs do not have). When all has arrived, HASHES tells the new ones. If the device cannot
+ * hash, everything is copied and there are no HASHES; DONE says why in hash_error.
  *
  * A restore that runs out of memory loses the process for ever (measured on driver 580), so it is
  * not begun before the mover has @bytes of memory in hand, which it frees right before the call;
@@ -50,8 +58,10 @@
 
 #include <stdint.h>
 
+#include "hash/hash.h"
+
 #define MOVER_WIRE_MAGIC   0x45564f4du /* "MOVE" */
-#define MOVER_WIRE_VERSION 3u
+#define MOVER_WIRE_VERSION 4u
 #define MOVER_SOCKET       3
 
 enum mover_message {
@@ -69,10 +79,13 @@ enum mover_message {
         MOVER_JOB_SOURCE,
         MOVER_JOB_STAGE,
         MOVER_HOLD,
+        MOVER_KEY,
+        MOVER_JOB_HASHES,
 
         MOVER_INFO_IS = 64,
         MOVER_PROGRESS,
         MOVER_DONE,
+        MOVER_HASHES,
 };
 
 struct mover_header {
@@ -104,17 +117,24 @@ enum mover_job_kind {
         MOVER_PEER,    /* memory of another device (or this one) -> the guest's, on the mover's */
 };
 
+enum mover_job_flag {
+        MOVER_JOB_VERIFY = 1 << 0, /* compare byte by byte what the hashes say is in the slabs */
+};
+
 struct mover_job_begin {
         struct mover_header header;
         uint32_t kind;       /* enum mover_job_kind */
         uint32_t n_memories; /* how many JOB_MEMORY entries will come */
         uint32_t n_segments;
+        uint32_t n_hashes; /* OUT: of all blocks; 0: copy everything, and hash nothing */
+        uint32_t flags;    /* enum mover_job_flag */
         uint32_t reserved;
         char source_uuid[48]; /* PEER: the device that the given memory is on */
 };
 
 #define MOVER_MEMORY_MAX  64
 #define MOVER_SEGMENT_MAX 128
+#define MOVER_HASH_MAX    240
 
 struct mover_memory { /* JOB_MEMORY and JOB_SOURCE */
         struct mover_header header;
@@ -136,6 +156,13 @@ struct mover_segments {
         uint32_t count;
         uint32_t reserved;
         struct mover_segment segment[MOVER_SEGMENT_MAX];
+};
+
+struct mover_hashes { /* JOB_HASHES and HASHES */
+        struct mover_header header;
+        uint32_t first; /* index of the first entry in the job */
+        uint32_t count;
+        struct hash_value hash[MOVER_HASH_MAX];
 };
 
 struct mover_stage {
@@ -195,9 +222,14 @@ struct mover_done {
         uint16_t is_untouched; /* CHECKPOINT: 1: nothing was asked of the process */
         uint16_t is_held;      /* SUSPEND: 1: the bytes that were to be held */
         uint64_t bytes;        /* JOB_RUN; SUSPEND: what became free meanwhile, 0: not known */
-        uint64_t prepare_ns;   /* JOB_RUN: import or create, and map */
-        uint64_t copy_ns;      /* JOB_RUN: from the first to the last byte */
-        uint64_t lock_ns;      /* CHECKPOINT: lock, or unlock */
+        uint64_t unchanged;    /* JOB_RUN: of @bytes, what was in the slabs already */
+        uint64_t wrong; /* JOB_RUN with VERIFY: bytes of blocks that the hashes were wrong about */
+        uint64_t hash_ns;   /* JOB_RUN: what waited for the hashes */
+        int32_t hash_error; /* JOB_RUN: why there are no HASHES; 0: there are, or none were wanted */
+        uint32_t reserved;
+        uint64_t prepare_ns;    /* JOB_RUN: import or create, and map */
+        uint64_t copy_ns;       /* JOB_RUN: from the first to the last byte */
+        uint64_t lock_ns;       /* CHECKPOINT: lock, or unlock */
         uint64_t checkpoint_ns; /* CHECKPOINT: checkpoint, or restore */
 };
 

@@ -18,16 +18,16 @@ import sys
 
 from wait import until
 
-MAGIC, VERSION = 0x45564F4D, 3
+MAGIC, VERSION = 0x45564F4D, 4
 INFO, SLAB_ADD, SLAB_ZERO, SLAB_REMOVE, JOB_BEGIN, JOB_MEMORY, JOB_SEGMENTS, JOB_RUN, JOB_END, \
-    CHECKPOINT, CONTEXT, JOB_SOURCE, JOB_STAGE, HOLD = range(1, 15)
+    CHECKPOINT, CONTEXT, JOB_SOURCE, JOB_STAGE, HOLD, KEY, JOB_HASHES = range(1, 17)
 NAMES = {CHECKPOINT: "CHECKPOINT", JOB_RUN: "JOB_RUN", SLAB_ADD: "SLAB_ADD", SLAB_ZERO: "SLAB_ZERO", CONTEXT: "CONTEXT",
          INFO: "INFO"}
 INFO_IS, PROGRESS, DONE = 64, 65, 66
 OUT, IN, PEER = 1, 2, 3
 RUNNING, LOCKED, CHECKPOINTED = 0, 1, 2
 SUSPEND, RESUME = 2, 3
-EIO, ENOMEM, ETIMEDOUT = 5, 12, 110
+EIO, ENOMEM, EOPNOTSUPP, ETIMEDOUT = 5, 12, 95, 110
 
 HEADER = struct.Struct("=IHHII")
 UUIDS = ["11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"]
@@ -40,8 +40,8 @@ def probe():
 
 
 class Job:
-    def __init__(self, kind):
-        self.kind, self.memory, self.source, self.segments = kind, [], [], []
+    def __init__(self, kind, n_hashes):
+        self.kind, self.n_hashes, self.memory, self.source, self.segments = kind, n_hashes, [], [], []
 
 
 class Mover:
@@ -67,9 +67,9 @@ class Mover:
     def send(self, message, header, body):
         self.socket.send(HEADER.pack(MAGIC, VERSION, message, *header) + body)
 
-    def done(self, header, error=0, code=0, call=b"", state=-1, size=0):
-        self.send(DONE, header, struct.pack("=ii64siIQQQQQ", error, code, call, state, 0, size,
-                                            1000, 2000, 3000, 4000))
+    def done(self, header, error=0, code=0, call=b"", state=-1, hash_error=0):
+        self.send(DONE, header, struct.pack("=ii64siIQQQQiIQQQQ", error, code, call, state, 0, 0, 0, 0, 0,
+                                            hash_error, 0, 1000, 2000, 3000, 4000))
 
     # contexts
 
@@ -160,7 +160,8 @@ class Mover:
         elif message == SLAB_REMOVE:
             os.close(self.slabs.pop(struct.unpack_from("=I", body)[0]))
         elif message == JOB_BEGIN:
-            self.jobs[job_id] = Job(struct.unpack_from("=I", body)[0])
+            kind, _, _, n_hashes = struct.unpack_from("=IIII", body)
+            self.jobs[job_id] = Job(kind, n_hashes)
             return None
         elif message in (JOB_MEMORY, JOB_SOURCE):
             job = self.jobs[job_id]
@@ -172,10 +173,12 @@ class Mover:
             for i in range(count):
                 self.jobs[job_id].segments.append(struct.unpack_from("=IIQQQ", body, 8 + 32 * i))
             return None
-        elif message == JOB_STAGE:
+        elif message in (JOB_STAGE, JOB_HASHES):
             return None
         elif message == JOB_RUN:
             self.run(self.jobs[job_id])
+            if self.jobs[job_id].n_hashes:  # it copies everything, and says that it cannot hash
+                return self.done(header, hash_error=-EOPNOTSUPP)
         elif message == JOB_END:
             job = self.jobs.pop(job_id)
             for fd in job.memory + job.source:
