@@ -28,6 +28,7 @@ struct vgpu_pool {
         uint64_t slab_size; /* bytes of the pieces by which the pool grows */
         uint64_t huge_pages; /* bytes of @size in huge pages */
         uint64_t held;       /* bytes of slabs that left the pool and that clients still have */
+        uint64_t spare;      /* bytes kept of resumed vGPUs, and given up when the room is needed */
 };
 
 struct vgpu_manager {

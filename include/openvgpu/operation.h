@@ -49,15 +49,16 @@ struct vgpu_operation_options {
         bool keep_context;      /* suspend: leave the CUDA context on the device */
         vgpu_operation_progress_function progress; /* NULL: none */
         void *userdata;                            /* of @progress */
+        bool verify; /* suspend: compare every byte that has not changed since the last suspend */
 };
 
 /* clang-format off */
-#define VGPU_OPERATION_OPTIONS_INIT { sizeof(struct vgpu_operation_options), 0, false, 0, 0 }
+#define VGPU_OPERATION_OPTIONS_INIT { sizeof(struct vgpu_operation_options), 0, false, 0, 0, false }
 /* clang-format on */
 
 struct vgpu_operation_report {
         const struct vgpu_instance *instance; /* as it is now; part of the report */
-        uint64_t bytes;                       /* moved by the manager */
+        uint64_t bytes;                       /* moved by the manager, with @bytes_unchanged */
         double seconds;                       /* the whole operation */
         double copy_seconds;                  /* moving the bytes */
         double context_seconds;               /* the driver's checkpoint and restore */
@@ -68,6 +69,7 @@ struct vgpu_operation_report {
         uint32_t to_device;
         const char *lost; /* one line: the processes that the driver could not restore; "": none */
         bool had_left;    /* suspend: it had left by itself; nothing moved, and it stays away now */
+        uint64_t bytes_unchanged; /* suspend: of @bytes, what host memory had from the last time */
 };
 
 /**

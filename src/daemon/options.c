@@ -40,6 +40,7 @@ enum {
         OPTION_STATE_DIR,
         OPTION_DRIVER,
         OPTION_POOL_LIMIT,
+        OPTION_CLEAN_COPIES,
         OPTION_SLAB_SIZE,
         OPTION_KEEP_USAGE,
         OPTION_TURNS,
@@ -75,6 +76,9 @@ static const struct {
         { "driver", "FILE", "the libcuda.so.1 to use (default: the system's)", OPTION_DRIVER },
         { "pool-limit", "SIZE", "most host memory for suspended vGPUs (default: a quarter of RAM)",
           OPTION_POOL_LIMIT },
+        { "clean-copies", "HOW",
+          "what the pool has of resumed vGPUs: keep (default), verify (each byte) or off",
+          OPTION_CLEAN_COPIES },
         { "slab-size", "SIZE", "size of the pool's pieces, a multiple of 2M (default: 256M)",
           OPTION_SLAB_SIZE },
         { "keep-usage", "DAYS", "how long the ledger remembers (default: 400; 0: for ever)",
@@ -204,6 +208,22 @@ static bool set_turns(struct options *options, const struct configuration_place 
         return true;
 }
 
+static bool set_clean_copies(struct options *options, const struct configuration_place *place,
+                             const char *value)
+{
+        static const char *const names[] = { [OPTIONS_CLEAN_COPIES_KEEP] = "keep",
+                                             [OPTIONS_CLEAN_COPIES_VERIFY] = "verify",
+                                             [OPTIONS_CLEAN_COPIES_OFF] = "off" };
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+                if (strcmp(value, names[i]) != 0)
+                        continue;
+                options->clean_copies = (enum options_clean_copies)i;
+                return true;
+        }
+        return bad(place, value, "keep, verify or off");
+}
+
 static bool set_log_level(struct options *options, const struct configuration_place *place,
                           const char *value)
 {
@@ -257,6 +277,8 @@ static bool set_option(struct options *options, const struct configuration_place
                 return set_path(options->driver_path, place, argument);
         case OPTION_POOL_LIMIT:
                 return set_size(&options->pool_limit, place, argument);
+        case OPTION_CLEAN_COPIES:
+                return set_clean_copies(options, place, argument);
         case OPTION_SLAB_SIZE:
                 return set_slab_size(options, place, argument);
         case OPTION_KEEP_USAGE:

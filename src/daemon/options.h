@@ -17,6 +17,13 @@
 /* Of the machine's own manager, the one that root starts for real GPUs. */
 #define OPTIONS_CONFIG "/etc/openvgpu/vgpud.conf"
 
+/* What stays in the pool of a vGPU that was resumed. */
+enum options_clean_copies {
+        OPTIONS_CLEAN_COPIES_KEEP,
+        OPTIONS_CLEAN_COPIES_VERIFY, /* compare each byte that is not copied again */
+        OPTIONS_CLEAN_COPIES_OFF,
+};
+
 struct options {
         int argc; /* the command line, to be read again; borrowed */
         char **argv;
@@ -39,7 +46,8 @@ struct options {
         uint64_t user_frame_buffer; /* bytes, of all vGPUs of one user; 0: no limit */
         char cdi_path[PATHS_MAX];   /* absolute, or "": no vGPUs for containers */
         uint32_t swap_percent; /* of the time, at most, spent on a vGPU that leaves by itself */
-        bool has_gate_turns;   /* turns are taken at the gate, not in hardware */
+        enum options_clean_copies clean_copies;
+        bool has_gate_turns; /* turns are taken at the gate, not in hardware */
         enum log_level log_level;
         bool is_log_json;
 };

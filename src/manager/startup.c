@@ -32,6 +32,7 @@
 #include "manager/model/account.h"
 #include "manager/model/backlog.h"
 #include "manager/model/burial.h"
+#include "manager/model/clean-copy.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
 #include "manager/model/guest-life.h"
@@ -245,6 +246,8 @@ static int open_pool(struct manager *manager)
 
         int r = held_new(&manager->held, manager);
 
+        if (r == 0)
+                r = clean_copy_make_key(&manager->hash_key);
         return r < 0 ? r : pool_new(&manager->pool, &options);
 }
 
@@ -400,7 +403,7 @@ int manager_new(struct manager **ret_manager, const struct options *options,
 
         if (!manager)
                 return -ENOMEM;
-        manager->lock = -1;
+        manager->lock = manager->hash_key = -1;
         manager->tally.started_ns = clock_now(CLOCK_REALTIME);
         list_init(&manager->instances);
         manager->device = calloc(STATE_DEVICES_MAX, sizeof(*manager->device));
@@ -495,6 +498,7 @@ struct manager *manager_free(struct manager *manager)
         manager->burial = burial_free(manager->burial);
         manager->pool = pool_free(manager->pool);
         manager->held = held_free(manager->held);
+        manager->hash_key = fd_close(manager->hash_key);
         manager->keeper = keeper_free(manager->keeper);
         manager->store = store_close(manager->store);
         manager->fair_queue = fair_queue_free(manager->fair_queue);

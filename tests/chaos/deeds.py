@@ -91,13 +91,15 @@ class Client(threading.Thread):
         piece = self.chance.choice((2, 4, 16)) * max(1, whole // 256)
         pause = self.chance.choice((20, 700, 700))
         self.world.start_program(vgpu, kind, "--size", f"{size}M", "--piece", f"{piece}M", "--small",
-                                 self.chance.choice((0, 5, 40)), "--pause", pause, *more)
+                                 self.chance.choice((0, 5, 40)), "--still", self.chance.choice((0, 1, 3)),
+                                 "--pause", pause, *more)
         self.world.count("programs started")
 
     def suspend(self):
         vgpu = self.pick()
         if vgpu:
-            self.do("suspend", vgpu.name, "--timeout", 20)
+            verify = self.chance.random() < 0.3
+            self.do("suspend", vgpu.name, "--timeout", 20, *(["--verify"] if verify else []))
 
     def keep_context(self):
         vgpu = self.pick()

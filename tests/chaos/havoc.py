@@ -23,7 +23,8 @@ STEPS = [f"{kind}.{step}=fail" for kind, steps in {
     "resume": ("checked", "restored", "created", "copied"),
     "migrate": ("checked", "closed", "exported", "kept", "released", "left", "restored", "created", "copied"),
 }.items() for step in steps] + [f"mover.{point}=kill" for point in (
-    "asked", "locked", "checkpointed", "held", "restored", "unlocked", "job-ending", "slab-zeroing")]
+    "asked", "locked", "checkpointed", "held", "restored", "unlocked", "job-ending", "slab-zeroing", "hashing",
+    "hashed")] + ["mover.hashing=fail", "mover.hashed=fail"]
 
 # Whom to kill and stop beside those of whom there is more to say below.
 OTHERS = ["vgpu", "vgpu-keeper", "vgpu-mover", "vgpu-sampler", "vgpud"]

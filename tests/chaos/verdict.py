@@ -109,10 +109,13 @@ def check_rows(world):
                         world.complain(f"{rows} rows are left in {name}, table {table}")
 
 
+FATAL = ["it is lost: the driver", "taken for unchanged", "event=protocol-broken", "ERROR: ", "runtime error: "]
+
+
 def check_log(world, log):
     """What nobody else would tell: a process may be lost and then be killed."""
     for line in log.splitlines():
-        if "it is lost: the driver" in line or "event=protocol-broken" in line or "ERROR: " in line or "runtime error: " in line:
+        if any(words in line for words in FATAL):
             world.complain(line)
 
 

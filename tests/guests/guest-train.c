@@ -36,6 +36,7 @@ struct options {
         uint64_t size;
         uint64_t piece;
         uint64_t small;
+        uint64_t still;
         unsigned long steps;
         unsigned int threads;
         unsigned int pause_ms;
@@ -92,7 +93,9 @@ static uint32_t first_word(const struct training *training, size_t allocation)
 /* What each word of the allocation is after the steps so far. */
 static uint32_t word_now(const struct training *training, size_t allocation)
 {
-        return first_word(training, allocation) + (uint32_t)training->step;
+        bool is_still = allocation < training->options.still;
+
+        return first_word(training, allocation) + (is_still ? 0 : (uint32_t)training->step);
 }
 
 static void add_allocation(struct training *training, CUdeviceptr pointer, size_t size)
@@ -218,7 +221,8 @@ static void *work(void *data)
                         return NULL;
                 for (size_t i = worker->number; i < training->n_allocations;
                      i += training->options.threads)
-                        launch(training->add, &training->allocation[i], 1);
+                        if (i >= training->options.still)
+                                launch(training->add, &training->allocation[i], 1);
                 pthread_barrier_wait(&training->end);
         }
 }
@@ -379,6 +383,7 @@ static const char usage[] =
         "  --size SIZE          memory, all pieces together (default 64M)\n"
         "  --piece SIZE         greatest piece (default 64M)\n"
         "  --small N            N further allocations of 256 bytes\n"
+        "  --still N            the first N allocations are not changed by the steps\n"
         "  --steps N            end after N steps (default: at SIGTERM)\n"
         "  --threads N          launch from N threads (default 1, at most 64)\n"
         "  --pause MS           between steps (default 5)\n"
@@ -397,6 +402,7 @@ static void parse(struct options *options, int argc, char **argv)
                 { "size", required_argument, NULL, 's' },
                 { "piece", required_argument, NULL, 'i' },
                 { "small", required_argument, NULL, 'm' },
+                { "still", required_argument, NULL, 'S' },
                 { "steps", required_argument, NULL, 'n' },
                 { "threads", required_argument, NULL, 't' },
                 { "pause", required_argument, NULL, 'p' },
@@ -418,6 +424,9 @@ static void parse(struct options *options, int argc, char **argv)
                         break;
                 case 'i':
                         options->piece = size_or_die(optarg) & ~(uint64_t)3;
+                        break;
+                case 'S':
+                        options->still = strtoull(optarg, NULL, 10);
                         break;
                 case 'm':
                         options->small = strtoul(optarg, NULL, 10);

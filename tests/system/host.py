@@ -34,7 +34,7 @@ class Result:
 class Host:
     """Started by start(), ended by close(); guests outlive the manager, as they do on a real host."""
 
-    def __init__(self, devices="2xH200:1G", pool="256M", slab="8M"):
+    def __init__(self, devices="2xH200:1G", pool="256M", slab="8M", options=()):
         # Short: the path of a socket has 108 bytes.
         self.directory = tempfile.mkdtemp(prefix="vg-", dir="/tmp")
         os.chmod(self.directory, 0o755)
@@ -42,7 +42,7 @@ class Host:
         self.state_directory = os.path.join(self.directory, "state")
         self.fault_directory = os.path.join(self.directory, "fault")
         os.mkdir(self.fault_directory)
-        self.options = ["--simulate", devices, "--pool-limit", pool, "--slab-size", slab]
+        self.options = ["--simulate", devices, "--pool-limit", pool, "--slab-size", slab, *options]
         self.log_path = os.path.join(self.directory, "vgpud.log")
         self.manager = None
         self.guests = []

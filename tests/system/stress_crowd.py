@@ -32,7 +32,8 @@ class Crowd:
         self.names = [host.create(f"train-{i}", f"{SIZE + 10}M", device=i % 2) for i in range(VGPUS)]
         self.guests = []
         for name in self.names:
-            self.guests.append(host.train(name, "--size", f"{SIZE}M", "--small", "10", "--pause", "5"))
+            self.guests.append(host.train(name, "--size", f"{SIZE}M", "--piece", "20M", "--still", "1",
+                                          "--small", "10", "--pause", "5"))
             host.vgpu("suspend", name)
         self.is_over = False
 

@@ -7,7 +7,7 @@ import case
 
 
 class OneSlab(case.Case):
-    HOST = {"pool": "8M", "slab": "8M"}
+    HOST = {"pool": "8M", "slab": "8M", "options": ["--clean-copies", "off"]}  # else it stays its owner's
 
     def test_a_mover_that_still_zeroes_the_slab_does_not_zero_what_comes_after(self):
         host = self.host

@@ -29,6 +29,7 @@ static void get_pool(const struct pool *pool, struct vgpu_pool *ret_record)
                 .slab_size = info.slab_size,
                 .huge_pages = info.huge,
                 .held = info.held,
+                .spare = info.spare,
         };
 }
 

@@ -266,6 +266,7 @@ static int start_operation(struct control_pending *pending, const struct operati
         struct instance *instance = find_named(pending, failure);
         struct operation_request request = {
                 .keep_context = control_call_bool(&pending->call, "keep_context"),
+                .must_verify = control_call_bool(&pending->call, "verify"),
                 .timeout_ms = (uint32_t)(1000 * control_call_seconds(&pending->call, "timeout",
                                                                      TIMEOUT_SECONDS)),
                 .pending = pending,
@@ -364,6 +365,7 @@ static const struct control_parameter suspend_parameters[] = {
         { "name", CONTROL_TEXT, true },
         { "timeout", CONTROL_SECONDS, false },
         { "keep_context", CONTROL_BOOL, false },
+        { "verify", CONTROL_BOOL, false },
         { 0 },
 };
 static const struct control_parameter resume_parameters[] = {

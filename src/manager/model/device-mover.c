@@ -9,6 +9,7 @@
 #include "daemon/log.h"
 #include "daemon/uuid.h"
 #include "manager/model/ceiling.h"
+#include "manager/model/clean-copy.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -124,6 +125,8 @@ static int start_mover(struct device *device)
         }
         device->generation++;
         device->is_mover_stored = false;
+        (void)mover_key(device->mover, manager->hash_key, NULL,
+                        NULL); /* without it, it copies all */
         return 0;
 }
 
@@ -182,6 +185,17 @@ static void retire_mover(struct device *device)
         let_mover_go(device);
 }
 
+/* What it would need of the pool beside what it has there. */
+static uint64_t wanted_of(const struct guest *guest)
+{
+        uint64_t has = clean_copy_get_length(guest);
+        struct page_use use = { 0 };
+
+        if (guest->slot != UINT32_MAX && !guest->reservation)
+                page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+        return use.movable > has ? use.movable - has : 0;
+}
+
 /* Does anything on @device need its mover, and how much of the pool would evicting all take? */
 static bool is_wanted(const struct device *device, uint64_t *ret_bytes)
 {
@@ -197,12 +211,7 @@ static bool is_wanted(const struct device *device, uint64_t *ret_bytes)
                         continue;
                 wanted = true;
                 list_for_each(guest, &instance->guests, link) {
-                        struct page_use use = { 0 };
-
-                        if (guest->slot != UINT32_MAX && !guest->reservation)
-                                page_read(&instance->page, guest->slot, instance->frame_buffer,
-                                          &use);
-                        *ret_bytes += use.movable;
+                        *ret_bytes += wanted_of(guest);
                 }
         }
         return wanted;

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "manager/model/backlog.h"
 #include "manager/model/burial.h"
+#include "manager/model/clean-copy.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/launch.h"
@@ -96,6 +97,7 @@ struct guest *guest_unload(struct guest *guest)
         room_forget(&guest->arriving);
         room_forget(&guest->returning);
         sd_event_source_disable_unref(guest->pid_source);
+        clean_copy_forget(guest);
         guest_forget_memory(guest);
         session_drop(guest);
         fd_close(guest->pidfd);
@@ -118,6 +120,7 @@ struct guest *guest_free(struct guest *guest)
                 if (store_remove_process(manager->store, instance->id, guest->pid) < 0)
                         backlog_add_process(guest);
         }
+        clean_copy_drop(guest);
         if (guest->reservation) {
                 guest->reservation = pool_release(manager->pool, guest->reservation);
                 recovery_sync_slabs(manager);

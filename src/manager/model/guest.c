@@ -133,13 +133,6 @@ void guest_close_target(struct guest *guest, struct guest_memory *memory)
         account_give(&guest->memory_charge, ACCOUNT_DESCRIPTORS, TARGET_COST);
 }
 
-void guest_give_back(struct guest *guest)
-{
-        if (!guest->is_remembered)
-                guest->reservation =
-                        pool_release(guest->instance->manager->pool, guest->reservation);
-}
-
 void guest_forget_memory(struct guest *guest)
 {
         for (size_t i = 0; i < guest->n_memory; i++) {

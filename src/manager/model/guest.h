@@ -24,6 +24,8 @@
 #include "wire/gate.h"
 #include "wire/mover.h"
 
+struct clean_copy;
+struct copy_way;
 struct device;
 struct gate_link;
 struct guest;
@@ -147,13 +149,16 @@ struct guest {
         size_t n_memory;
         uint64_t memory_bytes;                /* sum of the sizes */
         struct pool_reservation *reservation; /* where its memory is while it is off the device */
+        struct clean_copy *clean_copy;        /* clean-copy.h; or NULL */
 
         struct {
                 uint32_t id;
                 size_t first, n; /* of its memory */
                 enum mover_job_kind kind;
-                guest_copied_fn then; /* NULL: it is a part of the operation */
-                bool is_done;
+                const struct copy_way *way; /* operation/copies.c */
+                size_t step;                /* of it, the next one */
+                guest_copied_fn then;       /* NULL: it is a part of the operation */
+                bool is_hashed, is_done;
                 struct device *device; /* whose mover it is for */
                 uint32_t generation;   /* of the mover that has it; 0: no job */
                 uint64_t bytes_done;   /* of its progress, as counted so far */
@@ -215,9 +220,6 @@ int guest_charge_target(struct guest *guest, struct failure *failure);
 /* guest_close_source() .. - close it and give its charge back; -1 is fine. */
 void guest_close_source(struct guest *guest, struct guest_memory *memory);
 void guest_close_target(struct guest *guest, struct guest_memory *memory);
-
-/* guest_give_back() - its reservation, unless the store lists it; then its forgetting gives it back. */
-void guest_give_back(struct guest *guest);
 
 /* guest_forget_memory() - close all descriptors and forget the list. */
 void guest_forget_memory(struct guest *guest);

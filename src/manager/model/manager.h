@@ -68,6 +68,7 @@ struct manager {
         struct keeper *keeper;
         struct pool *pool;
         struct held *held; /* what clients have kept of it */
+        int hash_key;      /* clean-copy.h */
         struct publisher *publisher;
         struct state_page *state_page; /* the publisher's; NULL: there is none yet */
         struct scenario *scenario;     /* that is played, or NULL */

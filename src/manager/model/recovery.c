@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "daemon/log.h"
+#include "manager/model/clean-copy.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -263,7 +264,7 @@ static void let_memory_go(struct guest *guest)
         recovery_drop_memory(guest);
         guest_forget_memory(guest);
         guest->is_remembered = false;
-        guest_give_back(guest);
+        clean_copy_put_back_unlisted(guest);
 }
 
 int recovery_store_instance(struct instance *instance)

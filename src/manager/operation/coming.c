@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "manager/model/clean-copy.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -157,12 +158,11 @@ void coming_let_go(struct operation *operation)
 
 void coming_drop(struct operation *operation)
 {
-        struct manager *manager = operation->instance->manager;
         struct guest *guest;
 
         leaving_drop(operation);
         operation_for_each_guest(guest, operation) {
                 guest_forget_memory(guest);
-                guest->reservation = pool_release(manager->pool, guest->reservation);
+                clean_copy_put_back(guest);
         }
 }

@@ -2,25 +2,21 @@
 #include "manager/operation/copies.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "abi/cuda.h"
 #include "base/clock.h"
 #include "daemon/log.h"
+#include "daemon/options.h"
+#include "manager/model/clean-copy.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/operation/operation.h"
-
-static void end(struct guest *guest)
-{
-        if (guest->job.then)
-                TAKE(guest->job.then)(guest, guest->job.is_done);
-        else
-                operation_end_part(guest->instance->operation);
-}
 
 /* What the database says about the pool is believed only when the slabs say the same. */
 int copies_check(const struct guest *guest, struct failure *failure)
@@ -64,12 +60,6 @@ static void note_failure(struct guest *guest, int error, const struct mover_done
                 operation_fail_errno(operation, error, "copying memory");
         if (!guest->is_dead)
                 operation_leave_guest(operation, guest);
-}
-
-static void fail(struct guest *guest, int error, const struct mover_done *done)
-{
-        note_failure(guest, error, done);
-        end(guest);
 }
 
 /* Jobs. */
@@ -159,132 +149,136 @@ static int make_segments(const struct guest *guest, struct mover_segment **ret_s
         return r;
 }
 
-static int begin_job(struct guest *guest, enum mover_job_kind kind, const struct lists *lists)
+/*
+ * What goes out is hashed, so that it need not go out again. Not at the second try: what ended the first
+ * mover may have been that.
+ */
+static void add_hashes(struct guest *guest, struct mover_job *job)
+{
+        const struct operation *operation = guest->instance->operation;
+        enum options_clean_copies how = operation->instance->manager->options->clean_copies;
+
+        if (how == OPTIONS_CLEAN_COPIES_OFF || guest->job.n < guest->n_memory ||
+            operation->is_undoing || operation->was_retried) {
+                clean_copy_spoil(guest);
+                return;
+        }
+        job->hashes = clean_copy_begin(guest, &job->n_hashes);
+        job->must_verify = operation->must_verify || how == OPTIONS_CLEAN_COPIES_VERIFY;
+}
+
+static int add_places(struct guest *guest, struct mover_job *job, const struct lists *lists,
+                      struct mover_segment **ret_segments)
 {
         struct operation *operation = guest->instance->operation;
+        int r = 0;
+
+        if (job->kind == MOVER_PEER) {
+                job->source_uuid = operation->source->uuid;
+                job->source_sizes = lists->sizes;
+                job->source_fds = lists->sources;
+                return 0;
+        }
+        if (job->kind == MOVER_IN)
+                r = copies_check(guest, &operation->failure);
+        if (r == 0)
+                r = make_segments(guest, ret_segments, &job->n_segments);
+        job->segments = *ret_segments;
+        if (r == 0 && job->kind == MOVER_OUT)
+                add_hashes(guest, job);
+        return r;
+}
+
+static int begin_job(struct guest *guest, enum mover_job_kind kind)
+{
+        CLEANUP(lists_deinit) struct lists lists = { 0 };
         CLEANUP(freep) struct mover_segment *segments = NULL;
         struct mover_job job = {
                 .kind = kind, .n_memories = guest->job.n, .progress = on_progress, .userdata = guest
         };
         struct mover *mover;
-        int r = device_get_mover(guest->job.device, &mover);
+        int r = make_lists(guest, &lists);
 
-        if (r == 0 && kind == MOVER_PEER) {
-                job.source_uuid = operation->source->uuid;
-                job.source_sizes = lists->sizes;
-                job.source_fds = lists->sources;
-        } else if (r == 0 && kind == MOVER_IN) {
-                r = copies_check(guest, &operation->failure);
-        }
-        if (r == 0 && kind != MOVER_PEER) {
-                r = make_segments(guest, &segments, &job.n_segments);
-                job.segments = segments;
-        }
+        if (r == 0)
+                r = device_get_mover(guest->job.device, &mover);
+        if (r == 0)
+                r = add_places(guest, &job, &lists, &segments);
         if (r == 0)
                 r = mover_job_begin(mover, &guest->job.id, &job);
         if (r < 0)
                 return r;
         guest->job.kind = kind;
+        guest->job.is_hashed = job.n_hashes > 0;
         guest->job.generation = guest->job.device->generation;
         guest->job.bytes_done = 0;
         return 0;
 }
 
-static void on_ended(struct mover *mover, const struct mover_done *done, void *userdata)
+/*
+ * A copy takes the steps of its way, one after another. A step has done its work when it returns 0; it
+ * returns STEP_WAITS when a callback of its own will call go_on(), and fails with what it returns else.
+ */
+#define STEP_WAITS 1
+#define STEPS_MAX  5
+
+struct copy_way {
+        bool (*is_pooled)(
+                const struct guest *guest); /* to or from the pool; else between devices */
+        enum mover_job_kind pooled;         /* the kind of job then; else PEER */
+        bool has_job;                       /* perhaps: what staging has begun goes on */
+        int (*steps[STEPS_MAX])(
+                struct guest *guest); /* the last one also after a failure of the job */
+};
+
+static void end(struct guest *guest)
 {
-        struct guest *guest = userdata;
-
-        (void)mover, (void)done; /* gone with the mover is gone as well */
-        guest->job.generation = 0;
-        end(guest);
-}
-
-/* Ends the part when the mover holds nothing of the job any more. */
-static void end_job(struct guest *guest)
-{
-        if (has_job(guest) &&
-            mover_job_end(guest->job.device->mover, guest->job.id, on_ended, guest) == 0)
-                return;
-        guest->job.generation = 0;
-        end(guest);
-}
-
-/* What the mover maps is not off the device; else copies_end() comes once nobody waits for it. */
-static void end_run(struct guest *guest)
-{
-        const struct operation *operation = guest->instance->operation;
-
-        if (operation->kind == &operation_suspend || operation->is_undoing)
-                end_job(guest);
+        if (guest->job.then)
+                TAKE(guest->job.then)(guest, guest->job.is_done);
         else
-                end(guest);
+                operation_end_part(guest->instance->operation);
 }
 
-/* The copy out is complete; only now, and for this process alone, it is what may be copied in. */
-static int stamp(struct guest *guest)
+static bool has_step(const struct guest *guest)
 {
-        struct operation *operation = guest->instance->operation;
-        int r = pool_stamp(operation->instance->manager->pool, guest->reservation, guest->pid,
-                           guest->start_time);
-
-        if (r < 0) {
-                operation_fail_errno(operation, r, "marking memory of the pool");
-                operation_leave_guest(operation, guest);
-        }
-        return r;
+        return guest->job.step < STEPS_MAX && guest->job.way->steps[guest->job.step];
 }
 
-static void on_run(struct mover *mover, const struct mover_done *done, void *userdata)
+/* The rest of the way; the guest may be freed by its end. */
+static void go_on(struct guest *guest)
 {
-        struct guest *guest = userdata;
-        struct operation *operation = guest->instance->operation;
+        int r = 0;
 
-        (void)mover;
-        if (done->error < 0) {
-                note_failure(guest, done->error, done);
-                end_run(guest);
+        while (r == 0 && has_step(guest))
+                r = guest->job.way->steps[guest->job.step++](guest);
+        if (r == STEP_WAITS)
                 return;
+        if (r < 0) {
+                guest->job.is_done = false;
+                note_failure(guest, r, NULL);
         }
-        guest->is_unfilled = false;
-        log_event(LOG_LEVEL_DEBUG, "copied", "vgpu=%s pid=%d prepare_ms=%.1f copy_ms=%.1f",
-                  operation->instance->name, (int)guest->pid, (double)done->prepare_ns / 1e6,
-                  (double)done->copy_ns / 1e6);
-        if (done->copy_ns > operation->copy_ns)
-                operation->copy_ns = done->copy_ns;
-        guest->job.is_done = guest->job.kind != MOVER_OUT || stamp(guest) == 0;
-        if (!operation->is_undoing && operation->kind == &operation_suspend)
-                operation_pass(operation, "copied");
-        end_run(guest);
+        end(guest);
 }
 
-static int run_job(struct guest *guest, const struct lists *lists, const int *fds)
+/* The job has failed: what is left to do is to end it. */
+static void go_to_end(struct guest *guest, int error, const struct mover_done *done)
 {
-        return mover_job_run(guest->job.device->mover, guest->job.id, lists->sizes, fds, on_run,
-                             guest);
+        guest->job.is_done = false;
+        note_failure(guest, error, done);
+        while (has_step(guest))
+                guest->job.step++;
+        guest->job.step--;
+        go_on(guest);
 }
 
-/* A job for all of the guest's memory, by the target's mover. */
-static void begin_part(struct operation *operation, struct guest *guest)
+static void start(struct guest *guest, const struct copy_way *way)
 {
-        operation_begin_part(operation);
-        guest->job.device = operation->target;
-        guest->job.first = 0;
-        guest->job.n = guest->n_memory;
-        guest->job.then = NULL;
+        guest->job.way = way;
+        guest->job.step = 0;
+        guest->job.is_done = false;
+        go_on(guest);
 }
 
-/* Reservations. */
-
-static void then_out(struct guest *guest);
-static void then_stage(struct guest *guest);
-static void then_in(struct guest *guest);
-static void then_back(struct guest *guest);
-
-/* Of what comes to a device. What a guest happens to have in the pool does not say it. */
-static bool is_from_pool(const struct guest *guest)
-{
-        return guest->instance->operation->kind->is_from_pool;
-}
+/* prepare: all slabs of the guest's reservation are made ready on the job's device. */
 
 /* Processes wait at the same time: what counts is for how long one did. */
 static void begin_pool_wait(struct operation *operation)
@@ -299,145 +293,171 @@ static void end_pool_wait(struct operation *operation)
                 operation->pool_ns += clock_now(CLOCK_MONOTONIC) - operation->pool_since_ns;
 }
 
-/* Goes on with @next when all slabs of the guest's reservation are ready on the target. */
-static void prepare(struct guest *guest, pool_prepared_fn prepared, void (*next)(struct guest *))
+static void on_prepared(struct pool_reservation *reservation, int error, void *userdata)
 {
-        struct operation *operation = guest->instance->operation;
-        bool is_ready = false;
-        int r = !guest->reservation
-                        ? -ESTALE
-                        : pool_prepare(operation->instance->manager->pool, guest->reservation,
-                                       guest->job.device->index, prepared, guest, &is_ready);
-
-        if (r < 0)
-                fail(guest, r, NULL);
-        else if (is_ready)
-                next(guest);
-        else
-                begin_pool_wait(operation);
-}
-
-static void after_prepare(struct guest *guest, int error, void (*next)(struct guest *))
-{
+        struct guest *guest = userdata;
         const struct device *device = guest->job.device;
 
+        (void)reservation;
         end_pool_wait(guest->instance->operation);
         if (error && (!device->mover || mover_is_lost(device->mover)))
                 error = -ECONNRESET;
-        if (error)
-                fail(guest, error, NULL);
-        else
-                next(guest);
-}
-
-/* The three ways. */
-
-static void on_out_prepared(struct pool_reservation *reservation, int error, void *userdata)
-{
-        (void)reservation;
-        after_prepare(userdata, error, then_out);
-}
-
-static void then_out(struct guest *guest)
-{
-        CLEANUP(lists_deinit) struct lists lists = { 0 };
-        int r = make_lists(guest, &lists);
-
-        if (r == 0)
-                r = begin_job(guest, MOVER_OUT, &lists);
-        if (r == 0)
-                r = run_job(guest, &lists, lists.sources);
-        if (r < 0)
-                fail(guest, r, NULL);
-}
-
-void copies_out(struct operation *operation, struct guest *guest)
-{
-        if (guest->n_memory == 0)
+        if (error == 0) {
+                go_on(guest);
                 return;
-        begin_part(operation, guest);
-        prepare(guest, on_out_prepared, then_out);
+        }
+        note_failure(guest, error, NULL);
+        end(guest);
 }
 
-/* Its part of what the operation may take for staging. */
-static uint64_t stage_limit(const struct guest *guest)
+static int prepare(struct guest *guest)
+{
+        struct operation *operation = guest->instance->operation;
+        bool is_ready = false;
+        int r;
+
+        if (!guest->job.way->is_pooled(guest))
+                return 0;
+        if (!guest->reservation)
+                return -ESTALE;
+        r = pool_prepare(operation->instance->manager->pool, guest->reservation,
+                         guest->job.device->index, on_prepared, guest, &is_ready);
+        if (r < 0 || is_ready)
+                return r;
+        begin_pool_wait(operation);
+        return STEP_WAITS;
+}
+
+/* begin: the mover knows what goes where. */
+
+static int begin(struct guest *guest)
+{
+        const struct copy_way *way = guest->job.way;
+
+        if (way->has_job && has_job(guest))
+                return 0;
+        return begin_job(guest, way->is_pooled(guest) ? way->pooled : MOVER_PEER);
+}
+
+/* stage: begin to copy ahead of the target, into the guest's part of what the operation may take. */
+
+static int stage(struct guest *guest)
 {
         const struct operation *operation = guest->instance->operation;
         double part = (double)guest->memory_bytes / (double)operation->bytes;
 
-        return (uint64_t)(part * (double)operation->staging.bytes);
+        return mover_job_stage(guest->job.device->mover, guest->job.id,
+                               (uint64_t)(part * (double)operation->staging.bytes));
 }
 
-static void on_stage_prepared(struct pool_reservation *reservation, int error, void *userdata)
+/* run: all of it is copied. */
+
+static void log_no_hashes(const struct guest *guest, int error)
 {
-        (void)reservation;
-        after_prepare(userdata, error, then_stage);
+        log_event(LOG_LEVEL_WARNING,
+                  "copied all memory: the device cannot tell what has not changed",
+                  "vgpu=%s pid=%d device=%u error=\"%s\"", guest->instance->name, (int)guest->pid,
+                  guest->job.device->index, strerror(-error));
 }
 
-static void then_stage(struct guest *guest)
+static void note_unchanged(struct guest *guest, const struct mover_done *done)
+{
+        struct operation *operation = guest->instance->operation;
+
+        operation->bytes_unchanged += done->unchanged;
+        clean_copy_end(guest, done->hash_error == 0);
+        if (done->hash_error < 0)
+                log_no_hashes(guest, done->hash_error);
+        if (done->wrong > 0)
+                log_event(
+                        LOG_LEVEL_ERROR,
+                        "memory that had changed was taken for unchanged; it was copied after all",
+                        "vgpu=%s pid=%d bytes=%" PRIu64, operation->instance->name, (int)guest->pid,
+                        done->wrong);
+}
+
+static void on_run(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct guest *guest = userdata;
+        struct operation *operation = guest->instance->operation;
+
+        (void)mover;
+        if (done->error < 0) {
+                go_to_end(guest, done->error, done);
+                return;
+        }
+        guest->is_unfilled = false;
+        guest->job.is_done = true;
+        log_event(LOG_LEVEL_DEBUG, "copied",
+                  "vgpu=%s pid=%d prepare_ms=%.1f copy_ms=%.1f hash_ms=%.1f unchanged=%" PRIu64,
+                  operation->instance->name, (int)guest->pid, (double)done->prepare_ns / 1e6,
+                  (double)done->copy_ns / 1e6, (double)done->hash_ns / 1e6, done->unchanged);
+        if (done->copy_ns > operation->copy_ns)
+                operation->copy_ns = done->copy_ns;
+        if (guest->job.is_hashed)
+                note_unchanged(guest, done);
+        go_on(guest);
+}
+
+static int run(struct guest *guest)
 {
         CLEANUP(lists_deinit) struct lists lists = { 0 };
         int r = make_lists(guest, &lists);
 
         if (r == 0)
-                r = begin_job(guest, is_from_pool(guest) ? MOVER_IN : MOVER_PEER, &lists);
-        if (r == 0)
-                r = mover_job_stage(guest->job.device->mover, guest->job.id, stage_limit(guest));
-        if (r < 0)
-                fail(guest, r, NULL);
-        else
-                end(guest);
+                r = mover_job_run(guest->job.device->mover, guest->job.id, lists.sizes,
+                                  guest->job.kind == MOVER_OUT ? lists.sources : lists.targets,
+                                  on_run, guest);
+        return r < 0 ? r : STEP_WAITS;
 }
 
-void copies_stage(struct operation *operation, struct guest *guest)
+/* stamp: the copy out is complete; only now, and for this process alone, it is what may be copied in. */
+
+static int stamp(struct guest *guest)
 {
-        if (guest->n_memory == 0 || has_job(guest))
-                return;
-        begin_part(operation, guest);
-        if (is_from_pool(guest))
-                prepare(guest, on_stage_prepared, then_stage);
-        else
-                then_stage(guest);
+        struct operation *operation = guest->instance->operation;
+        int r = pool_stamp(operation->instance->manager->pool, guest->reservation, guest->pid,
+                           guest->start_time);
+
+        if (r < 0) {
+                guest->job.is_done = false;
+                operation_fail_errno(operation, r, "marking memory of the pool");
+                operation_leave_guest(operation, guest);
+        }
+        if (!operation->is_undoing && operation->kind == &operation_suspend)
+                operation_pass(operation, "copied");
+        return 0;
 }
 
-static void on_in_prepared(struct pool_reservation *reservation, int error, void *userdata)
+/* let go: the mover holds nothing of the job any more. */
+
+static void on_ended(struct mover *mover, const struct mover_done *done, void *userdata)
 {
-        (void)reservation;
-        after_prepare(userdata, error, then_in);
+        struct guest *guest = userdata;
+
+        (void)mover, (void)done; /* gone with the mover is gone as well */
+        guest->job.generation = 0;
+        go_on(guest);
 }
 
-static void then_in(struct guest *guest)
+static int end_job(struct guest *guest)
 {
-        CLEANUP(lists_deinit) struct lists lists = { 0 };
-        int r = make_lists(guest, &lists);
-
-        if (r == 0 && !has_job(guest))
-                r = begin_job(guest, is_from_pool(guest) ? MOVER_IN : MOVER_PEER, &lists);
-        if (r == 0)
-                r = run_job(guest, &lists, lists.targets);
-        if (r < 0)
-                fail(guest, r, NULL);
+        if (has_job(guest) &&
+            mover_job_end(guest->job.device->mover, guest->job.id, on_ended, guest) == 0)
+                return STEP_WAITS;
+        guest->job.generation = 0;
+        return 0;
 }
 
-void copies_in(struct operation *operation, struct guest *guest)
+/* What the mover maps is not off the device; else copies_end() comes once nobody waits for it. */
+static int let_go(struct guest *guest)
 {
-        if (guest->n_memory == 0)
-                return;
-        begin_part(operation, guest);
-        if (is_from_pool(guest))
-                prepare(guest, on_in_prepared, then_in);
-        else
-                then_in(guest);
+        const struct operation *operation = guest->instance->operation;
+
+        return operation->kind == &operation_suspend || operation->is_undoing ? end_job(guest) : 0;
 }
 
-static void begin_undo(struct guest *guest, size_t first, size_t n, guest_copied_fn then)
-{
-        guest->job.device = guest->instance->operation->source;
-        guest->job.first = first;
-        guest->job.n = n;
-        guest->job.then = then;
-        guest->job.is_done = false;
-}
+/* make context: nothing else. */
 
 static void on_context(struct mover *mover, const struct mover_done *done, void *userdata)
 {
@@ -445,60 +465,106 @@ static void on_context(struct mover *mover, const struct mover_done *done, void 
 
         (void)mover;
         if (done->error < 0) {
-                fail(guest, done->error, done);
+                note_failure(guest, done->error, done);
+                end(guest);
                 return;
         }
         guest->job.device->has_context = true;
         guest->job.is_done = true;
-        end(guest);
+        go_on(guest);
+}
+
+static int make_context(struct guest *guest)
+{
+        struct mover *mover;
+        int r = device_get_mover(guest->job.device, &mover);
+
+        if (r == 0)
+                r = mover_context(mover, true, on_context, guest);
+        return r < 0 ? r : STEP_WAITS;
+}
+
+/* The ways. */
+
+static bool always(const struct guest *guest)
+{
+        (void)guest;
+        return true;
+}
+
+/* Of what comes to a device. What a guest happens to have in the pool does not say it. */
+static bool is_from_pool(const struct guest *guest)
+{
+        return guest->instance->operation->kind->is_from_pool;
+}
+
+static bool is_parked(const struct guest *guest)
+{
+        return guest->memory[guest->job.first].is_parked;
+}
+
+static const struct copy_way out = { always,
+                                     MOVER_OUT,
+                                     false,
+                                     { prepare, begin, run, stamp, let_go } },
+                             ahead = { is_from_pool, MOVER_IN, false, { prepare, begin, stage } },
+                             in = { is_from_pool, MOVER_IN, true, { prepare, begin, run, let_go } },
+                             back = { is_parked, MOVER_IN, false, { prepare, begin, run, let_go } },
+                             context = { always, 0, false, { make_context } },
+                             nowhere = { always, 0, false, { end_job } };
+
+/* A part of the operation: all of the guest's memory, by the target's mover. */
+static void start_part(struct operation *operation, struct guest *guest, const struct copy_way *way)
+{
+        operation_begin_part(operation);
+        guest->job.device = operation->target;
+        guest->job.first = 0;
+        guest->job.n = guest->n_memory;
+        guest->job.then = NULL;
+        start(guest, way);
+}
+
+void copies_out(struct operation *operation, struct guest *guest)
+{
+        if (guest->n_memory > 0)
+                start_part(operation, guest, &out);
+}
+
+void copies_stage(struct operation *operation, struct guest *guest)
+{
+        if (guest->n_memory > 0 && !has_job(guest))
+                start_part(operation, guest, &ahead);
+}
+
+void copies_in(struct operation *operation, struct guest *guest)
+{
+        if (guest->n_memory > 0)
+                start_part(operation, guest, &in);
+}
+
+static void start_undo(struct guest *guest, size_t first, size_t n, guest_copied_fn then,
+                       const struct copy_way *way)
+{
+        guest->job.device = guest->instance->operation->source;
+        guest->job.first = first;
+        guest->job.n = n;
+        guest->job.then = then;
+        start(guest, way);
 }
 
 void copies_ready(struct guest *guest, guest_copied_fn then)
 {
-        struct mover *mover;
-        int r;
-
-        begin_undo(guest, 0, 0, then);
-        r = device_get_mover(guest->job.device, &mover);
-        if (r == 0)
-                r = mover_context(mover, true, on_context, guest);
-        if (r < 0)
-                fail(guest, r, NULL);
-}
-
-static void on_back_prepared(struct pool_reservation *reservation, int error, void *userdata)
-{
-        (void)reservation;
-        after_prepare(userdata, error, then_back);
-}
-
-static void then_back(struct guest *guest)
-{
-        CLEANUP(lists_deinit) struct lists lists = { 0 };
-        bool is_parked = guest->memory[guest->job.first].is_parked;
-        int r = make_lists(guest, &lists);
-
-        if (r == 0)
-                r = begin_job(guest, is_parked ? MOVER_IN : MOVER_PEER, &lists);
-        if (r == 0)
-                r = run_job(guest, &lists, lists.targets);
-        if (r < 0)
-                fail(guest, r, NULL);
+        start_undo(guest, 0, 0, then, &context);
 }
 
 void copies_back(struct guest *guest, size_t first, size_t n, guest_copied_fn then)
 {
-        begin_undo(guest, first, n, then);
-        if (guest->memory[first].is_parked)
-                prepare(guest, on_back_prepared, then_back);
-        else
-                then_back(guest);
+        start_undo(guest, first, n, then, &back);
 }
 
 void copies_park(struct guest *guest, size_t first, size_t n, guest_copied_fn then)
 {
-        begin_undo(guest, first, n, then);
-        prepare(guest, on_out_prepared, then_out);
+        start_undo(guest, first, n, then, &out);
 }
 
 void copies_end(struct operation *operation, struct guest *guest)
@@ -506,5 +572,5 @@ void copies_end(struct operation *operation, struct guest *guest)
         if (guest->job.generation == 0)
                 return;
         operation_begin_part(operation);
-        end_job(guest);
+        start(guest, &nowhere);
 }

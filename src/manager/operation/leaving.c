@@ -2,6 +2,7 @@
 #include "manager/operation/leaving.h"
 
 #include "base/clock.h"
+#include "manager/model/clean-copy.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -106,7 +107,7 @@ void leaving_undo_keep(struct operation *operation)
         operation_for_each_guest(guest, operation) {
                 guest->is_remembered = false;
                 recovery_drop_memory(guest);
-                guest_give_back(guest);
+                clean_copy_put_back_unlisted(guest);
         }
 }
 

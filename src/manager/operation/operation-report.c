@@ -135,6 +135,7 @@ static json_t *make_report(const struct operation *operation)
                 .to_device = operation->target->index,
                 .lost = operation->lost,
                 .had_left = operation->had_left,
+                .bytes_unchanged = operation->bytes_unchanged,
         };
         json_t *report = record_make(&record_report, &record);
 
@@ -163,9 +164,10 @@ static void log_end(const struct operation *operation, bool has_succeeded)
 
         if (has_succeeded)
                 log_event_of(instance->owner, LOG_LEVEL_NOTICE, operation->kind->past,
-                             "vgpu=%s bytes=%" PRIu64 " seconds=%.3f copy=%.3f context=%.3f "
+                             "vgpu=%s bytes=%" PRIu64 " unchanged=%" PRIu64
+                             " seconds=%.3f copy=%.3f context=%.3f "
                              "pool=%.3f processes=%zu from=%u to=%u",
-                             instance->name, operation->bytes,
+                             instance->name, operation->bytes, operation->bytes_unchanged,
                              (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
                              (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
                              (double)operation->pool_ns / 1e9, operation->n_processes,

@@ -72,6 +72,7 @@ extern const struct operation_kind operation_suspend, operation_resume, operatio
 struct operation_request {
         struct device *target; /* or NULL */
         bool keep_context;
+        bool must_verify; /* compare byte by byte what would not be copied */
         uint32_t timeout_ms;
         bool is_by_itself;               /* nobody asked for it: residency.h */
         struct control_pending *pending; /* is answered at the end */
@@ -83,7 +84,7 @@ struct operation {
         struct control_pending *pending; /* NULL: nobody waits for the result */
         /* Equal for suspend. The target's mover does the work, but for the checkpoint. */
         struct device *source, *target;
-        bool keep_context, is_by_itself;
+        bool keep_context, is_by_itself, must_verify;
         uint32_t timeout_ms;
         uint32_t former_state; /* of the instance, to go back to */
 
@@ -108,6 +109,7 @@ struct operation {
         uint64_t pool_since_ns; /* while one waits */
         size_t n_pool_waits;
         uint64_t bytes, bytes_done;
+        uint64_t bytes_unchanged; /* of @bytes, what a suspend did not have to copy */
         size_t n_processes;
         char lost[160]; /* what to tell of a process that did not come along; "": all did */
         bool had_left;  /* there was nothing to do: operation_report_left() */

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/size.h"
+#include "manager/model/clean-copy.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
@@ -92,6 +93,10 @@ static void reserve_claimed(struct operation *operation)
                 fail_small(operation, sum);
                 return;
         }
+        operation_for_each_guest(guest,
+                                 operation) /* before a reservation can cost another its own */
+                if (!guest->reservation)
+                        (void)clean_copy_take(guest, movable_bytes(guest));
         operation_for_each_guest(guest, operation) {
                 uint64_t bytes = movable_bytes(guest);
 
@@ -147,7 +152,7 @@ static void give_back(struct operation *operation)
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
-                guest_give_back(guest);
+                clean_copy_put_back_unlisted(guest);
 }
 
 /* Now the sizes are exact. */

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/model/clean-copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "hash/hash.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "pool/pool.h"
+
+struct clean_copy {
+        struct pool_reservation *reservation; /* spare; NULL: it is the guest's */
+        uint64_t generation;                  /* of the reservation that the hashes belong to */
+        bool is_true;                         /* and they are those of its contents */
+        struct gate_allocation *memory;       /* what is in it, in this order */
+        size_t n_memory;
+        struct hash_value *hashes;
+        size_t n_hashes;
+};
+
+#define KEY_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
+
+int clean_copy_make_key(int *ret_fd)
+{
+        CLEANUP(fd_closep)
+        int fd = memfd_create("openvgpu-hash-key", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+        struct hash_key key;
+        ssize_t n;
+        int r;
+
+        if (fd < 0)
+                return -errno;
+        r = hash_key_make(&key);
+        if (r < 0)
+                return r;
+        n = write(fd, &key, sizeof(key));
+        explicit_bzero(&key, sizeof(key));
+        if (n != sizeof(key) || fcntl(fd, F_ADD_SEALS, KEY_SEALS) < 0)
+                return n < 0 || n == sizeof(key) ? -errno : -EIO;
+        *ret_fd = TAKE_FD(fd);
+        return 0;
+}
+
+static struct clean_copy *clean_copy_free(struct clean_copy *copy)
+{
+        if (copy) {
+                free(copy->memory);
+                free(copy->hashes);
+        }
+        free(copy);
+        return NULL;
+}
+
+DEFINE_CLEANUP(struct clean_copy *, clean_copy_free);
+
+void clean_copy_forget(struct guest *guest)
+{
+        guest->clean_copy = clean_copy_free(guest->clean_copy);
+}
+
+/* The pool has taken the room for something that is needed. */
+static void on_given_up(void *userdata)
+{
+        clean_copy_forget(userdata);
+}
+
+uint64_t clean_copy_get_length(const struct guest *guest)
+{
+        return guest->clean_copy ? pool_get_length(guest->clean_copy->reservation) : 0;
+}
+
+void clean_copy_drop(struct guest *guest)
+{
+        if (!guest->clean_copy)
+                return;
+        pool_release(guest->instance->manager->pool, guest->clean_copy->reservation);
+        guest->clean_copy = clean_copy_free(guest->clean_copy);
+}
+
+bool clean_copy_take(struct guest *guest, uint64_t bytes)
+{
+        struct pool *pool = guest->instance->manager->pool;
+        struct clean_copy *copy = guest->clean_copy;
+
+        if (!copy || !copy->reservation)
+                return false;
+        if (guest->reservation || pool_get_length(copy->reservation) != bytes ||
+            pool_need(pool, copy->reservation) < 0) {
+                clean_copy_drop(guest);
+                return false;
+        }
+        guest->reservation = TAKE(copy->reservation);
+        copy->generation = pool_get_generation(guest->reservation);
+        return true;
+}
+
+/* Hashes. */
+
+/* Is what the guest has now, in this order, what the hashes are of? */
+static bool is_of(const struct clean_copy *copy, const struct guest *guest)
+{
+        if (!copy->is_true || copy->generation != pool_get_generation(guest->reservation) ||
+            copy->n_memory != guest->n_memory)
+                return false;
+        for (size_t i = 0; i < copy->n_memory; i++)
+                if (copy->memory[i].address != guest->memory[i].address ||
+                    copy->memory[i].size != guest->memory[i].size)
+                        return false;
+        return true;
+}
+
+static bool is_made_of_blocks(const struct guest *guest)
+{
+        for (size_t i = 0; i < guest->n_memory; i++)
+                if (guest->memory[i].size % HASH_BLOCK != 0)
+                        return false;
+        return guest->n_memory > 0;
+}
+
+/* One that knows nothing yet. NULL: no memory. */
+static struct clean_copy *clean_copy_new(const struct guest *guest)
+{
+        CLEANUP(clean_copy_freep) struct clean_copy *copy = calloc(1, sizeof(*copy));
+
+        if (!copy)
+                return NULL;
+        copy->n_memory = guest->n_memory;
+        copy->n_hashes = guest->memory_bytes / HASH_BLOCK;
+        copy->memory = calloc(copy->n_memory, sizeof(*copy->memory));
+        copy->hashes = calloc(copy->n_hashes, sizeof(*copy->hashes));
+        if (!copy->memory || !copy->hashes)
+                return NULL;
+        for (size_t i = 0; i < copy->n_memory; i++)
+                copy->memory[i] =
+                        (struct gate_allocation){ guest->memory[i].address, guest->memory[i].size };
+        for (size_t i = 0; i < copy->n_hashes; i++)
+                copy->hashes[i] = HASH_UNKNOWN;
+        copy->generation = pool_get_generation(guest->reservation);
+        return TAKE(copy);
+}
+
+struct hash_value *clean_copy_begin(struct guest *guest, size_t *ret_n)
+{
+        if (guest->clean_copy && !is_of(guest->clean_copy, guest))
+                clean_copy_drop(guest);
+        if (!guest->clean_copy && is_made_of_blocks(guest))
+                guest->clean_copy = clean_copy_new(guest);
+        if (!guest->clean_copy)
+                return NULL;
+        guest->clean_copy->is_true = false;
+        *ret_n = guest->clean_copy->n_hashes;
+        return guest->clean_copy->hashes;
+}
+
+void clean_copy_end(struct guest *guest, bool is_true)
+{
+        if (guest->clean_copy)
+                guest->clean_copy->is_true = is_true;
+}
+
+void clean_copy_spoil(struct guest *guest)
+{
+        if (guest->clean_copy && !guest->clean_copy->reservation)
+                guest->clean_copy->is_true = false;
+}
+
+void clean_copy_put_back(struct guest *guest)
+{
+        struct pool *pool = guest->instance->manager->pool;
+        struct clean_copy *copy = guest->clean_copy;
+        struct pool_reservation *reservation = TAKE(guest->reservation);
+
+        if (!reservation)
+                return;
+        if (copy && copy->is_true && !copy->reservation &&
+            copy->generation == pool_get_generation(reservation) &&
+            pool_spare(pool, reservation, on_given_up, guest) == 0) {
+                copy->reservation = reservation;
+                return;
+        }
+        clean_copy_drop(guest);
+        pool_release(pool, reservation);
+}
+
+void clean_copy_put_back_unlisted(struct guest *guest)
+{
+        if (!guest->is_remembered)
+                clean_copy_put_back(guest);
+}

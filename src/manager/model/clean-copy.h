@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_CLEAN_COPY_H
+#define MANAGER_CLEAN_COPY_H
+
+/*
+ * A clean copy: what the pool had of a guest that is back on its device, and still has.
+ *
+ * When the guest goes out again, the mover compares its memory with the hashes of the copy and copies
+ * only what differs. A copy is never believed by itself: each time all of the guest's memory is hashed
+ * anew, with its gate closed. So it does not matter where the guest has been meanwhile.
+ *
+ * It costs its owner nothing and nobody room: its reservation is spare (pool.h). It has no stamps, the
+ * store and the keeper do not know it, and it goes with the process and with vgpud. What is worth
+ * something is never in it alone.
+ *
+ *     guest->reservation --put_back--> spare --take--> guest->reservation --begin, end--> new hashes
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct clean_copy;
+struct guest;
+struct hash_value;
+struct mover;
+
+/* clean_copy_make_key() - what all hashes of this vgpud are made with, in a file for the movers. */
+int clean_copy_make_key(int *ret_fd);
+
+/*
+ * clean_copy_take() - the guest's reservation is its clean copy's from now on, if that has @bytes; else
+ * there is none any more. True: it has one.
+ */
+bool clean_copy_take(struct guest *guest, uint64_t bytes);
+
+/*
+ * clean_copy_begin() - all of the guest's memory is about to be copied to its reservation
+ *
+ * Returns the hashes of what is there, one for each block, unknown where nothing is known. Until
+ * clean_copy_end() they are the mover's. NULL: its memory is not made of blocks, or there is no memory.
+ */
+struct hash_value *clean_copy_begin(struct guest *guest, size_t *ret_n);
+
+/* clean_copy_end() - the copy has arrived; @is_true: and the hashes are those of it. */
+void clean_copy_end(struct guest *guest, bool is_true);
+
+/* clean_copy_spoil() - something else is written to the reservation. */
+void clean_copy_spoil(struct guest *guest);
+
+/* clean_copy_put_back() - nobody needs the guest's reservation: a clean copy, or given back to the pool. */
+void clean_copy_put_back(struct guest *guest);
+
+/* clean_copy_put_back_unlisted() - unless the store lists it; then its forgetting does this. */
+void clean_copy_put_back_unlisted(struct guest *guest);
+
+/* clean_copy_drop() - what is spare goes; the guest's reservation stays. */
+void clean_copy_drop(struct guest *guest);
+
+/* clean_copy_forget() - at the end of vgpud: in memory only. */
+void clean_copy_forget(struct guest *guest);
+
+/* clean_copy_get_length() - bytes that the guest would not have to get from the pool. */
+uint64_t clean_copy_get_length(const struct guest *guest);
+
+#endif
