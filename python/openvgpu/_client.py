@@ -160,15 +160,16 @@ class Client:
         return make(Report, answer, vgpu=Vgpu.from_answer(answer["vgpu"]))
 
     def suspend(self, name: str, *, keep_context: bool = False, timeout: float | None = None,
-                progress: Callable[[Progress], None] | None = None) -> Report:
+                verify: bool = False, progress: Callable[[Progress], None] | None = None) -> Report:
         """Take a vGPU off its device; its programs wait in their next GPU call.
 
         keep_context:  move only the memory: quicker both ways; the CUDA contexts stay
         timeout:       seconds for its programs to come to rest; None: vgpud's choice
+        verify:        compare every byte that has not changed since the last suspend
         progress:      called meanwhile, in this thread; must not use this client
         """
         return self._operate("SuspendVgpu", progress, name=name, timeout=timeout,
-                             keep_context=keep_context or None)
+                             keep_context=keep_context or None, verify=verify or None)
 
     def resume(self, name: str, *, device: int | str | None = None, timeout: float | None = None,
                progress: Callable[[Progress], None] | None = None) -> Report:

@@ -114,6 +114,7 @@ class Report:
     """What an operation did."""
     vgpu: Vgpu
     bytes: int = 0
+    bytes_unchanged: int = 0    # of them, what host memory had from the last suspend
     seconds: float = 0
     copy_seconds: float = 0
     context_seconds: float = 0  # the driver's checkpoint and restore
@@ -136,6 +137,7 @@ class Pool:
     held: int = 0
     slab_size: int = 0
     huge_pages: int = 0
+    spare: int = 0  # kept of resumed vGPUs, and given up when the room is needed
 
 
 @dataclasses.dataclass(frozen=True)

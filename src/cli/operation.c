@@ -107,6 +107,7 @@ int operation_begin(const struct arguments *arguments, const char *name,
         if (r != 0)
                 return r;
         options->keep_context = arguments_get(arguments, "keep-context") != NULL;
+        options->verify = arguments_get(arguments, "verify") != NULL;
 
         make_texts(arguments, name);
         sigaction(SIGINT, &action, NULL);
@@ -135,6 +136,19 @@ char *operation_describe_time(char *text, double seconds)
         return text;
 }
 
+/* To find out what has changed takes a part of the time: it says nothing of a bandwidth. */
+static void describe_part(char *text, const struct vgpu_operation_report *report, const char *how)
+{
+        char size[SIZE_TEXT_MAX], part[SIZE_TEXT_MAX], time[OPERATION_TIME_MAX];
+        uint64_t changed = report->bytes > report->bytes_unchanged
+                                   ? report->bytes - report->bytes_unchanged
+                                   : 0;
+
+        snprintf(text, OPERATION_TEXT_MAX, "%s of %s %s in %s, the rest had not changed",
+                 size_format(part, changed), size_format(size, report->bytes), how,
+                 operation_describe_time(time, report->copy_seconds));
+}
+
 char *operation_describe_copy(char *text, const struct vgpu_operation_report *report,
                               const char *how)
 {
@@ -145,9 +159,15 @@ char *operation_describe_copy(char *text, const struct vgpu_operation_report *re
                 snprintf(text, OPERATION_TEXT_MAX, "no program in it");
                 return text;
         }
-        n = snprintf(text, OPERATION_TEXT_MAX, "%s %s in %s", size_format(size, report->bytes), how,
-                     operation_describe_time(time, report->copy_seconds));
-        if (report->bytes > 0 &&
+        if (report->bytes_unchanged > 0) {
+                describe_part(text, report, how);
+                n = (int)strlen(text);
+        } else {
+                n = snprintf(text, OPERATION_TEXT_MAX, "%s %s in %s",
+                             size_format(size, report->bytes), how,
+                             operation_describe_time(time, report->copy_seconds));
+        }
+        if (report->bytes > 0 && report->bytes_unchanged == 0 &&
             report->copy_seconds >= 0.001) /* below it, no bandwidth to speak of */
                 n += snprintf(text + n, OPERATION_TEXT_MAX - (size_t)n, " (%.1f GB/s)",
                               (double)report->bytes / report->copy_seconds / 1e9);

@@ -64,13 +64,15 @@ static const struct option options[] = {
                 "all of yours (root: all) that have a program on a GPU, or left it by themselves"),
         { .name = "keep-context",
           .help = "move only memory: quicker both ways; 0.5 GiB per program stays" },
+        { .name = "verify",
+          .help = "compare every byte that has not changed since the last suspend" },
         OPERATION_OPTION_TIMEOUT,
         { .name = NULL },
 };
 
 const struct command command_suspend = {
         .name = "suspend",
-        .usage = "NAME...|--all [--keep-context] [--timeout SECONDS]",
+        .usage = "NAME...|--all [--keep-context] [--verify] [--timeout SECONDS]",
         .summary = "take a vGPU off its GPU; its programs wait",
         .description =
                 "Moves the GPU memory of a vGPU to host memory, and its programs off the GPU. The\n"
@@ -78,6 +80,10 @@ const struct command command_suspend = {
                 "continue as if nobody had asked.\n"
                 "\n"
                 "A vGPU that left its GPU by itself stays away from then on.\n"
+                "\n"
+                "Host memory keeps what it had of a vGPU that was resumed, as long as nobody needs the\n"
+                "room. The next suspend finds what has changed by a hash, on the GPU, and copies only\n"
+                "that.\n"
                 "\n"
                 "Several vGPUs are suspended at the same time. If one fails, the others are still\n"
                 "suspended; the exit status is that of the first failure.\n"
