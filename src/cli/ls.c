@@ -274,8 +274,7 @@ const struct command command_ls = {
                 "  MOVABLE       the memory that suspend moves at the speed of the bus; the\n"
                 "                driver moves the rest, which is slower\n",
         .examples = "vgpu ls -l\n"
-                    "vgpu ls train --json\n"
-                    "timeout 3 vgpu ls --watch\n",
+                    "vgpu ls train --json\n",
         .options = options,
         .n_words_max = 1,
         .word = "name of the vGPU",

@@ -5,12 +5,15 @@
 Prints "joined" and "ready", or what became of it: "refused ERRNO TEXT", "hung up". It then waits
 for the end of standard input, so that it is its connection and not its death that is looked at.
 """
+import errno
 import mmap
 import os
 import random
+import resource
 import socket
 import struct
 import sys
+import time
 
 from wire import Gate
 
@@ -85,11 +88,17 @@ class Hostile:
         say("hung up")
 
     def send_until_hung_up(self, data, fds=()):
-        try:
-            while True:
+        while True:
+            try:
                 self.gate.send(data, fds)
-        except (BrokenPipeError, ConnectionResetError):
-            say("hung up")
+            except (BrokenPipeError, ConnectionResetError):
+                say("hung up")
+                return
+            except OSError as error:
+                # The kernel lets a user who is not root send so many descriptors that nobody has received yet.
+                if error.errno != errno.ETOOMANYREFS:
+                    raise
+                time.sleep(0.01)
 
     def expect(self, wanted):
         message, body, _ = self.gate.receive_message()
@@ -390,6 +399,9 @@ class Hostile:
 
 def main():
     run_directory, vgpu, behaviour = sys.argv[1:]
+    # The usual soft limit is too low for some of what is done here.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     hostile = Hostile(run_directory, vgpu)
     begin = Hostile.joined if behaviour.startswith(SUSPENDED) else None
     if begin:
