@@ -3,7 +3,7 @@
 
 _Static_assert(ACCOUNTING_MAX == STATE_ACCOUNTS_MAX, "all accounts are on the state page");
 
-/* What changes of a process that runs, in one number. */
+/* Makes one number of all that changes while a process runs. */
 static uint64_t get_news(const struct accounting_record *record)
 {
         return record->max_memory ^ (uint64_t)accounting_percent(record, METER_SM) << 56 ^
@@ -57,7 +57,7 @@ static bool has_fallen_out(const struct account_ring *ring, size_t at)
         return number && number - 1 < state_first_account(ring->state_page, ring->slot);
 }
 
-/* The oldest of those that ended and of those that run are the first of them. */
+/* The oldest ended process and the oldest running process are the first of their kind. */
 static void repair(const struct account_ring *ring)
 {
         if (has_fallen_out(ring, 0) || has_fallen_out(ring, ring->accounting->n_ended))
@@ -75,7 +75,7 @@ void account_ring_update(const struct account_ring *ring)
         repair(ring);
 }
 
-/* A full accounting makes room by forgetting the one that ended first. */
+/* A full accounting makes room by forgetting the process that ended first. */
 int account_ring_start(const struct account_ring *ring, const struct accounting_record *record)
 {
         struct accounting *accounting = ring->accounting;

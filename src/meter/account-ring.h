@@ -24,16 +24,16 @@ struct account_ring {
         struct accounting *accounting;
 };
 
-/* account_ring_write() - all of them, anew. */
+/* account_ring_write() - write all records again. */
 void account_ring_write(const struct account_ring *ring);
 
-/* account_ring_update() - those that run have gone on. */
+/* account_ring_update() - rewrite the records of the processes that run. */
 void account_ring_update(const struct account_ring *ring);
 
-/* account_ring_start() - as accounting_start(). */
+/* account_ring_start() - call accounting_start(), and show the new record. Errors: as accounting_start(). */
 int account_ring_start(const struct account_ring *ring, const struct accounting_record *record);
 
-/* account_ring_end() - as accounting_end(). */
+/* account_ring_end() - call accounting_end(), and show the record as ended. */
 void account_ring_end(const struct account_ring *ring, uint64_t serial);
 
 #endif

@@ -64,7 +64,7 @@ int accounting_start(struct accounting *accounting, const struct accounting_reco
         return 0;
 }
 
-/* The newest are asked for most, and are last. */
+/* Callers ask mostly for the newest records, which are the last ones. */
 struct accounting_record *accounting_find(struct accounting *accounting, uint64_t serial)
 {
         for (size_t i = accounting->n; i > 0; i--)

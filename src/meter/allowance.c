@@ -8,7 +8,7 @@
 struct user {
         struct list link;
         uid_t uid;
-        uint64_t whole_ms; /* when he has all of his allowance again */
+        uint64_t whole_ms; /* when the user has the whole allowance again */
 };
 
 void allowance_init(struct allowance *allowance)
@@ -25,7 +25,7 @@ void allowance_deinit(struct allowance *allowance)
         list_init(&allowance->users);
 }
 
-/* Who has all of it is not remembered. */
+/* A user with the whole allowance needs no entry. */
 static struct user *find(struct allowance *allowance, uid_t uid, uint64_t now_ms)
 {
         struct user *user, *after, *found = NULL;

@@ -39,7 +39,7 @@ static uint64_t hash(const struct usage_key *key, uint64_t minute)
         return value ^ (value >> 32);
 }
 
-/* The bucket of a row, or the empty one where it belongs. */
+/* Finds the bucket of a row, or the empty bucket where the row belongs. */
 static uint32_t *find_bucket(const struct minutes *minutes, const struct usage_key *key,
                              uint64_t minute)
 {
@@ -66,7 +66,7 @@ static struct minutes_row *find_latest(const struct minutes *minutes, const stru
         return latest;
 }
 
-/* They are empty. */
+/* Allocates empty buckets. */
 static void fill_buckets(struct minutes *minutes)
 {
         for (size_t i = 0; i < minutes->n; i++) {
@@ -123,7 +123,7 @@ static int get_row(struct minutes *minutes, const struct usage_key *key, uint64_
         return 0;
 }
 
-/* What of @amount belongs to the first @part_ms of @whole_ms; it is taken out of @amount. */
+/* Takes the share of the first @part_ms of @whole_ms out of @amount, and returns it. */
 static struct usage_amount cut(struct usage_amount *amount, uint64_t part_ms, uint64_t whole_ms)
 {
         const uint64_t weights[2] = { part_ms, whole_ms - part_ms };

@@ -33,22 +33,22 @@ struct minutes {
         size_t n_buckets;
 };
 
-/* A zeroed struct is an empty one. */
+/* minutes_deinit() - free all rows. A zeroed struct is empty. */
 void minutes_deinit(struct minutes *minutes);
 
 /*
- * minutes_add() - @amount came together from @from_ms to @to_ms, CLOCK_REALTIME, evenly
+ * minutes_add() - add @amount, which accrued evenly from @from_ms to @to_ms of CLOCK_REALTIME
  *
- * A span that is empty, or ends before it begins, is the instant @to_ms. Errors: -ENOMEM; then part
- * of the amount may have been added, and @amount is what has not.
+ * A span that is empty, or ends before it begins, counts as the instant @to_ms. Errors: -ENOMEM; then
+ * part of the amount may have been added, and @amount is the rest.
  */
 int minutes_add(struct minutes *minutes, const struct usage_key *key, struct usage_amount *amount,
                 uint64_t from_ms, uint64_t to_ms);
 
-/* minutes_move() - add all of @from to @to. Errors: -ENOMEM; what does not fit stays in @from. */
+/* minutes_move() - move all rows of @from to @to. Errors: -ENOMEM; the rest stays in @from. */
 int minutes_move(struct minutes *to, struct minutes *from);
 
-/* minutes_clear() - the ledger has them all. */
+/* minutes_clear() - forget all rows, because the ledger has them. */
 void minutes_clear(struct minutes *minutes);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "meter/rate.h"
 
-/* Nanoseconds times nanoseconds, and bytes times milliseconds, are more than 64 bits have. */
+/* Nanoseconds times nanoseconds, and bytes times milliseconds, need more than 64 bits. */
 __extension__ typedef unsigned __int128 wide;
 
 uint32_t rate_percent(uint64_t busy_ns, uint64_t period_ns)

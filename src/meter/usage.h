@@ -2,7 +2,7 @@
 #ifndef METER_USAGE_H
 #define METER_USAGE_H
 
-/* A billed amount of usage: how much, of whom, in which minute. */
+/* A billed amount of usage, and who is billed for it. */
 
 #include <stdint.h>
 
@@ -11,10 +11,10 @@
 struct usage_amount {
         uint64_t busy_ns[METER_ENGINES];
         uint64_t quota_mib_ms; /* MiB * ms of frame buffer that was set aside; vGPUs only */
-        uint64_t used_mib_ms;  /* that was held */
+        uint64_t used_mib_ms;  /* likewise, of frame buffer that was held */
 };
 
-/* Whose: a process of a vGPU on a device; process 0 is the vGPU itself. */
+/* Who used it: a process of a vGPU on a device. Process 0 is the vGPU itself. */
 struct usage_key {
         uint64_t process; /* serial number */
         uint64_t vgpu;    /* serial number */

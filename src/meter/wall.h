@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-/* A step smaller than this is the clock being slewed or read late. */
+/* Below this, the difference is not a step: the clock is being slewed, or was read late. */
 #define WALL_STEP_MS 2000
 
 struct wall {
@@ -21,24 +21,24 @@ struct wall {
 };
 
 /*
- * wall_read() - what both clocks show now. Returns by how many ms the wall clock was set forward
- * (or back, negative) since the last reading; 0: it was not, or this is the first.
+ * wall_read() - note what both clocks show now. Returns by how many ms somebody set the wall clock
+ * forward since the last reading, or, negative, back; 0: nobody did, or this is the first reading.
  */
 int64_t wall_read(struct wall *wall, uint64_t steady_ms, uint64_t wall_ms);
 
-/* wall_at() - what the wall clock would have shown at @steady_ms, had it not been set since. */
+/* wall_at() - get what the wall clock would have shown at @steady_ms if nobody had set it since. */
 uint64_t wall_at(const struct wall *wall, uint64_t steady_ms);
 
 /*
- * The time stamps of samples: what the wall clock shows, but they never go back, because who reads
- * samples asks for those later than the last that he has seen. While the clock that was set back is
- * behind them they go half as fast as time does, so that it comes up with them.
+ * The time stamps of samples: the time of the wall clock, except that stamps never go back. A reader of
+ * samples asks for samples later than the last one that it saw. After somebody has set the clock back,
+ * stamps advance at half the speed of time until the clock has caught up.
  */
 struct wall_stamps {
         uint64_t steady_ms, stamp_ms; /* the last; 0: none */
 };
 
-/* wall_stamp() - of a sample that is taken at the time that @wall was read. */
+/* wall_stamp() - get the stamp of a sample that was taken when @wall was read. */
 uint64_t wall_stamp(struct wall_stamps *stamps, const struct wall *wall);
 
 #endif
