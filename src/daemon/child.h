@@ -15,19 +15,19 @@
 
 /*
  * child_spawn() - start arguments[0] with our environment and @driver_path as its OPENVGPU_DRIVER
- * @driver_path:  NULL: as in our environment
- * @fd:           becomes its descriptor @child_fd; it has no others but the standard ones
+ * @driver_path:  NULL: the child gets the one of our environment
+ * @fd:           becomes the child's descriptor @child_fd; besides, the child has only the standard ones
  */
 int child_spawn(pid_t *ret_pid, const char *const *arguments, const char *driver_path, int fd,
                 int child_fd);
 
-/* child_watch() - call @ended once, when @pid is gone and reaped. Until child_forget() is called. */
+/* child_watch() - call @ended once, when @pid has ended and is reaped, unless child_forget() came first. */
 struct child;
 typedef void (*child_ended_fn)(void *userdata);
 int child_watch(struct child **ret_child, sd_event *event, pid_t pid, child_ended_fn ended,
                 void *userdata);
 
-/* child_forget() - @ended is not called any more; the event loop reaps the child all the same. */
+/* child_forget() - do not call @ended any more. The event loop still reaps the child. */
 void child_forget(struct child *child);
 
 #endif

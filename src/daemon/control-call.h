@@ -19,8 +19,9 @@
 #define CONTROL_MESSAGE_MAX (1024 * 1024)
 
 /*
- * Of one message, at all depths: parsing 60,000 members takes 35 ms, which others would wait for.
- * The largest call, ReplaceMemory, has two members a process and three values an allocation.
+ * Limits for one message, at all depths. Parsing 60,000 members takes 35 ms, during which all other
+ * clients wait. The largest call, ReplaceMemory, has two members per process and three values per
+ * allocation.
  */
 #define CONTROL_MEMBERS_MAX 1024
 #define CONTROL_VALUES_MAX  100000
@@ -36,16 +37,16 @@ static inline void json_decref_pointer(json_t **json)
 struct control_buffer {
         char *bytes;
         size_t size, room;
-        size_t taken;    /* of a message that was handed out */
-        size_t searched; /* no message ends in so much */
+        size_t taken;    /* size of the message that was handed out */
+        size_t searched; /* in this many bytes no message ends */
 };
 
 void control_buffer_deinit(struct control_buffer *buffer);
 
-/* control_buffer_append() - Errors: -EMSGSIZE, the message in the making is too long. */
+/* control_buffer_append() - add @n bytes. Errors: -EMSGSIZE, the incomplete message is too long. */
 int control_buffer_append(struct control_buffer *buffer, const char *bytes, size_t n);
 
-/* control_buffer_next() - the next complete message as a string, borrowed until the next call. */
+/* control_buffer_next() - get the next complete message as a string, borrowed until the next call. */
 const char *control_buffer_next(struct control_buffer *buffer, size_t *ret_size);
 
 struct control_call {
@@ -56,8 +57,8 @@ struct control_call {
 };
 
 /*
- * control_call_parse() - Errors: -EINVAL, the message is no call: the connection has no sense;
- * -E2BIG, it has too many members or values.
+ * control_call_parse() - parse one message. Errors: -EINVAL, the message is not a call, so the connection
+ * is useless; -E2BIG, the message has too many members or values.
  */
 int control_call_parse(struct control_call *ret_call, const char *text, size_t size);
 void control_call_deinit(struct control_call *call);
@@ -72,7 +73,7 @@ enum control_type {
         CONTROL_LIST
 };
 
-/* Of CONTROL_TIME, seconds since the epoch. */
+/* The greatest CONTROL_TIME, in seconds since the epoch. */
 #define CONTROL_TIME_MAX 1e11
 
 struct control_parameter {
@@ -81,11 +82,11 @@ struct control_parameter {
         bool is_required;
 };
 
-/* control_call_check() - only known parameters, of the right types, and all that are required. */
+/* control_call_check() - check that all parameters are known and of the right type, and none is missing. */
 int control_call_check(const struct control_call *call, const struct control_parameter *table,
                        struct failure *failure);
 
-/* The parameters of a checked call. */
+/* These return a parameter of a checked call; @otherwise if the call lacks it. */
 const char *control_call_text(const struct control_call *call, const char *name);
 bool control_call_bool(const struct control_call *call, const char *name);
 uint64_t control_call_size(const struct control_call *call, const char *name);
@@ -93,7 +94,7 @@ uint32_t control_call_number(const struct control_call *call, const char *name, 
 bool control_call_has(const struct control_call *call, const char *name);
 double control_call_seconds(const struct control_call *call, const char *name, double otherwise);
 
-/* control_error_json() - an error answer; a new reference, NULL when out of memory. */
+/* control_error_json() - make an error answer. Returns a new reference, or NULL: out of memory. */
 json_t *control_error_json(const struct failure *failure);
 
 #endif

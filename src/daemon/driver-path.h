@@ -8,18 +8,21 @@
  */
 
 /*
- * driver_path_find() - the full path of @library ("libcuda.so.1") into @path of PATHS_MAX bytes
- * Never one below @not_below, where our own libraries of the same names are. Errors: -ENOENT.
+ * driver_path_find() - find the full path of @library ("libcuda.so.1")
+ * @path:       of PATHS_MAX bytes
+ * @not_below:  the folder of our own libraries of the same names, which are never found
+ * Errors: -ENOENT.
  */
 int driver_path_find(char *path, const char *library, const char *not_below);
 
 /*
- * driver_path_get_load() - what tells this load of the driver from other ones; "" when it is not
- * known. @simulation: the directory of the simulated machine that takes the driver's place, or "".
+ * driver_path_get_load() - get a text that distinguishes this load of the driver from all others; "" if
+ * it is unknown
+ * @simulation:  the directory of the simulated machine that takes the driver's place, or ""
  */
 void driver_path_get_load(char *load, int size, const char *simulation);
 
-/* driver_path_get_version() - "580.159.04" of the kernel module into @version; "" when none. */
+/* driver_path_get_version() - get the version of the kernel module, "580.159.04"; "" if there is none. */
 void driver_path_get_version(char *version, int size);
 
 #endif

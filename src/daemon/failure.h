@@ -22,17 +22,17 @@ struct failure {
         pid_t process;      /* DriverFailed, GuestLost */
 };
 
-/* failure_set() - fill in what everyone has; the first reason stays. Returns @error. */
+/* failure_set() - fill in @failure, unless it has a reason already. Returns @error. */
 __attribute__((format(printf, 5, 6))) int failure_set(struct failure *failure, int error,
                                                       const char *name, const char *hint,
                                                       const char *message, ...);
 
-/* failure_parameter() - InvalidParameter, and which. Returns -EINVAL. */
+/* failure_parameter() - fill in InvalidParameter for @parameter. Returns -EINVAL. */
 __attribute__((format(printf, 4, 5))) int failure_parameter(struct failure *failure,
                                                             const char *parameter, const char *hint,
                                                             const char *message, ...);
 
-/* failure_from_errno() - Failed, when @error has no reason yet; @what was being done. */
+/* failure_from_errno() - fill in Failed while doing @what, unless @failure has a reason already. */
 int failure_from_errno(struct failure *failure, int error, const char *what);
 
 #endif

@@ -18,7 +18,7 @@
 struct log_limit {
         struct log_limit_user {
                 uid_t user;
-                uint64_t begin_ns; /* of the interval; 0: nobody */
+                uint64_t begin_ns; /* of the interval; 0: the entry is free */
                 uint32_t n_lines;
                 uint32_t n_left_out;
         } user[LOG_LIMIT_USERS];
@@ -26,13 +26,13 @@ struct log_limit {
 
 enum log_limit_answer {
         LOG_LIMIT_WRITE,
-        LOG_LIMIT_FULL, /* the first line too many */
+        LOG_LIMIT_FULL, /* this is the first line too many */
         LOG_LIMIT_LEAVE_OUT,
 };
 
 /*
- * log_limit_take() - may a line about @user be written at @now_ns (not 0)? @ret_left_out: how many
- * were not in an interval that has ended, told once.
+ * log_limit_take() - may a line about @user be written at @now_ns (not 0)?
+ * @ret_left_out:  how many lines an interval that has ended left out; each interval tells it once
  */
 enum log_limit_answer log_limit_take(struct log_limit *limit, uid_t user, uint64_t now_ns,
                                      uint32_t *ret_left_out);

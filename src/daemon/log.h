@@ -3,7 +3,7 @@
 #define DAEMON_LOG_H
 
 /*
- * The manager's log: one line an event on stderr, a message and then its fields:
+ * The manager's log: one line on stderr for each event, first a message, then its fields:
  *
  *     vgpud: suspended vgpu=train bytes=34145828864 seconds=0.668
  *
@@ -23,26 +23,26 @@ enum log_level {
         LOG_LEVEL_DEBUG
 };
 
-/* log_init() - show @level and what is more severe, perhaps as JSON; before it, LOG_LEVEL_INFO as text. */
+/* log_init() - show @level and more severe events, as JSON or text. Before: LOG_LEVEL_INFO as text. */
 void log_init(enum log_level level, bool is_json);
 
-/* log_level_parse() - "error" ... "debug". Errors: -EINVAL. */
+/* log_level_parse() - find the level called "error" ... "debug". Errors: -EINVAL. */
 int log_level_parse(enum log_level *ret_level, const char *name);
 
-/* log_event() - @fields: "key=value key=value ..." as for printf(), may be "". */
+/* log_event() - log one event. @fields is a format as for printf(): "key=value key=value ...", or "". */
 __attribute__((format(printf, 3, 4))) void log_event(enum log_level level, const char *message,
                                                      const char *fields, ...);
 
 /*
- * log_event_of() - the same, of what @user has caused; nobody but root and our own user can fill
- * the log (daemon/log-limit.h).
+ * log_event_of() - log an event that @user caused. Only root and our own user can fill the log
+ * (daemon/log-limit.h).
  */
 __attribute__((format(printf, 4, 5))) void
 log_event_of(uid_t user, enum log_level level, const char *message, const char *fields, ...);
 
 #define LOG_QUOTED_MAX 128
 
-/* log_quote() - @text in quotes, control characters and quotes replaced; returns @quoted. */
+/* log_quote() - put @text into quotes, and replace its control characters and quotes. Returns @quoted. */
 const char *log_quote(char quoted[LOG_QUOTED_MAX], const char *text);
 
 #endif

@@ -14,7 +14,7 @@
 #include "base/paths.h"
 #include "daemon/log.h"
 
-/* Of the machine's own manager, the one that root starts for real GPUs. */
+/* The files of the machine's own manager, which root starts for real GPUs. */
 #define OPTIONS_CONFIG "/etc/openvgpu/vgpud.conf"
 
 /* What stays in the pool of a vGPU that was resumed. */
@@ -59,7 +59,7 @@ enum options_verdict {
         OPTIONS_BAD,   /* said why on stderr: exit with 2 */
 };
 
-/* options_parse() - @options borrows @argv, and points into itself: it is not to be copied. */
+/* options_parse() - @options borrows @argv and points into itself, so it must not be copied. */
 enum options_verdict options_parse(struct options *options, int argc, char **argv);
 
 #endif

@@ -15,7 +15,7 @@
 
 #include "daemon/options.h"
 
-/* reload_block() - SIGHUP waits for reload_watch(): before there are other threads. */
+/* reload_block() - hold SIGHUP back until reload_watch(). Call it before other threads start. */
 void reload_block(const struct options *options);
 
 struct reload {
@@ -26,7 +26,7 @@ struct reload {
 /* reload_watch() - from now on; @reload must outlive @event. */
 int reload_watch(sd_event *event, struct reload *reload);
 
-/* reload_options() - what SIGHUP does. Returns whether the configuration was right. */
+/* reload_options() - do what SIGHUP does. Returns whether the configuration was right. */
 bool reload_options(struct options *options);
 
 #endif

@@ -9,7 +9,7 @@
 
 #include "daemon/failure.h"
 
-/* run_lock_take() - Errors: -EBUSY, with the process in @failure. */
+/* run_lock_take() - lock the run directory. Errors: -EBUSY; @failure names the process that holds it. */
 int run_lock_take(const char *directory, int *ret_lock, struct failure *failure);
 
 #endif
