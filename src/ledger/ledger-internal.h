@@ -46,7 +46,7 @@ struct ledger {
 
 int ledger_prepare(struct ledger *ledger, enum statement which, sqlite3_stmt **ret_statement);
 
-/* ledger_run() - one that has no parameters. */
+/* ledger_run() - run a statement that has no parameters. */
 int ledger_run(struct ledger *ledger, enum statement which);
 
 #endif

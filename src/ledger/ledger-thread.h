@@ -25,21 +25,21 @@ struct ledger_thread_options {
         uint32_t keep_days; /* 0: for ever */
 };
 
-/* ledger_thread_new() - @ledger: open already, now the thread's; NULL: the thread opens it. */
+/* ledger_thread_new() - start the thread. It takes over @ledger, or opens the ledger itself if that is NULL. */
 int ledger_thread_new(struct ledger_thread **ret_thread, sd_event *event, struct ledger *ledger,
                       const struct ledger_thread_options *options);
 
-/* ledger_thread_free() - after one more try to write what is there. Returns NULL. */
+/* ledger_thread_free() - try once more to write all entries, and end the thread. Returns NULL. */
 struct ledger_thread *ledger_thread_free(struct ledger_thread *thread);
 
-/* ledger_thread_begin() - the batch to add to; the thread does not see it until the end. */
+/* ledger_thread_begin() - get the batch to add to. The thread does not see it until ledger_thread_end(). */
 struct ledger_batch *ledger_thread_begin(struct ledger_thread *thread);
 void ledger_thread_end(struct ledger_thread *thread, bool is_to_be_written);
 
-/* ledger_thread_get_cost() - of the last writing, nanoseconds of processor time. */
+/* ledger_thread_get_cost() - get the processor time of the last write, in nanoseconds. */
 uint64_t ledger_thread_get_cost(struct ledger_thread *thread);
 
-/* ledger_thread_is_failing() - could the last batch not be written? It is kept and tried again. */
+/* ledger_thread_is_failing() - did the last write fail? The batch is kept, and tried again. */
 bool ledger_thread_is_failing(struct ledger_thread *thread);
 
 struct ledger_answer {
@@ -48,18 +48,18 @@ struct ledger_answer {
         size_t n_rows;
 };
 
-/* @answer is the callee's to look at until it returns. */
+/* Gets the answer, which is valid until the function returns. */
 typedef void (*ledger_answer_fn)(const struct ledger_answer *answer, void *userdata);
 
 /*
- * ledger_thread_ask() - sum up; all that was to be written before is in it. @done is called in the
- * event loop, also with an error, but not after ledger_thread_free(), which calls it with
- * -ECANCELED.
+ * ledger_thread_ask() - sum up usage, including all entries that were handed over before
+ * @done:  the event loop calls it once, also with an error; ledger_thread_free() calls it with
+ *         -ECANCELED if there is no answer yet
  */
 int ledger_thread_ask(struct ledger_thread *thread, const struct ledger_query *query,
                       ledger_answer_fn done, void *userdata);
 
-/* ledger_explain() - what an error of the ledger means, and what to do. */
+/* ledger_explain() - say what an error of the ledger means, and what to do. */
 const char *ledger_explain(int error, const char **ret_hint);
 
 #endif

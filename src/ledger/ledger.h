@@ -3,15 +3,14 @@
 #define LEDGER_LEDGER_H
 
 /*
- * The ledger: who used how much of what in which minute, in one SQLite database of its own, so that it
- * may be large, copied and read by others, and so that nothing that happens to it touches the state of
- * the vGPUs.
+ * The ledger says who used how much of what in which minute. It is an SQLite database of its own: it may
+ * be large, others may copy and read it, and damage to it does not touch the state of the vGPUs.
  *
- * What is written in one ledger_write() is there entirely or not at all, also when the manager is killed
- * in the middle. Rows of usage are added to, rows of processes replaced.
+ * One ledger_write() is written entirely or not at all, even if the manager is killed in the middle. A
+ * write adds to rows of usage, and replaces rows of processes.
  *
- * A process that ended may be folded: its row goes, and its usage is added to that of LEDGER_OTHERS, which
- * stands for all such processes of its vGPU. Sums by vGPU, tenant, device and minute stay what they are.
+ * A process that ended may be folded: the ledger drops its row and adds its usage to LEDGER_OTHERS, which
+ * stands for all such processes of the vGPU. Sums by vGPU, tenant, device and minute do not change.
  *
  * So may a vGPU that is gone: its usage and that of its processes is added to that of LEDGER_OTHERS_OF its owner.
  * Sums by tenant, device and minute stay what they are.
@@ -60,35 +59,35 @@ struct ledger_vgpu {
 struct ledger_process {
         uint64_t serial, vgpu;
         pid_t pid;
-        uint64_t start_time; /* of the kernel: tells a reused pid */
+        uint64_t start_time; /* of the kernel: distinguishes a reused pid */
         uint64_t started_ms; /* CLOCK_REALTIME */
-        uint64_t ended_ms;   /* 0: it runs */
+        uint64_t ended_ms;   /* 0: the process runs */
         uint64_t life_ns;
-        uint64_t joined_ms; /* of the steady clock: tells how long it has run; 0: not known */
+        uint64_t joined_ms; /* of the steady clock, for the time that it has run; 0: not known */
         uint64_t max_memory;
         uint64_t busy_ns[METER_ENGINES];
         uint64_t seen_ns
-                [METER_ENGINES]; /* of the source's own counts, the part that is in busy_ns */
-        bool is_listed;          /* in the accounting: it was not cleared */
-        bool is_folded;          /* it ended not long after it started; not written */
+                [METER_ENGINES]; /* the part of the source's own counts that busy_ns contains */
+        bool is_listed;          /* the accounting has it: nobody cleared it */
+        bool is_folded;          /* it ended soon after its start; the flag is not written */
         char name[LEDGER_NAME_MAX];
 };
 
-/* What had ended in a vGPU by then is no longer listed in its accounting; it is still billed. */
+/* The accounting no longer lists the processes that had ended by then. They are still billed. */
 struct ledger_clearing {
         uint64_t vgpu, at_ms;
 };
 
-/* What goes in at once. A zeroed struct is an empty one. */
+/* The entries of one write. A zeroed struct is empty. */
 struct ledger_batch {
         struct minutes minutes;    /* the device of a key is an index */
-        struct ledger_vgpu *vgpus; /* the later of two of a serial number counts, */
+        struct ledger_vgpu *vgpus; /* of two with the same serial number, the later one counts */
         size_t n_vgpus, room_vgpus;
-        struct ledger_process *processes; /* and here; but the earlier is forgotten some time */
+        struct ledger_process *processes; /* likewise; the earlier one is dropped at some time */
         size_t n_processes, room_processes;
-        struct ledger_clearing *clearings; /* after the processes */
+        struct ledger_clearing *clearings; /* are written after the processes */
         size_t n_clearings;
-        struct wall wall; /* when it was closed */
+        struct wall wall; /* when the batch was closed */
 };
 
 void ledger_batch_deinit(struct ledger_batch *batch);
@@ -97,58 +96,59 @@ int ledger_batch_add_process(struct ledger_batch *batch, const struct ledger_pro
 int ledger_batch_add_clearing(struct ledger_batch *batch, const struct ledger_clearing *clearing);
 
 /*
- * ledger_batch_move() - add all of @from to @to
+ * ledger_batch_move() - move all entries of @from to @to
  *
- * What does not fit into memory stays in @from, and so do the records of vGPUs then: that a vGPU is gone is
- * never in @to before all its usage is. Errors: -ENOMEM.
+ * Entries for which there is no memory stay in @from. The records of vGPUs then stay too, so that @to never
+ * says that a vGPU is gone before it has all usage of the vGPU. Errors: -ENOMEM.
  */
 int ledger_batch_move(struct ledger_batch *to, struct ledger_batch *from);
 
-/* ledger_batch_clear() - it is empty; its room stays. */
+/* ledger_batch_clear() - drop all entries, and keep the memory. */
 void ledger_batch_clear(struct ledger_batch *batch);
 
 /*
- * ledger_open() - open or make the ledger at @path; @devices by index, borrowed until it is closed
- *
- * @boot_id tells boots of the machine apart: a steady clock means something within one of them.
+ * ledger_open() - open or make the ledger at @path
+ * @boot_id:  distinguishes boots of the machine: a steady clock has a meaning only within one boot
+ * @devices:  by index; borrowed until the ledger is closed
  */
 int ledger_open(struct ledger **ret_ledger, const char *path, const char *boot_id,
                 const struct ledger_device *devices, size_t n_devices);
 struct ledger *ledger_close(struct ledger *ledger);
 DEFINE_CLEANUP(struct ledger *, ledger_close);
 
-/* ledger_get_error() - SQLite's words for the last error. */
+/* ledger_get_error() - get SQLite's words for the last error. */
 const char *ledger_get_error(const struct ledger *ledger);
 
-/* ledger_set_aside() - rename a damaged one; @ret_path of PATHS_MAX bytes says to what. */
+/* ledger_set_aside() - rename a damaged ledger. @ret_path, of PATHS_MAX bytes, gets the new name. */
 int ledger_set_aside(const char *path, uint64_t now_ms, char *ret_path);
 
 int ledger_write(struct ledger *ledger, const struct ledger_batch *batch);
 
-/* ledger_get_wall() - of the last write; was it in this boot? Errors: -ENOENT. */
+/* ledger_get_wall() - get the time of the last write, and whether that was in this boot. Errors: -ENOENT. */
 int ledger_get_wall(struct ledger *ledger, struct wall *ret_wall, bool *ret_is_this_boot);
 
-/* ledger_has_vgpu() - 1: what the vGPU used up to the last write is written. 0: it came after that. */
+/* ledger_has_vgpu() - 1: the ledger has what the vGPU used up to the last write. 0: the vGPU came later. */
 int ledger_has_vgpu(struct ledger *ledger, uint64_t serial);
 
 /*
- * ledger_each_ended() - the processes of vGPU @vgpu that ended and are listed, in the order of their
- * ends, at most @max of them and the last
+ * ledger_each_ended() - call @each for the last @max listed processes of vGPU @vgpu that ended, in the
+ * order of their ends
  *
- * ledger_each_running() - those of all vGPUs, also of some that are gone, that ran when it was written.
+ * ledger_each_running() - call @each for the processes that ran at the last write, of all vGPUs; some of
+ * the vGPUs may be gone
  */
 typedef int (*ledger_process_fn)(const struct ledger_process *process, void *userdata);
 int ledger_each_ended(struct ledger *ledger, uint64_t vgpu, size_t max, ledger_process_fn each,
                       void *userdata);
 int ledger_each_running(struct ledger *ledger, ledger_process_fn each, void *userdata);
 
-/* ledger_prune() - forget what is older than @minute, some of it; 1: call again, there is more. */
+/* ledger_prune() - forget some of what is older than @minute. Returns 1 if there is more: call again. */
 int ledger_prune(struct ledger *ledger, uint64_t minute);
 
 /*
- * ledger_prune_vgpus() - forget the vGPUs of which there is no usage (any more)
+ * ledger_prune_vgpus() - forget all vGPUs without usage, except the @n existing @vgpus
  *
- * But not @vgpus, those that are there. It reads all usage once: not to be done often.
+ * This reads all usage once, so it should be called rarely.
  */
 int ledger_prune_vgpus(struct ledger *ledger, const struct ledger_vgpu *vgpus, size_t n);
 
@@ -167,12 +167,12 @@ enum ledger_group {
 
 struct ledger_query {
         enum ledger_group group;
-        uint64_t since, until; /* minutes; @until is the first that no longer counts */
-        int64_t tenant;        /* only what is this user's, or LEDGER_ANY_TENANT */
+        uint64_t since, until; /* minutes; @until is the first one that does not count */
+        int64_t tenant;        /* the user whose usage is summed up, or LEDGER_ANY_TENANT */
         uint64_t offset, limit;
 };
 
-/* What a row is about depends on the group; the rest is 0 and "". Of LEDGER_OTHERS there is one for each vGPU. */
+/* The group decides which members a row has; the others are 0 and "". LEDGER_OTHERS has a row for each vGPU. */
 struct ledger_row {
         uid_t tenant;
         struct ledger_vgpu vgpu;
