@@ -3,7 +3,7 @@
 #define STORE_STORE_H
 
 /*
- * The store: the facts that the next manager must know, in one SQLite database.
+ * The store has the facts that the next manager must know, in one SQLite database.
  *
  * Instances last until they are removed. Processes, memories, extents and
  * operations describe one boot of the machine: store_open() forgets them when it
@@ -44,17 +44,17 @@ int store_open(struct store **ret_store, const char *path, const char *boot_id,
 struct store *store_close(struct store *store);
 DEFINE_CLEANUP(struct store *, store_close);
 
-/* Changes between begin and commit happen together or, if this process dies, not at all. */
+/* Changes between begin and commit happen together, or not at all if this process dies. */
 int store_begin(struct store *store);
 int store_begin_durable(struct store *store);
 int store_commit(struct store *store);
 void store_rollback(struct store *store);
 
-/* store_is_writable() - by writing what is there already. */
+/* store_is_writable() - find out, by writing again what the store has already. */
 bool store_is_writable(struct store *store);
 
 struct store_instance {
-        uint32_t id; /* never used again for another one */
+        uint32_t id; /* no other instance ever gets it */
         char name[STORE_NAME_MAX];
         char uuid[STORE_UUID_MAX];
         char device_uuid[STORE_UUID_MAX];
@@ -63,24 +63,24 @@ struct store_instance {
         uint32_t state; /* enum state_instance_state, a settled one */
         uid_t owner;
         bool is_transient;
-        pid_t creator; /* of a transient one, and when that process started */
-        uint64_t creator_start;
+        pid_t creator;          /* of a transient instance */
+        uint64_t creator_start; /* when that process started */
 };
 
-/* store_add_instance() - sets @instance->id. */
+/* store_add_instance() - add @instance, and set its id. */
 int store_add_instance(struct store *store, struct store_instance *instance);
 int store_set_instance(struct store *store, uint32_t id, uint32_t state, const char *device_uuid);
 
 int store_rename_instance(struct store *store, uint32_t id, const char *name);
 int store_resize_instance(struct store *store, uint32_t id, uint64_t frame_buffer);
 
-/* store_remove_instance() - with all that belongs to it. */
+/* store_remove_instance() - remove an instance with all that belongs to it. */
 int store_remove_instance(struct store *store, uint32_t id);
 
 typedef int (*store_instance_fn)(const struct store_instance *instance, void *userdata);
 int store_each_instance(struct store *store, store_instance_fn each, void *userdata);
 
-/* A process that joined: its slot in the page, and what the driver's checkpoint did to it. */
+/* A process that joined: its slot in the instance page, and how far the driver's checkpoint of it is. */
 struct store_process {
         uint32_t instance;
         pid_t pid;
@@ -98,7 +98,7 @@ typedef int (*store_process_fn)(const struct store_process *process, void *userd
 int store_each_process(struct store *store, uint32_t instance, store_process_fn each,
                        void *userdata);
 
-/* What the driver keeps for its contexts, in bytes. store_get_footprint() - Errors: -ENOENT. */
+/* The bytes that the driver keeps for the contexts of a process. store_get_footprint() - Errors: -ENOENT. */
 int store_put_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t bytes);
 int store_get_footprint(struct store *store, uint32_t instance, pid_t pid, uint64_t *ret_bytes);
 
@@ -117,16 +117,16 @@ struct store_memory {
         size_t n_extents;
 };
 
-/* store_put_memory() - replaces what was known of the process, at once; empty lists forget it. */
+/* store_put_memory() - replace in one step what the store has of the process. Empty lists: forget it. */
 int store_put_memory(struct store *store, uint32_t instance, pid_t pid,
                      const struct store_memory *memory);
 
-/* store_get_memory() - both lists are the caller's to free(). */
+/* store_get_memory() - get both lists, which the caller frees with free(). */
 int store_get_memory(struct store *store, uint32_t instance, pid_t pid,
                      struct gate_allocation **ret_allocations, size_t *ret_n_allocations,
                      struct store_extent **ret_extents, size_t *ret_n_extents);
 
-/* What is being done to an instance, and the last step that is complete. */
+/* The operation under way on an instance, and its last complete step. */
 struct store_operation {
         uint32_t instance;
         char kind[STORE_WORD_MAX];
@@ -144,15 +144,17 @@ int store_get_operation(struct store *store, uint32_t instance,
                         struct store_operation *ret_operation);
 
 /*
- * Settings, by name. With @instance they belong to that instance and go with it; without (0) they
- * last until the machine starts anew. In a transaction they are part of it.
+ * Settings have names. A setting with @instance belongs to this instance and is removed with it. A setting
+ * without (0) lasts until the machine starts anew. Within a transaction the change is part of it.
  */
 int store_put_setting(struct store *store, const char *name, uint32_t instance, const char *value);
 
 /*
- * store_put_driver_setting() - one that the driver forgets when it is loaded anew. @load says which
- * load that is: what was put by this function with another one is forgotten. It is found as a
- * setting of no instance, @load as STORE_DRIVER_LOAD. Not in a transaction.
+ * store_put_driver_setting() - put a setting that the driver forgets when it is loaded again
+ * @load:  identifies the present load. The store forgets what this function put with another @load
+ *
+ * The setting is found like one without instance, and @load under the name STORE_DRIVER_LOAD. Must not be
+ * called within a transaction.
  */
 #define STORE_DRIVER_LOAD "driver_load"
 int store_put_driver_setting(struct store *store, const char *load, const char *name,
