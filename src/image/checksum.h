@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* checksum_add() - of what @checksum is of, followed by @size bytes at @data. 0: of nothing. */
+/* checksum_add() - continue @checksum with @size bytes at @data. The checksum of nothing is 0. */
 uint32_t checksum_add(uint32_t checksum, const void *data, size_t size);
 
 #endif

@@ -3,7 +3,7 @@
 #define IMAGE_CRIU_H
 
 /*
- * CRIU, by its command: dumps processes into files and makes them again.
+ * Runs the command of CRIU, which dumps processes into files and makes them again.
  *
  * Its CUDA plugin is kept out (it is pointed at a folder without plugins): it takes a helper that
  * fails for a process without CUDA, and reports success after a failed restore; we have done the
@@ -19,7 +19,7 @@
 
 #include "image/error.h"
 
-/* The oldest that starts on present kernels and dumps what they have. */
+/* The oldest version that starts on present kernels and dumps what they have. */
 #define CRIU_VERSION_MIN_MAJOR 4
 #define CRIU_VERSION_MIN_MINOR 1
 
@@ -29,17 +29,17 @@ struct criu {
 };
 
 /*
- * criu_find() - a CRIU that can be used here
+ * criu_find() - find a CRIU that can be used here
  * @wanted:  a program; NULL: "criu" on PATH, or where distributions put it
  * Errors say what is missing: the program, its version, privileges, a feature of the kernel.
  */
 int criu_find(struct criu *ret_criu, const char *wanted, struct image_error *error);
 
-/* criu_dump() - process @pid with all below it into the empty folder @folder; they are stopped. */
+/* criu_dump() - dump @pid and all processes below it into the empty @folder, and leave them stopped. */
 int criu_dump(const struct criu *criu, const char *folder, pid_t pid, bool is_shell_job,
               struct image_error *error);
 
-/* criu_restore() - make them again from the open @folder, running, as children of init. */
+/* criu_restore() - make the processes again from the open @folder. They run, as children of init. */
 int criu_restore(const struct criu *criu, int folder, bool is_shell_job, struct image_error *error);
 
 #endif

@@ -28,7 +28,8 @@
 
 struct image_chunk {
         uint64_t offset; /* in the file, a multiple of 4096 */
-        uint32_t stored; /* bytes there; 0: all zeros; as many as the chunk has: plain */
+        uint32_t
+                stored; /* bytes in the file; 0: all are zeros; as many as the chunk has: it is plain */
         uint32_t checksum;
 };
 
@@ -38,36 +39,36 @@ struct image_table {
         uint32_t chunk_size; /* a power of two */
         enum image_compression compression;
         struct image_chunk *chunks;
-        size_t n_chunks; /* enough for @size */
+        size_t n_chunks; /* as many as @size needs */
 };
 
 void image_table_deinit(struct image_table *table);
 
-/* image_table_count() - the chunks of @size bytes. */
+/* image_table_count() - get the number of chunks that @size bytes need. */
 size_t image_table_count(uint64_t size, uint32_t chunk_size);
 
-/* image_table_length() - the bytes of a chunk, before packing. */
+/* image_table_length() - get the bytes of a chunk before packing. */
 size_t image_table_length(const struct image_table *table, size_t chunk);
 
 struct image_data_options {
         enum image_compression compression;
         int level;                  /* of zstd, 1 to 19; 0: 1 */
         uint32_t chunk_size;        /* 0: IMAGE_CHUNK_SIZE */
-        unsigned int threads;       /* 0: by the processors */
+        unsigned int threads;       /* 0: as the number of processors suggests */
         bool no_ring, no_direct_io; /* do not even try */
 };
 
-/* How it was done, to be told with the figures. */
+/* How the file was written or read. */
 struct image_data_report {
         bool has_ring, has_direct_io;
-        double seconds;      /* with the wait for the disk */
+        double seconds;      /* including the wait for the disk */
         uint64_t file_bytes; /* in the file */
 };
 
 /*
- * image_data_write() - all of @pieces, one after another, to the new file @name in @directory
+ * image_data_write() - write all @pieces, one after another, to the new file @name in @directory
  * @where:  the directory's path, for messages
- * Errors: -ENOSPC, -EIO, ...; there is then no such file. SIGXFSZ is not raised.
+ * Errors: -ENOSPC, -EIO, ...; the file is then removed. SIGXFSZ is not raised.
  */
 int image_data_write(int directory, const char *where, const char *name, const struct iovec *pieces,
                      size_t n_pieces, const struct image_data_options *options,
@@ -75,9 +76,9 @@ int image_data_write(int directory, const char *where, const char *name, const s
                      struct image_error *error);
 
 /*
- * image_data_read() - the file into @pieces, which must be as large as the memory was
+ * image_data_read() - read the file into @pieces, which must be as large as the memory was
  * @n_pieces:  0: only check the file
- * Errors: -EBADMSG, a chunk is altered or cut off; what is in @pieces is then worth nothing.
+ * Errors: -EBADMSG, a chunk is altered or cut off; then the contents of @pieces are worthless.
  */
 int image_data_read(int directory, const char *where, const char *name,
                     const struct image_table *table, const struct iovec *pieces, size_t n_pieces,

@@ -3,7 +3,7 @@
 #define IMAGE_DIRECTORY_H
 
 /*
- * The directory of an image. It is written as NAME.partial and renamed when everything in it is on
+ * The directory of an image. It is created as NAME.partial, and renamed when everything in it is on
  * the disk; a directory with its final name is therefore complete. The manifest is written last.
  */
 
@@ -20,30 +20,31 @@ struct image_directory {
 };
 
 /*
- * image_directory_begin() - make NAME.partial, for its owner alone
- * What a dump that was killed has left there is removed.
- * Errors: -EEXIST, something is at @path already; -EBUSY, somebody is just writing it.
+ * image_directory_begin() - make NAME.partial, to which only its owner has access
+ *
+ * Removes what a killed dump has left there.
+ * Errors: -EEXIST, @path exists already; -EBUSY, another process is writing it.
  */
 int image_directory_begin(struct image_directory *ret_directory, const char *path,
                           struct image_error *error);
 
-/* image_directory_abandon() - remove all of it. After begin or a failed commit. */
+/* image_directory_abandon() - remove the directory, after image_directory_begin() or a failed commit. */
 void image_directory_abandon(struct image_directory *directory);
 
 /* image_directory_commit() - write @manifest and give the directory its name. */
 int image_directory_commit(struct image_directory *directory, const struct image_manifest *manifest,
                            struct image_error *error);
 
-/* image_directory_close() - of one that was committed or opened. */
+/* image_directory_close() - close a directory that was committed or opened. */
 void image_directory_close(struct image_directory *directory);
 
-/* image_directory_open() - an image that is whole, and its manifest. */
+/* image_directory_open() - open a complete image, and read its manifest. */
 int image_directory_open(struct image_directory *ret_directory, const char *path,
                          struct image_manifest *ret_manifest, struct image_error *error);
 
 /*
- * image_directory_list_criu() - put what CRIU has written into @manifest, and onto the disk
- * image_directory_check_criu() - are its files there, and as they were?
+ * image_directory_list_criu() - list CRIU's files in @manifest, and wait until they are on the disk
+ * image_directory_check_criu() - check that CRIU's files exist and have not changed
  */
 int image_directory_list_criu(const struct image_directory *directory,
                               struct image_manifest *manifest, struct image_error *error);
@@ -51,9 +52,10 @@ int image_directory_check_criu(const struct image_directory *directory,
                                const struct image_manifest *manifest, struct image_error *error);
 
 /*
- * image_directory_open_criu() - the folder of CRIU's files, to make processes of them: with the
- * rights of whoever loads them, so nobody but root and that user may have written any of it, or be
- * able to Returns a descriptor. Errors: -EPERM.
+ * image_directory_open_criu() - open the folder of CRIU's files, to make processes from them
+ *
+ * The processes get the rights of the user who loads them. Therefore only root and this user may have
+ * written any of the files, or be able to. Returns a descriptor. Errors: -EPERM.
  */
 int image_directory_open_criu(const struct image_directory *directory, struct image_error *error);
 

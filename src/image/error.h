@@ -2,7 +2,7 @@
 #ifndef IMAGE_ERROR_H
 #define IMAGE_ERROR_H
 
-/* Why an action with an image failed: what and why in one line, what to do in another. */
+/* Says in one line what failed and why, and in another line what to do. */
 
 struct image_error {
         int code; /* a negative errno; 0: none */
@@ -11,13 +11,13 @@ struct image_error {
 };
 
 /*
- * image_fail() - set @error, unless it has a reason already: the first counts. Returns @code.
+ * image_fail() - set @error, unless it has a reason already. Returns @code.
  * @hint:  "" for none
  */
 __attribute__((format(printf, 4, 5))) int image_fail(struct image_error *error, int code,
                                                      const char *hint, const char *message, ...);
 
-/* image_fail_file() - the same for a failed system call on the file @name. */
+/* image_fail_file() - call image_fail() for a system call on the file @name that failed. */
 int image_fail_file(struct image_error *error, int code, const char *doing, const char *name);
 
 #endif

@@ -2,13 +2,13 @@
 #ifndef IMAGE_MANIFEST_JSON_H
 #define IMAGE_MANIFEST_JSON_H
 
-/* What writing and parsing a manifest share. */
+/* Shared by the writer and the parser of the manifest. */
 
 #include <jansson.h>
 
 #define MANIFEST_CHECKSUM_MAX 16
 
-/* manifest_checksum() - of the member "image", as hexadecimal digits; NULL: no memory. */
+/* manifest_checksum() - get the checksum of the member "image" in hexadecimal digits; NULL: no memory. */
 char *manifest_checksum(char text[MANIFEST_CHECKSUM_MAX], const json_t *image);
 
 #endif

@@ -9,8 +9,8 @@
  * An image has two parts, of which it has at least one: "memory", the GPU memory of the processes of
  * a vGPU, in a data file; and "criu", the processes themselves, in files that CRIU made.
  *
- * Nothing in a manifest is believed before image_manifest_parse() has checked it: every number has
- * its bounds, every list fits the others, names of files have no path in them.
+ * image_manifest_parse() checks everything before a caller sees it: every number is within its bounds,
+ * the lists fit each other, and no name of a file contains a path.
  */
 
 #include <stdbool.h>
@@ -42,7 +42,7 @@ struct image_process {
         char name[IMAGE_TEXT_MAX];
         struct image_allocation *allocations; /* in the order of their bytes in the data file */
         size_t n_allocations;
-        uint64_t size; /* sum of theirs */
+        uint64_t size; /* sum of the sizes of @allocations */
 };
 
 struct image_file {
@@ -90,14 +90,14 @@ struct image_manifest {
 void image_manifest_deinit(struct image_manifest *manifest);
 
 /*
- * image_manifest_parse() - from the bytes of a file
+ * image_manifest_parse() - read a manifest from the bytes of a file
  * @where:  its path, for messages
- * Errors: -EBADMSG, altered or no manifest; -EOPNOTSUPP, of a newer version.
+ * Errors: -EBADMSG, it was altered or is no manifest; -EOPNOTSUPP, it is of a newer version.
  */
 int image_manifest_parse(struct image_manifest *ret_manifest, const char *where, const char *text,
                          size_t size, struct image_error *error);
 
-/* image_manifest_format() - as text, which is the caller's to free(); NULL: no memory. */
+/* image_manifest_format() - make the text of a manifest, which the caller frees; NULL: no memory. */
 char *image_manifest_format(const struct image_manifest *manifest);
 
 #endif

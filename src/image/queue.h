@@ -3,9 +3,9 @@
 #define IMAGE_QUEUE_H
 
 /*
- * Reads and writes at places of a file, several at a time: by io_uring, or, where that is not
- * allowed, by plain calls, each done when it is submitted; then several threads, each with a queue
- * of its own, keep the disk as busy.
+ * A queue of reads and writes at given places of a file, several at a time. It uses io_uring. Where
+ * that is not allowed it makes plain calls, each when it is submitted; several threads with a queue
+ * each then keep the disk as busy.
  *
  * Threads: one queue belongs to one thread.
  */
@@ -16,30 +16,30 @@
 
 struct queue;
 
-/* One piece of work; the caller's, and untouched by him until queue_wait() gives it back. */
+/* One read or write. The caller owns it, and leaves it alone until queue_wait() returns it. */
 struct queue_request {
         bool is_write;
         int fd;
         uint64_t offset;
-        struct iovec *iov; /* is consumed */
+        struct iovec *iov; /* the queue changes it */
         unsigned int n_iov;
         int error; /* when it comes back: 0, or a negative errno; -ENODATA: the file ends there */
-        struct queue_request *next; /* the queue's */
+        struct queue_request *next; /* for the queue */
 };
 
-/* queue_new() - for @depth requests at a time; @may_use_ring: try io_uring. Errors: -ENOMEM. */
+/* queue_new() - make a queue of up to @depth requests. @may_use_ring: try io_uring. Errors: -ENOMEM. */
 int queue_new(struct queue **ret_queue, unsigned int depth, bool may_use_ring);
 
-/* queue_free() - nothing may be under way. Returns NULL. */
+/* queue_free() - free a queue that has no request under way. Returns NULL. */
 struct queue *queue_free(struct queue *queue);
 
-/* queue_has_ring() - is it io_uring? */
+/* queue_has_ring() - does it use io_uring? */
 bool queue_has_ring(const struct queue *queue);
 
-/* queue_submit() - failures are told with the request, by queue_wait(). */
+/* queue_submit() - begin @request. queue_wait() returns it, with its error if it fails. */
 void queue_submit(struct queue *queue, struct queue_request *request);
 
-/* queue_wait() - the next that is whole; NULL: nothing is under way. */
+/* queue_wait() - wait for the next request to end; NULL: nothing is under way. */
 struct queue_request *queue_wait(struct queue *queue);
 
 #endif
