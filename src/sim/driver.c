@@ -10,6 +10,7 @@
 
 #include "sim/call.h"
 #include "sim/process.h"
+#include "sim/start.h"
 
 static int version_now;
 
@@ -35,7 +36,7 @@ int driver_get_version(void)
 
 CUresult sim_cuInit(unsigned int flags)
 {
-        return flags ? CUDA_ERROR_INVALID_VALUE : process_start();
+        return flags ? CUDA_ERROR_INVALID_VALUE : start_process();
 }
 
 CUresult sim_cuDriverGetVersion(int *version)

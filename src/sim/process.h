@@ -79,9 +79,9 @@ static inline void process_tell_locked(void)
         (void)pthread_cond_broadcast(&process.changed);
 }
 
-/* process_start() - cuInit(), once with success. */
-CUresult process_start(void);
+/* process_is_started() - has cuInit() succeeded (start.h)? process_set_started() - it has, from now on. */
 bool process_is_started(void);
+void process_set_started(void);
 
 /* device_has_peers() - can devices use each other's memory? OPENVGPU_SIM_PEER=0: no. */
 bool device_has_peers(void);
