@@ -19,7 +19,6 @@
 #include "abi/cuda-fault.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "sim/checkpoint-service.h"
 #include "sim/failure.h"
 #include "sim/process.h"
 
@@ -82,7 +81,7 @@ static bool passes_the_lock(enum call_name name)
         if (!is_synchronize(name) || !atomic_load(&calls.is_closed))
                 return false;
         if (process.holdings.slot->state == CU_PROCESS_STATE_CHECKPOINTED)
-                checkpoint_service_die();
+                process_die();
         atomic_fetch_add(&calls.passes, 1);
         has_passed = true;
         return true;

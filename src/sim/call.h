@@ -15,6 +15,7 @@
 
 #include "abi/cuda.h"
 #include "sim-entries.h"
+#include "sim/call-entry.h"
 
 enum call_kind {
         CALL_OWN,     /* needs cuInit(); waits while the process is locked */
@@ -29,16 +30,6 @@ struct call {
         bool is_inside;
         CUresult late; /* what it answers although it is done */
 };
-
-struct call_entry {
-        const char *name;
-        const char *base; /* what cuGetProcAddress() calls it */
-        int since;        /* API version, 0: not given out */
-        bool is_per_thread;
-        void (*function)(void);
-};
-
-extern const struct call_entry call_entries[CALL_COUNT];
 
 /* call_enter() - anything but CUDA_SUCCESS is the answer of the call. */
 CUresult call_enter(struct call *call);

@@ -98,14 +98,6 @@ static CUresult lock(const struct checkpoint_request *request, int caller)
         return CUDA_SUCCESS;
 }
 
-void checkpoint_service_die(void)
-{
-        (void)signal(SIGSEGV, SIG_DFL);
-        (void)kill(getpid(), SIGSEGV);
-        for (;;)
-                (void)pause();
-}
-
 static CUresult begin_operation(int caller, CUresult result, CUprocessState state)
 {
         if (result != CUDA_SUCCESS)
@@ -120,7 +112,7 @@ static CUresult checkpoint(const struct checkpoint_request *request, int caller)
         CUresult result;
 
         if (call_is_synchronizing())
-                checkpoint_service_die();
+                process_die();
         if (request->wants_storage)
                 return begin_operation(caller, snapshot_share_for_save(request->contexts),
                                        CU_PROCESS_STATE_CHECKPOINTING);

@@ -57,12 +57,6 @@ struct checkpoint_files {
 int checkpoint_service_start(void);
 void checkpoint_service_abandon(void);
 
-/*
- * checkpoint_service_die() - what the real driver does to a process with a thread in a loop of
- * cuCtxSynchronize(), measured: a segmentation fault.
- */
-__attribute__((noreturn)) void checkpoint_service_die(void);
-
 /* checkpoint_service_address() - a name below /proc, which is short whatever the directory is. */
 struct sockaddr_un;
 void checkpoint_service_address(struct sockaddr_un *address, uint32_t slot);

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "sim/call.h"
+#include "sim/call-entry.h"
 
 #define FAILURES_MAX 32
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sim/process.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 struct process process = { .lock = PTHREAD_MUTEX_INITIALIZER,
                            .changed = PTHREAD_COND_INITIALIZER,
                            .next_id = 1 };
@@ -20,4 +23,12 @@ void process_set_started(void)
 struct device *process_device(CUdevice device)
 {
         return device >= 0 && device < process.n_devices ? &process.device[device] : NULL;
+}
+
+void process_die(void)
+{
+        (void)signal(SIGSEGV, SIG_DFL);
+        (void)kill(getpid(), SIGSEGV);
+        for (;;)
+                (void)pause();
 }

@@ -86,6 +86,12 @@ void process_set_started(void);
 /* device_has_peers() - can devices use each other's memory? OPENVGPU_SIM_PEER=0: no. */
 bool device_has_peers(void);
 
+/*
+ * process_die() - what the real driver does to a process with a thread in a loop of
+ * cuCtxSynchronize(), measured: a segmentation fault.
+ */
+__attribute__((noreturn)) void process_die(void);
+
 /* process_device() - the device of ordinal @device, or NULL. */
 struct device *process_device(CUdevice device);
 
