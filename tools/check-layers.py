@@ -2,8 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails when a folder of src/ includes one that it may not use; unit tests may use tests/fake.
 
-No folder may use itself by way of others. Within src/manager/, src/nvml/ and src/exporter/ no module (NAME.c and
-NAME.h) does either.
+No folder may use itself by way of others. No module (NAME.c and NAME.h) may either, but in the folders of TIED.
 """
 import pathlib
 import re
@@ -68,6 +67,10 @@ USES = {
     "exporter": {"base"},
 }
 
+# Folders with modules that still use each other; to become fewer.
+TIED = {"checkpoint", "cli", "gate", "lib", "pool", "scenario", "scheduler", "sim"}
+
+
 def read_includes(source):
     """(file, line number, folder, module that is included) of each include of ours."""
     for path in sorted(source.rglob("*.[ch]")):
@@ -116,14 +119,14 @@ def find_cycles(uses):
 
 def main(name):
     source = pathlib.Path(name)
-    modules = {str(path.relative_to(source).with_suffix("")) for folder in ("manager", "nvml", "exporter")
-               for path in (source / folder).rglob("*.[ch]")}
+    modules = {str(path.relative_to(source).with_suffix("")) for path in source.rglob("*.[ch]")
+               if str(path.parent.relative_to(source)) not in TIED}
     uses = {module: set() for module in modules}
     bad = 0
     for path, number, folder, used in read_includes(source):
         bad |= check_folder(source, path, number, folder)
         module = str(path.relative_to(source).with_suffix(""))
-        if module in modules and used in modules and used != module:
+        if module in modules and used in modules and used not in (module, f"{module}-internal"):
             uses[module].add(used)
     for cycle in find_cycles(uses) + find_cycles(USES):
         print(f"these include each other: {' '.join(sorted(cycle))}")
