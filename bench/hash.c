@@ -51,7 +51,7 @@ static void load(struct device *device, struct mover_done *done)
 {
         uint64_t start = clock_now(CLOCK_MONOTONIC);
 
-        must(hasher_load(&device->hasher, device, done), "the kernel", done);
+        must(device_load_hasher(device, done), "the kernel", done);
         printf("kernel loaded and probed: %.1f ms, %u thread blocks at once\n",
                (double)(clock_now(CLOCK_MONOTONIC) - start) / 1e6, device->hasher.n_thread_blocks);
 }

@@ -126,3 +126,15 @@ void device_end_taking(struct device *device)
 {
         pthread_rwlock_unlock(&device->restores);
 }
+
+int device_load_hasher(struct device *device, struct mover_done *done)
+{
+        int r;
+
+        if (!hasher_wants_loading(&device->hasher))
+                return hasher_load(&device->hasher, device->id, done);
+        device_begin_taking(device);
+        r = hasher_load(&device->hasher, device->id, done);
+        device_end_taking(device);
+        return r;
+}

@@ -54,4 +54,7 @@ void device_end_restore(struct device *device);
 void device_begin_taking(struct device *device);
 void device_end_taking(struct device *device);
 
+/* device_load_hasher() - hasher_load(), as one who takes. */
+int device_load_hasher(struct device *device, struct mover_done *done);
+
 #endif

@@ -31,7 +31,7 @@ void difference_begin(struct difference *difference, struct job *job, struct dev
                 return;
         r = driver_fault_point(failure, "mover.hashing");
         if (r == 0)
-                r = hasher_load(&device->hasher, device, failure);
+                r = device_load_hasher(device, failure);
         if (r == 0)
                 r = hashing_start(&difference->hashing, &device->hasher, job->target_mapping.base,
                                   job->n_hashes, failure);

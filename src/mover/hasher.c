@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
-#include "mover/device.h"
 #include "mover/driver.h"
 
 void hasher_init(struct hasher *hasher)
@@ -208,7 +207,17 @@ static int load(struct hasher *hasher, CUdevice device, struct mover_done *done)
         return r;
 }
 
-int hasher_load(struct hasher *hasher, struct device *device, struct mover_done *done)
+bool hasher_wants_loading(struct hasher *hasher)
+{
+        bool wants_loading;
+
+        pthread_mutex_lock(&hasher->lock);
+        wants_loading = hasher->key && !hasher->module;
+        pthread_mutex_unlock(&hasher->lock);
+        return wants_loading;
+}
+
+int hasher_load(struct hasher *hasher, CUdevice device, struct mover_done *done)
 {
         int r = 0;
 
@@ -216,11 +225,9 @@ int hasher_load(struct hasher *hasher, struct device *device, struct mover_done 
         if (!hasher->key) {
                 r = -ENOKEY;
         } else if (!hasher->module) {
-                device_begin_taking(device);
-                r = load(hasher, device->id, done);
+                r = load(hasher, device, done);
                 if (r < 0)
                         unload(hasher);
-                device_end_taking(device);
         }
         pthread_mutex_unlock(&hasher->lock);
         return r;

@@ -13,13 +13,12 @@
  */
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "abi/cuda.h"
 #include "hash/hash.h"
 #include "wire/mover.h"
-
-struct device;
 
 struct hasher {
         pthread_mutex_t lock;
@@ -35,8 +34,14 @@ void hasher_init(struct hasher *hasher);
 /* hasher_set_key() - that of the file @fd. Errors: -EBUSY (there is one), -EINVAL (no key); mmap(). */
 int hasher_set_key(struct hasher *hasher, int fd);
 
-/* hasher_load() - if it is not loaded yet. Errors: -ENOKEY; -EBADMSG (it computes nonsense); driver. */
-int hasher_load(struct hasher *hasher, struct device *device, struct mover_done *done);
+/* hasher_wants_loading() - is there a key, and no kernel yet? */
+bool hasher_wants_loading(struct hasher *hasher);
+
+/*
+ * hasher_load() - if it is not loaded yet. It takes memory of @device: device_load_hasher() is for that.
+ * Errors: -ENOKEY; -EBADMSG (it computes nonsense); driver.
+ */
+int hasher_load(struct hasher *hasher, CUdevice device, struct mover_done *done);
 
 /* hasher_forget() - its context is gone. */
 void hasher_forget(struct hasher *hasher);

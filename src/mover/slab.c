@@ -162,8 +162,7 @@ static void load_hasher_ahead(struct device *device)
 {
         struct mover_done ignored = { 0 };
 
-        (void)hasher_load(&device->hasher, device,
-                          &ignored); /* the job tries again, and says why */
+        (void)device_load_hasher(device, &ignored); /* the job tries again, and says why */
 }
 
 int slab_add(struct slabs *slabs, struct device *device, uint32_t id, int fd, uint64_t size,
