@@ -280,11 +280,13 @@ class Faults(Rest):
 
     def test_what_cannot_be_suspended_holds_nobody_up(self):
         """The first refusal opens all gates at once: nobody waits for the time-out."""
-        ranks = Ranks(self.host, 3, "--device", *SLOW_HOST)
+        ranks = Ranks(self.host, 3, *SLOW_HOST)
+        other = self.host.start_guest("train", "guest-hold", "1M")
+        other.hold("managed")
         ranks.wait_steps()
         for _ in range(5):
             error = expect_error("NotMovable", self.suspend)
-            self.assertIn("memory of another process", error.parameters["message"])
+            self.assertIn("managed memory", error.parameters["message"])
             ranks.wait_steps()
         ranks.finish()
 
