@@ -95,8 +95,8 @@ static CUresult refusal(int error, CUresult code)
 {
         log_write("an import failed: %s, driver %d", strerrordesc_np(-error), code);
         switch (error) {
-        case -EIO:
-                return code;
+        case -EIO: /* of the maker's gate, when our driver was not asked */
+                return code != CUDA_SUCCESS ? code : CUDA_ERROR_OPERATING_SYSTEM;
         case -EPERM:
                 return CUDA_ERROR_NOT_PERMITTED;
         case -ENOMEM:

@@ -80,7 +80,8 @@ static void end(struct physical *physical)
                 memory_end_physical(physical->mapping);
         if (physical->import && !physical->import->is_away)
                 (void)DRIVER(cuMemRelease)(physical->import->real);
-        if (physical->import && !vmm_uses(&physical->import->ticket.process))
+        if (physical->import && !physical->import->is_lost &&
+            !vmm_uses(&physical->import->ticket.process))
                 import_tell_dropped();
         quota_count_holds(physical->holds, -1);
         quota_refund(INSTANCE_PAGE_FIXED, physical->bytes);

@@ -10,6 +10,7 @@
 #include "daemon/foreign.h"
 #include "daemon/log.h"
 #include "manager/guests/gate-link.h"
+#include "manager/model/account.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -120,10 +121,11 @@ static int find_maker(const struct guest *user, const struct gate_process *proce
 
 /* Asking. */
 
-static bool has_its_memory(const struct guest *maker)
+/* An operation has asked once who outside of its vGPU shares memory with it: until its end that stays true. */
+static bool may_offer(const struct guest *user, const struct guest *maker)
 {
-        return maker->gate && maker->context == GUEST_CONTEXT_RUNNING &&
-               maker->state != GATE_STATE_RELEASED;
+        return (maker->instance == user->instance || !maker->instance->operation) && maker->gate &&
+               maker->context == GUEST_CONTEXT_RUNNING && maker->state != GATE_STATE_RELEASED;
 }
 
 static int ask(struct share_question *question)
@@ -133,7 +135,7 @@ static int ask(struct share_question *question)
         struct guest *maker;
         int r = find_maker(question->user, &question->ticket.process, &maker);
 
-        if (r == 0 && !has_its_memory(maker))
+        if (r == 0 && !may_offer(question->user, maker))
                 r = -EAGAIN;
         if (r < 0)
                 return r;
@@ -201,6 +203,14 @@ int share_receive_import(struct guest *user, const void *message, size_t size, s
 
 /* The answer of the process that made the memory. */
 
+/* Descriptors that a process does not read are its user's to pay, and it may ask again and again. */
+static bool may_be_sent_more(const struct guest *user)
+{
+        const struct accounts *accounts = user->instance->manager->accounts;
+
+        return account_get_room(accounts, user->payer, ACCOUNT_DESCRIPTORS) > 0;
+}
+
 static struct share_question *find_question(const struct guest *maker, uint64_t number)
 {
         struct share_question *question;
@@ -238,6 +248,10 @@ int share_receive_offered(struct guest *maker, const void *message, size_t size,
         if (!question)
                 return 0; /* who asked is gone, or waits no longer */
         r = understand(offered);
+        if (r == 0 && !may_offer(question->user, maker))
+                r = -EAGAIN;
+        if (r == 0 && !may_be_sent_more(question->user))
+                r = -ENOMEM;
         if (r == 0)
                 r = sharing_add(question->user, maker);
         answer(question, r, fds);
@@ -256,7 +270,8 @@ int share_receive_uses(struct guest *user, const void *message, size_t size, siz
         user->n_may_tell--;
         if (uses->count == 0)
                 user->n_imports = 0;
-        sharing_forget(user);
+        if (uses->count < GATE_USES_MAX) /* else there may be more than it says */
+                sharing_forget(user);
         for (uint32_t i = 0; i < uses->count; i++)
                 if (find_maker(user, &uses->process[i], &maker) == 0)
                         (void)sharing_add(user, maker);

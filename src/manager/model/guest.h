@@ -110,10 +110,11 @@ struct guest {
         uint32_t turns_watch;              /* likewise, as the turns want it */
         bool wants_demand, is_demand_told; /* its gate shall tell of work and of who waits at it */
         uint32_t n_may_wait;               /* times that it may send WAITING */
-        uint32_t n_imports;              /* pieces of others' memory that it has, as it last said */
-        struct list makers, users;       /* sharing.h: whose memory it has, and who has its */
-        struct list questions;           /* share_question: for memory that it has made */
-        struct share_question *question; /* its own; NULL: none yet */
+        uint32_t n_imports;        /* pieces of others' memory that it has, as it last said */
+        struct list makers, users; /* sharing.h: whose memory it has, and who has its */
+        unsigned int n_makers;
+        struct list questions;            /* share_question: for memory that it has made */
+        struct share_question *question;  /* its own; NULL: none yet */
         uint64_t n_may_tell, n_may_offer; /* times that it may send USES, OFFERED */
         struct residency_guest residency;
         struct rest_guest rest;

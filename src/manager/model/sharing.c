@@ -7,6 +7,9 @@
 #include "base/list.h"
 #include "manager/model/guest.h"
 
+/* More processes than NCCL has on one host. Each pair is memory of ours. */
+#define MAKERS_MAX 256
+
 struct sharing {
         struct list of_user, of_maker; /* in user->makers, maker->users */
         struct guest *user, *maker;
@@ -14,6 +17,7 @@ struct sharing {
 
 static void end(struct sharing *sharing)
 {
+        sharing->user->n_makers--;
         list_remove(&sharing->of_user);
         list_remove(&sharing->of_maker);
         free(sharing);
@@ -35,11 +39,14 @@ int sharing_add(struct guest *user, struct guest *maker)
 
         if (is_there(user, maker))
                 return 0;
+        if (user->n_makers == MAKERS_MAX)
+                return -ENOMEM;
         sharing = calloc(1, sizeof(*sharing));
         if (!sharing)
                 return -ENOMEM;
         sharing->user = user;
         sharing->maker = maker;
+        user->n_makers++;
         list_append(&user->makers, &sharing->of_user);
         list_append(&maker->users, &sharing->of_maker);
         return 0;
