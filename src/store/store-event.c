@@ -77,10 +77,12 @@ static int trim_owners(struct store *store)
 
         if (r < 0 || n <= STORE_EVENT_OWNERS_MAX)
                 return r;
-        r = store_error(store,
-                        database_read_integer(&store->database,
-                                              "SELECT owner FROM event_owner ORDER BY last LIMIT 1",
-                                              &owner));
+        r = store_error(
+                store,
+                database_read_integer(
+                        &store->database,
+                        "SELECT owner FROM event_owner WHERE owner <> 0 ORDER BY last LIMIT 1",
+                        &owner));
         if (r == 0)
                 r = RUN(store, "DELETE FROM event WHERE owner = ?", "i", owner);
         return r < 0 ? r : RUN(store, "DELETE FROM event_owner WHERE owner = ?", "i", owner);

@@ -15,6 +15,7 @@
 #include "manager/meter/meter.h"
 #include "manager/methods/instance-create.h"
 #include "manager/model/device.h"
+#include "manager/model/guest.h"
 #include "manager/model/instance-life.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -40,11 +41,25 @@ static int check(const struct instance *instance, uint64_t frame_buffer, struct 
         return r == 0 ? settings_check_size(device, frame_buffer, instance, failure) : r;
 }
 
+/* What is off the device is known without the page, where a guest may write. */
+static uint64_t get_away(const struct instance *instance)
+{
+        const struct guest *guest;
+        uint64_t sum = 0;
+
+        if (instance->state != STATE_SUSPENDED && instance->state != STATE_EVICTED)
+                return 0;
+        list_for_each(guest, &instance->guests, link)
+                sum += guest->is_dead ? 0 : guest->memory_bytes;
+        return sum;
+}
+
 static int lower_quota(struct instance *instance, uint64_t frame_buffer, struct failure *failure)
 {
         char held_text[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX];
-        uint64_t held;
-        int r = page_lower_quota(&instance->page, frame_buffer, &held);
+        uint64_t held = get_away(instance);
+        int r = held > frame_buffer ? -EDQUOT
+                                    : page_lower_quota(&instance->page, frame_buffer, &held);
 
         if (r == -EAGAIN)
                 return failure_set(failure, -EBUSY, "Busy", "try again in a moment",
