@@ -132,11 +132,11 @@ const struct command command_logs = {
         .usage = "[NAME] [-f] [--since TIME]",
         .summary = "show what happened to a vGPU",
         .description =
-                "Shows when a vGPU was created, suspended, resumed, moved, renamed and removed, what\n"
-                "of this failed and why, and when programs began and ended in it; without a name, of\n"
-                "all vGPUs. NAME may be the name or the UUID of a vGPU that is gone. Root sees the\n"
-                "events of all vGPUs; other users see those of their own. vgpud keeps the latest\n"
-                "2,048 events of each user.\n",
+                "Shows when a vGPU was created, resized, renamed, suspended, resumed, moved and\n"
+                "removed, what of this failed and why, and when programs began and ended in it;\n"
+                "without a name, of all vGPUs. NAME may be the name or the UUID of a vGPU that is\n"
+                "gone. Root sees the events of all vGPUs; other users see those of their own. vgpud\n"
+                "keeps the latest 2,048 events of each user.\n",
         .examples = "vgpu logs train\n"
                     "vgpu logs --since today --json\n",
         .options = options,

@@ -43,8 +43,8 @@ const struct command command_resize = {
         .description =
                 "Changes how much GPU memory the programs in a vGPU may hold, while they run. The quota\n"
                 "cannot be less than what they hold, nor more than the GPU has left. A suspended vGPU\n"
-                "needs the room when it is resumed. A vGPU cannot be resized while it is suspended,\n"
-                "resumed or moved.\n",
+                "can be resized too, and needs the room when it is resumed. While a suspend, a resume\n"
+                "or a move is under way, the vGPU is busy and cannot be resized.\n",
         .examples = "vgpu resize train --fb 20G\n"
                     "vgpu resize train --fb 40G\n",
         .options = options,
