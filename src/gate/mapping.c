@@ -155,8 +155,9 @@ static bool is_kept(const struct mapping *mapping)
 {
         size_t total = 0;
 
-        return mapping->is_named || /* it may be asked for while the application uses it */
-               DRIVER(cuDeviceTotalMem_v2)(&total, mapping->device) != CUDA_SUCCESS ||
+        if (atomic_load_explicit(&mapping->is_named, memory_order_relaxed))
+                return true; /* it may be asked for while the application uses it */
+        return DRIVER(cuDeviceTotalMem_v2)(&total, mapping->device) != CUDA_SUCCESS ||
                mapping->size >= total / KEPT_MAX;
 }
 

@@ -17,6 +17,7 @@
  * The caller of the table's functions holds memory.c's lock.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,17 +35,17 @@ struct mapping {
         CUdevice device;
         CUcontext context; /* current when it was made; its end ends the allocation */
         CUmemGenericAllocationHandle handle;
-        bool has_memory;    /* false between RELEASE and CREATE or MAP */
-        bool is_touched;    /* by a step that may still be undone */
-        bool is_leaving;    /* being freed: it only keeps its address busy */
-        bool is_outside;    /* of the arena: the address is a reservation of its own */
-        bool is_stuck;      /* it could not be made, and not be unmapped either */
-        bool is_pinned;     /* cannot be moved by us */
-        bool is_registered; /* there is a dma-buf of it, which is why */
-        bool sync_memops;   /* an attribute that is lost with the physical memory */
-        bool is_imported;   /* its handle cannot be exported again: */
-        int imported_fd;    /* this can, where it is kept; or -1 */
-        bool is_named;      /* tickets for it were given out: */
+        bool has_memory;      /* false between RELEASE and CREATE or MAP */
+        bool is_touched;      /* by a step that may still be undone */
+        bool is_leaving;      /* being freed: it only keeps its address busy */
+        bool is_outside;      /* of the arena: the address is a reservation of its own */
+        bool is_stuck;        /* it could not be made, and not be unmapped either */
+        bool is_pinned;       /* cannot be moved by us */
+        bool is_registered;   /* there is a dma-buf of it, which is why */
+        bool sync_memops;     /* an attribute that is lost with the physical memory */
+        bool is_imported;     /* its handle cannot be exported again: */
+        int imported_fd;      /* this can, where it is kept; or -1 */
+        atomic_bool is_named; /* tickets for it were given out; also read without the lock: */
         uint8_t name[GATE_NAME_SIZE];
         struct physical
                 *physical; /* NULL, or what the application has made, mapped where it says: vmm.h */

@@ -66,10 +66,10 @@ static void displace(const struct mapping *mapping)
 /* From here on nobody is offered its memory, and nobody is being. */
 static void take_name(struct mapping *mapping)
 {
-        if (!mapping->is_named)
+        if (!atomic_load_explicit(&mapping->is_named, memory_order_acquire))
                 return;
         pthread_mutex_lock(&memory.offering);
-        mapping->is_named = false;
+        atomic_store_explicit(&mapping->is_named, false, memory_order_release);
         pthread_mutex_unlock(&memory.offering);
 }
 
@@ -553,13 +553,16 @@ void memory_pin(struct mapping *mapping)
 
 /* Names. */
 
+/* The name is whole before it is said that there is one: vmm.c looks for it with a lock of its own. */
 static int name_locked(struct mapping *mapping, uint8_t ret_name[GATE_NAME_SIZE])
 {
-        int r = mapping->is_named ? 0 : ticket_make_name(mapping->name);
+        if (!atomic_load_explicit(&mapping->is_named, memory_order_relaxed)) {
+                int r = ticket_make_name(mapping->name);
 
-        if (r < 0)
-                return r;
-        mapping->is_named = true;
+                if (r < 0)
+                        return r;
+                atomic_store_explicit(&mapping->is_named, true, memory_order_release);
+        }
         memcpy(ret_name, mapping->name, GATE_NAME_SIZE);
         return 0;
 }
@@ -594,7 +597,8 @@ bool memory_name_at(CUdeviceptr pointer, struct gate_ticket *ticket)
 
 bool memory_has_name(const struct mapping *mapping, const uint8_t name[GATE_NAME_SIZE])
 {
-        return mapping->is_named && memcmp(mapping->name, name, GATE_NAME_SIZE) == 0;
+        return atomic_load_explicit(&mapping->is_named, memory_order_acquire) &&
+               memcmp(mapping->name, name, GATE_NAME_SIZE) == 0;
 }
 
 static struct mapping *find_named(const uint8_t name[GATE_NAME_SIZE])
