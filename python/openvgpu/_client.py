@@ -130,7 +130,7 @@ class Client:
 
     def set_share(self, name: str, percent: int) -> None:
         """Give a vGPU a share of its device's time, 1 to 100 percent; 0: none. For root."""
-        self.call("SetVgpuShare", vgpu=name, percent=percent)
+        self.call("SetVgpuShare", name=name, percent=percent)
 
     # Programs.
 

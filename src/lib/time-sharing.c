@@ -88,7 +88,7 @@ int vgpu_time_sharing_set_share(struct vgpu_client *client, const char *name, ui
         int r = client_begin(client, &parameters);
 
         if (r == 0)
-                r = client_add_text(client, parameters, "vgpu", name);
+                r = client_add_text(client, parameters, "name", name);
         if (r == 0)
                 r = client_add(client, parameters, "percent", json_integer(percent));
         return r < 0 ? r : client_call(client, &call, parameters, &answer);

@@ -27,7 +27,7 @@ int vgpu_usage_clear_accounts(struct vgpu_client *client, const char *name, uint
         const json_t *cleared;
         int r;
 
-        r = client_call_with(client, &call, "vgpu", name, &answer);
+        r = client_call_with(client, &call, "name", name, &answer);
         if (r < 0)
                 return r;
         cleared = json_object_get(answer, "cleared");

@@ -144,7 +144,7 @@ nvmlReturn_t our_nvmlVgpuInstanceSetEncoderCapacity(nvmlVgpuInstance_t id, unsig
                 return NVML_ERROR_INVALID_ARGUMENT;
         if (view_is_guest())
                 return NVML_ERROR_NOT_SUPPORTED;
-        return control_call("SetVgpuEncoderCapacity", "\"vgpu\":\"%u\",\"percent\":%u", id,
+        return control_call("SetVgpuEncoderCapacity", "\"name\":\"%u\",\"percent\":%u", id,
                             percent);
 }
 
@@ -157,7 +157,7 @@ nvmlReturn_t our_nvmlVgpuInstanceClearAccountingPids(nvmlVgpuInstance_t id)
                 return r;
         if (instance.value.accounting != 1 || view_is_guest())
                 return NVML_ERROR_NOT_SUPPORTED;
-        return control_call("ClearVgpuAccounting", "\"vgpu\":\"%u\"", id);
+        return control_call("ClearVgpuAccounting", "\"name\":\"%u\"", id);
 }
 
 /* Schedulers. What all four calls come to. */

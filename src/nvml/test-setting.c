@@ -120,8 +120,8 @@ static const struct {
         { unload, "ForceGspUnload", DEVICE },
         { set_accounting, "SetAccountingMode", DEVICE ",'enabled':true" },
         { set_range, "SetVgpuVersionRange", "'min':65536,'max':65536" },
-        { set_encoder, "SetVgpuEncoderCapacity", "'vgpu':'3000000012','percent':40" },
-        { clear_accounting, "ClearVgpuAccounting", "'vgpu':'3000000012'" },
+        { set_encoder, "SetVgpuEncoderCapacity", "'name':'3000000012','percent':40" },
+        { clear_accounting, "ClearVgpuAccounting", "'name':'3000000012'" },
         { set_turns, "SetVgpuSchedulerState",
           DEVICE ",'engine':1,'policy':2,'arr':false,'averaging_factor':0,'frequency':0,"
                  "'time_slice':2000000" },

@@ -290,7 +290,7 @@ class Metering(case.Case):
                           r["gpu_seconds"] > 0], [])  # they did nothing; what is known is written
         self.host.restart()
         self.assertEqual([r["pid"] for r in self.records("train")], pids)
-        self.assertEqual(self.host.call("ClearVgpuAccounting", vgpu="train")["cleared"], count)
+        self.assertEqual(self.host.call("ClearVgpuAccounting", name="train")["cleared"], count)
         self.assertEqual(self.records("train"), [])
         self.rows("process")  # who asks has all written first
         self.host.restart()

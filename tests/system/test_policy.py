@@ -92,13 +92,13 @@ class Policy(unittest.TestCase):
         answers = self.ask(["CreateVgpu", {"name": "greedy", "frame_buffer": 64 * MIB, "share": 1}],
                            ["CreateVgpu", {"name": "none", "frame_buffer": 64 * MIB, "share": 0}],
                            ["CreateVgpu", {"name": "plain", "frame_buffer": 64 * MIB}],
-                           ["SetVgpuShare", {"vgpu": "plain", "percent": 1}])
+                           ["SetVgpuShare", {"name": "plain", "percent": 1}])
         self.assertEqual([answer.get("error") for answer in answers],
                          ["PermissionDenied", None, None, "PermissionDenied"])
         self.assertIn("root", answers[0]["message"])
         self.assertIn("vgpu share", answers[0]["hint"])
         self.assertEqual(self.names(), ["none", "plain"])
-        self.host.call("SetVgpuShare", vgpu="plain", percent=60)
+        self.host.call("SetVgpuShare", name="plain", percent=60)
         self.host.call("CreateVgpu", name="ours", frame_buffer=64 * MIB, share=40)
 
 

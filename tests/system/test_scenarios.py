@@ -231,7 +231,7 @@ class Played(unittest.TestCase):
         self.assertGreaterEqual(ended["time_ms"], 400)
         self.assertEqual(self.seen("account 5000/8")["running"], 1)
         self.assertGreater(self.seen("instance a")["samples"], 1)
-        host.call("ClearVgpuAccounting", vgpu="a")
+        host.call("ClearVgpuAccounting", name="a")
         self.assertEqual(self.seen("account 5000/7"), {})
         self.assertEqual(self.seen("account 5000/8")["running"], 1)
 
@@ -263,7 +263,7 @@ class Played(unittest.TestCase):
                          "InUse")
         host.call("SetVgpuSchedulerState", device="1", policy=3)
         self.wait("scheduler device/1/1", policy=3)
-        host.call("SetVgpuEncoderCapacity", vgpu="5000", percent=30)
+        host.call("SetVgpuEncoderCapacity", name="5000", percent=30)
         self.wait("instance a", encoder_capacity=30)
         self.assertEqual(self.seen("instance a")["placement"], 0)
 
@@ -354,7 +354,7 @@ class Played(unittest.TestCase):
     def test_it_begins_anew_with_each_manager(self):
         document = scenario(vgpus=[{"name": "a", "type": "L4-8C", "id": 5000}])
         host = self.play(document)
-        host.call("SetVgpuEncoderCapacity", vgpu="a", percent=30)
+        host.call("SetVgpuEncoderCapacity", name="a", percent=30)
         self.wait("instance a", encoder_capacity=30)
         host.restart()
         self.wait("instance a", encoder_capacity=100)

@@ -150,8 +150,8 @@ class Turns(unittest.TestCase):
         expect_error("InvalidParameter", self.create, "b", share=26)
         expect_error("InvalidParameter", self.create, "b", share=101)
         self.create("b", share=25)
-        expect_error("InvalidParameter", self.host.call, "SetVgpuShare", vgpu="a", percent=76)
-        self.host.call("SetVgpuShare", vgpu="a", percent=10)
+        expect_error("InvalidParameter", self.host.call, "SetVgpuShare", name="a", percent=76)
+        self.host.call("SetVgpuShare", name="a", percent=10)
         self.host.kill_manager()
         self.host.start()
         self.assertEqual(self.host.vgpu("a")["share"], 10, "it outlives the manager")
@@ -168,9 +168,9 @@ class Turns(unittest.TestCase):
             self.assertIn("60 %", error.parameters["message"])
         self.assertEqual(self.host.vgpu("here")["state"], "suspended")
         self.host.call("ResumeVgpu", name="here")  # where it was, it has its share still
-        self.host.call("SetVgpuShare", vgpu="there", percent=40)
+        self.host.call("SetVgpuShare", name="there", percent=40)
         self.host.call("MigrateVgpu", name="here", device="1")
-        expect_error("InvalidParameter", self.host.call, "SetVgpuShare", vgpu="there", percent=41)
+        expect_error("InvalidParameter", self.host.call, "SetVgpuShare", name="there", percent=41)
         self.create("new", share=100)  # what has left keeps nothing
         self.finish(guest)
 
@@ -195,7 +195,7 @@ class Turns(unittest.TestCase):
         self.host.kill_manager()
         self.host.start()
         until(lambda: self.vgpu("rare")["enforced"], "it to be back")
-        self.host.call("SetVgpuShare", vgpu="rare", percent=100)
+        self.host.call("SetVgpuShare", name="rare", percent=100)
         self.finish(guest)
 
     def test_the_keeper_tries_until_it_is_done(self):

@@ -118,14 +118,14 @@ class Settings(unittest.TestCase):
 
     def test_encoder_capacity_stays_with_the_vgpu(self):
         vgpu = self.create("train")
-        self.call("SetVgpuEncoderCapacity", vgpu=str(vgpu["id"]), percent=40)
+        self.call("SetVgpuEncoderCapacity", name=str(vgpu["id"]), percent=40)
         self.restart()
         until(lambda: self.seen("instance train")["encoder_capacity"] == 40, "the capacity")
         self.refused("InvalidParameter", "CreateVgpu", name=str(vgpu["id"]), frame_buffer=64 * MIB)
-        self.call("SetVgpuEncoderCapacity", vgpu="train", percent=0)
+        self.call("SetVgpuEncoderCapacity", name="train", percent=0)
         until(lambda: self.seen("instance train")["encoder_capacity"] == 0, "the capacity")
-        self.refused("InvalidParameter", "SetVgpuEncoderCapacity", vgpu="train", percent=101)
-        self.refused("NoSuchVgpu", "SetVgpuEncoderCapacity", vgpu="nobody", percent=101)
+        self.refused("InvalidParameter", "SetVgpuEncoderCapacity", name="train", percent=101)
+        self.refused("NoSuchVgpu", "SetVgpuEncoderCapacity", name="nobody", percent=101)
         self.call("RemoveVgpu", name="train")
         self.create("train")
         until(lambda: self.seen("instance train")["encoder_capacity"] == 100, "the new one")
@@ -186,8 +186,8 @@ class Settings(unittest.TestCase):
 
     def test_clearing_accounts_needs_a_vgpu(self):
         self.create("train")
-        self.assertEqual(self.call("ClearVgpuAccounting", vgpu="train"), {"cleared": 0})
-        self.refused("NoSuchVgpu", "ClearVgpuAccounting", vgpu="nobody")
+        self.assertEqual(self.call("ClearVgpuAccounting", name="train"), {"cleared": 0})
+        self.refused("NoSuchVgpu", "ClearVgpuAccounting", name="nobody")
 
     def test_a_vgpu_keeps_its_slot_and_its_placement(self):
         for name in ("a", "b", "c"):
@@ -210,8 +210,8 @@ class Settings(unittest.TestCase):
         calls = '''[["SetVgpuSchedulerState", {"device": "0", "policy": 2}],
                     ["SetVgpuHeterogeneousMode", {"device": "0", "enabled": false}],
                     ["SetVgpuVersionRange", {"min": 65536, "max": 65536}],
-                    ["SetVgpuEncoderCapacity", {"vgpu": "own", "percent": 1}],
-                    ["ClearVgpuAccounting", {"vgpu": "own"}],
+                    ["SetVgpuEncoderCapacity", {"name": "own", "percent": 1}],
+                    ["ClearVgpuAccounting", {"name": "own"}],
                     ["SetVgpuCapability", {"device": "0", "capability": 6, "enabled": true}],
                     ["SetVirtualizationMode", {"device": "0", "mode": 3}],
                     ["SetAccountingMode", {"device": "0", "enabled": true}],

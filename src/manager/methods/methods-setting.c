@@ -82,7 +82,7 @@ static int set_our_scheduler(struct control_pending *pending, struct failure *fa
 static int set_share(struct control_pending *pending, struct failure *failure)
 {
         struct instance *instance =
-                instance_find(pending->manager, control_call_text(&pending->call, "vgpu"), failure);
+                instance_find(pending->manager, control_call_text(&pending->call, "name"), failure);
         int r;
 
         if (!instance)
@@ -144,7 +144,7 @@ static struct instance *find_by_id(struct manager *manager, uint32_t id)
 static int find_vgpu(const struct control_pending *pending, struct instance **ret_instance,
                      uint32_t *ret_virtual, struct failure *failure)
 {
-        const char *name = control_call_text(&pending->call, "vgpu");
+        const char *name = control_call_text(&pending->call, "name");
         uint32_t id = 0;
         int at = 0;
 
@@ -279,10 +279,10 @@ static const struct control_parameter heterogeneous_parameters[] = {
 static const struct control_parameter range_parameters[] = { { "min", CONTROL_NUMBER, true },
                                                              { "max", CONTROL_NUMBER, true },
                                                              { 0 } };
-static const struct control_parameter encoder_parameters[] = { { "vgpu", CONTROL_TEXT, true },
+static const struct control_parameter encoder_parameters[] = { { "name", CONTROL_TEXT, true },
                                                                { "percent", CONTROL_NUMBER, true },
                                                                { 0 } };
-static const struct control_parameter vgpu_parameters[] = { { "vgpu", CONTROL_TEXT, true }, { 0 } };
+static const struct control_parameter name_parameters[] = { { "name", CONTROL_TEXT, true }, { 0 } };
 static const struct control_parameter capability_parameters[] = {
         { "device", CONTROL_TEXT, true },
         { "capability", CONTROL_NUMBER, true },
@@ -312,7 +312,7 @@ const struct control_method methods_setting[] = {
           heterogeneous_parameters },
         { "SetVgpuVersionRange", CONTROL_OPERATOR, set_version_range, range_parameters },
         { "SetVgpuEncoderCapacity", CONTROL_OPERATOR, set_encoder_capacity, encoder_parameters },
-        { "ClearVgpuAccounting", CONTROL_OPERATOR, clear_accounting, vgpu_parameters },
+        { "ClearVgpuAccounting", CONTROL_OPERATOR, clear_accounting, name_parameters },
         { "SetVgpuCapability", CONTROL_OPERATOR, set_capability, capability_parameters },
         { "SetVirtualizationMode", CONTROL_OPERATOR, set_virtualization_mode, mode_parameters },
         { "SetAccountingMode", CONTROL_OPERATOR, set_accounting_mode, switch_parameters },
