@@ -96,11 +96,42 @@ static void test_it_fits_whatever_the_size(void **state)
         free(lines);
 }
 
+static void test_turns_are_a_strip(void **state)
+{
+        static const struct vgpu_time_sharing_entry turns[] = {
+                { .timestamp_ns = 1010000000, .run_ns = 10000000, .id = 1 },
+                { .timestamp_ns = 1015000000, .run_ns = 5000000, .id = 2 },
+                { .timestamp_ns = 1030000000, .run_ns = 5000000, .id = 1 }, /* nobody's before it */
+        };
+        static const struct vgpu_time_sharing_entry *const entries[] = { &turns[0], &turns[1],
+                                                                         &turns[2] };
+        static const struct vgpu_time_sharing_log log = { .n_entries = 3, .entries = entries };
+        static const struct vgpu_time_sharing_log empty;
+        char lines[6][TOP_TEXT_MAX];
+        uint8_t past[TOP_HISTORY_SAMPLES];
+        struct top_graph graph = {
+                .percents = past, .entitled = 75, .delay = 1, .turns = &log, .id = 1
+        };
+        (void)state;
+
+        memset(past, 0, sizeof(past));
+        top_graph_make(&graph, lines, 6, 13);
+        assert_string_equal(lines[4], "turns |##o  #");
+        assert_string_equal(lines[5], "       3 turns in 0.03 s: # its own, o others'");
+        assert_string_equal(lines[3], "          now");
+        top_graph_make(&graph, lines, 5, 13); /* too small for both */
+        assert_string_equal(lines[4], "          now");
+        graph.turns = &empty;
+        top_graph_make(&graph, lines, 6, 13);
+        assert_string_equal(lines[5], "          now");
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_the_history_has_a_place_for_each_update),
                 cmocka_unit_test(test_columns_have_the_mean_of_what_there_was),
+                cmocka_unit_test(test_turns_are_a_strip),
                 cmocka_unit_test(test_it_fits_whatever_the_size),
         };
 

@@ -28,7 +28,7 @@ static const char *const help[] = {
         "s   suspend the chosen vGPU: off its GPU, its programs wait",
         "r   resume it",
         "+ - give it 5 % more or less of the GPU's time; for root",
-        "g   a graph of the chosen vGPU's last minutes, and back",
+        "g   a graph of the chosen vGPU's last minutes, the latest turns below it, and back",
         "u m e t n   sort by GPU use, memory, encoder, GPU time, name",
         "p   show programs, or only vGPUs",
         "h   this, and back",

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include <openvgpu/time-sharing.h>
+
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/document.h"
@@ -24,6 +26,9 @@
 /* A manager that hangs must not hang the screen for long. */
 #define ANSWER_MS 2000
 
+/* Turns are shown while some are taken. */
+#define TURNS_FRESH_NS 5000000000u
+
 struct top {
         const struct arguments *arguments;
         struct vgpu_client *client;
@@ -31,6 +36,8 @@ struct top {
         struct top_view view;
         enum top_order order;
         struct top_history history;
+        struct vgpu_time_sharing_log
+                *turns; /* of the chosen vGPU's GPU, while its graph is shown */
         bool has_programs, shows_help, shows_graph, is_old, must_end;
         size_t chosen, first;
         size_t width; /* that the view was made for */
@@ -111,6 +118,30 @@ static void show(struct top *top, struct vgpu_usage_snapshot *snapshot)
         choose_again(top, uuid, pid);
 }
 
+/* A log may be an hour old: what counts is that a turn has just ended. */
+static bool is_fresh(const struct vgpu_time_sharing_log *log)
+{
+        return log->n_entries > 0 &&
+               log->entries[log->n_entries - 1]->timestamp_ns + TURNS_FRESH_NS >
+                       clock_now(CLOCK_REALTIME);
+}
+
+static void ask_turns(struct top *top)
+{
+        struct vgpu_time_sharing_log *log = NULL;
+        char device[16];
+
+        if (top->shows_graph && top->chosen < top->view.n_lines) {
+                (void)snprintf(device, sizeof(device), "%u",
+                               top->view.lines[top->chosen].instance->device);
+                (void)vgpu_time_sharing_lookup_log(top->client, device, 0, &log);
+        }
+        if (log && !is_fresh(log))
+                log = vgpu_time_sharing_log_free(log);
+        (void)vgpu_time_sharing_log_free(top->turns);
+        top->turns = log;
+}
+
 static void ask(struct top *top)
 {
         struct vgpu_usage_snapshot *snapshot;
@@ -128,6 +159,7 @@ static void ask(struct top *top)
         top->is_old = false;
         top_history_add(&top->history, snapshot);
         show(top, snapshot);
+        ask_turns(top);
 }
 
 static void say(struct top *top, const char *what, const char *name)
@@ -186,6 +218,8 @@ static void move(struct top *top, long by)
 
         to = to > last ? last : to;
         top->chosen = to > 0 ? (size_t)to : 0;
+        if (top->shows_graph)
+                ask_turns(top);
 }
 
 static void press_letter(struct top *top, int letter)
@@ -209,6 +243,7 @@ static void press_letter(struct top *top, int letter)
                 break;
         case 'g':
                 top->shows_graph = !top->shows_graph;
+                ask_turns(top);
                 break;
         case 'p':
                 top->has_programs = !top->has_programs;
@@ -276,6 +311,8 @@ static void draw_view(struct top *top)
 
                 top_history_get(&top->history, instance->uuid, percents);
                 graph.entitled = instance->entitled;
+                graph.turns = top->turns;
+                graph.id = instance->id;
         }
         top_screen_draw(&screen);
 }
@@ -344,6 +381,7 @@ static int run_screen(struct top *top)
         top_action_leave(&top->action);
         top_view_deinit(&top->view);
         top_history_deinit(&top->history);
+        (void)vgpu_time_sharing_log_free(top->turns);
         (void)vgpu_usage_snapshot_free(top->snapshot);
         return 0;
 }
@@ -397,7 +435,7 @@ const struct command command_top = {
         .description =
                 "Shows live what each vGPU may use of its GPU, and what the vGPU and its programs\n"
                 "use. Keys suspend, resume and change shares; g shows a graph of the chosen vGPU's\n"
-                "last minutes, and h the keys.\n"
+                "last minutes and the latest turns of its GPU, and h the keys.\n"
                 "\n"
                 "  SHARE     percent of the GPU's time that the vGPU can count on now\n"
                 "  USE       percent of the GPU's time that it received\n"

@@ -7,11 +7,14 @@ const SVG = "http://www.w3.org/2000/svg";
 const HISTORY_MAX = 120;
 const GAP_MS = 65000; // Prometheus scrapes every minute, or more often
 const COLOURS = 8;
+const MINUTE_MS = 60000;
 
 const rows = new Map();    // of vGPUs, by UUID
 const cards = new Map();   // of devices, by UUID
 const history = new Map(); // UUID of a vGPU: percents, null where it was not there
 let times = [];            // of the samples, ms
+let namesById = new Map(); // of vGPUs
+const minutes = new Map(); // UUID of a device: who had it, slice by slice
 
 function element(parent, name, className) {
         const made = document.createElement(name);
@@ -90,6 +93,103 @@ function makeBar(card, name) {
         return { figure, bar };
 }
 
+// Turns: who had the device in the last minute, and the latest turns one by one.
+
+function makeStrip(card, name, height) {
+        const label = element(card, "div", "label");
+        setText(element(label, "span"), name);
+        const figure = element(label, "span");
+        const canvas = element(card, "canvas", "strip");
+        canvas.setAttribute("role", "img");
+        canvas.style.height = height + "px";
+        return { label, figure, canvas };
+}
+
+// Its size is that of the page, in the pixels of the screen.
+function beginStrip(canvas) {
+        const ratio = window.devicePixelRatio || 1;
+        const width = Math.round(canvas.clientWidth * ratio), height = Math.round(canvas.clientHeight * ratio);
+        if (canvas.width !== width || canvas.height !== height) {
+                canvas.width = width;
+                canvas.height = height;
+        }
+        const context = canvas.getContext("2d");
+        context.clearRect(0, 0, width, height);
+        return { context, width, height };
+}
+
+function colours() {
+        const style = getComputedStyle(document.documentElement);
+        return { of: id => style.getPropertyValue("--c" + id % COLOURS), mark: style.getPropertyValue("--mark") };
+}
+
+function rememberTurns(device) {
+        const known = minutes.get(device.uuid) || [];
+        const last = known.length ? known[known.length - 1].until : 0;
+        // The exporter forgets when nobody looks: its slices then begin anew.
+        const fresh = device.turns.slices.filter(slice => slice.until > last);
+        const slices = known.concat(fresh);
+        minutes.set(device.uuid, slices.slice(-MINUTE_MS / 1000));
+}
+
+function drawMinute(strip, slices, names) {
+        const { context, width, height } = beginStrip(strip.canvas);
+        const paint = colours();
+        const end = slices[slices.length - 1].until;
+        const place = time => Math.round(width * Math.max(0, 1 - (end - time) / MINUTE_MS));
+        const sums = new Map(), moves = { left: 0, came: 0 };
+        for (const slice of slices) {
+                const left = place(slice.from), right = place(slice.until);
+                let base = height;
+                for (const [id, permille] of slice.parts) {
+                        const tall = Math.min(base, height * permille / 1000);
+                        context.fillStyle = paint.of(id);
+                        context.fillRect(left, base - tall, Math.max(1, right - left), tall);
+                        base -= tall;
+                        sums.set(id, (sums.get(id) || 0) + permille * (slice.until - slice.from));
+                }
+        }
+        for (const slice of slices)
+                for (const [id, move] of slice.marks) {
+                        // A triangle: up for who left, down for who came.
+                        const at = place(slice.until), size = height / 4, isLeft = move === "left";
+                        context.fillStyle = paint.mark;
+                        context.beginPath();
+                        context.moveTo(at - size, isLeft ? size : 0);
+                        context.lineTo(at + size, isLeft ? size : 0);
+                        context.lineTo(at, isLeft ? 0 : size);
+                        context.fill();
+                        context.fillStyle = paint.of(id);
+                        context.fillRect(at - 1, size, 2, height);
+                        moves[move]++;
+                }
+        const span = end - slices[0].from;
+        const parts = Array.from(sums).sort((a, b) => b[1] - a[1]).slice(0, 8)
+                .map(([id, sum]) => (names.get(id) || "gone") + " " + Math.round(sum / span / 10) + " %");
+        const text = parts.length ? parts.join(", ") : "nobody";
+        const swaps = moves.left || moves.came ? "\u25b2 " + moves.left + " left, \u25bc " + moves.came + " came" : "";
+        strip.canvas.setAttribute("aria-label", "GPU time of the last minute: " + text + (swaps && "; " + swaps));
+        strip.canvas.title = text;
+        setText(strip.figure, swaps);
+}
+
+function drawLast(strip, last, names) {
+        strip.label.hidden = strip.canvas.hidden = last.length === 0;
+        if (last.length === 0)
+                return;
+        const { context, width, height } = beginStrip(strip.canvas);
+        const paint = colours();
+        const span = last[0][1];
+        const users = new Set();
+        for (const [id, start, run] of last) {
+                context.fillStyle = paint.of(id);
+                context.fillRect(width * (1 - start / span), 0, Math.max(1, width * run / span - .5), height);
+                users.add(names.get(id) || "gone");
+        }
+        setText(strip.figure, last.length + " turns in " + Math.round(span / 1000) + " ms");
+        strip.canvas.setAttribute("aria-label", "the latest turns, of " + Array.from(users).join(", "));
+}
+
 function memorySegments(device, vgpus) {
         const segments = [];
         for (const vgpu of vgpus) {
@@ -111,6 +211,8 @@ function makeCard() {
         const facts = element(node, "p", "facts");
         const memory = makeBar(node, "Frame buffer (hatched: promised)");
         const time = makeBar(node, "GPU time");
+        const minute = makeStrip(node, "The last minute", 40);
+        const last = makeStrip(node, "Turns", 14);
         const legend = element(node, "ul", "legend");
 
         function update(device) {
@@ -127,6 +229,10 @@ function makeCard() {
                 drawBar(memory.bar, memorySegments(device, vgpus));
                 drawBar(time.bar, vgpus.map(vgpu => ({ kind: "held", percent: vgpu.gpu, colour: colourOf(vgpu),
                                                        title: vgpu.name + ": " + vgpu.gpu + " %" })));
+                if (device.turns) {
+                        drawMinute(minute, minutes.get(device.uuid), namesById);
+                        drawLast(last, device.turns.last, namesById);
+                }
                 while (legend.childElementCount > vgpus.length)
                         legend.lastElementChild.remove();
                 vgpus.forEach((vgpu, i) => {
@@ -270,8 +376,12 @@ function show(state) {
         }
         setStatus("good", state.simulated ? "live, simulated GPUs" : "live");
         remember(state);
-        for (const device of state.devices)
+        namesById = new Map(state.vgpus.map(vgpu => [vgpu.id, vgpu.name]));
+        for (const device of state.devices) {
                 device.vgpus = state.vgpus.filter(vgpu => vgpu.device === device.index);
+                if (device.turns)
+                        rememberTurns(device);
+        }
         keep(cards, document.getElementById("devices"), state.devices, makeCard);
         keep(rows, document.querySelector("#vgpus tbody"), state.vgpus, makeRow);
         document.getElementById("vgpus").hidden = state.vgpus.length === 0;

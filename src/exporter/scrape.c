@@ -29,6 +29,7 @@ struct scrape {
         char hostname[65];
         bool was_told; /* that vgpud does not answer */
         struct history *history;
+        struct turns *turns;
         uint64_t n_states;
 };
 
@@ -69,6 +70,8 @@ int scrape_new(struct scrape **ret_scrape, const struct metrics_options *options
         if (r == 0)
                 r = history_new(&scrape->history);
         if (r == 0)
+                r = turns_new(&scrape->turns);
+        if (r == 0)
                 r = sensors_new(&scrape->sensors);
         if (r == 0)
                 r = xid_new(&scrape->xid);
@@ -87,6 +90,7 @@ struct scrape *scrape_free(struct scrape *scrape)
         scrape->sensors = sensors_free(scrape->sensors);
         scrape->xid = xid_free(scrape->xid);
         scrape->history = history_free(scrape->history);
+        scrape->turns = turns_free(scrape->turns);
         (void)pthread_mutex_destroy(&scrape->lock);
         free(scrape);
         return NULL;
@@ -180,16 +184,45 @@ int scrape_take(struct scrape *scrape, bool is_open_metrics, struct text *ret_te
         return 0;
 }
 
+/* With the lock held. A vgpud without turns answers with none, and one that is slow is asked for no more. */
+static void ask_turns(struct scrape *scrape, const struct vgpu_usage_snapshot *snapshot)
+{
+        uint64_t now_ms = clock_now(CLOCK_REALTIME) / NS_PER_MS;
+        struct vgpu_time_sharing_log **logs;
+
+        if (!turns_is_due(scrape->turns, now_ms))
+                return;
+        logs = calloc(snapshot->n_devices + 1, sizeof(struct vgpu_time_sharing_log *));
+        for (size_t i = 0; logs && i < snapshot->n_devices; i++) {
+                const char *uuid = snapshot->devices[i]->uuid;
+
+                if (vgpu_time_sharing_lookup_log(scrape->client, uuid,
+                                                 turns_get_next(scrape->turns, uuid),
+                                                 &logs[i]) == -ETIMEDOUT)
+                        break;
+        }
+        turns_add(scrape->turns, snapshot, logs, now_ms);
+        for (size_t i = 0; logs && i < snapshot->n_devices; i++)
+                (void)vgpu_time_sharing_log_free(logs[i]);
+        free(logs);
+}
+
 char *scrape_take_state(struct scrape *scrape, bool has_history)
 {
         CLEANUP(answers_deinit) struct answers answers = { 0 };
         struct metrics_input input;
+        struct state_extras extras;
         char *state;
 
         (void)pthread_mutex_lock(&scrape->lock);
         ask(scrape, false, &answers, &input);
-        state = state_write(&input, has_history ? scrape->history : NULL, ++scrape->n_states,
-                            clock_now(CLOCK_REALTIME) / NS_PER_MS);
+        if (answers.snapshot)
+                ask_turns(scrape, answers.snapshot);
+        extras = (struct state_extras){ .history = has_history ? scrape->history : NULL,
+                                        .turns = scrape->turns,
+                                        .number = ++scrape->n_states,
+                                        .now_ms = clock_now(CLOCK_REALTIME) / NS_PER_MS };
+        state = state_write(&input, &extras);
         (void)pthread_mutex_unlock(&scrape->lock);
         return state;
 }

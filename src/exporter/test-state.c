@@ -45,7 +45,10 @@ static const struct vgpu_usage_snapshot snapshot = {
 
 static json_t *write_and_read(const struct metrics_input *input, const struct history *history)
 {
-        char *text = state_write(input, history, 5, 1764000000000);
+        const struct state_extras extras = { .history = history,
+                                             .number = 5,
+                                             .now_ms = 1764000000000 };
+        char *text = state_write(input, &extras);
         json_t *root;
 
         assert_non_null(text);

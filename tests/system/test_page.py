@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The live page in a real browser: what it shows is what `vgpu ls` says, and hostile names do nothing."""
+import re
 import unittest
 import urllib.parse
 
@@ -18,8 +19,7 @@ return Array.from(document.querySelectorAll('#vgpus tbody tr')).map(
 """
 
 
-@unittest.skipIf(webdriver.why_not(), webdriver.why_not())
-class Page(case.Case):
+class Browsing(case.Case):
     HOST = {"devices": "2xH200:512M", "pool": "128M", "slab": "4M"}
 
     @classmethod
@@ -34,6 +34,12 @@ class Page(case.Case):
         self.browser.open(urllib.parse.urljoin(self.exporter.url, "/"))
         self.browser.complaints()
 
+    def status(self):
+        return self.browser.run("return document.getElementById('status').textContent")
+
+
+@unittest.skipIf(webdriver.why_not(), webdriver.why_not())
+class Page(Browsing):
     def listed(self):
         """{name: (device, state, frame buffer, programs)} as `vgpu ls` prints them."""
         rows = [line.split("  ") for line in self.host.vgpu("ls").output.splitlines()[1:]]
@@ -47,9 +53,6 @@ class Page(case.Case):
         """Until the page shows what the command prints."""
         return until(lambda: self.shown() == self.listed() and self.shown() or None, what,
                      context=lambda: f"shown {self.shown()}\nlisted {self.listed()}\n{self.host.log()}")
-
-    def status(self):
-        return self.browser.run("return document.getElementById('status').textContent")
 
     def test_it_shows_what_the_command_prints(self):
         self.open()
@@ -122,6 +125,39 @@ class Page(case.Case):
                 """)
         self.assertIsNone(self.browser.run("return window.evil"))
         self.assertIn("Content Security Policy", str(self.browser.complaints()))
+
+
+@unittest.skipIf(webdriver.why_not(), webdriver.why_not())
+class Turns(Browsing):
+    def strips(self):
+        """What a screen reader says of the strips of each GPU: the last minute, and the turns."""
+        return self.browser.run("""
+                return Array.from(document.querySelectorAll('.device')).map(device =>
+                        Array.from(device.querySelectorAll('canvas:not([hidden])')).map(
+                                canvas => canvas.getAttribute('aria-label')));
+                """)
+
+    def test_turns_and_swaps_of_the_last_minute(self):
+        for name, share in (("train", 75), ("serve", 25)):
+            self.host.create(name, "64M")
+            self.host.vgpu("share", name, share)
+        guests = [self.host.run(name, "guest-busy", 3000, "4M").wait_ready() for name in ("train", "serve")]
+        self.open()
+
+        def look():
+            strips = self.strips()
+            if not strips or len(strips[0]) < 2:
+                return None
+            return re.search(r"minute: train \d+ %, serve \d+ %", strips[0][0]) and \
+                re.fullmatch("the latest turns, of (train, serve|serve, train)", strips[0][1])
+        until(look, "both to have had turns", context=lambda: f"{self.strips()}\n{self.host.log()}")
+        self.assertEqual(len(self.strips()[1]), 1, "nobody takes turns there")
+        self.host.vgpu("suspend", "serve")
+        until(lambda: "1 left, \u25bc 0 came" in self.strips()[0][0], "the swap", context=self.strips)
+        self.host.vgpu("resume", "serve", "--device", 1)
+        until(lambda: "1 came" in self.strips()[1][0], "the other GPU", context=self.strips)
+        for guest in guests:
+            guest.kill()
 
 
 if __name__ == "__main__":

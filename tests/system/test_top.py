@@ -3,6 +3,7 @@
 """vgpu top on a terminal, and accounting and usage as a user meets them."""
 import csv
 import io
+import re
 import signal
 import time
 
@@ -98,11 +99,21 @@ class Top(case.Case):
         text = screen.text()
         self.assertTrue(text[4].startswith("train"), text)
         self.assertIsNone(self.row_of(screen, "idle-one"))
-        self.assertRegex(text[-2], r" ago +now$")
+        self.assertTrue([row for row in text if re.search(r" ago +now$", row)], text)
         terminal.press("\x1bOB" * 3)
         terminal.wait(lambda s: self.row_of(s, "idle-one") and has_column(s, "_"), "a graph of the idle one")
         terminal.press("g")
         self.wait_row(terminal, "train", "running")
+
+    def test_turns_are_a_strip_below_the_graph(self):
+        for name, share in (("train", 75), ("serve", 25)):
+            self.busy(self.host.create(name))
+            self.host.vgpu("share", name, share)
+        terminal = self.top("--sort", "name", rows=30)
+        self.wait_row(terminal, "serve", "running")
+        terminal.press("g")
+        terminal.wait(lambda s: re.fullmatch(r"turns \|[#o ]*#[#o ]*o[#o ]*", s.text()[-3]) and
+                      re.search(r"\d+ turns in [\d.]+ s: # its own", s.text()[-2]), "turns of both")
 
     def test_keys_suspend_and_resume(self):
         guest = self.busy(self.host.create("train"))
