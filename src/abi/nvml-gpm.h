@@ -21,7 +21,7 @@ typedef enum {
         NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC = 61,
         NVML_GPM_METRIC_NVLINK_L0_RX_PER_SEC = 62, /* then sent, then those of the next link */
         NVML_GPM_METRIC_NVLINK_L17_TX_PER_SEC = 97,
-        NVML_GPM_METRIC_MAX = 333,
+        NVML_GPM_METRIC_MAX = 477,
 } nvmlGpmMetricId_t;
 
 typedef struct nvmlGpmSample_st *nvmlGpmSample_t;
