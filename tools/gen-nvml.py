@@ -14,7 +14,7 @@ MACROS = {"always": "NVML_ALWAYS", "own": "NVML_OWN", "stand-in": "NVML_STAND_IN
           "refuse": "NVML_REFUSE"}
 
 HEADERS = ["nvml-vgpu", "nvml-accounting", "nvml-mig", "nvml-sensors",
-           "nvml-device", "nvml-fabric", "nvml-gpm", "nvml-limit", "nvml-link"]
+           "nvml-device", "nvml-event", "nvml-fabric", "nvml-gpm", "nvml-limit", "nvml-link"]
 
 # A stub knows neither arguments nor result, so no prototype can be wrong.
 STUBS_HEAD = """#ifdef __CET__

@@ -4,16 +4,13 @@
  * a set at every start and gives up when it can't; the plugin of Kubernetes takes a device for broken
  * that can't be registered.
  *
- * A set remembers which events of which device it waits for, and up to which place of the device's ring
- * they were told. The state page wakes nobody, so a wait looks again and again. A set that its client
- * does not free is free with the last nvmlShutdown().
+ * The state page wakes nobody, so a wait looks again and again. A set that its client does not free is
+ * free with the last nvmlShutdown().
  */
 #include "nvml/event.h"
 
 #include <errno.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -31,28 +28,22 @@
 /* No address, like the device handles: the sets follow one another. */
 #define SET_BASE ((uintptr_t)0x4f56470000010001)
 
-#define NO_INSTANCE 0xffffffffu /* the event is of no GPU or compute instance */
-
-/* What a set waits for of one device. */
-struct interest {
-        unsigned long long mask; /* 0: of nothing */
-        const struct state_page *state_page;
-        uint64_t next; /* number in the ring of that state page */
-};
-
 static struct {
         pthread_mutex_t lock;
-        struct event_set {
-                bool is_there;
-                struct interest of[STATE_DEVICES_MAX];
-        } set[SETS_MAX];
+        struct event_set set[SETS_MAX];
 } events = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static struct event_set *find(nvmlEventSet_t handle)
+struct event_set *event_lock(nvmlEventSet_t handle)
 {
         uintptr_t index = (uintptr_t)handle - SET_BASE;
 
+        pthread_mutex_lock(&events.lock);
         return index < SETS_MAX && events.set[index].is_there ? &events.set[index] : NULL;
+}
+
+void event_unlock(void)
+{
+        pthread_mutex_unlock(&events.lock);
 }
 
 void event_forget(void)
@@ -85,57 +76,69 @@ nvmlReturn_t our_nvmlEventSetFree(nvmlEventSet_t handle)
 {
         struct event_set *set;
 
-        pthread_mutex_lock(&events.lock);
-        set = find(handle);
+        set = event_lock(handle);
         if (set)
                 set->is_there = false;
-        pthread_mutex_unlock(&events.lock);
+        event_unlock();
         return set ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
+static bool is_wanted(const struct event_interest *interest, const struct state_event *event)
+{
+        const struct state_operational *operational = &event->operational;
+
+        for (uint32_t i = 0; event->kind == 0 && i < interest->n_filters; i++)
+                if (operational->log_level >= interest->filters[i].log_level &&
+                    operational->severity >= interest->filters[i].severity)
+                        return true;
+        return event->kind & interest->mask;
+}
+
 /* The next event of the ring of @device that is waited for. Another state page is one of another manager. */
-static bool take_event(struct interest *interest, uint32_t device, struct state_event *ret_event)
+static bool take_event(struct event_interest *interest, uint32_t device,
+                       struct event_told *ret_told)
 {
         const struct state_page *state_page = view_state_page();
         uint64_t end = state_count_event(state_page, device),
                  first = state_first_event(state_page, device);
 
-        if (interest->state_page != state_page)
-                *interest = (struct interest){ .mask = interest->mask, .state_page = state_page };
+        if (interest->state_page != state_page) {
+                interest->state_page = state_page;
+                interest->next = 0;
+        }
         if (interest->next < first)
                 interest->next = first;
-        while (interest->next < end)
-                if (state_read_event(state_page, device, interest->next++, ret_event) &&
-                    ret_event->kind & interest->mask)
+        while (interest->next < end) {
+                *ret_told = (struct event_told){ .device = device, .number = interest->next++ };
+                if (state_read_event(state_page, device, ret_told->number, &ret_told->event) &&
+                    is_wanted(interest, &ret_told->event))
                         return true;
+        }
         return false;
 }
 
-/* TIMEOUT: nothing has happened yet. What has happened to a device is told before its loss. */
-static nvmlReturn_t look(nvmlEventSet_t handle, nvmlEventData_t *ret_event)
+static bool is_interested(const struct event_interest *interest)
 {
-        struct event_set *set = find(handle);
+        return interest->mask || interest->n_filters > 0;
+}
+
+/* TIMEOUT: nothing has happened yet. What has happened to a device is told before its loss. */
+static nvmlReturn_t look(struct event_set *set, enum event_form last, struct event_told *ret_told)
+{
         struct state_device device;
-        struct state_event event;
         bool has_lost = false;
 
-        if (!set)
-                return NVML_ERROR_INVALID_ARGUMENT;
-        for (uint32_t i = 0; i < STATE_DEVICES_MAX; i++) {
-                if (!set->of[i].mask)
-                        continue;
-                if (!take_event(&set->of[i], i, &event)) {
+        for (uint32_t i = 0; i < STATE_DEVICES_MAX; i++)
+                for (int form = 0; form <= (int)last; form++) {
+                        struct event_interest *interest = &set->of[i][form];
+
+                        if (!is_interested(interest))
+                                continue;
+                        if (take_event(interest, i, ret_told))
+                                return NVML_SUCCESS;
                         has_lost |=
                                 state_read_device(view_state_page(), i, &device) && device.is_lost;
-                        continue;
                 }
-                *ret_event = (nvmlEventData_t){ .device = view_get_handle(i),
-                                                .eventType = event.kind,
-                                                .eventData = event.data,
-                                                .gpuInstanceId = NO_INSTANCE,
-                                                .computeInstanceId = NO_INSTANCE };
-                return NVML_SUCCESS;
-        }
         return has_lost ? NVML_ERROR_GPU_IS_LOST : NVML_ERROR_TIMEOUT;
 }
 
@@ -149,16 +152,21 @@ static void pause_until(uint64_t now_ns, uint64_t end_ns)
         errno = saved_errno;
 }
 
-static nvmlReturn_t wait_for(nvmlEventSet_t set, nvmlEventData_t *ret_event,
-                             unsigned int timeout_ms)
+nvmlReturn_t event_wait(nvmlEventSet_t handle, enum event_form last, unsigned int timeout_ms,
+                        struct event_told *ret_told)
 {
         uint64_t end_ns = clock_now(CLOCK_MONOTONIC) + timeout_ms * 1000000ull, now_ns;
+        struct event_set *set;
         nvmlReturn_t r;
 
         for (;;) {
-                pthread_mutex_lock(&events.lock);
-                r = look(set, ret_event);
-                pthread_mutex_unlock(&events.lock);
+                set = event_lock(handle);
+                r = set ? look(set, last, ret_told) : NVML_ERROR_INVALID_ARGUMENT;
+                if (r == NVML_SUCCESS && last == EVENT_OPERATIONAL) {
+                        set->has_last = true;
+                        set->last = ret_told->event;
+                }
+                event_unlock();
                 now_ns = clock_now(CLOCK_MONOTONIC);
                 if (r != NVML_ERROR_TIMEOUT || now_ns >= end_ns)
                         return r;
@@ -169,20 +177,31 @@ static nvmlReturn_t wait_for(nvmlEventSet_t set, nvmlEventData_t *ret_event,
 nvmlReturn_t our_nvmlEventSetWait(nvmlEventSet_t set, nvmlEventData_v1_t *event,
                                   unsigned int timeout_ms)
 {
-        nvmlEventData_t found;
-        nvmlReturn_t r = event ? wait_for(set, &found, timeout_ms) : NVML_ERROR_INVALID_ARGUMENT;
+        struct event_told told;
+        nvmlReturn_t r =
+                event ? event_wait(set, EVENT_BIT, timeout_ms, &told) : NVML_ERROR_INVALID_ARGUMENT;
 
         if (r == NVML_SUCCESS)
-                *event = (nvmlEventData_v1_t){ .device = found.device,
-                                               .eventType = found.eventType,
-                                               .eventData = found.eventData };
+                *event = (nvmlEventData_v1_t){ .device = view_get_handle(told.device),
+                                               .eventType = told.event.kind,
+                                               .eventData = told.event.data };
         return r;
 }
 
 nvmlReturn_t our_nvmlEventSetWait_v2(nvmlEventSet_t set, nvmlEventData_t *event,
                                      unsigned int timeout_ms)
 {
-        return event ? wait_for(set, event, timeout_ms) : NVML_ERROR_INVALID_ARGUMENT;
+        struct event_told told;
+        nvmlReturn_t r =
+                event ? event_wait(set, EVENT_BIT, timeout_ms, &told) : NVML_ERROR_INVALID_ARGUMENT;
+
+        if (r == NVML_SUCCESS)
+                *event = (nvmlEventData_t){ .device = view_get_handle(told.device),
+                                            .eventType = told.event.kind,
+                                            .eventData = told.event.data,
+                                            .gpuInstanceId = NVML_GPU_INSTANCE_ID_ANY,
+                                            .computeInstanceId = NVML_COMPUTE_INSTANCE_ID_ANY };
+        return r;
 }
 
 nvmlReturn_t our_nvmlDeviceGetSupportedEventTypes(nvmlDevice_t handle, unsigned long long *mask)
@@ -196,16 +215,22 @@ nvmlReturn_t our_nvmlDeviceGetSupportedEventTypes(nvmlDevice_t handle, unsigned 
         return NVML_SUCCESS;
 }
 
-/* From now on. A guest is told nothing: what happens to the device may be about others on it. */
-static void add_interest(struct interest *interest, uint32_t device, unsigned long long mask)
+void event_begin(struct event_interest *interest, uint32_t device)
 {
         const struct state_page *state_page = view_state_page();
 
+        if (!is_interested(interest))
+                *interest =
+                        (struct event_interest){ .state_page = state_page,
+                                                 .next = state_count_event(state_page, device) };
+}
+
+/* A guest is told nothing: what happens to the device may be about others on it. */
+static void add_interest(struct event_interest *interest, uint32_t device, unsigned long long mask)
+{
         if (view_is_guest())
                 return;
-        if (!interest->mask)
-                *interest = (struct interest){ .state_page = state_page,
-                                               .next = state_count_event(state_page, device) };
+        event_begin(interest, device);
         interest->mask |= mask;
 }
 
@@ -213,16 +238,13 @@ nvmlReturn_t our_nvmlDeviceRegisterEvents(nvmlDevice_t handle, unsigned long lon
                                           nvmlEventSet_t set_handle)
 {
         struct state_device device;
-        struct event_set *set;
-        nvmlReturn_t r;
+        struct event_set *set = event_lock(set_handle);
+        nvmlReturn_t r = view_device(&device, handle, set);
 
-        pthread_mutex_lock(&events.lock);
-        set = find(set_handle);
-        r = view_device(&device, handle, set);
         if (r == NVML_SUCCESS && mask & ~EVENT_TYPES)
                 r = NVML_ERROR_NOT_SUPPORTED;
         if (r == NVML_SUCCESS)
-                add_interest(&set->of[device.index], device.index, mask);
-        pthread_mutex_unlock(&events.lock);
+                add_interest(&set->of[device.index][EVENT_BIT], device.index, mask);
+        event_unlock();
         return r;
 }

@@ -14,6 +14,7 @@
 
 #include "abi/nvml-accounting.h"
 #include "abi/nvml-device.h"
+#include "abi/nvml-event.h"
 #include "abi/nvml-fabric.h"
 #include "abi/nvml-gpm.h"
 #include "abi/nvml-limit.h"

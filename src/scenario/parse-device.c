@@ -271,6 +271,28 @@ static int parse_feature(struct reader *reader, const json_t *value, void *to)
 
 #define EVENT(member) .offset = offsetof(struct scenario_event, member)
 
+/* What only operational events have; without a word of the scenario a notice. */
+static int complete_event(struct reader *reader, struct scenario_event *event)
+{
+        static const struct state_operational nothing = { 0 };
+        struct state_operational *operational = &event->operational;
+
+        if (event->kind != 0 && memcmp(operational, &nothing, sizeof(nothing)) != 0)
+                return reader_fail(reader,
+                                   "only an event of the kind \"operational\" has a module, "
+                                   "severity, log_level, category or code");
+        if (event->kind != 0)
+                return 0;
+        if (operational->module[0] == '\0')
+                return reader_fail(reader, "an operational event needs the module that reports it, "
+                                           "such as \"GPU-RAS\"");
+        if (operational->severity == 0)
+                operational->severity = 10; /* informational */
+        if (operational->log_level == 0)
+                operational->log_level = 30; /* notice */
+        return 0;
+}
+
 static int parse_event(struct reader *reader, const json_t *value, void *to)
 {
         static const struct choice event_kinds[] = { { "corrected ECC error", 1 },
@@ -278,7 +300,16 @@ static int parse_event(struct reader *reader, const json_t *value, void *to)
                                                      { "performance state", 4 },
                                                      { "XID", 8 },
                                                      { "clock", 16 },
+                                                     { "operational", 0 },
                                                      { 0 } };
+        static const struct choice severities[] = { { "informational", 10 },
+                                                    { "corrected", 20 },
+                                                    { "recoverable", 30 },
+                                                    { "fatal", 40 },
+                                                    { 0 } };
+        static const struct choice log_levels[] = { { "telemetry", 10 }, { "diagnostic", 20 },
+                                                    { "notice", 30 },    { "warning", 40 },
+                                                    { "error", 50 },     { 0 } };
         static const struct field fields[] = {
                 { .name = "at", .kind = FIELD_SECONDS, .is_required = true, EVENT(at) },
                 { .name = "every", .kind = FIELD_SECONDS, EVENT(every) },
@@ -288,15 +319,31 @@ static int parse_event(struct reader *reader, const json_t *value, void *to)
                   .is_required = true,
                   EVENT(kind) },
                 { .name = "data", NUMBER, .max = UINT32_MAX, EVENT(data) },
+                { .name = "module",
+                  .kind = FIELD_TEXT,
+                  .size = sizeof(((struct state_operational *)0)->module),
+                  EVENT(operational.module) },
+                { .name = "severity",
+                  .kind = FIELD_CHOICE,
+                  .choices = severities,
+                  EVENT(operational.severity) },
+                { .name = "log_level",
+                  .kind = FIELD_CHOICE,
+                  .choices = log_levels,
+                  EVENT(operational.log_level) },
+                { .name = "category", NUMBER, .max = UINT16_MAX, EVENT(operational.category) },
+                { .name = "code", NUMBER, .max = UINT16_MAX, EVENT(operational.code) },
                 { 0 },
         };
         struct scenario_device *device = to;
         struct scenario_event *event =
                 reader_grow((void **)&device->events, &device->n_events, sizeof(*event));
+        int r;
 
         if (!event)
                 return reader_fail(reader, "out of memory");
-        return reader_fields(reader, value, fields, event);
+        r = reader_fields(reader, value, fields, event);
+        return r == 0 ? complete_event(reader, event) : r;
 }
 
 static int parse_series(struct reader *reader, const json_t *value, void *to)

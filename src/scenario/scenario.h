@@ -114,8 +114,9 @@ struct scenario_gpu_instance {
 /* What happens to a device. */
 struct scenario_event {
         double at, every; /* seconds; @every 0: once */
-        uint32_t kind;    /* NVML's bit */
+        uint32_t kind;    /* NVML's bit; 0: operational */
         uint32_t data;
+        struct state_operational operational;
 };
 
 /* Sensors that were not given are not supported; the names are state_sensors'. */

@@ -188,10 +188,20 @@ struct state_links {
 /* What happened to a device, for those who wait for it. */
 #define STATE_EVENTS_MAX 64
 
+/* What a GPU operational event (R615) tells, in NVML's numbers. */
+struct state_operational {
+        char module[16]; /* who reports it; not always with a NUL */
+        uint32_t severity;
+        uint32_t log_level;
+        uint32_t category;
+        uint32_t code; /* of the module */
+};
+
 struct state_event {
         uint64_t timestamp_us; /* CLOCK_REALTIME */
-        uint64_t kind;         /* NVML's bit of the kind of event */
-        uint64_t data;         /* XID error: its number; else 0 */
+        uint64_t kind;         /* NVML's bit of the kind of event; 0: an operational event */
+        uint64_t data;         /* XID error: its number; operational: the number of the XID, or 0 */
+        struct state_operational operational;
 };
 
 /* Licensable features of a device. */

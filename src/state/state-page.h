@@ -30,7 +30,7 @@
 #include "state/usage.h"
 
 #define STATE_MAGIC   0x44524f42u /* "BORD" */
-#define STATE_VERSION 9u
+#define STATE_VERSION 10u
 
 #define STATE_STALE_NS 3000000000ull
 

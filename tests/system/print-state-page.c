@@ -62,8 +62,10 @@ static void print_events(const struct state_page *state_page, uint32_t index)
 
         for (uint64_t i = state_first_event(state_page, index); i < count; i++)
                 if (state_read_event(state_page, index, i, &event))
-                        printf("event %u/%" PRIu64 " kind=%" PRIu64 " data=%" PRIu64 "\n", index, i,
-                               event.kind, event.data);
+                        printf("event %u/%" PRIu64 " kind=%" PRIu64 " data=%" PRIu64
+                               " severity=%u log_level=%u module=%.16s\n",
+                               index, i, event.kind, event.data, event.operational.severity,
+                               event.operational.log_level, event.operational.module);
 }
 
 static void print_gpu_instance(const struct state_page *state_page, uint32_t slot)

@@ -254,6 +254,14 @@ class Played(unittest.TestCase):
         self.assertEqual(kinds[0], (8, 79))
         self.assertEqual(set(kinds[1:]), {(16, 0)})
 
+    def test_operational_events_say_who_reports_what_and_how_bad_it_is(self):
+        self.play(scenario([{"board": "L4", "events": [
+            {"at": 0.2, "kind": "operational", "module": "GPU-RAS"},
+            {"at": 0.3, "kind": "operational", "module": "GPU-NVLINK", "severity": "fatal",
+             "log_level": "error", "category": 3, "code": 5, "data": 74}]}]))
+        self.wait("event 0/0", kind=0, data=0, module="GPU-RAS", severity=10, log_level=30)
+        self.wait("event 0/1", kind=0, data=74, module="GPU-NVLINK", severity=40, log_level=50)
+
     def test_settings_follow_the_same_rules(self):
         host = self.play(scenario([{"board": "A100", "heterogeneous": True}, {"board": "A100"}],
                                   vgpus=[{"name": "a", "type": "A100X-20C", "id": 5000}]))

@@ -146,7 +146,8 @@ static void play_events(struct virtual_stage *stage, size_t index)
                 const struct scenario_event *event = &scripted->events[i];
                 const struct state_event record = { .timestamp_us = stage->now_us,
                                                     .kind = event->kind,
-                                                    .data = event->data };
+                                                    .data = event->data,
+                                                    .operational = event->operational };
                 double *next = &stage->next_event[index][i];
 
                 if (stage->at < *next)
