@@ -68,7 +68,7 @@ static int ask(struct physical *physical, CUresult *ret_code)
 
         pthread_mutex_lock(&import.asking);
         pthread_mutex_lock(&import.lock);
-        r = ask_locked(&physical->import->ticket);
+        r = vmm_may_import() ? ask_locked(&physical->import->ticket) : -ENOMEM;
         physical->import->real = import.real;
         *ret_code = import.code;
         pthread_mutex_unlock(&import.lock);

@@ -26,6 +26,7 @@ static struct {
         pthread_mutex_t lock;
         struct hash handles, views;
         struct physical *tracked;
+        uint32_t n_imports; /* tracked, lost ones too */
         uint64_t next_number;
 } vmm = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -60,6 +61,7 @@ void vmm_track(struct physical *physical)
         if (physical->next)
                 physical->next->link = &physical->next;
         vmm.tracked = physical;
+        vmm.n_imports += physical->import != NULL;
         pthread_mutex_unlock(&vmm.lock);
 }
 
@@ -71,6 +73,7 @@ static void untrack_locked(struct physical *physical)
         if (physical->next)
                 physical->next->link = physical->link;
         physical->link = NULL;
+        vmm.n_imports -= physical->import != NULL;
 }
 
 /* Nobody finds it any more. */
@@ -444,6 +447,16 @@ struct physical *vmm_next_import(const struct physical *after)
         return physical;
 }
 
+bool vmm_may_import(void)
+{
+        bool may_import;
+
+        pthread_mutex_lock(&vmm.lock);
+        may_import = vmm.n_imports < GATE_IMPORTS_MAX;
+        pthread_mutex_unlock(&vmm.lock);
+        return may_import;
+}
+
 uint32_t vmm_count_imports(void)
 {
         const struct physical *physical = NULL;
@@ -495,4 +508,5 @@ void vmm_forget(void)
         memset(&vmm.handles, 0, sizeof(vmm.handles));
         memset(&vmm.views, 0, sizeof(vmm.views));
         vmm.tracked = NULL;
+        vmm.n_imports = 0;
 }

@@ -117,6 +117,9 @@ void vmm_track(struct physical *physical);
 struct physical *vmm_next_import(const struct physical *after);
 uint32_t vmm_count_imports(void);
 
+/* vmm_may_import() - is there less of others' memory than the manager puts up with? */
+bool vmm_may_import(void);
+
 /* vmm_uses() - is there memory of @process? */
 bool vmm_uses(const struct gate_process *process);
 

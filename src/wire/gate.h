@@ -262,7 +262,8 @@ struct gate_result { /* EXPORTED, RELEASED, CREATED, MAPPED, OPENED, TAKEN */
  * have created theirs: the gate sends IMPORT for one after the other, and then TAKEN. Until then OPEN
  * is refused. TAKE may also only ask whether all of that would be possible, and changes nothing.
  *
- * USES says whose memory the process has: after JOIN, and when it has let go of some for good.
+ * USES says whose memory the process has: after JOIN, and when it has let go of some for good. Of several
+ * that come before the manager gets to them, only the last counts.
  */
 
 /* A process that has joined; all that a ticket says of where it comes from. */
@@ -275,6 +276,9 @@ struct gate_process {
 
 #define GATE_TICKET_MARK 0x544b5456u /* "VTKT" */
 #define GATE_NAME_SIZE   16
+
+/* Pieces of others' memory that a process may have; the manager hangs up on a gate that says more. */
+#define GATE_IMPORTS_MAX 65536
 
 struct gate_ticket {
         struct gate_process process;

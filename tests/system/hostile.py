@@ -153,6 +153,9 @@ class Hostile:
             pass
         self.await_hang_up()
 
+    def claims_too_many_imports(self):
+        self.join(imports=Gate.IMPORTS_MAX + 1)
+
     def silent_strangers(self):
         """Connections that never say who they are; more than the manager lets in."""
         self.strangers = []
@@ -244,6 +247,13 @@ class Hostile:
         self.send_until_hung_up(self.gate.header(Gate.ALLOCATIONS) +
                                 struct.pack("<II", 64, 0) + bytes(1024), fds)
 
+    def tells_whose_memory_it_has(self):
+        """As often as it may, and of as many processes of vGPUs that are not there as fit."""
+        self.join(imports=Gate.IMPORTS_MAX)
+        process = struct.pack("<16sQII", random.randbytes(16), 1, 2, 0x544b5456)
+        self.send_until_hung_up(self.gate.header(Gate.USES) + struct.pack("<II", Gate.USES_MAX, 0) +
+                                process * Gate.USES_MAX)
+
     def speaks_garbage(self):
         self.join()
         self.send_until_hung_up(random.randbytes(200))
@@ -291,6 +301,11 @@ class Hostile:
     def lies_about_size(self):
         self.close()
         self.gate.send_closed(movable=(1 << 63) + 1, allocations=0xFFFFFFFF)
+
+    def closes_with_too_many_imports(self):
+        self.close()
+        self.gate.send_closed(imports=Gate.IMPORTS_MAX + 1)
+        self.await_hang_up()
 
     def closes_with_strange_error(self):
         self.close()

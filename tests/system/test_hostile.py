@@ -19,11 +19,11 @@ MIB = 1 << 20
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 HUNG_UP = ["impossible_state", "garbage_for_join", "empty_packet", "short_join", "name_without_end",
-           "join_with_descriptors", "great_packet", "joins_twice", "floods",
-           "floods_with_descriptors", "speaks_garbage"]
+           "join_with_descriptors", "claims_too_many_imports", "great_packet", "joins_twice", "floods",
+           "floods_with_descriptors", "tells_whose_memory_it_has", "speaks_garbage"]
 
 # Behaviours in the middle of a suspend that the manager cannot let succeed.
-SPOILERS = ["hangs_up_at_close", "closes_with_strange_error", "out_of_turn",
+SPOILERS = ["hangs_up_at_close", "closes_with_strange_error", "closes_with_too_many_imports", "out_of_turn",
             "exports_what_is_no_memory", "exports_what_lingers", "exports_too_much_that_lingers",
             "exports_plain_memory", "exports_the_same_address_twice",
             "exports_overlapping_memory", "exports_in_no_order",

@@ -131,20 +131,22 @@ class Gate(Packets):
     """What a process says that claims to be a guest."""
 
     MAGIC, VERSION = 0x45544147, 5
-    JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED = range(1, 9)
+    JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED, WAITING, TAKEN, IMPORT, OFFERED, USES = \
+        range(1, 14)
+    IMPORTS_MAX, USES_MAX = 65536, 64
     WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE = range(64, 72)
     OPEN_STATE, CLOSED_STATE, RELEASED_STATE = range(3)
 
     def header(self, message, magic=MAGIC, version=VERSION):
         return struct.pack("<IHH", magic, version, message)
 
-    def join(self, vgpu, state=OPEN_STATE, version=VERSION, driver_version=13000):
+    def join(self, vgpu, state=OPEN_STATE, version=VERSION, driver_version=13000, imports=0):
         self.send(self.header(self.JOIN, version=version) +
-                  struct.pack("<64sIIQII", vgpu.encode(), state, driver_version, 0, 0, 0))
+                  struct.pack("<64sIIQII", vgpu.encode(), state, driver_version, 0, imports, 0))
 
-    def send_closed(self, error=0, movable=0, allocations=0, holds=0):
+    def send_closed(self, error=0, movable=0, allocations=0, holds=0, imports=0):
         self.send(self.header(self.CLOSED) +
-                  struct.pack("<iiQIIIIII64s", error, 0, movable, allocations, holds, 0, 0, 0, 0, b""))
+                  struct.pack("<iiQIIIIII64s", error, 0, movable, allocations, holds, 0, 0, imports, 0, b""))
 
     def send_allocations(self, allocations, fds, last=0, count=None):
         """allocations: (address, size) each."""

@@ -452,7 +452,8 @@ static int receive_closed(struct guest *guest, const void *message, size_t size)
         const struct gate_closed *closed = message;
         struct guest_answer answer = { 0 };
 
-        if (size != sizeof(*closed) || closed->error < 0 || !is_fate(closed->fate, closed->error))
+        if (size != sizeof(*closed) || closed->error < 0 || !is_fate(closed->fate, closed->error) ||
+            closed->n_imports > GATE_IMPORTS_MAX)
                 return -EPROTO;
         answer.error = -closed->error;
         answer.fate = closed->fate;

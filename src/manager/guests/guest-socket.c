@@ -200,7 +200,7 @@ static int check_join(struct gate_link *link, const struct gate_join *join, size
                         "the older of them",
                         join->header.version, GATE_WIRE_VERSION);
         if (size != sizeof(*join) || !memchr(join->vgpu, '\0', sizeof(join->vgpu)) ||
-            join->state > GATE_STATE_CREATED)
+            join->state > GATE_STATE_CREATED || join->n_imports > GATE_IMPORTS_MAX)
                 return -EPROTO;
 
         *ret_instance = instance_find_settled(link->manager, join->vgpu, &failure);

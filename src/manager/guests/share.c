@@ -22,9 +22,6 @@
 /* A gate answers at once; one that does not is stopped, or hangs. */
 #define ANSWER_US 10000000
 
-/* As many pieces as a process may export. */
-#define IMPORTS_MAX 65536
-
 struct share_question {
         struct guest *user;
         struct gate_ticket ticket;
@@ -34,6 +31,13 @@ struct share_question {
         struct list link;    /* in maker->questions */
         uint64_t number;
         sd_event_source *timer;
+};
+
+/* What a gate has said last of whose memory it has, and what its user's next turn applies. */
+struct share_news {
+        struct guest *user;
+        struct gate_uses uses;
+        struct fair_entry entry;
 };
 
 /* The end of a question. */
@@ -99,14 +103,11 @@ static bool is_confined(const struct guest *guest)
         return guest->gate && guest->gate->only[0];
 }
 
-static int find_maker(const struct guest *user, const struct gate_process *process,
-                      struct guest **ret_maker)
+static int find_maker_in(const struct guest *user, const struct instance *instance,
+                         const struct gate_process *process, struct guest **ret_maker)
 {
-        const struct instance *instance = find_instance(user->instance->manager, process->vgpu);
         struct guest *maker;
 
-        if (!instance)
-                return -ESRCH;
         if (instance != user->instance &&
             (instance->owner != user->instance->owner || is_confined(user)))
                 return -EPERM;
@@ -117,6 +118,14 @@ static int find_maker(const struct guest *user, const struct gate_process *proce
                 return -EPERM;
         *ret_maker = maker;
         return 0;
+}
+
+static int find_maker(const struct guest *user, const struct gate_process *process,
+                      struct guest **ret_maker)
+{
+        const struct instance *instance = find_instance(user->instance->manager, process->vgpu);
+
+        return instance ? find_maker_in(user, instance, process, ret_maker) : -ESRCH;
 }
 
 /* Asking. */
@@ -258,23 +267,74 @@ int share_receive_offered(struct guest *maker, const void *message, size_t size,
         return 0;
 }
 
-/* Once after each connection and for each piece that it was given: else it could keep us busy. */
+/* What a gate says of whose memory it has. */
+
+static void add_makers_in(struct guest *user, const struct instance *instance,
+                          const struct gate_uses *uses)
+{
+        struct guest *maker;
+        uint8_t uuid[16];
+
+        if (!uuid_to_bytes(instance->uuid, uuid))
+                return;
+        for (uint32_t i = 0; i < uses->count; i++)
+                if (memcmp(uses->process[i].vgpu, uuid, sizeof(uuid)) == 0 &&
+                    find_maker_in(user, instance, &uses->process[i], &maker) == 0)
+                        (void)sharing_add(user, maker);
+}
+
+static void on_news_turn(void *userdata)
+{
+        const struct share_news *news = userdata;
+        struct guest *user = news->user;
+        const struct instance *instance;
+
+        if (news->uses.count == 0)
+                user->n_imports = 0;
+        if (news->uses.count < GATE_USES_MAX) /* else there may be more than it says */
+                sharing_forget(user);
+        if (news->uses.count > 0)
+                list_for_each(instance, &user->instance->manager->instances, link)
+                        add_makers_in(user, instance, &news->uses);
+}
+
+static struct share_news *news_of(struct guest *user)
+{
+        struct share_news *news = user->news;
+
+        if (news)
+                return news;
+        news = calloc(1, sizeof(*news));
+        if (!news)
+                return NULL;
+        news->user = user;
+        if (fair_init(&news->entry, user->instance->manager->fair_queue, user->payer, on_news_turn,
+                      news) < 0) {
+                free(news);
+                return NULL;
+        }
+        user->news = news;
+        return news;
+}
+
+/*
+ * Once after each connection and for each piece that it was given. To find the processes takes time, so it
+ * waits for its user's turn. In that turn only what it has said last is true.
+ */
 int share_receive_uses(struct guest *user, const void *message, size_t size, size_t n_fds)
 {
         const struct gate_uses *uses = message;
-        struct guest *maker;
+        struct share_news *news;
 
         if (size != sizeof(*uses) || n_fds > 0 || uses->count > GATE_USES_MAX ||
             user->n_may_tell == 0)
                 return -EPROTO;
         user->n_may_tell--;
-        if (uses->count == 0)
-                user->n_imports = 0;
-        if (uses->count < GATE_USES_MAX) /* else there may be more than it says */
-                sharing_forget(user);
-        for (uint32_t i = 0; i < uses->count; i++)
-                if (find_maker(user, &uses->process[i], &maker) == 0)
-                        (void)sharing_add(user, maker);
+        news = news_of(user);
+        if (!news)
+                return -ENOMEM;
+        news->uses = *uses;
+        fair_wait(&news->entry);
         return 0;
 }
 
@@ -283,7 +343,7 @@ void share_attach(struct guest *guest, unsigned int n_imports)
         guest->n_imports = n_imports;
         if (n_imports == 0)
                 sharing_forget(guest);
-        guest->n_may_tell = (n_imports < IMPORTS_MAX ? n_imports : IMPORTS_MAX) + 1;
+        guest->n_may_tell = (uint64_t)n_imports + 1;
         guest->n_may_offer = 0;
 }
 
@@ -303,6 +363,11 @@ void share_detach(struct guest *guest)
                 stop(guest->question);
                 free(guest->question);
                 guest->question = NULL;
+        }
+        if (guest->news) { /* it says so again when it is back */
+                fair_deinit(&guest->news->entry);
+                free(guest->news);
+                guest->news = NULL;
         }
         end_questions(guest, guest->is_dead ? -ESRCH : -EAGAIN);
 }

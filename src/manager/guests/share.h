@@ -7,8 +7,8 @@
  * process that made the memory (wire/gate.h).
  *
  * A ticket is worth something only to processes of vGPUs of the same owner, and in a container only to
- * processes of the same vGPU. Each gate has at most one question under way. It waits for its turn
- * among the users, as a request on the control socket does.
+ * processes of the same vGPU. Each gate has at most one question under way, and one piece of news of
+ * whose memory it has. Both wait for their turn among the users, as a request on the control socket does.
  */
 
 #include <stddef.h>
@@ -22,7 +22,7 @@ int share_receive_offered(struct guest *maker, const void *message, size_t size,
                           size_t n_fds);
 int share_receive_uses(struct guest *user, const void *message, size_t size, size_t n_fds);
 
-/* share_attach() - its gate has connected, and has @n_imports pieces of others' memory. */
+/* share_attach() - its gate has connected, and has @n_imports pieces of others' memory (GATE_IMPORTS_MAX). */
 void share_attach(struct guest *guest, unsigned int n_imports);
 
 /* share_detach() - its gate is gone: what it was asked is asked of nobody, and what it has asked is forgotten. */

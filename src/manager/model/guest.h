@@ -31,6 +31,7 @@ struct gate_link;
 struct guest;
 struct instance;
 struct pool_reservation;
+struct share_news;
 struct share_question;
 
 /* What the driver's checkpoint has done to the process; in the store by these numbers. */
@@ -115,6 +116,7 @@ struct guest {
         unsigned int n_makers;
         struct list questions;            /* share_question: for memory that it has made */
         struct share_question *question;  /* its own; NULL: none yet */
+        struct share_news *news;          /* of whose memory it has; NULL: none yet */
         uint64_t n_may_tell, n_may_offer; /* times that it may send USES, OFFERED */
         struct residency_guest residency;
         struct rest_guest rest;
