@@ -577,6 +577,20 @@ static void test_the_owner_that_was_quiet_for_longest_is_forgotten(void **state)
         assert_int_equal(look(fixture, NULL, STORE_ANY_OWNER, 0).n, STORE_EVENT_OWNERS_MAX + 2);
 }
 
+/* Who has many user numbers, as by subordinate ones, does not get rid of what root did. */
+static void test_many_users_do_not_push_out_roots_events(void **state)
+{
+        struct fixture *fixture = *state;
+
+        reopen(fixture, "boot");
+        add_events(fixture, 0, "roots", 2);
+        for (uid_t owner = 1; owner <= 2 * STORE_EVENT_OWNERS_MAX; owner++)
+                add_events(fixture, owner, "other", 1);
+        assert_int_equal(look(fixture, "roots-uuid", 0, 0).n, 2);
+        assert_int_equal(look(fixture, NULL, STORE_EVENT_OWNERS_MAX, 0).n, 0);
+        assert_int_equal(look(fixture, NULL, STORE_ANY_OWNER, 0).n, STORE_EVENT_OWNERS_MAX + 1);
+}
+
 static void test_a_name_is_that_of_the_last_vgpu_that_had_it(void **state)
 {
         struct store_event events[] = {
@@ -621,6 +635,7 @@ int main(void)
                 TEST(test_a_file_that_is_no_database_is_refused_and_kept),
                 TEST(test_events_of_an_owner_are_bounded_by_his_own),
                 TEST(test_the_owner_that_was_quiet_for_longest_is_forgotten),
+                TEST(test_many_users_do_not_push_out_roots_events),
                 TEST(test_a_name_is_that_of_the_last_vgpu_that_had_it),
         };
         int failed;

@@ -16,6 +16,7 @@ input change how it behaves (a change is confirmed: "planned"):
     lose MESSAGE          the connection breaks when the next request MESSAGE arrives, which is not read
     check                 print "intact" or "DAMAGED"
     charge                write the memory that it holds into the instance page again
+    deny                  write there that it holds none ("denied")
 """
 import os
 import select
@@ -97,10 +98,10 @@ class Gate:
         say("lost")
         self.connect()
 
-    def charge(self, fd):
-        """Say in the instance page what we hold, as a gate does."""
+    def charge(self, fd, size=None):
+        """Say in the instance page what we hold, as a gate does; or something else."""
         self.page = fd
-        os.pwrite(fd, struct.pack("=QQ", sum(self.sizes), 0), 64 + 128 * self.slot)
+        os.pwrite(fd, struct.pack("=QQ", sum(self.sizes) if size is None else size, 0), 64 + 128 * self.slot)
 
     # requests
 
@@ -213,6 +214,9 @@ class Gate:
             self.check()
         elif words[0] == "charge":
             self.charge(self.page)
+        elif words[0] == "deny":
+            self.charge(self.page, 0)
+            say("denied")
         elif words[0] == "refuse-close":
             self.plan[CLOSE] = int(words[1])
         elif words[0] == "refuse":

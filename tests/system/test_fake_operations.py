@@ -176,6 +176,20 @@ class Operations(unittest.TestCase):
         one.kill()  # and the other one is all that is left: it goes on
         host.wait_state("train", "running")
 
+    def test_a_resize_does_not_believe_the_page_of_who_is_away(self):
+        """Its programs can write there that they hold nothing; what is in the pool is known."""
+        host = self.host
+        guest = host.fake_guest("train", 40 * MIB)
+        host.call("SuspendVgpu", name="train")
+        guest.tell("deny")
+        guest.wait_for("denied")
+        expect_error("InUse", host.call, "ResizeVgpu", name="train", frame_buffer=32 * MIB)
+        self.assertEqual(host.vgpu("train")["frame_buffer"], 256 * MIB)
+        host.call("ResizeVgpu", name="train", frame_buffer=40 * MIB)
+        host.call("ResumeVgpu", name="train")
+        guest.wait_for("opened")
+        self.assertTrue(guest.is_intact())
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -284,6 +284,17 @@ class Faults(Pairs, unittest.TestCase):
                              f"{kind.capitalize()}Vgpu", name="job")
                 self.check_usable(pairs)
 
+    def test_an_import_that_the_makers_gate_refuses_has_failed(self):
+        """It was taken for success once, and the program got a handle of nothing."""
+        calls = {"descriptor": "cuMemImportFromShareableHandle", "ipc": "cuIpcOpenMemHandle"}
+        with self.pairs() as pairs:
+            for way, (maker, _) in zip(WAYS, pairs):
+                self.host.arm("gate-offer", "fail")
+                another = self.host.run("job", "guest-share", "use", way, maker.process.args[-1])
+                self.assertEqual(another.join(), 1, another.context())
+                self.assertRegex("".join(another.errors), f"{calls[way]}.*: CUDA_ERROR_OPERATING_SYSTEM ")
+            self.check_usable(pairs)
+
     def member_dies(self, kind, who):
         for step in UNDOABLE[kind]:
             with self.pairs(f"{kind}.{step}=pause", step=step) as pairs:
