@@ -182,6 +182,10 @@ class Crowd(case.Case):
         lost = [guest for guest in guests if f"process {guest.pid} " in report["lost"]]
         self.assertEqual(len(lost), 1, report)
         self.assertIn("is lost", report["lost"])
+        ends = [event["message"] for event in self.host.vgpu("logs", "train", "--json").json["events"]
+                if event["event"] == "process-ended"]
+        self.assertEqual(ends, [f"process {lost[0].pid} (guest-train) was let go: it is lost: the driver could not "
+                                "restore it"])
         lives = guests[1 - guests.index(lost[0])]
         self.assertEqual([p["pid"] for p in self.host.get("train")["processes"]], [lives.pid])
         lives.wait_steps()

@@ -253,8 +253,8 @@ static void add(struct containers *containers, const struct instance *instance)
         int r = open_door(containers, instance);
 
         if (r < 0)
-                log_event(LOG_LEVEL_WARNING, "a vGPU is not for containers", "vgpu=%s error=\"%s\"",
-                          instance->name, strerror(-r));
+                log_event_of(instance->owner, LOG_LEVEL_WARNING, "a vGPU is not for containers",
+                             "vgpu=%s error=\"%s\"", instance->name, strerror(-r));
 }
 
 static void rename_door(struct door *door, const char *name)

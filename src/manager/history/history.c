@@ -99,15 +99,18 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
 
 static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
 {
-        bool has_joined = event == GUEST_JOINED;
+        const char *what = event == GUEST_JOINED     ? "began"
+                           : guest->let_go_reason[0] ? "was let go: "
+                                                     : "ended";
         struct store_event spare;
-        char name[PROCESS_NAME_MAX];
+        char name[PROCESS_NAME_MAX], reason[sizeof(guest->let_go_reason)];
 
         if (event != GUEST_JOINED && event != GUEST_LEFT)
                 return;
-        note(userdata, guest->instance, has_joined ? "process-began" : "process-ended", &spare,
-             "process %d (%s) %s", (int)guest->pid, text_clean(name, sizeof(name), guest->name),
-             has_joined ? "began" : "ended")
+        note(userdata, guest->instance, event == GUEST_JOINED ? "process-began" : "process-ended",
+             &spare, "process %d (%s) %s%s", (int)guest->pid,
+             text_clean(name, sizeof(name), guest->name), what,
+             text_clean(reason, sizeof(reason), guest->let_go_reason))
                 ->pid = guest->pid;
 }
 

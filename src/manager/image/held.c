@@ -116,8 +116,9 @@ int held_watch(int fd, uint64_t size, uid_t user, void *userdata)
         if (slab->watch < 0) {
                 int r = -errno;
 
-                log_event(LOG_LEVEL_WARNING, "memory that a client may keep is not counted",
-                          "uid=%u bytes=%ju error=%s", user, (uintmax_t)size, strerrordesc_np(-r));
+                log_event_of(
+                        user, LOG_LEVEL_WARNING, "memory that a client may keep is not counted",
+                        "uid=%u bytes=%ju error=%s", user, (uintmax_t)size, strerrordesc_np(-r));
                 free(slab);
                 return r;
         }

@@ -97,9 +97,9 @@ static void start_record(struct guest *guest)
 
         r = meter_page_start(guest);
         if (r < 0)
-                log_event(LOG_LEVEL_WARNING, "a process is not in the accounting",
-                          "vgpu=%s pid=%d name=%s error=\"%s\"", guest->instance->name,
-                          (int)guest->pid, log_quote(quoted, guest->name), strerror(-r));
+                log_event_of(guest->payer, LOG_LEVEL_WARNING, "a process is not in the accounting",
+                             "vgpu=%s pid=%d name=%s error=\"%s\"", guest->instance->name,
+                             (int)guest->pid, log_quote(quoted, guest->name), strerror(-r));
 }
 
 static bool is_first_guest(const struct guest *newcomer)

@@ -105,6 +105,7 @@ struct guest {
         bool is_waiting;  /* for WELCOME, until the instance is usable; no slot yet */
         bool is_dead;     /* or let go; kept until the operation that looks at it is over */
         bool is_stuck;    /* undoing has failed for it */
+        char let_go_reason[128]; /* "": it has ended by itself */
         enum guest_presence presence;
         uint32_t slot;
         uint32_t watch;                    /* enum gate_watch, as its gate was last told */

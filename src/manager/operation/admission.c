@@ -195,9 +195,9 @@ static void wait_or_refuse(struct operation *operation)
                 return;
         }
         if (!operation->admission.is_waiting)
-                log_event(LOG_LEVEL_INFO, "waiting for room", "vgpu=%s operation=%s device=%u",
-                          operation->instance->name, operation->kind->name,
-                          operation->target->index);
+                log_event_of(operation->instance->owner, LOG_LEVEL_INFO, "waiting for room",
+                             "vgpu=%s operation=%s device=%u", operation->instance->name,
+                             operation->kind->name, operation->target->index);
         operation->admission.is_waiting = true;
         ceiling_look(operation->target);
 }

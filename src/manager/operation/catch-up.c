@@ -38,9 +38,9 @@ bool operation_leave_behind(struct operation *operation, struct guest *guest)
                 guest->presence = GUEST_PRESENT;
                 return false;
         }
-        log_event(LOG_LEVEL_WARNING, "left a process behind that hangs",
-                  "vgpu=%s pid=%d name=%s operation=%s", operation->instance->name, (int)guest->pid,
-                  log_quote(quoted, guest->name), operation->kind->name);
+        log_event_of(guest->payer, LOG_LEVEL_WARNING, "left a process behind that hangs",
+                     "vgpu=%s pid=%d name=%s operation=%s", operation->instance->name,
+                     (int)guest->pid, log_quote(quoted, guest->name), operation->kind->name);
         copies_end(operation, guest);
         if (guest->gate)
                 gate_link_hang_up(guest->gate); /* once it is awake it comes back and tells */
@@ -122,8 +122,9 @@ bool operation_start_catching_up(struct instance *instance)
         if (operation_start(instance, &operation_catch_up, &request, &failure) == 0)
                 return true;
         set_presence(instance, GUEST_ABSENT);
-        log_event(LOG_LEVEL_ERROR, "a process that was left behind cannot catch up",
-                  "vgpu=%s reason=\"%s\"", instance->name, failure.message);
+        log_event_of(instance->owner, LOG_LEVEL_ERROR,
+                     "a process that was left behind cannot catch up", "vgpu=%s reason=\"%s\"",
+                     instance->name, failure.message);
         return true;
 }
 

@@ -264,9 +264,9 @@ static bool waits_for_room(struct guest *guest)
 
         if (guest->room_deadline_ns == 0) {
                 guest->room_deadline_ns = now_ns + operation->timeout_ms * 1000000ull;
-                log_event(LOG_LEVEL_WARNING, "waiting for room to go back",
-                          "vgpu=%s pid=%d device=%u", guest->instance->name, (int)guest->pid,
-                          guest->context_wanted->index);
+                log_event_of(guest->payer, LOG_LEVEL_WARNING, "waiting for room to go back",
+                             "vgpu=%s pid=%d device=%u", guest->instance->name, (int)guest->pid,
+                             guest->context_wanted->index);
         }
         return now_ns < guest->room_deadline_ns &&
                sd_event_add_time_relative(guest->instance->manager->event, &guest->room_timer,

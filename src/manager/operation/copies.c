@@ -31,8 +31,8 @@ int copies_check(const struct guest *guest, struct failure *failure)
                                guest->start_time, &slab);
         if (r == 0)
                 return 0;
-        log_event(LOG_LEVEL_ERROR, "the pool has not got what the database says",
-                  "vgpu=%s pid=%d slab=%u", guest->instance->name, (int)guest->pid, slab);
+        log_event_of(guest->payer, LOG_LEVEL_ERROR, "the pool has not got what the database says",
+                     "vgpu=%s pid=%d slab=%u", guest->instance->name, (int)guest->pid, slab);
         failure->process = guest->pid;
         return failure_set(failure, r, "GuestLost",
                            "end the process, then the others of the vGPU can be resumed",
@@ -354,10 +354,10 @@ static int stage(struct guest *guest)
 
 static void log_no_hashes(const struct guest *guest, int error)
 {
-        log_event(LOG_LEVEL_WARNING,
-                  "copied all memory: the device cannot tell what has not changed",
-                  "vgpu=%s pid=%d device=%u error=\"%s\"", guest->instance->name, (int)guest->pid,
-                  guest->job.device->index, strerror(-error));
+        log_event_of(guest->payer, LOG_LEVEL_WARNING,
+                     "copied all memory: the device cannot tell what has not changed",
+                     "vgpu=%s pid=%d device=%u error=\"%s\"", guest->instance->name,
+                     (int)guest->pid, guest->job.device->index, strerror(-error));
 }
 
 static void note_unchanged(struct guest *guest, const struct mover_done *done)
@@ -368,7 +368,7 @@ static void note_unchanged(struct guest *guest, const struct mover_done *done)
         clean_copy_end(guest, done->hash_error == 0);
         if (done->hash_error < 0)
                 log_no_hashes(guest, done->hash_error);
-        if (done->wrong > 0)
+        if (done->wrong > 0) /* a mistake of ours: it is always told */
                 log_event(
                         LOG_LEVEL_ERROR,
                         "memory that had changed was taken for unchanged; it was copied after all",

@@ -151,9 +151,10 @@ static bool wants_retry(struct operation *operation)
 {
         if (!operation->has_lost_peer || operation->was_retried)
                 return false;
-        log_event(LOG_LEVEL_WARNING, "trying again with a new mover or connection",
-                  "vgpu=%s operation=%s step=%s", operation->instance->name, operation->kind->name,
-                  operation->kind->steps[operation->step].name);
+        log_event_of(operation->instance->owner, LOG_LEVEL_WARNING,
+                     "trying again with a new mover or connection", "vgpu=%s operation=%s step=%s",
+                     operation->instance->name, operation->kind->name,
+                     operation->kind->steps[operation->step].name);
         operation->was_retried = true;
         if (!operation->is_undoing) /* else it is why all is undone */
                 operation->failure = (struct failure){ 0 };
@@ -227,10 +228,11 @@ static void end_step(struct operation *operation)
         operation_report_moment(operation, operation->kind->steps[operation->step].name);
         if (!is_reversible(operation)) {
                 if (operation->error)
-                        log_event(LOG_LEVEL_ERROR, "the rest of an operation failed",
-                                  "vgpu=%s step=%s error=\"%s\"", operation->instance->name,
-                                  operation->kind->steps[operation->step].name,
-                                  strerror(-operation->error));
+                        log_event_of(operation->instance->owner, LOG_LEVEL_ERROR,
+                                     "the rest of an operation failed",
+                                     "vgpu=%s step=%s error=\"%s\"", operation->instance->name,
+                                     operation->kind->steps[operation->step].name,
+                                     strerror(-operation->error));
                 operation_pass(operation, operation->kind->steps[operation->step].name);
                 if (operation->kind->steps[operation->step].flags & OPERATION_ANSWERS)
                         operation_report_end(operation, true);

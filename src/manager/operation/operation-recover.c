@@ -99,9 +99,10 @@ static void on_opened(struct guest *guest, const struct guest_answer *answer_, v
         if (guest->instance->operation)
                 operation_wake(guest->instance->operation);
         if (answer_->error && answer_->error != -ESRCH)
-                log_event(LOG_LEVEL_ERROR, "a process that returned could not continue",
-                          "vgpu=%s pid=%d error=\"%s\"", guest->instance->name, (int)guest->pid,
-                          strerror(-answer_->error));
+                log_event_of(guest->payer, LOG_LEVEL_ERROR,
+                             "a process that returned could not continue",
+                             "vgpu=%s pid=%d error=\"%s\"", guest->instance->name, (int)guest->pid,
+                             strerror(-answer_->error));
 }
 
 static void open_gate(struct guest *guest)
@@ -149,8 +150,9 @@ static void deal_with_returned(struct guest *guest)
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_CLOSED) {
                 open_gate(guest);
         } else if (instance_is_usable(instance) && guest->state == GATE_STATE_RELEASED) {
-                log_event(LOG_LEVEL_ERROR, "a process returned whose memory is not here any more",
-                          "vgpu=%s pid=%d", instance->name, (int)guest->pid);
+                log_event_of(guest->payer, LOG_LEVEL_ERROR,
+                             "a process returned whose memory is not here any more",
+                             "vgpu=%s pid=%d", instance->name, (int)guest->pid);
                 instance_set_state(instance, STATE_FAILED);
         }
 }

@@ -46,15 +46,22 @@ void operation_leave_guest(struct operation *operation, struct guest *guest)
         guest->is_stuck = operation->is_undoing && !is_tried_again;
 }
 
-void operation_let_go_guest(struct operation *operation, struct guest *guest, const char *why)
+/* @user: who fills the log by it. */
+static void let_go(struct operation *operation, struct guest *guest, uid_t user, const char *why)
 {
         char name[LOG_QUOTED_MAX], reason[LOG_QUOTED_MAX];
 
-        log_event(LOG_LEVEL_WARNING, "let a process go",
-                  "vgpu=%s pid=%d name=%s operation=%s reason=%s", operation->instance->name,
-                  (int)guest->pid, log_quote(name, guest->name), operation->kind->name,
-                  log_quote(reason, why));
+        log_event_of(user, LOG_LEVEL_WARNING, "let a process go",
+                     "vgpu=%s pid=%d name=%s operation=%s reason=%s", operation->instance->name,
+                     (int)guest->pid, log_quote(name, guest->name), operation->kind->name,
+                     log_quote(reason, why));
+        snprintf(guest->let_go_reason, sizeof(guest->let_go_reason), "%s", why);
         guest_leave(guest);
+}
+
+void operation_let_go_guest(struct operation *operation, struct guest *guest, const char *why)
+{
+        let_go(operation, guest, guest->payer, why);
 }
 
 void operation_lose_guest(struct operation *operation, struct guest *guest)
@@ -63,7 +70,8 @@ void operation_lose_guest(struct operation *operation, struct guest *guest)
 
         snprintf(operation->lost + at, sizeof(operation->lost) - at, "%sprocess %d (%.40s) is lost",
                  at > 0 ? ", " : "", (int)guest->pid, guest->name);
-        operation_let_go_guest(operation, guest, "it is lost: the driver could not restore it");
+        /* That is always told. */
+        let_go(operation, guest, 0, "it is lost: the driver could not restore it");
 }
 
 int operation_persist(const struct operation *operation, const char *step)

@@ -107,9 +107,9 @@ static void park(struct guest *guest, size_t first)
         int r = reserve(guest);
 
         if (r == 0) {
-                log_event(LOG_LEVEL_INFO, "memory goes back through the pool",
-                          "vgpu=%s pid=%d bytes=%" PRIu64, operation->instance->name,
-                          (int)guest->pid, guest->memory[first].size);
+                log_event_of(guest->payer, LOG_LEVEL_INFO, "memory goes back through the pool",
+                             "vgpu=%s pid=%d bytes=%" PRIu64, operation->instance->name,
+                             (int)guest->pid, guest->memory[first].size);
                 copies_park(guest, first, 1, on_parked);
                 return;
         }
@@ -227,9 +227,10 @@ static void on_mapped(struct guest *guest, const struct guest_answer *answer, vo
         (void)userdata;
         if (answer->error && is_connected && answer->fate == GATE_FATE_STAYS &&
             first_away(guest) < guest->n_memory) {
-                log_event(LOG_LEVEL_INFO, "copying memory back that cannot be mapped again",
-                          "pid=%d error=%d call=%.63s code=%d", (int)guest->pid, -answer->error,
-                          answer->call, answer->driver_code);
+                log_event_of(guest->payer, LOG_LEVEL_INFO,
+                             "copying memory back that cannot be mapped again",
+                             "vgpu=%s pid=%d error=%d call=%.63s code=%d", guest->instance->name,
+                             (int)guest->pid, -answer->error, answer->call, answer->driver_code);
                 begin_parts(guest);
         } else if (!is_over(guest, answer)) {
                 end(guest);

@@ -66,13 +66,14 @@ static void tell_stuck(const struct schedule_vgpu *vgpu, struct schedule_guest *
                 return;
         guest->is_stuck_told = guest->stuck < 0;
         if (guest->is_stuck_told)
-                log_event(LOG_LEVEL_WARNING,
-                          "a process cannot be let on its device; it is tried again and again",
-                          "vgpu=%s pid=%d error=\"%s\"", vgpu->instance->name,
-                          (int)guest->guest->pid, strerror(-guest->stuck));
+                log_event_of(guest->guest->payer, LOG_LEVEL_WARNING,
+                             "a process cannot be let on its device; it is tried again and again",
+                             "vgpu=%s pid=%d error=\"%s\"", vgpu->instance->name,
+                             (int)guest->guest->pid, strerror(-guest->stuck));
         else
-                log_event(LOG_LEVEL_NOTICE, "a process is on its device again", "vgpu=%s pid=%d",
-                          vgpu->instance->name, (int)guest->guest->pid);
+                log_event_of(guest->guest->payer, LOG_LEVEL_NOTICE,
+                             "a process is on its device again", "vgpu=%s pid=%d",
+                             vgpu->instance->name, (int)guest->guest->pid);
 }
 
 static void tell_failures(struct schedule *schedule)
@@ -86,10 +87,10 @@ static void tell_failures(struct schedule *schedule)
                         if (guest->error == 0 || guest->is_error_told)
                                 continue;
                         guest->is_error_told = true;
-                        log_event(LOG_LEVEL_WARNING,
-                                  "a process cannot be held off its device and takes no turns",
-                                  "vgpu=%s pid=%d error=\"%s\"", vgpu->instance->name,
-                                  (int)guest->guest->pid, strerror(-guest->error));
+                        log_event_of(guest->guest->payer, LOG_LEVEL_WARNING,
+                                     "a process cannot be held off its device and takes no turns",
+                                     "vgpu=%s pid=%d error=\"%s\"", vgpu->instance->name,
+                                     (int)guest->guest->pid, strerror(-guest->error));
                 }
         if (schedule->failure == 0)
                 return;

@@ -200,9 +200,10 @@ static void forget_guest(struct schedule *schedule, struct schedule_vgpu *vgpu,
         for (int i = 1; i < LET_ON_TRIES && !is_on; i++)
                 is_on = let_go(schedule, guest);
         if (!is_on)
-                log_event(LOG_LEVEL_ERROR,
-                          "a process stays off its device; it is let on when vgpud ends",
-                          "pid=%d error=\"%s\"", (int)guest->guest->pid, strerror(-guest->stuck));
+                log_event_of(guest->guest->payer, LOG_LEVEL_ERROR,
+                             "a process stays off its device; it is let on when vgpud ends",
+                             "pid=%d error=\"%s\"", (int)guest->guest->pid,
+                             strerror(-guest->stuck));
         else if (guest->channels)
                 recovery_drop_plan(guest->guest);
         free_guest(schedule, vgpu, guest);
@@ -355,8 +356,9 @@ static struct schedule_vgpu *add_vgpu(struct schedule *schedule, struct instance
 
 static void say_without_turns(const struct guest *guest, int error)
 {
-        log_event(LOG_LEVEL_WARNING, "a process takes no turns", "pid=%d error=\"%s\"",
-                  (int)guest->pid, strerror(-error));
+        log_event_of(guest->payer, LOG_LEVEL_WARNING, "a process takes no turns",
+                     "vgpu=%s pid=%d error=\"%s\"", guest->instance->name, (int)guest->pid,
+                     strerror(-error));
 }
 
 static void add_guest(struct schedule *schedule, struct schedule_vgpu *vgpu, struct guest *guest)
