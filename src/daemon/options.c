@@ -45,6 +45,8 @@ enum {
         OPTION_KEEP_USAGE,
         OPTION_TURNS,
         OPTION_GROUP,
+        OPTION_WATCHERS,
+        OPTION_STEWARDS,
         OPTION_USER_VGPUS,
         OPTION_USER_FRAME_BUFFER,
         OPTION_CDI,
@@ -87,6 +89,10 @@ static const struct {
           OPTION_TURNS },
         { "group", "GROUP", "restrict vgpud to root and the members of GROUP (default: everybody)",
           OPTION_GROUP },
+        { "watchers", "GROUP", "let the members of GROUP see the usage and events of all users",
+          OPTION_WATCHERS },
+        { "stewards", "GROUP", "let them also suspend, resume and move all vGPUs, and set shares",
+          OPTION_STEWARDS },
         { "user-vgpus", "N", "most vGPUs of one user other than root (default: 64; 0: no limit)",
           OPTION_USER_VGPUS },
         { "user-frame-buffer", "SIZE",
@@ -187,15 +193,15 @@ static bool set_number(uint32_t *number, const struct configuration_place *place
         return true;
 }
 
-static bool set_group(struct options *options, const struct configuration_place *place,
+static bool set_group(bool *has_group, gid_t *gid, const struct configuration_place *place,
                       const char *value)
 {
         const struct group *group = getgrnam(value);
 
         if (!group)
                 return bad(place, value, "a group of this machine");
-        options->has_group = true;
-        options->group = group->gr_gid;
+        *has_group = true;
+        *gid = group->gr_gid;
         return true;
 }
 
@@ -287,7 +293,11 @@ static bool set_option(struct options *options, const struct configuration_place
         case OPTION_TURNS:
                 return set_turns(options, place, argument);
         case OPTION_GROUP:
-                return set_group(options, place, argument);
+                return set_group(&options->has_group, &options->group, place, argument);
+        case OPTION_WATCHERS:
+                return set_group(&options->has_watchers, &options->watchers, place, argument);
+        case OPTION_STEWARDS:
+                return set_group(&options->has_stewards, &options->stewards, place, argument);
         case OPTION_USER_VGPUS:
                 return set_number(&options->user_vgpus, place, argument, STATE_INSTANCES_MAX,
                                   "a number of vGPUs, 0 to 4096");

@@ -42,6 +42,8 @@ struct options {
         uint32_t keep_usage_days;          /* 0: for ever */
         bool has_group;                    /* only @group, root and ourselves may ask us */
         gid_t group;
+        bool has_watchers, has_stewards; /* docs/security.md */
+        gid_t watchers, stewards;
         uint32_t user_vgpus;        /* of one user; 0: no limit */
         uint64_t user_frame_buffer; /* bytes, of all vGPUs of one user; 0: no limit */
         char cdi_path[PATHS_MAX];   /* absolute, or "": no vGPUs for containers */

@@ -29,6 +29,8 @@ static const struct {
         FIXED("turns", has_gate_turns),
 
         FIXED("group", group),
+        FIXED("watchers", watchers),
+        FIXED("stewards", stewards),
         FIXED("simulate", simulate_text),
         FIXED("cdi", cdi_path),
 #undef FIXED

@@ -20,5 +20,5 @@ fi
 example=$(mktemp)
 trap 'rm -f "$example"' EXIT
 "$1" --config "$4" --check-config >"$example" || exit 1
-grep -v '^#group' "$4" | sed 's/^#\([a-z]\)/\1/' >"$example"
+grep -v -e '^#group' -e '^#watchers' -e '^#stewards' "$4" | sed 's/^#\([a-z]\)/\1/' >"$example"
 "$1" --config "$example" --check-config

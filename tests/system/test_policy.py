@@ -168,6 +168,29 @@ class Policy(unittest.TestCase):
         self.host.start()
         self.assertEqual(self.ask(ask), [{"vgpus": []}], "without --group, everybody")
 
+    def test_watchers_see_and_stewards_move_what_is_others(self):
+        groups = [one for one in grp.getgrall() if one.gr_gid not in (0, NOBODY)][:2]
+        watchers, stewards = (group.gr_gid for group in groups)
+        self.start("--watchers", groups[0].gr_name, "--stewards", groups[1].gr_name)
+        self.host.call("CreateVgpu", name="ours", frame_buffer=64 * MIB)
+        calls = [["ListEvents", {}], ["ListEvents", {"name": "ours"}], ["GetUsage", {"since": 0, "by": "tenant"}],
+                 ["SetVgpuShare", {"name": "ours", "percent": 30}], ["SuspendVgpu", {"name": "ours"}],
+                 ["MigrateVgpu", {"name": "nothing", "device": "0"}], ["RemoveVgpu", {"name": "ours"}],
+                 ["ResizeVgpu", {"name": "ours", "frame_buffer": 32 * MIB}],
+                 ["CreateVgpu", {"name": "theirs", "frame_buffer": 64 * MIB, "share": 10}],
+                 ["SetVgpuEncoderCapacity", {"name": "ours", "percent": 30}]]
+
+        def ask(*its_groups):
+            answers = self.ask(*calls, groups=list(its_groups))
+            return [len(answers[0]["events"]), *(answer.get("error") for answer in answers[1:])]
+        denied = "PermissionDenied"
+        self.assertEqual(ask(), [0, denied, None, denied, denied, "NoSuchVgpu"] + [denied] * 4)
+        self.assertEqual(ask(watchers), [1, None, None, denied, denied, "NoSuchVgpu"] + [denied] * 4)
+        self.assertEqual(ask(stewards), [1, None, None, None, "WrongState", "NoSuchVgpu"] + [denied] * 4)
+        self.assertEqual(self.host.call("ListVgpus")["vgpus"][0]["share"], 30)
+        events = self.host.call("ListEvents", name="ours")["events"]
+        self.assertEqual([event["event"] for event in events], ["created", "share"])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -16,6 +16,7 @@
 #include "manager/model/manager.h"
 #include "manager/socket/fair-queue.h"
 #include "manager/socket/listener.h"
+#include "manager/socket/peer.h"
 #include "manager/socket/unread.h"
 #include "record/writer.h"
 
@@ -44,6 +45,7 @@ struct control_client {
         struct control *control;
         int fd;
         struct ucred peer;
+        bool sees_all, moves_all; /* struct control_pending */
         struct account_charge charge;
         struct fair_entry entry; /* while it waits, its source is off */
         uint32_t events;         /* that it waits to handle */
@@ -336,6 +338,8 @@ static int start_call(struct control_client *client, const char *text, size_t si
         pending->client = client;
         pending->uid = client->peer.uid;
         pending->pid = client->peer.pid;
+        pending->sees_all = client->sees_all;
+        pending->moves_all = client->moves_all;
         client->pending = pending;
         r = r < 0 ? refuse_size(&failure)
                   : account_take(client->control->manager->accounts, &pending->charge, pending->uid,
@@ -450,6 +454,18 @@ static void turn_away(struct control *control, int fd, const struct ucred *peer,
         foreign_hang_up(fd, peer->uid);
 }
 
+static void set_rights(struct control_client *client)
+{
+        const struct options *options = client->control->manager->options;
+
+        client->moves_all = account_is_operator(client->peer.uid) ||
+                            (options->has_stewards &&
+                             peer_has_group(client->fd, &client->peer, options->stewards));
+        client->sees_all =
+                client->moves_all || (options->has_watchers &&
+                                      peer_has_group(client->fd, &client->peer, options->watchers));
+}
+
 static int on_connection(int fd, const struct ucred *peer, void *userdata)
 {
         struct control *control = userdata;
@@ -468,6 +484,7 @@ static int on_connection(int fd, const struct ucred *peer, void *userdata)
         client->control = control;
         client->fd = fd;
         client->peer = *peer;
+        set_rights(client);
         list_append(&control->clients, &client->link);
         crowd_come(&control->crowd);
         r = fair_init(&client->entry, control->manager->fair_queue, peer->uid, on_turn, client);

@@ -30,15 +30,19 @@ struct control_pending {
         struct control_client *client; /* NULL: hung up */
         uid_t uid;
         pid_t pid;
+        bool sees_all;  /* usage and events of all users: an operator, a watcher or a steward */
+        bool moves_all; /* all vGPUs: an operator or a steward */
         struct account_charge charge;
 };
 
-/* Root and the user of vgpud may call everything. */
+/* Root and the user of vgpud may call everything. Stewards are the members of --stewards. */
 enum control_caller {
         CONTROL_ANYBODY, /* what of the answer he may see, or how much he may have, the function knows */
         CONTROL_OWNER,       /* of the vGPU that its parameter "name" names */
         CONTROL_OWNER_WAITS, /* the same; during an operation that nobody else waits for the call does */
-        CONTROL_OPERATOR, /* nobody else */
+        CONTROL_OWNER_STEWARD_WAITS, /* the same; stewards may call it too */
+        CONTROL_STEWARD,             /* stewards, whoever owns the vGPU */
+        CONTROL_OPERATOR,            /* nobody else */
 };
 
 /* What can be called, and by whom. */

@@ -93,6 +93,10 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
                 note(userdata, instance, "resized", &spare, "resized: %s from now on",
                      size_format(size, instance->frame_buffer))
                         ->bytes = instance->frame_buffer;
+        else if (event == INSTANCE_SHARE_SET)
+                note(userdata, instance, "share", &spare,
+                     "share: %u percent of the GPU's time are promised from now on",
+                     instance->share);
         else if (event == INSTANCE_REMOVED)
                 note(userdata, instance, "removed", &spare, "removed");
 }
@@ -130,18 +134,27 @@ static const char *describe_way(char *text, size_t size, const struct operation 
         return text;
 }
 
+/* ", asked for by user 1000", where that is not the owner. */
+static const char *describe_asker(char *text, size_t size, const struct operation *operation)
+{
+        *text = '\0';
+        if (operation->is_for_another)
+                (void)snprintf(text, size, ", asked for by user %u", operation->asker);
+        return text;
+}
+
 static void note_success(struct history *history, const struct operation *operation)
 {
         uint64_t duration_ms = (clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1000000;
-        char way[48], size[SIZE_TEXT_MAX];
+        char way[48], size[SIZE_TEXT_MAX], asker[48];
         struct store_event spare, *event;
 
         event = note(history, operation->instance, operation->kind->past, &spare,
-                     "%s%s%s: %s %s in %.2f s", operation->kind->past,
+                     "%s%s%s: %s %s in %.2f s%s", operation->kind->past,
                      operation->is_by_itself ? " by itself" : "",
                      operation->keep_context ? ", its context stays" : "",
                      size_format(size, operation->bytes), describe_way(way, sizeof(way), operation),
-                     (double)duration_ms / 1e3);
+                     (double)duration_ms / 1e3, describe_asker(asker, sizeof(asker), operation));
         event->bytes = operation->bytes;
         event->duration_ms = duration_ms;
 }
@@ -150,6 +163,7 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
 {
         const char *end = operation->has_failed_undo ? "and could not be undone" : "and was undone";
         struct store_event spare;
+        char asker[48];
 
         if (has_succeeded)
                 note_success(userdata, operation);
@@ -158,8 +172,9 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
                      "%s undone: vgpud had ended in the middle of it", operation->kind->name);
         else
                 note(userdata, operation->instance,
-                     operation->has_failed_undo ? "failed" : "undone", &spare, "%s failed %s: %s",
-                     operation->kind->name, end, operation->failure.message);
+                     operation->has_failed_undo ? "failed" : "undone", &spare, "%s failed %s: %s%s",
+                     operation->kind->name, end, operation->failure.message,
+                     describe_asker(asker, sizeof(asker), operation));
 }
 
 static const struct observer observer = { .of_instance = on_instance,

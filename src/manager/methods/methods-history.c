@@ -51,8 +51,7 @@ static int list_events(struct control_pending *pending, struct failure *failure)
         char uuid[STORE_UUID_MAX];
         struct store_event_query query = {
                 .uuid = name ? uuid : NULL,
-                .owner =
-                        account_is_operator(pending->uid) ? STORE_ANY_OWNER : (int64_t)pending->uid,
+                .owner = pending->sees_all ? STORE_ANY_OWNER : (int64_t)pending->uid,
                 .after = control_call_size(&pending->call, "after"),
                 .since_ms = (uint64_t)(control_call_seconds(&pending->call, "since", 0) * 1e3),
                 .limit = PAGE_MAX + 1,

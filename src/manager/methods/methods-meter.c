@@ -350,17 +350,16 @@ static uint64_t to_minute(double seconds, bool is_end)
         return (uint64_t)(is_end ? ceil(seconds / 60) : floor(seconds / 60));
 }
 
-/* Users see what is theirs; root and who runs vgpud see all. */
+/* Users see what is theirs; root, who runs vgpud, watchers and stewards see all. */
 static int get_usage(struct control_pending *pending, struct failure *failure)
 {
         struct ledger_thread *ledger = meter_get_ledger(pending->manager->meter);
         double since = control_call_seconds(&pending->call, "since", 0);
         double until = control_call_seconds(&pending->call, "until", CONTROL_TIME_MAX);
-        bool is_operator = account_is_operator(pending->uid);
         struct ledger_query query = {
                 .since = to_minute(since, false),
                 .until = to_minute(until, true),
-                .tenant = is_operator ? LEDGER_ANY_TENANT : (int64_t)pending->uid,
+                .tenant = pending->sees_all ? LEDGER_ANY_TENANT : (int64_t)pending->uid,
                 .offset = control_call_size(&pending->call, "offset"),
                 .limit = PAGE_MAX + 1,
         };

@@ -8,6 +8,7 @@
 #include "manager/model/device.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/observer.h"
 #include "manager/publish/virtual-limit.h"
 #include "manager/publish/virtual.h"
 #include "manager/setting/settings.h"
@@ -83,13 +84,17 @@ static int set_share(struct control_pending *pending, struct failure *failure)
 {
         struct instance *instance =
                 instance_find(pending->manager, control_call_text(&pending->call, "name"), failure);
+        uint32_t before;
         int r;
 
         if (!instance)
                 return -ENOENT;
+        before = instance->share;
         r = settings_set_share(instance, get_number(pending, "percent", 0), failure);
         if (r < 0)
                 return r;
+        if (instance->share != before)
+                observer_tell_instance(&pending->manager->observers, instance, INSTANCE_SHARE_SET);
         control_reply(pending, json_pack("{si}", "percent", (int)instance->share));
         return 0;
 }
@@ -307,7 +312,7 @@ static const struct control_parameter limit_parameters[] = { { "device", CONTROL
 const struct control_method methods_setting[] = {
         { "SetVgpuSchedulerState", CONTROL_OPERATOR, set_scheduler, scheduler_parameters },
         { "SetScheduler", CONTROL_OPERATOR, set_our_scheduler, scheduler_parameters },
-        { "SetVgpuShare", CONTROL_OPERATOR, set_share, encoder_parameters },
+        { "SetVgpuShare", CONTROL_STEWARD, set_share, encoder_parameters },
         { "SetVgpuHeterogeneousMode", CONTROL_OPERATOR, set_heterogeneous,
           heterogeneous_parameters },
         { "SetVgpuVersionRange", CONTROL_OPERATOR, set_version_range, range_parameters },

@@ -391,9 +391,9 @@ static const struct control_method methods[] = {
         { "ResizeVgpu", CONTROL_OWNER_WAITS, resize_vgpu, resize_parameters },
         { "SetVgpuIdle", CONTROL_OWNER, set_vgpu_idle, idle_parameters },
         { "PrepareRun", CONTROL_OWNER, prepare_run, run_parameters },
-        { "SuspendVgpu", CONTROL_OWNER_WAITS, suspend_vgpu, suspend_parameters },
-        { "ResumeVgpu", CONTROL_OWNER_WAITS, resume_vgpu, resume_parameters },
-        { "MigrateVgpu", CONTROL_OWNER_WAITS, migrate_vgpu, migrate_parameters },
+        { "SuspendVgpu", CONTROL_OWNER_STEWARD_WAITS, suspend_vgpu, suspend_parameters },
+        { "ResumeVgpu", CONTROL_OWNER_STEWARD_WAITS, resume_vgpu, resume_parameters },
+        { "MigrateVgpu", CONTROL_OWNER_STEWARD_WAITS, migrate_vgpu, migrate_parameters },
         { "GetScheduler", CONTROL_ANYBODY, methods_get_scheduler, scheduler_parameters },
         { "GetSchedulerLog", CONTROL_ANYBODY, methods_get_scheduler_log, log_parameters },
 };
@@ -426,11 +426,52 @@ static int check_operator(const struct control_pending *pending, struct failure 
                            "only root may do this; you are user %u", pending->uid);
 }
 
+static int check_steward(const struct control_pending *pending, struct failure *failure)
+{
+        if (pending->moves_all)
+                return 0;
+        return failure_set(failure, -EACCES, "PermissionDenied", "try it as root, with sudo",
+                           "only root and stewards (vgpud --stewards) may do this; you are user %u",
+                           pending->uid);
+}
+
 static int check_owner(const struct control_pending *pending, struct failure *failure)
 {
         const char *name = control_call_text(&pending->call, "name");
 
         return instance_find_own(pending->manager, name, pending->uid, failure) ? 0 : -ENOENT;
+}
+
+/* Before its parameters are known to be right. */
+static int check_user(const struct control_pending *pending, enum control_caller caller,
+                      struct failure *failure)
+{
+        if (caller == CONTROL_OPERATOR)
+                return check_operator(pending, failure);
+        return caller == CONTROL_STEWARD ? check_steward(pending, failure) : 0;
+}
+
+/* Whoever may ask for every vGPU learns from the method itself that there is none of that name. */
+static bool must_own(const struct control_pending *pending, enum control_caller caller)
+{
+        if (caller == CONTROL_OWNER_STEWARD_WAITS)
+                return !pending->moves_all;
+        return caller == CONTROL_OWNER || caller == CONTROL_OWNER_WAITS;
+}
+
+static bool waits(enum control_caller caller)
+{
+        return caller == CONTROL_OWNER_WAITS || caller == CONTROL_OWNER_STEWARD_WAITS;
+}
+
+/* 1: it waits, and is made again. */
+static int wait_for_operation(struct control_pending *pending, struct failure *failure)
+{
+        struct instance *instance = find_named(pending, failure);
+
+        if (!instance)
+                return -ENOENT;
+        return operation_call_after(instance, pending);
 }
 
 static const struct control_method *find_method(const char *name)
@@ -463,16 +504,16 @@ static int call(struct control_pending *pending, struct failure *failure)
                                    "upgrade vgpud and start it again",
                                    "this vgpud (%s) has no method %.64s", OPENVGPU_VERSION,
                                    pending->call.method);
-        if (method->caller == CONTROL_OPERATOR)
-                r = check_operator(pending, failure);
+        r = check_user(pending, method->caller, failure);
         if (r == 0)
                 r = control_call_check(&pending->call, method->parameters, failure);
-        if (r == 0 && (method->caller == CONTROL_OWNER || method->caller == CONTROL_OWNER_WAITS))
+        if (r == 0 && must_own(pending, method->caller))
                 r = check_owner(pending, failure);
-        if (r == 0 && method->caller == CONTROL_OWNER_WAITS &&
-            operation_call_after(find_named(pending, failure), pending))
-                return 0;
-        return r == 0 ? method->function(pending, failure) : r;
+        if (r == 0 && waits(method->caller))
+                r = wait_for_operation(pending, failure);
+        if (r != 0)
+                return r < 0 ? r : 0;
+        return method->function(pending, failure);
 }
 
 void methods_call(struct control_pending *pending)

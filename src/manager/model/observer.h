@@ -18,14 +18,15 @@ struct instance;
 struct operation;
 
 enum instance_event {
-        INSTANCE_ADDED,    /* it was created */
-        INSTANCE_LOADED,   /* a former manager had it; its processes follow */
-        INSTANCE_SETTLED,  /* nothing goes on with it, and processes may join */
-        INSTANCE_RETRY,    /* what kept a failed one from being undone may have ended */
-        INSTANCE_RENAMED,  /* it has another name */
-        INSTANCE_RESIZED,  /* its quota is another one */
-        INSTANCE_REMOVED,  /* it is not in the store any more; INSTANCE_UNLOADED follows */
-        INSTANCE_UNLOADED, /* it is about to be freed: it was removed, or the manager ends */
+        INSTANCE_ADDED,     /* it was created */
+        INSTANCE_LOADED,    /* a former manager had it; its processes follow */
+        INSTANCE_SETTLED,   /* nothing goes on with it, and processes may join */
+        INSTANCE_RETRY,     /* what kept a failed one from being undone may have ended */
+        INSTANCE_RENAMED,   /* it has another name */
+        INSTANCE_RESIZED,   /* its quota is another one */
+        INSTANCE_SHARE_SET, /* its share of its device's time is another one */
+        INSTANCE_REMOVED,   /* it is not in the store any more; INSTANCE_UNLOADED follows */
+        INSTANCE_UNLOADED,  /* it is about to be freed: it was removed, or the manager ends */
 };
 
 enum guest_event {

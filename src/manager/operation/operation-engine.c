@@ -492,6 +492,10 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
         operation->must_verify = request->must_verify;
         operation->timeout_ms = request->timeout_ms;
         operation->is_by_itself = request->is_by_itself;
+        if (request->pending && request->pending->uid != instance->owner) {
+                operation->is_for_another = true;
+                operation->asker = request->pending->uid;
+        }
         if (request->target)
                 operation->target = request->target;
         r = kind->check(operation, failure);

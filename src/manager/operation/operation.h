@@ -85,6 +85,8 @@ struct operation {
         /* Equal for suspend. The target's mover does the work, but for the checkpoint. */
         struct device *source, *target;
         bool keep_context, is_by_itself, must_verify;
+        bool is_for_another; /* @asker is not the owner */
+        uid_t asker;
         uint32_t timeout_ms;
         uint32_t former_state; /* of the instance, to go back to */
 
