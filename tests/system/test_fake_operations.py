@@ -161,8 +161,11 @@ class Operations(unittest.TestCase):
         for guest in (one, two):
             guest.plan("refuse MAP 3")
         one.plan("refuse CREATE 999")
+        two.plan("stop CREATE")  # its job would keep this mover, which does one thing at a time, from the other
         host.go_on("suspend.undo-moved")
         one.wait_for("refused-CREATE")
+        two.wait_for("stops")
+        two.signal(signal.SIGCONT)
         two.wait_for("created")
         kill_all(host.movers())
         (host.driver / "pause-JOB_RUN").unlink()
