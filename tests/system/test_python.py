@@ -3,6 +3,7 @@
 """The Python package: what vgpud answers as objects, operations, and what is undone at the end of a block."""
 import contextlib
 import copy
+import importlib.util
 import inspect
 import io
 import os
@@ -16,7 +17,7 @@ import unittest
 
 import case
 import stage
-from wait import until
+from wait import PATIENCE, until
 
 stage.make()
 sys.path.insert(0, str(next(stage.ROOT.glob("lib/python3*/*-packages"))))
@@ -166,6 +167,32 @@ class Python(case.Case):
         self.assertEqual(openvgpu.vgpus(), [])
         with openvgpu.created(frame_buffer=4 * MIB) as vgpu:
             self.assertEqual(openvgpu.vgpu(vgpu.uuid), vgpu)
+
+    def test_the_wheel_is_installed_into_an_environment_of_its_own(self):
+        """Without the network: pip comes with Python, and the package needs no other."""
+        if not importlib.util.find_spec("ensurepip"):
+            self.skipTest("needs ensurepip: apt-get install python3-venv")
+        source = pathlib.Path(__file__).resolve().parents[2]
+        folder = pathlib.Path(self.host.directory) / "wheel"
+        wheel = subprocess.run([sys.executable, source / "scripts" / "wheel", folder], check=True,
+                               capture_output=True, text=True).stdout.strip()
+        subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=10 * PATIENCE)
+        python = folder / "venv" / "bin" / "python"
+        clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PIP_"))}
+        clean["OPENVGPU_RUN"] = self.host.run_directory
+
+        def pip(*arguments):
+            return subprocess.run([python, "-m", "pip", "--disable-pip-version-check", *arguments], check=True,
+                                  capture_output=True, text=True, env=clean, timeout=10 * PATIENCE).stdout
+        pip("install", "--no-index", wheel)
+        self.assertIn("openvgpu", pip("list"))
+        with openvgpu.Client(self.host.run_directory).created("wheel", "64M"):
+            listed = subprocess.run([python, "-c", "import openvgpu; print(openvgpu.__file__, openvgpu.vgpu('wheel').name)"],
+                                    check=True, capture_output=True, text=True, env=clean).stdout.split()
+        self.assertTrue(listed[0].startswith(str(folder / "venv")), listed)
+        self.assertEqual(listed[1], "wheel")
+        pip("uninstall", "--yes", "openvgpu")
+        self.assertNotIn("openvgpu", pip("list"))
 
 
 if __name__ == "__main__":
