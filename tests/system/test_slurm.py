@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A real Slurm on one machine over simulated GPUs (docs/slurm.md): a vGPU for each job step, and jobs that leave their
-GPU when Slurm suspends them."""
+"""A real Slurm with two nodes on one machine, each with a vgpud over simulated GPUs (docs/slurm.md): a vGPU for each job
+step, jobs that leave their GPU when Slurm suspends them, and what Slurm does when a node fails."""
 import contextlib
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -15,6 +16,7 @@ import unittest
 
 import case
 import stage
+from host import Host
 from wait import PATIENCE, until
 
 PLUGIN = stage.PRIVATE / "slurm" / "openvgpu-slurm.so"
@@ -41,11 +43,16 @@ PreemptMode=SUSPEND,GANG
 SchedulerTimeSlice=5
 SchedulerParameters=sched_min_interval=100000
 GresTypes=vgpu
-Epilog={directory}/epilog.sh
-PlugStackConfig={directory}/plugstack.conf
-NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=1 Gres=vgpu:no_consume:4
+DebugFlags=NO_CONF_HASH
+Epilog={directory}/{node}/epilog.sh
+PlugStackConfig={directory}/{node}/plugstack.conf
+NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=1 Gres=vgpu:no_consume:4 Weight=2
+NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=1 Gres=vgpu:no_consume:4 Weight=1
 PartitionName=low Nodes=n1 Default=YES PriorityTier=1 OverSubscribe=FORCE:1
 PartitionName=high Nodes=n1 PriorityTier=10 OverSubscribe=FORCE:1
+PartitionName=both Nodes=n1,n2 PriorityTier=1 OverSubscribe=FORCE:1
+PartitionName=slices Nodes=n2 PriorityTier=1 OverSubscribe=FORCE:2
+PartitionName=urgent Nodes=n2 PriorityTier=10 OverSubscribe=FORCE:1
 """
 
 
@@ -58,22 +65,30 @@ def free_ports(n):
 
 
 class Slurm:
-    """Controller, one node and munge, all in one folder."""
+    """Controller, munge and a node for each host, all in one folder."""
 
-    def __init__(self, directory, run_directory):
+    def __init__(self, directory, hosts):
         self.directory = directory
-        self.processes = []
+        self.nodes = {f"n{i}": host for i, host in enumerate(hosts, 1)}
+        self.processes = {}
         os.makedirs(os.path.join(directory, "state"))
-        os.makedirs(os.path.join(directory, "spool-n1"))
-        self.write("slurm.conf", CONFIGURATION.format(
-            directory=directory, host=socket.gethostname().split(".")[0], ports=free_ports(2)))
-        self.write("gres.conf", "Name=vgpu Count=4\n")
-        self.write("epilog.sh", self.get_epilog(run_directory))
-        os.chmod(self.path("epilog.sh"), 0o755)
-        self.write("plugstack.conf", f"required {PLUGIN} run={run_directory}\n")
+        ports = free_ports(1 + len(hosts))
+        for node, host in self.nodes.items():
+            self.make_node(node, host.run_directory, ports)
         with open(os.open(self.path("key"), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as key:
             key.write(os.urandom(64))
-        self.environment = {"PATH": SBIN, "SLURM_CONF": self.path("slurm.conf"), "LANG": "C"}
+        self.environment = {"PATH": SBIN, "SLURM_CONF": self.path("n1/slurm.conf"), "LANG": "C"}
+
+    def make_node(self, node, run_directory, ports):
+        """A node has a vgpud of its own, so also a plugstack.conf."""
+        os.makedirs(self.path(f"spool-{node}"))
+        os.makedirs(self.path(node))
+        self.write(f"{node}/slurm.conf", CONFIGURATION.format(
+            directory=self.directory, node=node, host=socket.gethostname().split(".")[0], ports=ports))
+        self.write(f"{node}/gres.conf", "Name=vgpu Count=4\n")
+        self.write(f"{node}/epilog.sh", self.get_epilog(run_directory))
+        os.chmod(self.path(f"{node}/epilog.sh"), 0o755)
+        self.write(f"{node}/plugstack.conf", f"required {PLUGIN} run={run_directory}\n")
 
     def get_epilog(self, run_directory):
         """That of the document, for this place."""
@@ -97,31 +112,43 @@ class Slurm:
             return ""
 
     def log(self):
-        return "".join(f"--- {name}\n{self.read(name)}" for name in ("munged", "slurmctld", "slurmd"))
+        return "".join(f"--- {name}\n{self.read(f'{name}.log')}" for name in self.processes)
 
-    def spawn(self, program, *arguments):
-        with open(self.path(program), "w") as log:
-            self.processes.append(subprocess.Popen(
+    def spawn(self, name, program, *arguments):
+        with open(self.path(f"{name}.log"), "a") as log:
+            self.processes[name] = subprocess.Popen(
                 [program, *arguments], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env=self.environment, start_new_session=True))
+                env=self.environment, start_new_session=True)
 
     def start(self):
-        self.spawn("munged", "--force", "--foreground", f"--key-file={self.path('key')}",
+        self.spawn("munged", "munged", "--force", "--foreground", f"--key-file={self.path('key')}",
                    f"--socket={self.path('munge.sock')}", f"--pid-file={self.path('munge.pid')}",
                    f"--log-file={self.path('munge.log')}", f"--seed-file={self.path('munge.seed')}")
         until(lambda: os.path.exists(self.path("munge.sock")), "munged", context=self.log)
-        self.spawn("slurmctld", "-D", "-i")
-        self.spawn("slurmd", "-D", "-N", "n1")
-        until(lambda: self.run("sinfo", "-h", "-p", "low", "-o", "%T", code=None).stdout.strip() == "idle",
-              "the node to be idle", context=self.log)
+        self.spawn("slurmctld", "slurmctld", "-D", "-i")
+        for node in self.nodes:
+            self.start_node(node)
+            self.wait_node(node, "idle")
+
+    def start_node(self, node):
+        self.spawn(node, "slurmd", "-D", "-N", node, "-f", self.path(f"{node}/slurm.conf"))
+
+    def kill_node(self, node):
+        """slurmd alone: what it has started runs on."""
+        self.processes[node].kill()
+        self.processes[node].wait()
+
+    def wait_node(self, node, state):
+        until(lambda: self.run("sinfo", "-h", "-p", "both", "-n", node, "-o", "%T", code=None).stdout.strip() == state,
+              f"{node} to be {state}", context=self.log)
 
     def stop(self):
         self.run("scancel", "--user=root", code=None)
         with contextlib.suppress(AssertionError):  # what matters has been said before
             until(lambda: not self.run("squeue", "-h", code=None).stdout.strip(), "the last job to end")
-        for process in reversed(self.processes):
+        for process in reversed(self.processes.values()):
             process.terminate()
-        for process in self.processes:
+        for process in self.processes.values():
             try:
                 process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
@@ -155,27 +182,46 @@ class Jobs(case.Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.slurm = Slurm(os.path.join(cls.host.directory, "slurm"), cls.host.run_directory)
+        cls.second = Host(devices="1xH200:512M").start()
+        cls.addClassCleanup(cls.second.close)
+        cls.slurm = Slurm(os.path.join(cls.host.directory, "slurm"), [cls.host, cls.second])
         cls.addClassCleanup(cls.slurm.stop)
         cls.slurm.start()
 
-    def train(self, *options):
+    def tearDown(self):
+        self.slurm.run("scancel", "--user=root", code=None)
+        super().tearDown()
+        self.second.wait_clean()
+        until(lambda: not self.second.names(), "the last vGPU to go", context=self.slurm.log)
+
+    def train(self, *options, output="train.out", partition="low", size=64, quota=128):
         """A job that computes until it is told to end, once it has begun; (number, its vGPU)."""
-        output = "train.out"
         self.slurm.write(output, "")
-        job = self.slurm.submit("low", output, stage.GUESTS / "guest-train", "--pause", "20", "--log",
-                                self.slurm.path("steps"), options=["--vgpu=128M", *options])
-        until(lambda: "ready" in self.slurm.read(output), "the job to begin",
-              context=lambda: self.slurm.read(output) + self.slurm.log())
+        job = self.slurm.submit(partition, output, stage.GUESTS / "guest-train", "--pause", "20", "--log",
+                                self.slurm.path(f"{output}.steps"), "--size", f"{size}M",
+                                options=[f"--vgpu={quota}M", *options])
+        self.wait_ready(output)
         return job, f"job-{job}-batch"
 
-    def wait_steps(self, n=2):
-        target = len(self.slurm.read("steps").splitlines()) + n
-        until(lambda: len(self.slurm.read("steps").splitlines()) >= target, f"{n} more steps",
-              context=self.slurm.log)
+    def wait_ready(self, output="train.out"):
+        until(lambda: "ready" in self.slurm.read(output), "the job to begin",
+              context=lambda: self.slurm.read(output) + self.slurm.log())
 
-    def wait_gone(self, name):
-        until(lambda: name not in self.host.names(), f"{name} to go", context=self.slurm.log)
+    def finish(self, job, output="train.out"):
+        """In good order: it compares every word that it has."""
+        self.slurm.run("scancel", "--batch", "--signal=TERM", job)
+        until(lambda: "done" in self.slurm.read(output), "the job to end", context=self.slurm.log)
+        self.assertRegex(self.slurm.read(output), r"done \d+ ok")
+        self.assertNotIn("BAD", self.slurm.read(f"{output}.steps"))
+
+    def wait_steps(self, n=2, output="train.out"):
+        def count():
+            return len(self.slurm.read(f"{output}.steps").splitlines())
+        target = count() + n
+        until(lambda: count() >= target, f"{n} more steps", context=self.slurm.log)
+
+    def wait_gone(self, name, host=None):
+        until(lambda: name not in (host or self.host).names(), f"{name} to go", context=self.slurm.log)
 
     def test_a_step_has_a_vgpu_of_its_own(self):
         done = self.slurm.run("srun", "--vgpu=64M", stage.GUESTS / "guest-train", "--size", "32M", "--steps", "2")
@@ -220,10 +266,7 @@ class Jobs(case.Case):
             pass
         self.host.wait_state(name, "running")
         self.wait_steps()
-        self.slurm.run("scancel", "--batch", "--signal=TERM", job)
-        until(lambda: "done" in self.slurm.read("train.out"), "the job to end", context=self.slurm.log)
-        self.assertRegex(self.slurm.read("train.out"), r"done \d+ ok")
-        self.assertNotIn("BAD", self.slurm.read("steps"))
+        self.finish(job)
         self.wait_gone(name)
 
     def test_a_program_that_waits_for_all_its_children_does_not_wait_for_the_attendant(self):
@@ -256,6 +299,120 @@ class Jobs(case.Case):
     def test_a_job_that_is_cancelled_leaves_no_vgpu(self):
         job, name = self.train()
         self.slurm.run("scancel", job)
+        self.wait_gone(name)
+
+
+    def test_tasks_are_in_one_vgpu_or_each_in_its_own(self):
+        program = "sh -c 'echo $SLURM_PROCID $OPENVGPU_VGPU; exec {} --size 40M --steps 2'".format(
+            stage.GUESTS / "guest-train")
+        for options, n_vgpus in ([], 1), (["--vgpu-per-task"], 2):
+            with self.subTest(options):
+                done = self.slurm.run("srun", "-n2", "--overcommit", "--vgpu=96M", *options, *shlex.split(program))
+                self.assertEqual(done.stdout.count("done 2 ok"), 2, done)
+                ranks = dict(re.findall(r"^([01]) ([0-9a-f-]{36})$", done.stdout, re.M))
+                self.assertEqual((len(ranks), len(set(ranks.values()))), (2, n_vgpus), done)
+
+    def test_each_task_has_a_quota_and_an_attendant_of_its_own(self):
+        self.slurm.write("ranks.sh", f"#!/bin/sh\nexec srun -n2 --overcommit --vgpu=128M --vgpu-per-task -l "
+                         f"{stage.GUESTS}/guest-train --pause 20\n")
+        job = self.slurm.run("sbatch", "--parsable", "-p", "low", "-o", self.slurm.path("ranks"),
+                             self.slurm.path("ranks.sh")).stdout.strip()
+        until(lambda: self.slurm.read("ranks").count("ready") == 2, "both tasks to begin",
+              context=lambda: self.slurm.read("ranks") + self.slurm.log())
+        names = [f"job-{job}-0-0", f"job-{job}-0-1"]
+        self.assertEqual(sorted(self.host.names()), names)
+        self.slurm.run("scontrol", "suspend", job)
+        for name in names:
+            self.host.wait_state(name, "suspended")
+        self.slurm.run("scontrol", "resume", job)
+        for name in names:
+            self.host.wait_state(name, "running")
+        self.slurm.run("scancel", "--signal=TERM", job)
+        until(lambda: self.slurm.read("ranks").count("done") == 2, "both tasks to end", context=self.slurm.log)
+        self.assertEqual(len(re.findall(r"done \d+ ok", self.slurm.read("ranks"))), 2, self.slurm.read("ranks"))
+        for name in names:
+            self.wait_gone(name)
+
+    def test_a_vgpu_for_each_task_needs_a_size(self):
+        done = self.slurm.run("srun", "--vgpu-per-task", "true", code=None)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("Give --vgpu=SIZE as well", done.stderr)
+
+    def test_a_step_on_two_nodes_has_a_vgpu_on_each(self):
+        done = self.slurm.run("srun", "-p", "both", "-N2", "-l", "--vgpu=64M", "sh", "-c",
+                              f"{stage.VGPU} ls; exec {stage.GUESTS}/guest-train --size 32M --steps 2")
+        self.assertEqual(done.stdout.count("done 2 ok"), 2, done)
+        self.assertEqual(len(re.findall(r"^[01]: job-\d+-0 ", done.stdout, re.M)), 2, done)
+
+    def test_an_urgent_job_gets_the_memory_of_the_one_it_preempts(self):
+        """Their quotas do not fit on the GPU together; both compare every word at their end."""
+        job, name = self.train(partition="both", size=32, quota=300)
+        urgent, urgent_name = self.train(partition="urgent", size=32, quota=300, output="urgent.out")
+        self.second.wait_state(name, "suspended")
+        self.wait_steps(output="urgent.out")
+        self.assertEqual(self.second.get(urgent_name)["state"], "running")
+        self.finish(urgent, "urgent.out")
+        self.second.wait_state(name, "running")
+        self.wait_steps()
+        self.finish(job)
+        self.wait_gone(name, self.second)
+
+    def test_jobs_of_one_gpu_take_turns(self):
+        """Time slices: each job has the GPU in its own alone."""
+        first, first_name = self.train(partition="slices", size=32, quota=64)
+        second, second_name = self.train(partition="slices", size=32, quota=64, output="second.out")
+        for _ in range(2):
+            for running, off, output in ((first_name, second_name, "train.out"), (second_name, first_name, "second.out")):
+                self.second.wait_state(off, "suspended")
+                self.second.wait_state(running, "running")
+                self.wait_steps(output=output)
+        self.slurm.run("scancel", "--batch", "--signal=TERM", first, second)
+        for output in "train.out", "second.out":
+            until(lambda output=output: "done" in self.slurm.read(output), "the job to end", context=self.slurm.log)
+            self.assertRegex(self.slurm.read(output), r"done \d+ ok")
+
+    def test_daemons_that_are_started_anew_find_their_jobs(self):
+        job, name = self.train()
+        self.slurm.kill_node("n1")
+        self.wait_steps()
+        self.slurm.start_node("n1")
+        self.host.restart()
+        self.slurm.wait_node("n1", "allocated")
+        self.wait_steps()
+        self.slurm.run("scontrol", "suspend", job)
+        self.host.wait_state(name, "suspended")
+        self.slurm.run("scontrol", "resume", job)
+        self.host.wait_state(name, "running")
+        self.wait_steps()
+        self.finish(job)
+        self.wait_gone(name)
+
+    def bring_back(self, node):
+        self.slurm.start_node(node)
+        self.slurm.run("scontrol", "update", f"NodeName={node}", "State=RESUME")
+        self.slurm.wait_node(node, "idle")
+
+    def test_a_job_of_a_node_that_fails_begins_anew_on_another(self):
+        job, name = self.train("--requeue", partition="both")
+        (guest,) = [process["pid"] for process in self.second.get(name)["processes"]]
+        with open(f"/proc/{guest}/stat") as stat:
+            stepd = int(stat.read().rsplit(")", 1)[1].split()[1])
+        self.addCleanup(self.bring_back, "n2")
+        self.slurm.kill_node("n2")
+        for pid in stepd, guest:
+            os.kill(pid, signal.SIGKILL)
+        self.second.restart()
+        self.wait_gone(name, self.second)
+        self.slurm.write("train.out", "")
+        self.slurm.run("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=failed")
+        # Slurm waits for two minutes until it starts such a job again.
+        until(lambda: "PENDING" in self.slurm.run("squeue", "-h", "-j", job, "-o", "%T").stdout, "the job to be requeued",
+              context=self.slurm.log)
+        self.slurm.run("scontrol", "update", f"JobId={job}", "StartTime=now")
+        until(lambda: name in self.host.names(), f"{name} on the other node", context=self.slurm.log)
+        self.wait_ready()
+        self.wait_steps()
+        self.finish(job)
         self.wait_gone(name)
 
 

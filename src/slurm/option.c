@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "slurm/option.h"
+
+#include <errno.h>
+#include <slurm/slurm.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/size.h"
+
+static struct wanted wanted;
+
+static int parse_share(const char *text)
+{
+        char *end;
+        unsigned long share = strtoul(text, &end, 10);
+
+        if (*text < '0' || *text > '9' || *end || share < 1 || share > 100)
+                return -EINVAL;
+        wanted.share = (uint32_t)share;
+        return 0;
+}
+
+/* What may follow the size. */
+static const struct {
+        const char *name;
+        int (*parse)(const char *text);
+} settings[] = {
+        { "share=", parse_share },
+};
+
+static int parse_setting(const char *text)
+{
+        for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+                size_t length = strlen(settings[i].name);
+
+                if (strncmp(text, settings[i].name, length) == 0)
+                        return settings[i].parse(text + length);
+        }
+        return -EINVAL;
+}
+
+/* SIZE[:share=PERCENT] */
+static int parse(const char *text)
+{
+        char copy[128], *rest = copy, *part;
+        int r;
+
+        if (snprintf(copy, sizeof(copy), "%s", text) >= (int)sizeof(copy))
+                return -EINVAL;
+        part = strsep(&rest, ":");
+        r = size_parse(&wanted.frame_buffer, part);
+        if (r == 0 && wanted.frame_buffer == 0)
+                r = -EINVAL;
+        while (r == 0 && (part = strsep(&rest, ":")))
+                r = parse_setting(part);
+        return r;
+}
+
+static int on_vgpu(int value, const char *argument, int is_remote)
+{
+        (void)value, (void)is_remote;
+        if (!argument || parse(argument) < 0) {
+                slurm_error("--vgpu: '%s' is not a size, as 20G, or a size and a share, as "
+                            "20G:share=25",
+                            argument ? argument : "");
+                return -1;
+        }
+        wanted.is_given = true;
+        return 0;
+}
+
+static int on_per_task(int value, const char *argument, int is_remote)
+{
+        (void)value, (void)argument, (void)is_remote;
+        wanted.is_per_task = true;
+        return 0;
+}
+
+/* Slurm's struct has no const. */
+static char vgpu_name[] = "vgpu";
+static char vgpu_argument[] = "SIZE[:share=PERCENT]";
+static char vgpu_usage[] =
+        "run each step in a vGPU with so much GPU memory, and a share of its time";
+static char per_task_name[] = "vgpu-per-task";
+static char per_task_usage[] = "with --vgpu: each task has a vGPU of its own, of that size";
+
+static struct spank_option options[] = {
+        { .name = vgpu_name,
+          .arginfo = vgpu_argument,
+          .usage = vgpu_usage,
+          .has_arg = 1,
+          .cb = on_vgpu },
+        { .name = per_task_name, .usage = per_task_usage, .cb = on_per_task },
+};
+
+bool option_register_all(spank_t spank)
+{
+        for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+                if (spank_option_register(spank, &options[i]) != ESPANK_SUCCESS)
+                        return false;
+        return true;
+}
+
+const struct wanted *option_get(void)
+{
+        return &wanted;
+}
