@@ -34,6 +34,9 @@
 #define RETRY_FIRST_NS 50000000
 #define RETRY_LAST_NS  1000000000
 
+/* For the exchange of a piece of memory that another process has asked for. */
+#define EXCHANGE_MS 500
+
 static struct {
         int socket;
         enum gate_state state;
@@ -316,11 +319,11 @@ static int on_take(const union message *message, int *fds)
 static int on_imported(const union message *message, int *fds)
 {
         struct move move;
-        int r;
+        int r = import_answer(&message->imported, message->imported.error == 0 ? fds[0] : -1);
 
-        if (!import_answer(&message->imported, message->imported.error == 0 ? fds[0] : -1))
-                return -EPROTO;
-        if (!agent.is_taking)
+        if (r == -EPROTO)
+                return r;
+        if (r == -ESTALE || !agent.is_taking)
                 return 0;
         r = import_take_next(&move);
         return r > 0 ? 0 : end_taking(r, &move, agent.is_question);
@@ -333,6 +336,31 @@ static void drop_offered(void)
         fork_guard_leave();
 }
 
+static int try_to_offer(const uint8_t name[GATE_NAME_SIZE], bool is_closed)
+{
+        int r;
+
+        fork_guard_enter();
+        r = memory_offer(&agent.offered_fd, name, is_closed);
+        fork_guard_leave();
+        return r;
+}
+
+/* Nobody may use the memory while it is exchanged. Who waits for it asks again if that takes too long. */
+static int offer_after_exchange(const uint8_t name[GATE_NAME_SIZE])
+{
+        const char *call = "";
+        CUresult code = CUDA_SUCCESS;
+        int r = close_gate(EXCHANGE_MS, &call, &code);
+
+        log_write("closed to exchange memory: %s", r < 0 ? strerrordesc_np(-r) : "done");
+        if (r < 0)
+                return r == -ETIMEDOUT ? -EAGAIN : r;
+        r = try_to_offer(name, true);
+        drain_open();
+        return r;
+}
+
 static int on_offer(const union message *message, int *fds)
 {
         struct gate_offered offered = { .number = message->offer.number };
@@ -340,9 +368,11 @@ static int on_offer(const union message *message, int *fds)
 
         (void)fds;
         fork_guard_start();
-        fork_guard_enter();
-        r = memory_offer(&agent.offered_fd, message->offer.name, agent.state == GATE_STATE_CLOSED);
-        fork_guard_leave();
+        r = try_to_offer(message->offer.name, agent.state == GATE_STATE_CLOSED);
+        if (r == -EBUSY && agent.state == GATE_STATE_OPEN)
+                r = offer_after_exchange(message->offer.name);
+        if (r == -EBUSY)
+                r = -EAGAIN;
         if (r == 0 && fault_point("gate-offer"))
                 r = -EIO;
         offered.error = -r;

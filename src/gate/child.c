@@ -20,6 +20,7 @@
 #include "gate/memory.h"
 #include "gate/move.h"
 #include "gate/quota.h"
+#include "gate/ticket.h"
 #include "gate/turns.h"
 #include "gate/vmm.h"
 
@@ -41,6 +42,7 @@ static void start_clean(void)
         hook_forget_opened();
         vmm_forget();
         import_forget();
+        ticket_forget();
         context_forget();
         finish_forget();
         capture_forget();

@@ -17,6 +17,7 @@
 #include "gate/entry.h"
 #include "gate/finish.h"
 #include "gate/idle.h"
+#include "gate/import.h"
 #include "gate/step.h"
 
 /* Between two looks at the marks: short at first, as most calls return within microseconds. */
@@ -68,7 +69,10 @@ static bool wait_for_captures(uint64_t deadline_ns)
 static int shut(void)
 {
         atomic_store(&gate_closed, STEP_GATE_CLOSED);
-        return membarrier(barrier_command) < 0 ? -errno : 0;
+        if (membarrier(barrier_command) < 0)
+                return -errno;
+        import_withdraw();
+        return 0;
 }
 
 /*

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -24,9 +25,11 @@ static struct {
         pthread_mutex_t lock;
         pthread_cond_t answered;
         int socket;
+        uint64_t number; /* of the newest question */
         enum question_state state;
-        int error;                         /* of the answer */
-        CUresult code;                     /* of the driver */
+        bool must_tell; /* the manager believes that we have what nobody waited for */
+        int error;      /* of the answer */
+        CUresult code;  /* of the driver */
         CUmemGenericAllocationHandle real; /* what it has made of the answer */
         struct {
                 struct physical *at; /* the one that is asked for; NULL: none */
@@ -39,7 +42,7 @@ static struct {
 
 static int send_question_locked(const struct gate_ticket *ticket)
 {
-        struct gate_import message = { .ticket = *ticket };
+        struct gate_import message = { .number = ++import.number, .ticket = *ticket };
         int r = import.socket < 0
                         ? -ENOTCONN
                         : link_send(import.socket, GATE_IMPORT, &message, sizeof(message), NULL, 0);
@@ -48,10 +51,25 @@ static int send_question_locked(const struct gate_ticket *ticket)
         return r;
 }
 
-/* For a thread of the application. */
+/*
+ * What we have no use for is not ours in the manager's books for long. Not while a question is under way: its
+ * answer may be on its way, and what it brings would be forgotten.
+ */
+static void tell_locked(void)
+{
+        if (!import.must_tell || import.state != QUESTION_NONE || import.socket < 0)
+                return;
+        import.must_tell = false;
+        (void)import_tell_used(import.socket); /* a broken connection shows as a hang-up */
+}
+
+/*
+ * For a thread of the application. While the gate closes the agent takes no answer, and waits for us: so we
+ * do not ask then, and who has asked is told to ask again (import_withdraw()).
+ */
 static int ask_locked(const struct gate_ticket *ticket)
 {
-        int r = send_question_locked(ticket);
+        int r = atomic_load(&gate_closed) ? -EAGAIN : send_question_locked(ticket);
 
         if (r < 0)
                 return -EAGAIN; /* another manager will come */
@@ -71,9 +89,10 @@ static int ask(struct physical *physical, CUresult *ret_code)
         r = vmm_may_import() ? ask_locked(&physical->import->ticket) : -ENOMEM;
         physical->import->real = import.real;
         *ret_code = import.code;
-        pthread_mutex_unlock(&import.lock);
         if (r == 0)
                 vmm_track(physical);
+        tell_locked();
+        pthread_mutex_unlock(&import.lock);
         pthread_mutex_unlock(&import.asking);
         return r;
 }
@@ -142,15 +161,28 @@ void import_tell_dropped(void)
 
 /* The agent. */
 
+static void withdraw_locked(void)
+{
+        if (import.state != QUESTION_ASKED)
+                return;
+        import.state = QUESTION_ANSWERED;
+        import.error = -EAGAIN;
+        pthread_cond_broadcast(&import.answered);
+}
+
+void import_withdraw(void)
+{
+        pthread_mutex_lock(&import.lock);
+        withdraw_locked();
+        pthread_mutex_unlock(&import.lock);
+}
+
 void import_connect(int socket)
 {
         pthread_mutex_lock(&import.lock);
         import.socket = socket;
-        if (import.state == QUESTION_ASKED) {
-                import.state = QUESTION_ANSWERED;
-                import.error = -EAGAIN;
-                pthread_cond_broadcast(&import.answered);
-        }
+        import.must_tell = false; /* who is new hears all */
+        withdraw_locked();
         import.taking.at = NULL;
         pthread_mutex_unlock(&import.lock);
 }
@@ -163,27 +195,37 @@ int import_tell_used(int socket)
         return link_send(socket, GATE_USES, &uses, sizeof(uses), NULL, 0);
 }
 
-bool import_answer(const struct gate_imported *answer, int fd)
+static void accept_locked(const struct gate_imported *answer, int fd)
 {
-        bool is_wanted;
+        import.state = QUESTION_ANSWERED;
+        import.error = -answer->error;
+        import.code = CUDA_SUCCESS;
+        import.real = 0;
+        if (answer->error == 0 && !(import.taking.at && import.taking.is_question))
+                import.code = DRIVER(cuMemImportFromShareableHandle)(
+                        &import.real, (void *)(intptr_t)fd,
+                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+        if (import.code != CUDA_SUCCESS)
+                import.error = -EIO;
+        pthread_cond_broadcast(&import.answered);
+}
+
+int import_answer(const struct gate_imported *answer, int fd)
+{
+        int r = 0;
 
         pthread_mutex_lock(&import.lock);
-        is_wanted = import.state == QUESTION_ASKED;
-        if (is_wanted) {
-                import.state = QUESTION_ANSWERED;
-                import.error = -answer->error;
-                import.code = CUDA_SUCCESS;
-                import.real = 0;
-                if (answer->error == 0 && !(import.taking.at && import.taking.is_question))
-                        import.code = DRIVER(cuMemImportFromShareableHandle)(
-                                &import.real, (void *)(intptr_t)fd,
-                                CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-                if (import.code != CUDA_SUCCESS)
-                        import.error = -EIO;
-                pthread_cond_broadcast(&import.answered);
+        if (answer->number == 0 || answer->number > import.number) {
+                r = -EPROTO;
+        } else if (answer->number == import.number && import.state == QUESTION_ASKED) {
+                accept_locked(answer, fd);
+        } else {
+                r = -ESTALE;
+                import.must_tell |= answer->error == 0;
+                tell_locked();
         }
         pthread_mutex_unlock(&import.lock);
-        return is_wanted;
+        return r;
 }
 
 /* Letting go. */
@@ -332,5 +374,6 @@ void import_forget(void)
         pthread_cond_init(&import.answered, NULL);
         import.socket = -1;
         import.state = QUESTION_NONE;
+        import.must_tell = false;
         import.taking.at = NULL;
 }

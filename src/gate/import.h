@@ -36,8 +36,17 @@ void import_connect(int socket);
 /* import_tell_used() - whose memory we have. */
 int import_tell_used(int socket);
 
-/* import_answer() - the manager has answered; @fd stays the caller's. False: nobody has asked. */
-bool import_answer(const struct gate_imported *answer, int fd);
+/*
+ * import_withdraw() - the gate is closed now: no thread of the application waits for an answer any more.
+ * It asks again when the gate is open.
+ */
+void import_withdraw(void);
+
+/*
+ * import_answer() - the manager has answered; @fd stays the caller's. -EPROTO: that was never asked.
+ * -ESTALE: nobody waits for that any more.
+ */
+int import_answer(const struct gate_imported *answer, int fd);
 
 /* import_let_go() - unmap and release all, and keep the addresses. All or none. */
 int import_let_go(struct move *ret_move);

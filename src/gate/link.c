@@ -24,6 +24,7 @@
 #include "gate/entry.h"
 #include "gate/log.h"
 #include "gate/quota.h"
+#include "gate/ticket.h"
 #include "gate/vmm.h"
 
 /*
@@ -143,7 +144,8 @@ static int send_join(int socket, enum gate_state state)
         struct gate_join join = { .state = state,
                                   .driver_version = (uint32_t)driver_version(),
                                   .start_time = link_get_start_time(),
-                                  .n_imports = vmm_count_imports() };
+                                  .n_imports = vmm_count_imports(),
+                                  .ticket_slot = ticket_get_slot() };
 
         memcpy(join.vgpu, link_vgpu, sizeof(join.vgpu));
         return link_send(socket, GATE_JOIN, &join, sizeof(join), NULL, 0);

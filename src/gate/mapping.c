@@ -277,12 +277,17 @@ static CUresult exchange(struct mapping *mapping, CUmemGenericAllocationHandle h
         return CUDA_SUCCESS;
 }
 
+bool mapping_is_exportable(const struct mapping *mapping)
+{
+        return !mapping->is_imported || mapping->imported_fd >= 0;
+}
+
 CUresult mapping_make_own(struct mapping *mapping, const char **ret_call)
 {
         CUmemGenericAllocationHandle handle;
         CUresult result;
 
-        if (!mapping->is_imported || mapping->imported_fd >= 0)
+        if (mapping_is_exportable(mapping))
                 return CUDA_SUCCESS;
         result = handle_create(&handle, mapping);
         if (result != CUDA_SUCCESS)

@@ -78,7 +78,11 @@ void mapping_release(struct mapping *mapping);
 CUresult mapping_create(struct mapping *mapping, const char **ret_call);
 CUresult mapping_attach(struct mapping *mapping, int *fd, const char **ret_call);
 
-/* mapping_make_own() - so that it can be exported: what was imported is copied to memory of our own. */
+/*
+ * mapping_make_own() - so that it can be exported: what was imported is copied to memory of our own, while
+ * nobody uses it. mapping_is_exportable() - it is already.
+ */
+bool mapping_is_exportable(const struct mapping *mapping);
 CUresult mapping_make_own(struct mapping *mapping, const char **ret_call);
 
 /* mapping_export() - a descriptor of its memory for the caller. */

@@ -629,6 +629,8 @@ int memory_offer(int *ret_fd, const uint8_t name[GATE_NAME_SIZE], bool is_closed
                 r = -EAGAIN;
         else if (is_closed)
                 result = mapping_make_own(mapping, &call);
+        else if (!mapping_is_exportable(mapping))
+                r = -EBUSY;
         if (r == 0 && result == CUDA_SUCCESS)
                 result = mapping_export(mapping, ret_fd, &call);
         pthread_mutex_unlock(&memory.offering);

@@ -87,7 +87,8 @@ bool memory_has_name(const struct mapping *mapping, const uint8_t name[GATE_NAME
 
 /*
  * memory_offer() - a descriptor of the memory that bears @name, for the agent. @is_closed: is the gate?
- * Errors: -ENOENT, there is none (any more); -EAGAIN, it is not there just now; -EIO, the driver failed.
+ * Errors: -ENOENT, there is none (any more); -EAGAIN, it is not there just now; -EBUSY, the
+ * gate must be closed for that; -EIO, the driver failed.
  */
 int memory_offer(int *ret_fd, const uint8_t name[GATE_NAME_SIZE], bool is_closed);
 

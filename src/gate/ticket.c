@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/memfd.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -25,11 +26,23 @@
 
 #define SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
+/* That of this process' tickets, and 1. Who joins anew may get another slot, but tickets are out already. */
+static _Atomic uint32_t ticket_slot;
+
+uint32_t ticket_get_slot(void)
+{
+        return atomic_load(&ticket_slot);
+}
+
 bool ticket_identify(struct gate_ticket *ticket)
 {
+        uint32_t slot, none = 0;
+
         memset(ticket, 0, sizeof(*ticket));
-        if (!quota_get_page(&ticket->process.slot) || !link_get_vgpu(ticket->process.vgpu))
+        if (!quota_get_page(&slot) || !link_get_vgpu(ticket->process.vgpu))
                 return false;
+        (void)atomic_compare_exchange_strong(&ticket_slot, &none, slot + 1);
+        ticket->process.slot = atomic_load(&ticket_slot) - 1;
         ticket->process.mark = GATE_TICKET_MARK;
         ticket->process.start_time = link_get_start_time();
         return true;
@@ -81,4 +94,9 @@ int ticket_make_name(uint8_t name[GATE_NAME_SIZE])
                 n = syscall(SYS_getrandom, name, GATE_NAME_SIZE, 0);
         while (n < 0 && errno == EINTR);
         return n == GATE_NAME_SIZE ? 0 : -errno;
+}
+
+void ticket_forget(void)
+{
+        atomic_store(&ticket_slot, 0);
 }

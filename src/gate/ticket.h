@@ -18,6 +18,9 @@
 /* ticket_identify() - the process of the ticket is this one. False: this process is in no vGPU. */
 bool ticket_identify(struct gate_ticket *ticket);
 
+/* ticket_get_slot() - what its tickets say of its slot, and 1; 0: there are none. */
+uint32_t ticket_get_slot(void);
+
 /* ticket_is_own() - is its memory of this process? */
 bool ticket_is_own(const struct gate_ticket *ticket);
 
@@ -32,5 +35,8 @@ bool ticket_from_fd(struct gate_ticket *ret_ticket, int fd);
 
 /* ticket_make_name() - that nobody guesses. Errors: of getrandom(2). */
 int ticket_make_name(uint8_t name[GATE_NAME_SIZE]);
+
+/* ticket_forget() - in the child of a fork. */
+void ticket_forget(void);
 
 #endif

@@ -121,8 +121,8 @@ struct gate_join {
         uint32_t state;                /* enum gate_state */
         uint32_t driver_version;       /* cuDriverGetVersion(), e.g. 13000 */
         uint64_t start_time;           /* of this process, /proc/self/stat field 22 */
-        uint32_t n_imports; /* pieces of other processes' memory that it has, or had let go */
-        uint32_t reserved;
+        uint32_t n_imports;   /* pieces of other processes' memory that it has, or had let go */
+        uint32_t ticket_slot; /* that its tickets bear, and 1; 0: it has given out none */
 };
 
 struct gate_welcome {
@@ -255,8 +255,9 @@ struct gate_result { /* EXPORTED, RELEASED, CREATED, MAPPED, OPENED, TAKEN */
  *
  * What a program gets when it exports memory is a ticket, and who imports it sends the ticket to the
  * manager (IMPORT). The manager asks the gate of the process that made the memory for a descriptor
- * (OFFER, OFFERED) and passes it on (IMPORTED): if both vGPUs have one owner, and only then. At most
- * one IMPORT of a gate is under way.
+ * (OFFER, OFFERED) and passes it on (IMPORTED): if both vGPUs have one owner, and only then. One
+ * IMPORT of a gate is under way at a time: a newer one withdraws the one before. A gate that closes
+ * gives up its question, waits for no answer, and asks again when it is open.
  *
  * RELEASE lets go of imported memory, too. It comes back with TAKE, once the processes that made it
  * have created theirs: the gate sends IMPORT for one after the other, and then TAKEN. Until then OPEN
@@ -270,8 +271,8 @@ struct gate_result { /* EXPORTED, RELEASED, CREATED, MAPPED, OPENED, TAKEN */
 struct gate_process {
         uint8_t vgpu[16];    /* UUID */
         uint64_t start_time; /* as in JOIN: the slot may be another's by now */
-        uint32_t slot;
-        uint32_t mark; /* GATE_TICKET_MARK */
+        uint32_t slot;       /* the first that it had: it may join anew, but its tickets stay */
+        uint32_t mark;       /* GATE_TICKET_MARK */
 };
 
 #define GATE_TICKET_MARK 0x544b5456u /* "VTKT" */
@@ -290,11 +291,13 @@ _Static_assert(sizeof(struct gate_ticket) == 64, "a ticket is a handle of legacy
 
 struct gate_import {
         struct gate_header header;
+        uint64_t number; /* of the question; the newest counts */
         struct gate_ticket ticket;
 };
 
 struct gate_imported { /* with a descriptor, if error is 0 */
         struct gate_header header;
+        uint64_t number; /* of the question */
         /*
          * 0, or a positive errno: EAGAIN (away just now), ESRCH (its process has ended), ENOENT (it
          * has been freed), EPERM (another owner's), ETIMEDOUT (its gate does not answer), EIO

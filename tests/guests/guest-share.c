@@ -15,9 +15,13 @@
  *     read        may only read from now on
  *     twice       maps the first piece at a second address, where "check" looks, too
  *     drop        gives everything back
+ *     churn       a thread imports the first piece (a descriptor), maps and drops it, again and again
+ *     calm        ends it
+ *     name        exports the memory: with GUEST_SHARE_LATE=1 in the environment it has not been before
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -40,6 +44,9 @@ static struct {
         int ticket[PIECES_MAX];
         int listener;
         CUcontext context;
+        bool is_late; /* named by "name" */
+        pthread_t churn;
+        _Atomic bool is_calm;
 } share = { .size = 4 * MIB, .n = 1 };
 
 static void fail(const char *what)
@@ -64,13 +71,22 @@ static void map(CUdeviceptr *ret_at, CUmemGenericAllocationHandle handle)
 
 /* The maker. */
 
+static void name_piece(size_t i)
+{
+        if (share.is_ipc)
+                must(DRIVER(cuIpcGetMemHandle)(&share.ipc[i], share.at[i]));
+        else
+                must(DRIVER(cuMemExportToShareableHandle)(&share.ticket[i], share.handle[i],
+                                                          CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                                          0));
+}
+
 static void make_piece(size_t i)
 {
         CUmemAllocationProp prop;
 
         if (share.is_ipc) {
                 must(DRIVER(cuMemAlloc_v2)(&share.at[i], share.size));
-                must(DRIVER(cuIpcGetMemHandle)(&share.ipc[i], share.at[i]));
                 return;
         }
         memset(&prop, 0, sizeof(prop));
@@ -80,8 +96,6 @@ static void make_piece(size_t i)
         prop.location.id = share.device;
         must(DRIVER(cuMemCreate)(&share.handle[i], share.size, &prop, 0));
         map(&share.at[i], share.handle[i]);
-        must(DRIVER(cuMemExportToShareableHandle)(&share.ticket[i], share.handle[i],
-                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
 }
 
 static void *give(void *unused)
@@ -103,8 +117,11 @@ static void make_all(const struct sockaddr_un *address)
 {
         pthread_t thread;
 
-        for (size_t i = 0; i < share.n; i++)
+        for (size_t i = 0; i < share.n; i++) {
                 make_piece(i);
+                if (!share.is_late)
+                        name_piece(i);
+        }
         share.listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
         if (bind(share.listener, (const struct sockaddr *)address, sizeof(*address)) < 0 ||
             listen(share.listener, 64) < 0)
@@ -132,7 +149,7 @@ static void take_piece(size_t i, int from)
         }
         must(DRIVER(cuMemImportFromShareableHandle)(&share.handle[i], (void *)(intptr_t)fds[0],
                                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-        packet_close_fds(fds, n_fds);
+        share.ticket[i] = fds[0];
         map(&share.at[i], share.handle[i]);
 }
 
@@ -192,6 +209,13 @@ static void retain(void)
         }
 }
 
+static void unmap(CUdeviceptr at, CUmemGenericAllocationHandle handle)
+{
+        must(DRIVER(cuMemUnmap)(at, share.size));
+        must(DRIVER(cuMemAddressFree)(at, share.size));
+        must(DRIVER(cuMemRelease)(handle));
+}
+
 static void drop(void)
 {
         for (size_t i = 0; i < share.n; i++) {
@@ -200,12 +224,44 @@ static void drop(void)
                 } else if (share.is_ipc) {
                         must(DRIVER(cuIpcCloseMemHandle)(share.at[i]));
                 } else {
-                        must(DRIVER(cuMemUnmap)(share.at[i], share.size));
-                        must(DRIVER(cuMemAddressFree)(share.at[i], share.size));
-                        must(DRIVER(cuMemRelease)(share.handle[i]));
+                        unmap(share.at[i], share.handle[i]);
                 }
         }
         share.n = 0;
+}
+
+static void *churn(void *unused)
+{
+        must(DRIVER(cuCtxSetCurrent)(share.context));
+        while (!atomic_load(&share.is_calm)) {
+                CUmemGenericAllocationHandle handle;
+                CUdeviceptr at;
+
+                must(DRIVER(cuMemImportFromShareableHandle)(
+                        &handle, (void *)(intptr_t)share.ticket[0],
+                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
+                map(&at, handle);
+                unmap(at, handle);
+        }
+        return unused;
+}
+
+static void start_churn(void)
+{
+        if (pthread_create(&share.churn, NULL, churn, NULL) != 0)
+                fail("pthread_create");
+}
+
+static void end_churn(void)
+{
+        atomic_store(&share.is_calm, true);
+        (void)pthread_join(share.churn, NULL);
+}
+
+static void name_all(void)
+{
+        for (size_t i = 0; i < share.n; i++)
+                name_piece(i);
 }
 
 static void do_word(const char *word)
@@ -222,6 +278,12 @@ static void do_word(const char *word)
                 map(&share.second, share.handle[0]);
         else if (strcmp(word, "drop") == 0)
                 drop();
+        else if (strcmp(word, "churn") == 0)
+                start_churn();
+        else if (strcmp(word, "calm") == 0)
+                end_churn();
+        else if (strcmp(word, "name") == 0)
+                name_all();
         else
                 fprintf(stderr, "there is no '%s'\n", word);
         puts(word);
@@ -234,6 +296,7 @@ static int understand(int argc, char **argv, struct sockaddr_un *address)
                 return -1;
         share.is_maker = strcmp(argv[1], "make") == 0;
         share.is_ipc = strcmp(argv[2], "ipc") == 0;
+        share.is_late = getenv("GUEST_SHARE_LATE") != NULL;
         strcpy(address->sun_path, argv[3]);
         if (argc > 4 && size_parse(&share.size, argv[4]) < 0)
                 return -1;

@@ -135,14 +135,22 @@ class Gate(Packets):
         range(1, 14)
     IMPORTS_MAX, USES_MAX = 65536, 64
     WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE = range(64, 72)
+    WATCH, STEP, TAKE, IMPORTED, OFFER = range(72, 77)
     OPEN_STATE, CLOSED_STATE, RELEASED_STATE = range(3)
 
     def header(self, message, magic=MAGIC, version=VERSION):
         return struct.pack("<IHH", magic, version, message)
 
-    def join(self, vgpu, state=OPEN_STATE, version=VERSION, driver_version=13000, imports=0):
+    def join(self, vgpu, state=OPEN_STATE, version=VERSION, driver_version=13000, imports=0,
+             ticket_slot=0):
         self.send(self.header(self.JOIN, version=version) +
-                  struct.pack("<64sIIQII", vgpu.encode(), state, driver_version, 0, imports, 0))
+                  struct.pack("<64sIIQII", vgpu.encode(), state, driver_version, 0, imports, ticket_slot))
+
+    def send_import(self, number, ticket):
+        self.send(self.header(self.IMPORT) + struct.pack("<Q", number) + ticket)
+
+    def send_uses(self, count, processes=b""):
+        self.send(self.header(self.USES) + struct.pack("<II", count, 0) + processes.ljust(64 * 32, b"\0"))
 
     def send_closed(self, error=0, movable=0, allocations=0, holds=0, imports=0):
         self.send(self.header(self.CLOSED) +

@@ -275,6 +275,7 @@ void guest_flush(struct guest *guest)
                 (void)send_map(guest);
         if (guest->request.is_blocked)
                 guest->request.is_blocked = send_command(guest) == -EAGAIN;
+        share_flush(guest);
         tell_watch(guest);
 }
 
@@ -297,15 +298,16 @@ int guest_welcome(struct guest *guest)
         return gate_link_send(guest->gate, &welcome, sizeof(welcome), &guest->instance->page.fd, 1);
 }
 
-void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state state,
-                  unsigned int n_imports)
+void guest_attach(struct guest *guest, struct gate_link *gate, const struct gate_join *join)
 {
+        enum gate_state state = join->state;
+
         if (guest->gate) { /* it was faster than the news of its hang-up */
                 gate_link_free(guest->gate);
                 guest->gate = NULL;
                 share_detach(guest);
         }
-        share_attach(guest, n_imports);
+        share_attach(guest, join);
         guest->gate = gate;
         guest->is_unfilled = state == GATE_STATE_CREATED;
         guest->state = guest->is_unfilled ? GATE_STATE_CLOSED : state;

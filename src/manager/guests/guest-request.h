@@ -24,12 +24,8 @@
 
 struct gate_link;
 
-/*
- * guest_attach() - its gate is connected and in @state, with @n_imports pieces of others' memory; it is
- * welcomed if it was before.
- */
-void guest_attach(struct guest *guest, struct gate_link *gate, enum gate_state state,
-                  unsigned int n_imports);
+/* guest_attach() - its gate is connected, and has said @join; it is welcomed if it was before. */
+void guest_attach(struct guest *guest, struct gate_link *gate, const struct gate_join *join);
 
 /* guest_detach() - its gate is gone because of @error: -ENOTCONN (hung up) or -EPROTO. */
 void guest_detach(struct guest *guest, int error);

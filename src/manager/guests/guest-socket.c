@@ -89,7 +89,7 @@ static void attach(struct gate_link *link, struct guest *guest, const struct gat
         account_give(&link->charge, ACCOUNT_REQUESTS, 1);
         foreign_allow_fds(link->fd, true);
         link->guest = guest;
-        guest_attach(guest, link, join->state, join->n_imports);
+        guest_attach(guest, link, join);
 }
 
 static int admit(struct gate_link *link)

@@ -24,9 +24,11 @@
 
 struct share_question {
         struct guest *user;
+        uint64_t asked_number; /* as its user counts */
         struct gate_ticket ticket;
         struct fair_entry entry;
-        bool is_asked;       /* and not answered */
+        bool is_blocked;     /* the user's socket was full: share_flush() answers */
+        int blocked_error;   /* what, then */
         struct guest *maker; /* that has been asked; or NULL */
         struct list link;    /* in maker->questions */
         uint64_t number;
@@ -47,23 +49,35 @@ static void stop(struct share_question *question)
         list_remove(&question->link);
         question->timer = sd_event_source_disable_unref(question->timer);
         question->maker = NULL;
-        question->is_asked = false;
+        question->is_blocked = false;
 }
 
-/* A broken connection shows as a hang-up. */
+/*
+ * A broken connection shows as a hang-up. For one that is full no descriptor is kept: its gate asks again.
+ */
 static void answer(struct share_question *question, int error, const int *fd)
 {
         struct gate_imported imported = {
                 .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_IMPORTED },
+                .number = question->asked_number,
                 .error = -error,
         };
         struct guest *user = question->user;
+        int r = -ENOTCONN;
 
         stop(question);
-        if (error == 0)
-                user->n_may_tell++;
         if (user->gate)
-                (void)gate_link_send(user->gate, &imported, sizeof(imported), fd, error == 0);
+                r = gate_link_send(user->gate, &imported, sizeof(imported), fd, error == 0);
+        if (r == 0 && error == 0)
+                user->n_may_tell++;
+        question->is_blocked = r == -EAGAIN;
+        question->blocked_error = error ? error : -EAGAIN;
+}
+
+void share_flush(struct guest *user)
+{
+        if (user->question && user->question->is_blocked)
+                answer(user->question, user->question->blocked_error, NULL);
 }
 
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata)
@@ -86,12 +100,17 @@ static struct instance *find_instance(const struct manager *manager, const uint8
         return NULL;
 }
 
+static uint32_t ticket_slot(const struct guest *guest)
+{
+        return guest->ticket_slot ? guest->ticket_slot - 1 : guest->slot;
+}
+
 static struct guest *find_guest(const struct instance *instance, const struct gate_process *process)
 {
         struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && guest->slot == process->slot &&
+                if (!guest->is_dead && ticket_slot(guest) == process->slot &&
                     guest->start_time == process->start_time)
                         return guest;
         return NULL;
@@ -202,9 +221,8 @@ int share_receive_import(struct guest *user, const void *message, size_t size, s
                 return -EPROTO;
         if (!question)
                 return -ENOMEM;
-        if (question->is_asked)
-                return -EPROTO;
-        question->is_asked = true;
+        stop(question); /* the one before is withdrawn */
+        question->asked_number = import->number;
         question->ticket = import->ticket;
         fair_wait(&question->entry);
         return 0;
@@ -296,6 +314,7 @@ static void on_news_turn(void *userdata)
         if (news->uses.count > 0)
                 list_for_each(instance, &user->instance->manager->instances, link)
                         add_makers_in(user, instance, &news->uses);
+        user->has_told = true;
 }
 
 static struct share_news *news_of(struct guest *user)
@@ -338,8 +357,12 @@ int share_receive_uses(struct guest *user, const void *message, size_t size, siz
         return 0;
 }
 
-void share_attach(struct guest *guest, unsigned int n_imports)
+void share_attach(struct guest *guest, const struct gate_join *join)
 {
+        uint32_t n_imports = join->n_imports;
+
+        guest->ticket_slot = join->ticket_slot;
+        guest->has_told |= n_imports == 0; /* else it is about to */
         guest->n_imports = n_imports;
         if (n_imports == 0)
                 sharing_forget(guest);

@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 
+struct gate_join;
 struct guest;
 struct manager;
 
@@ -22,11 +23,14 @@ int share_receive_offered(struct guest *maker, const void *message, size_t size,
                           size_t n_fds);
 int share_receive_uses(struct guest *user, const void *message, size_t size, size_t n_fds);
 
-/* share_attach() - its gate has connected, and has @n_imports pieces of others' memory (GATE_IMPORTS_MAX). */
-void share_attach(struct guest *guest, unsigned int n_imports);
+/* share_attach() - its gate has connected, and has said @join: at most GATE_IMPORTS_MAX pieces. */
+void share_attach(struct guest *guest, const struct gate_join *join);
 
 /* share_detach() - its gate is gone: what it was asked is asked of nobody, and what it has asked is forgotten. */
 void share_detach(struct guest *guest);
+
+/* share_flush() - its socket has room again: the answer that it had no room for. */
+void share_flush(struct guest *guest);
 
 /* share_subscribe() - the ends of guests. */
 void share_subscribe(struct manager *manager);

@@ -137,6 +137,13 @@ static bool has_memory_of(const struct fixture *fixture, const struct guest *mak
         return fixture->user.n_makers == 1 && !list_is_empty(&maker->users);
 }
 
+static void attach(struct fixture *fixture, uint32_t n_imports)
+{
+        const struct gate_join join = { .n_imports = n_imports };
+
+        share_attach(&fixture->user, &join);
+}
+
 static void import(struct fixture *fixture, const struct guest *maker)
 {
         struct gate_import import = { .ticket = { .process = process_of(maker) } };
@@ -162,7 +169,7 @@ static void test_news_wait_for_the_turn_of_its_user(void **state)
 {
         struct fixture *fixture = *state;
 
-        share_attach(&fixture->user, 1);
+        attach(fixture, 1);
         assert_int_equal(say(fixture, &fixture->first), 0);
         assert_false(sharing_is_any(&fixture->user));
         assert_true(fair_queue_run(fixture->manager.fair_queue));
@@ -173,7 +180,7 @@ static void test_of_many_news_the_last_is_looked_at(void **state)
 {
         struct fixture *fixture = *state;
 
-        share_attach(&fixture->user, GATE_IMPORTS_MAX);
+        attach(fixture, GATE_IMPORTS_MAX);
         for (int i = 0; i < GATE_IMPORTS_MAX; i++)
                 assert_int_equal(say(fixture, &fixture->first), 0);
         assert_int_equal(say(fixture, &fixture->another), 0);
@@ -186,7 +193,7 @@ static void test_who_has_more_news_than_pieces_is_cut_off(void **state)
 {
         struct fixture *fixture = *state;
 
-        share_attach(&fixture->user, 1);
+        attach(fixture, 1);
         assert_int_equal(say(fixture, NULL), 0);
         assert_int_equal(say(fixture, NULL), 0);
         assert_int_equal(say(fixture, NULL), -EPROTO);
@@ -197,7 +204,7 @@ static void test_news_come_before_a_question_that_was_asked_later(void **state)
 {
         struct fixture *fixture = *state;
 
-        share_attach(&fixture->user, 1);
+        attach(fixture, 1);
         assert_int_equal(say(fixture, NULL), 0);
         import(fixture, &fixture->first);
         offer(fixture, &fixture->first, 0);
@@ -210,7 +217,7 @@ static void test_who_hangs_up_leaves_no_news(void **state)
 {
         struct fixture *fixture = *state;
 
-        share_attach(&fixture->user, 1);
+        attach(fixture, 1);
         assert_int_equal(say(fixture, &fixture->first), 0);
         share_detach(&fixture->user);
         assert_false(fair_queue_run(fixture->manager.fair_queue));
