@@ -18,9 +18,12 @@ MIB = 1 << 20
 class Pairs:
     """Tests with processes of which one has made memory that the other uses."""
 
-    def pair(self, way="descriptor", maker="job", user="job", arguments=()):
+    def new_path(self):
         self.n = getattr(self, "n", 0) + 1
-        path = f"{self.host.directory}/pair-{type(self).__name__}-{id(self)}-{self.n}"
+        return f"{self.host.directory}/pair-{type(self).__name__}-{id(self)}-{self.n}"
+
+    def pair(self, way="descriptor", maker="job", user="job", arguments=()):
+        path = self.new_path()
         return (self.host.run(maker, "guest-share", "make", way, path, *arguments).wait_ready(),
                 self.host.run(user, "guest-share", "use", way, path, *arguments).wait_ready())
 
@@ -110,6 +113,21 @@ class Sharing(Pairs, case.Case):
                 user.hold("check=100")
                 self.end(user, maker)
 
+    def test_imports_under_way_do_not_hold_a_suspend_up(self):
+        self.host.create("job")
+        maker, first = self.pair()
+        second = self.host.run("job", "guest-share", "use", "descriptor",
+                               maker.process.args[-1]).wait_ready()
+        for guest in (first, second):
+            guest.hold("churn")
+        for turn in range(50):
+            self.suspend_and_resume(*(() if turn % 10 == 0 else ("--keep-context",)))
+        for guest in (first, second):
+            guest.hold("calm")
+        self.check_both_ways(maker, first, 3)
+        second.hold("check=1003")
+        self.end(first, second, maker)
+
     def test_the_memory_lives_as_long_as_one_uses_it(self):
         self.host.create("job")
         for way in WAYS:
@@ -156,6 +174,26 @@ class Sharing(Pairs, case.Case):
         self.end(user)
         self.suspend_and_resume()
         maker.hold("check=1004")
+        self.end(maker)
+
+    def test_a_new_manager_waits_for_the_gates_to_tell_what_they_share(self):
+        self.host.create("job")
+        self.host.create("other", device=1)
+        maker, user = self.pair(user="other")
+        for name in ("job", "other", "job"):
+            self.host.kill()
+            self.host.start()
+            self.refused("NotMovable", "SuspendVgpu", name=name)
+        user.signal(signal.SIGSTOP)
+        self.host.kill()
+        self.host.start()
+        message = self.refused("TimedOut", "SuspendVgpu", name="job", timeout=0.5)
+        self.assertIn(f"process {user.pid} ", message)
+        user.signal(signal.SIGCONT)
+        self.check_both_ways(maker, user, 4)
+        self.refused("NotMovable", "SuspendVgpu", name="job")
+        self.end(user)
+        self.suspend_and_resume()
         self.end(maker)
 
     def is_refused(self, name):
@@ -294,6 +332,23 @@ class Faults(Pairs, unittest.TestCase):
                 self.assertEqual(another.join(), 1, another.context())
                 self.assertRegex("".join(another.errors), f"{calls[way]}.*: CUDA_ERROR_OPERATING_SYSTEM ")
             self.check_usable(pairs)
+
+    def test_memory_is_named_after_a_suspend_that_was_undone(self):
+        for way in WAYS:
+            with self.pairs(way=way) as pairs:
+                path = self.new_path()
+                maker = self.host.run("job", "guest-share", "make", way, path, "2M", "3",
+                                      GUEST_SHARE_LATE="1").wait_ready()
+                maker.hold("fill=5")
+                self.host.arm("suspend.moved", "fail")
+                with self.assertRaises(Refused):
+                    self.host.call("SuspendVgpu", name="job")
+                maker.hold("name")
+                user = self.host.run("job", "guest-share", "use", way, path, "2M",
+                                     "3").wait_ready()
+                user.hold("check=5")
+                self.check_both_ways(maker, user, 3)
+                self.check_usable([*pairs, (maker, user)])
 
     def member_dies(self, kind, who):
         for step in UNDOABLE[kind]:

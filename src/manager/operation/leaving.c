@@ -25,13 +25,8 @@ void leaving_undo_close(struct operation *operation)
 
 void leaving_ask_shared(struct operation *operation)
 {
-        struct failure failure = { 0 };
-
-        if (shared_check(operation, &failure) < 0)
-                operation_fail(operation, -EOPNOTSUPP, failure.name, failure.hint, "%.400s",
-                               failure.message);
-        else if (broadcast_expect(operation, GATE_STATE_CLOSED))
-                broadcast_ask_shared(operation);
+        if (broadcast_expect(operation, GATE_STATE_CLOSED))
+                shared_ask(operation);
 }
 
 void leaving_export(struct operation *operation)

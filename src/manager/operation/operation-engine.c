@@ -52,6 +52,7 @@ struct operation *operation_free(struct operation *operation)
                 return NULL;
         sd_event_source_disable_unref(operation->advance);
         sd_event_source_disable_unref(operation->admission.timer);
+        sd_event_source_disable_unref(operation->shared_timer);
         rest_forget(&operation->rest);
         list_remove(&operation->admission.link);
         room_forget(&operation->staging);

@@ -116,6 +116,10 @@ struct operation {
         char lost[160]; /* what to tell of a process that did not come along; "": all did */
         bool had_left;  /* there was nothing to do: operation_report_left() */
 
+        sd_event_source
+                *shared_timer; /* while gates have not told whose memory they have: shared.c */
+        uint64_t shared_deadline_ns; /* CLOCK_MONOTONIC */
+
         struct rest rest;            /* while the gates close */
         struct room_promise staging; /* what staging may take of the target */
         struct {

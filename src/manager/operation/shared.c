@@ -3,9 +3,12 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
+#include "manager/model/manager.h"
 #include "manager/model/sharing.h"
+#include "manager/operation/broadcast.h"
 #include "manager/operation/operation.h"
 
 static int refuse_outside(const struct guest *guest, const struct guest *other,
@@ -47,4 +50,93 @@ int shared_check(struct operation *operation, struct failure *failure)
                         return refuse_move(operation, guest, failure);
         }
         return 0;
+}
+
+/* Between two looks whether all gates are back. */
+#define LOOK_AGAIN_US 20000
+
+static const struct guest *find_untold(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (!guest->has_told && !guest->is_dead && !guest->is_waiting &&
+                    guest->presence != GUEST_ABSENT) /* who shares is never left behind */
+                        return guest;
+        return NULL;
+}
+
+/* Only processes of the same owner can have memory of ours. */
+static const struct guest *find_untold_of_owner(const struct instance *instance)
+{
+        const struct instance *other;
+        const struct guest *guest = NULL;
+
+        list_for_each(other, &instance->manager->instances, link)
+                if (!guest && other->owner == instance->owner)
+                        guest = find_untold(other);
+        return guest;
+}
+
+static void decide(struct operation *operation)
+{
+        struct failure failure = { 0 };
+
+        if (shared_check(operation, &failure) < 0)
+                operation_fail(operation, -EOPNOTSUPP, failure.name, failure.hint, "%.400s",
+                               failure.message);
+        else
+                broadcast_ask_shared(operation);
+}
+
+static void fail_untold(struct operation *operation, const struct guest *guest)
+{
+        operation_fail(operation, -ETIMEDOUT, "TimedOut",
+                       "continue it (kill -CONT) if it is stopped, or end it, and try again",
+                       "process %d (%.40s) of vGPU %s has not told vgpud, which was restarted, "
+                       "whether it shares memory",
+                       (int)guest->pid, guest->name, guest->instance->name);
+}
+
+static int look_later(struct operation *operation);
+
+static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct operation *operation = userdata;
+        const struct guest *untold = find_untold_of_owner(operation->instance);
+
+        (void)source, (void)usec;
+        operation->shared_timer = sd_event_source_disable_unref(operation->shared_timer);
+        if (untold && clock_now(CLOCK_MONOTONIC) < operation->shared_deadline_ns &&
+            look_later(operation) == 0)
+                return 0;
+        if (untold)
+                fail_untold(operation, untold);
+        else
+                decide(operation);
+        operation_end_part(operation);
+        return 0;
+}
+
+static int look_later(struct operation *operation)
+{
+        int r = sd_event_add_time_relative(operation->instance->manager->event,
+                                           &operation->shared_timer, CLOCK_MONOTONIC, LOOK_AGAIN_US,
+                                           1000, on_look, operation);
+
+        return r < 0 ? r : 0;
+}
+
+void shared_ask(struct operation *operation)
+{
+        const struct guest *untold = find_untold_of_owner(operation->instance);
+
+        operation->shared_deadline_ns =
+                clock_now(CLOCK_MONOTONIC) + operation->timeout_ms * (uint64_t)1000000;
+        if (!untold)
+                decide(operation);
+        else if (look_later(operation) == 0)
+                operation_begin_part(operation);
+        else
+                fail_untold(operation, untold);
 }

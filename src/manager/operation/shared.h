@@ -13,4 +13,10 @@ struct operation;
  */
 int shared_check(struct operation *operation, struct failure *failure);
 
+/*
+ * shared_ask() - as a step: the same once more, with all gates closed, and whether all memory of others
+ * could come back. Waits for the gates that a new manager has not heard yet.
+ */
+void shared_ask(struct operation *operation);
+
 #endif
