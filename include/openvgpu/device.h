@@ -35,6 +35,8 @@ struct vgpu_device {
         uint64_t memory_total;    /* bytes */
         uint64_t memory_promised; /* bytes: the sum of the vGPUs' quotas */
         uint64_t memory_used;     /* bytes that vGPUs hold */
+        uint64_t memory_swapped;  /* bytes of its vGPUs that are off it, in the pool */
+        bool is_overcommitted;    /* its vGPUs take turns: see vgpud --overcommit */
 };
 
 struct vgpu_device_list {

@@ -56,6 +56,8 @@ class Device:
     memory_total: int = 0
     memory_promised: int = 0  # the sum of the quotas
     memory_used: int = 0      # by vGPUs
+    memory_swapped: int = 0   # of vGPUs that are off it
+    overcommitted: bool = False
     vgpus: int = 0            # how many are on it
 
 

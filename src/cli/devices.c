@@ -12,8 +12,9 @@
 DEFINE_CLEANUP(struct vgpu_device_list *, vgpu_device_list_free);
 
 static const struct column columns[] = {
-        { "INDEX", true }, { "NAME", false }, { "MEMORY", true }, { "PROMISED", true },
-        { "USED", true },  { "VGPUS", true }, { "UUID", false },  { NULL, false },
+        { "INDEX", true },    { "NAME", false }, { "MEMORY", true },
+        { "PROMISED", true }, { "USED", true },  { "SWAPPED", true },
+        { "VGPUS", true },    { "UUID", false }, { NULL, false },
 };
 
 static int print_table(const struct arguments *arguments, const struct vgpu_device_list *list)
@@ -23,13 +24,15 @@ static int print_table(const struct arguments *arguments, const struct vgpu_devi
         table_init(&table, columns);
         for (size_t i = 0; i < list->n_devices; i++) {
                 const struct vgpu_device *device = list->devices[i];
-                char total[SIZE_TEXT_MAX], promised[SIZE_TEXT_MAX], used[SIZE_TEXT_MAX];
+                char total[SIZE_TEXT_MAX], promised[SIZE_TEXT_MAX], used[SIZE_TEXT_MAX],
+                        swapped[SIZE_TEXT_MAX];
 
                 table_add(&table, "%u", device->index);
                 table_add(&table, "%s", device->name);
                 table_add(&table, "%s", size_format(total, device->memory_total));
                 table_add(&table, "%s", size_format(promised, device->memory_promised));
                 table_add(&table, "%s", size_format(used, device->memory_used));
+                table_add(&table, "%s", size_format(swapped, device->memory_swapped));
                 table_add(&table, "%u", device->n_vgpus);
                 table_add(&table, "%s", device->uuid);
         }
@@ -63,11 +66,14 @@ const struct command command_devices = {
         .name = "devices",
         .usage = "[--names]",
         .summary = "list the GPUs and their free memory",
-        .description = "Lists the GPUs that vgpud manages.\n"
-                       "\n"
-                       "  MEMORY    the memory of the GPU\n"
-                       "  PROMISED  the sum of the quotas of its vGPUs\n"
-                       "  USED      the memory that the programs in its vGPUs hold\n",
+        .description =
+                "Lists the GPUs that vgpud manages.\n"
+                "\n"
+                "  MEMORY    the memory of the GPU\n"
+                "  PROMISED  the sum of the quotas of its vGPUs; more than MEMORY only with\n"
+                "            'vgpud --overcommit'\n"
+                "  USED      the memory that the programs in its vGPUs hold on it\n"
+                "  SWAPPED   the memory of its vGPUs that are off it, in the pool\n",
         .examples = "vgpu devices\n",
         .options = options,
         .run = run_devices,

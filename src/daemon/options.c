@@ -51,6 +51,7 @@ enum {
         OPTION_USER_FRAME_BUFFER,
         OPTION_CDI,
         OPTION_SWAP_TIME,
+        OPTION_OVERCOMMIT,
         OPTION_LOG_LEVEL,
         OPTION_LOG_FORMAT,
         OPTION_CONFIG, /* this one and what follows stand on the command line alone */
@@ -103,6 +104,9 @@ static const struct {
         { "swap-time", "PERCENT",
           "most time that a vGPU that leaves by itself is on its way (default: 10)",
           OPTION_SWAP_TIME },
+        { "overcommit", "DEVICES",
+          "GPUs that may promise more than they have: all, none (default) or 0,2,...",
+          OPTION_OVERCOMMIT },
         { "log-level", "LEVEL", "error, warning, notice, info (default) or debug",
           OPTION_LOG_LEVEL },
         { "log-format", "FORMAT", "text (default) or json, an object for each line",
@@ -247,6 +251,37 @@ static bool set_log_format(struct options *options, const struct configuration_p
         return true;
 }
 
+/* Takes "0,2" apart; false: it is something else. */
+static bool parse_devices(uint64_t *devices, const char *text)
+{
+        *devices = 0;
+        for (;;) {
+                char *end;
+                unsigned long index = strtoul(text, &end, 10);
+
+                if (*text < '0' || *text > '9' || index >= STATE_DEVICES_MAX)
+                        return false;
+                *devices |= 1ull << index;
+                if (*end == '\0')
+                        return true;
+                if (*end != ',')
+                        return false;
+                text = end + 1;
+        }
+}
+
+static bool set_overcommit(struct options *options, const struct configuration_place *place,
+                           const char *value)
+{
+        if (strcmp(value, "all") == 0)
+                options->overcommit = UINT64_MAX;
+        else if (strcmp(value, "none") == 0)
+                options->overcommit = 0;
+        else if (!parse_devices(&options->overcommit, value))
+                return bad(place, value, "all, none, or the indices of devices, such as 0,2");
+        return true;
+}
+
 static bool set_swap_time(struct options *options, const struct configuration_place *place,
                           const char *value)
 {
@@ -307,6 +342,8 @@ static bool set_option(struct options *options, const struct configuration_place
                 return set_path(options->cdi_path, place, argument);
         case OPTION_SWAP_TIME:
                 return set_swap_time(options, place, argument);
+        case OPTION_OVERCOMMIT:
+                return set_overcommit(options, place, argument);
         case OPTION_LOG_LEVEL:
                 return set_log_level(options, place, argument);
         case OPTION_LOG_FORMAT:

@@ -27,6 +27,7 @@ static const struct {
         FIXED("slab-size", slab_size),
         FIXED("keep-usage", keep_usage_days),
         FIXED("turns", has_gate_turns),
+        FIXED("overcommit", overcommit),
 
         FIXED("group", group),
         FIXED("watchers", watchers),

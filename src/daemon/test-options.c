@@ -190,6 +190,24 @@ static void test_a_simulation_reads_no_configuration_unasked(void **state)
         assert_string_equal(options.config_path, "");
 }
 
+static void test_devices_are_named_by_indices(void **state)
+{
+        (void)state;
+        write_file("vgpud.conf", "overcommit = 0,2,31\n");
+        assert_int_equal(PARSE(NULL), OPTIONS_RUN);
+        assert_true(options.overcommit == (1u << 0 | 1u << 2 | 1u << 31));
+        assert_int_equal(PARSE("--overcommit", "all"), OPTIONS_RUN);
+        assert_true(options.overcommit == UINT64_MAX);
+        assert_int_equal(PARSE("--overcommit", "none"), OPTIONS_RUN);
+        assert_true(options.overcommit == 0);
+        for (const char *const *text =
+                     (const char *const[]){ "", "32", "1,", "-1", "0 2", "yes", NULL };
+             *text; text++) {
+                assert_int_equal(PARSE("--overcommit", *text), OPTIONS_BAD);
+                assert_non_null(strstr(said, "indices of devices"));
+        }
+}
+
 static void test_a_reload_takes_what_is_harmless(void **state)
 {
         (void)state;
@@ -219,6 +237,7 @@ int main(void)
                 cmocka_unit_test_setup(test_gpus_on_the_command_line_replace_those_of_the_files,
                                        clear),
                 cmocka_unit_test_setup(test_a_simulation_reads_no_configuration_unasked, clear),
+                cmocka_unit_test_setup(test_devices_are_named_by_indices, clear),
                 cmocka_unit_test_setup(test_a_reload_takes_what_is_harmless, clear),
         };
         int failed;

@@ -343,12 +343,16 @@ static bool has_primary(CUdevice device)
 
 CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
+        struct quota_want want = { .bytes = bytes_of_one(device) };
         bool is_new = !has_primary(device);
         CUresult result;
 
         if (is_new && !may_create(device))
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuDevicePrimaryCtxRetain)(context, device);
+        do
+                result = DRIVER(cuDevicePrimaryCtxRetain)(context, device);
+        while (is_new && result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(&want));
+        quota_end_wait(&want);
         if (is_new)
                 quota_settle(bytes_of_one(device));
         if (result == CUDA_SUCCESS && device >= 0 && device < PEER_DEVICES_MAX) {

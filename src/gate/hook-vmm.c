@@ -104,7 +104,9 @@ static CUresult create_movable(CUmemGenericAllocationHandle *ret_number, size_t 
 CUresult our_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                          const CUmemAllocationProp *prop, unsigned long long flags)
 {
+        struct quota_want want = { .bytes = size };
         struct physical *physical;
+        CUresult result;
 
         if (!handle || !prop || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
                 return DRIVER(cuMemCreate)(handle, size, prop, flags);
@@ -113,7 +115,11 @@ CUresult our_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
         physical = native_new(size, 0);
         if (!physical)
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        return native_keep(physical, DRIVER(cuMemCreate)(handle, size, prop, flags), handle);
+        do
+                result = DRIVER(cuMemCreate)(handle, size, prop, flags);
+        while (result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(&want));
+        quota_end_wait(&want);
+        return native_keep(physical, result, handle);
 }
 
 /* Export and import. */

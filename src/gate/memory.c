@@ -203,7 +203,23 @@ static bool spares_discard(CUcontext context)
         }
 }
 
-/* A new mapping; what lies idle in empty blocks is used before memory runs out. */
+/* What lies idle in empty blocks is used before memory runs out, and that before others leave for it. */
+static CUresult mapping_make_patiently(struct mapping **ret_mapping, CUcontext context,
+                                       CUdevice device, uint64_t size, struct physical *physical)
+{
+        struct quota_want want = { .bytes = size, .is_limited = true };
+        CUresult result;
+
+        do {
+                result = mapping_make(ret_mapping, context, device, size, physical);
+                if (result == CUDA_ERROR_OUT_OF_MEMORY && spares_discard(context))
+                        result = mapping_make(ret_mapping, context, device, size, physical);
+        } while (result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(&want));
+        quota_end_wait(&want);
+        return result;
+}
+
+/* A new mapping. */
 static CUresult mapping_add(struct mapping **ret_mapping, CUcontext context, CUdevice device,
                             uint64_t requested, struct block *block)
 {
@@ -212,9 +228,7 @@ static CUresult mapping_add(struct mapping **ret_mapping, CUcontext context, CUd
         struct mapping *mapping;
         CUresult result;
 
-        result = mapping_make(&mapping, context, device, size, NULL);
-        if (result == CUDA_ERROR_OUT_OF_MEMORY && spares_discard(context))
-                result = mapping_make(&mapping, context, device, size, NULL);
+        result = mapping_make_patiently(&mapping, context, device, size, NULL);
         if (result != CUDA_SUCCESS)
                 return result;
 
@@ -535,7 +549,7 @@ struct mapping *memory_movable_find(CUdeviceptr address)
 
 CUresult memory_create_physical(struct physical *physical, CUdevice device, uint64_t size)
 {
-        return mapping_make(&physical->mapping, NULL, device, size, physical);
+        return mapping_make_patiently(&physical->mapping, NULL, device, size, physical);
 }
 
 void memory_end_physical(struct mapping *mapping)

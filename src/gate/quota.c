@@ -32,7 +32,7 @@ static struct {
         uint32_t slot_number;
         uint64_t used[INSTANCE_PAGE_KINDS];
         uint64_t n_allocations;
-        uint64_t pending, beside;          /* see instance-page.h */
+        uint64_t pending, beside, wanted;  /* see instance-page.h */
         uint64_t n_held[GATE_HOLDS_KINDS]; /* by bit */
 } quota = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .slot = &no_slot };
 
@@ -174,9 +174,31 @@ static int take(uint64_t *count, uint64_t bytes, bool is_limited)
 #define CEILING_WAIT_NS 3000000000u
 #define CEILING_NAP_NS  1000000
 
+static void tell_wanted(void)
+{
+        atomic_store(&atomic_load(&quota.slot)->wanted, quota.wanted);
+}
+
 static void want(uint64_t bytes)
 {
-        atomic_store(&atomic_load(&quota.slot)->wanted, bytes);
+        pthread_mutex_lock(&quota.lock);
+        quota.wanted = add(quota.wanted, bytes);
+        tell_wanted();
+        pthread_mutex_unlock(&quota.lock);
+}
+
+static void want_no_more(uint64_t bytes)
+{
+        pthread_mutex_lock(&quota.lock);
+        quota.wanted -= bytes < quota.wanted ? bytes : quota.wanted;
+        tell_wanted();
+        pthread_mutex_unlock(&quota.lock);
+}
+
+/* On an overcommitted device: for however long it takes until others have left. */
+static bool may_wait_long(void)
+{
+        return quota.page && atomic_load(&quota.page->waits);
 }
 
 /* Others may go on meanwhile, and so may the manager with us. */
@@ -200,12 +222,69 @@ static int take_patiently(uint64_t *count, uint64_t bytes, bool is_limited)
                 do {
                         nap_aside();
                         r = take(count, bytes, is_limited);
-                } while (r == -EAGAIN && clock_now(CLOCK_MONOTONIC) < deadline_ns);
-                want(0);
+                } while (r == -EAGAIN &&
+                         (may_wait_long() || clock_now(CLOCK_MONOTONIC) < deadline_ns));
+                want_no_more(bytes);
         }
         if (r < 0)
                 atomic_fetch_add(&atomic_load(&quota.slot)->n_refused, 1);
         return r < 0 ? -EDQUOT : 0;
+}
+
+/* Asking for room. */
+
+static void ask(struct quota_want *want, const struct instance_page_slot **ret_slot)
+{
+        struct instance_page_slot *slot = atomic_load(&quota.slot);
+
+        want->ask = atomic_fetch_add(&slot->n_asks, 1) + 1;
+        *ret_slot = slot;
+}
+
+/* Perhaps of a later ask, of another thread: then somebody looked after ours, too. */
+static bool is_answered(const struct quota_want *want, const struct instance_page_slot *slot,
+                        bool *ret_denied)
+{
+        uint64_t answer = atomic_load(&slot->answer);
+
+        *ret_denied = answer & INSTANCE_PAGE_DENIED;
+        return (int32_t)((uint32_t)answer - want->ask) >= 0;
+}
+
+static bool is_over_quota(const struct quota_want *want)
+{
+        bool is_over;
+
+        pthread_mutex_lock(&quota.lock);
+        is_over = want->is_limited && want->bytes > left();
+        pthread_mutex_unlock(&quota.lock);
+        return is_over;
+}
+
+bool quota_wait_for_room(struct quota_want *wanted)
+{
+        const struct instance_page_slot *slot;
+        bool is_denied = false;
+
+        if (!may_wait_long() || is_over_quota(wanted))
+                return false;
+        if (!wanted->is_told)
+                want(wanted->bytes);
+        wanted->is_told = true;
+        ask(wanted, &slot);
+        while (may_wait_long() && !is_answered(wanted, slot, &is_denied)) {
+                nap_aside();
+                if (slot != atomic_load(&quota.slot)) /* we have joined again */
+                        ask(wanted, &slot);
+        }
+        return !is_denied;
+}
+
+void quota_end_wait(struct quota_want *wanted)
+{
+        if (wanted->is_told)
+                want_no_more(wanted->bytes);
+        wanted->is_told = false;
 }
 
 int quota_charge(enum instance_page_kind kind, uint64_t bytes)
@@ -363,6 +442,7 @@ int quota_attach(int fd, uint32_t slot)
         quota.fd = TAKE_FD(owned_fd);
         publish();
         tell_pending();
+        tell_wanted();
         pthread_mutex_unlock(&quota.lock);
         return 0;
 }
@@ -378,6 +458,7 @@ void quota_leave(void)
                 own->quota = UINT64_MAX;
                 own->turn = INSTANCE_PAGE_FREE;
                 own->ceiling = 0;
+                own->waits = 0;
                 quota.page = replace(quota.page, own);
                 atomic_store(&quota.slot, &quota.page->slot[quota.slot_number]);
                 quota.fd = fd_close(quota.fd);
@@ -395,5 +476,5 @@ void quota_forget(void)
         atomic_store(&quota.slot, &no_slot);
         memset(quota.used, 0, sizeof(quota.used));
         memset(quota.n_held, 0, sizeof(quota.n_held));
-        quota.n_allocations = quota.pending = quota.beside = 0;
+        quota.n_allocations = quota.pending = quota.beside = quota.wanted = 0;
 }

@@ -31,6 +31,23 @@ void quota_settle(uint64_t bytes);
 /* quota_take_beside() - likewise, for @bytes that the quota does not count. quota_settle() follows. */
 int quota_take_beside(uint64_t bytes);
 
+/* What a thread lacks although the quota has it; all zero but these two to begin with. */
+struct quota_want {
+        uint64_t bytes;
+        bool is_limited; /* by the quota */
+        bool is_told;
+        uint32_t ask;
+};
+
+/*
+ * quota_wait_for_room() - the driver has no @want->bytes: ask the manager, and wait outside of the driver until
+ * others have left; the gate may close meanwhile. True: try again, and ask again if it was in vain. False: this
+ * is no overcommitted device, it is over the quota, or all that could leave is not enough.
+ * quota_end_wait() follows the last try: until then what has become free is held for us.
+ */
+bool quota_wait_for_room(struct quota_want *want);
+void quota_end_wait(struct quota_want *want);
+
 /* quota_refund() - give @bytes back. */
 void quota_refund(enum instance_page_kind kind, uint64_t bytes);
 

@@ -3,13 +3,24 @@
 #define SCHEDULER_STAY_H
 
 /*
- * How long a vGPU stays on its device: when it leaves by itself, and which leave early for one that
- * wants to come in. Arithmetic only: the caller has the clock and does what comes out.
+ * How long a vGPU stays on its device: when it leaves by itself, who comes in when there is not room for
+ * all that have work, and who leaves for it. Arithmetic only: the caller has the clock and does what comes out.
  *
  * A vGPU leaves when it has had no work for the time that its owner set. Before that it may leave for
- * another vGPU that has work and finds no room, the least recently used first. Neither happens within
- * its guaranteed stay, which is a multiple of what its last swap (out and in again) took: so swapping takes
- * no more than a part of the time, whatever the programs do.
+ * another one that has work and finds no room. Who has no work leaves first, the least recently used of them
+ * at once. Where vGPUs take turns (a device that is overcommitted), one with work leaves, too, when
+ * its turn is over: the batch class first, the longest stay first.
+ *
+ * Nobody with work leaves within its guaranteed stay, which is a multiple of what its last swap (out and in
+ * again) took; of the batch class nobody at all. So swapping takes no more than a part of the time, whatever
+ * the programs do. An idle vGPU of the interactive class may leave for another interactive one at any time: each
+ * such swap serves somebody who waits.
+ *
+ * One that had work when it left counts as batch until it has had none for a moment.
+ *
+ * Who waits comes in the order of waiting, the interactive class first; but when the batch class had nothing on
+ * the device for STAY_PATIENCE, all are equal. Nobody passes by one whose room is being made, so nobody waits
+ * for ever.
  */
 
 #include <stdbool.h>
@@ -20,18 +31,54 @@
 #define STAY_EARLY_PART 10
 #define STAY_EARLY_MIN  100000000ull
 
+/* The shortest turn of one that has work, and how long the interactive class may shut out the other one. */
+#define STAY_TURN_MIN 500000000ull
+#define STAY_PATIENCE 10000000000ull
+
 #define STAY_NEVER UINT64_MAX
+
+enum stay_class {
+        STAY_BATCH = 0,
+        STAY_INTERACTIVE,
+};
+
+enum stay_place {
+        STAY_HERE = 0, /* on the device */
+        STAY_LEAVING,  /* what it has will be free */
+        STAY_COMING,   /* what it takes is not free any more */
+        STAY_AWAY,
+};
+
+enum stay_verdict {
+        STAY_NOTHING = 0, /* it waits for nothing, or may not be tried yet */
+        STAY_COMES,       /* there is room */
+        STAY_HELD,        /* others leave for it; the room that they free is for it */
+        STAY_LATER,       /* others will be able to */
+        STAY_STUCK,       /* all that may ever leave are not enough */
+};
 
 /* All times are in nanoseconds, of one clock. */
 struct stay {
         uint64_t after;      /* without work, then it leaves; 0: it never leaves by itself */
         uint64_t last_work;  /* when it had work last */
-        uint64_t since;      /* when it came to the device */
+        uint64_t since;      /* when it came to the device; AWAY: when it left */
         uint64_t guaranteed; /* from then on: stay_get_guaranteed() */
         uint64_t not_before; /* after a failure: when to try again */
-        uint64_t bytes;      /* that the device has to promise when it has left */
+        uint64_t bytes;      /* that the device has to give when it has left */
         bool is_held;        /* what it holds there cannot leave */
-        bool is_chosen;      /* by stay_choose() */
+        bool takes_turns; /* it leaves for others also when it has work, or its owner set no time */
+        enum stay_class class; /* how it waits, and leaves */
+        uint32_t weight;       /* of its turns; not 0 */
+        enum stay_place place;
+        uint64_t wants; /* since when it waits for room; 0: it does not */
+        uint64_t needs; /* bytes: to come in; HERE: more than it has */
+        bool is_modest; /* nobody leaves for it: it could not come in when there was room */
+
+        bool was_cut; /* it had work when it left last, and since; kept by stay_decide() */
+
+        bool is_chosen;            /* by stay_decide(): it is to leave */
+        enum stay_verdict verdict; /* likewise, of one that waits */
+        uint64_t end, rank;        /* private */
 };
 
 /* stay_get_guaranteed() - after a swap that took @cost, if swapping may take @percent of the time, 1 to 100. */
@@ -40,13 +87,25 @@ uint64_t stay_get_guaranteed(uint64_t cost, uint32_t percent);
 /* stay_get_end() - when it leaves if no work comes; STAY_NEVER. */
 uint64_t stay_get_end(const struct stay *stay);
 
-/* stay_get_early_end() - from when on it may leave for another one; STAY_NEVER. */
-uint64_t stay_get_early_end(const struct stay *stay);
+/* What all that want the device at the same time have to do with how long one's turn is. */
+struct stay_contest {
+        uint64_t turn;   /* of the least weight */
+        uint32_t weight; /* the least */
+};
+
+/* stay_get_contest() - of those who have work here, or wait. */
+struct stay_contest stay_get_contest(struct stay *const *stays, size_t n, uint64_t now);
+
+/* stay_get_end_for() - from when on it may leave for @coming; STAY_NEVER. */
+uint64_t stay_get_end_for(const struct stay *stay, const struct stay *coming,
+                          const struct stay_contest *contest);
 
 /*
- * stay_choose() - who leaves at @now so that @bytes become free? Sets is_chosen in each of @stays, whose
- * order it changes. False: all that may leave are not enough, and nobody is chosen.
+ * stay_decide() - who comes and who leaves at @now, with @free bytes that nobody has and nobody was promised
+ *
+ * Sets is_chosen and the verdict in each of @stays, whose order it changes. Returns when to ask again if nothing
+ * happens; STAY_NEVER.
  */
-bool stay_choose(struct stay **stays, size_t n, uint64_t bytes, uint64_t now);
+uint64_t stay_decide(struct stay **stays, size_t n, int64_t free, uint64_t now);
 
 #endif

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who leaves when, in virtual time. */
+/* Who leaves when and who comes, in virtual time. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/test.h"
 #include "scheduler/stay.h"
 
 #define MS     1000000ull
 #define SECOND 1000000000ull
 #define GIB    (1ull << 30)
+
+/* One stay at a time. */
 
 static void test_it_leaves_when_it_had_no_work_for_its_time(void **state)
 {
@@ -19,16 +25,25 @@ static void test_it_leaves_when_it_had_no_work_for_its_time(void **state)
         assert_true(stay_get_end(&stay) == 200 * SECOND);
 }
 
+static const struct stay_contest nobody = { .turn = STAY_TURN_MIN, .weight = 1 };
+
+static uint64_t end_for(const struct stay *stay, enum stay_class class)
+{
+        const struct stay coming = { .place = STAY_AWAY, .class = class, .weight = 1 };
+
+        return stay_get_end_for(stay, &coming, &nobody);
+}
+
 static void test_who_did_not_ask_for_it_never_leaves(void **state)
 {
         struct stay stay = { .last_work = SECOND };
 
         (void)state;
         assert_true(stay_get_end(&stay) == STAY_NEVER);
-        assert_true(stay_get_early_end(&stay) == STAY_NEVER);
-        stay = (struct stay){ .after = SECOND, .is_held = true };
+        assert_true(end_for(&stay, STAY_BATCH) == STAY_NEVER);
+        stay = (struct stay){ .after = SECOND, .is_held = true, .takes_turns = true, .weight = 1 };
         assert_true(stay_get_end(&stay) == STAY_NEVER);
-        assert_true(stay_get_early_end(&stay) == STAY_NEVER);
+        assert_true(end_for(&stay, STAY_INTERACTIVE) == STAY_NEVER);
 }
 
 static void test_it_may_leave_early_but_not_between_two_kernels(void **state)
@@ -36,11 +51,11 @@ static void test_it_may_leave_early_but_not_between_two_kernels(void **state)
         struct stay stay = { .after = 30 * SECOND, .last_work = 100 * SECOND };
 
         (void)state;
-        assert_true(stay_get_early_end(&stay) == 103 * SECOND);
+        assert_true(end_for(&stay, STAY_BATCH) == 103 * SECOND);
         stay.after = 500 * MS;
-        assert_true(stay_get_early_end(&stay) == 100 * SECOND + 100 * MS);
+        assert_true(end_for(&stay, STAY_BATCH) == 100 * SECOND + 100 * MS);
         stay.after = 20 * MS;
-        assert_true(stay_get_early_end(&stay) == 100 * SECOND + 20 * MS);
+        assert_true(end_for(&stay, STAY_BATCH) == 100 * SECOND + 20 * MS);
 }
 
 static void test_a_stay_is_guaranteed(void **state)
@@ -50,27 +65,72 @@ static void test_a_stay_is_guaranteed(void **state)
         (void)state;
         stay.guaranteed = stay_get_guaranteed(2 * SECOND, 10);
         assert_true(stay_get_end(&stay) == 118 * SECOND);
-        assert_true(stay_get_early_end(&stay) == 118 * SECOND);
+        assert_true(end_for(&stay, STAY_BATCH) == 118 * SECOND);
+        assert_true(end_for(&stay, STAY_INTERACTIVE) == 118 * SECOND);
         assert_true(stay_get_guaranteed(2 * SECOND, 50) == 2 * SECOND);
         assert_true(stay_get_guaranteed(2 * SECOND, 100) == 0);
         stay.guaranteed = stay_get_guaranteed(STAY_NEVER / 2, 10);
         assert_true(stay_get_end(&stay) == STAY_NEVER);
 }
 
+/* Idle and interactive: it leaves at once for its like; with work its stay is as guaranteed as any. */
+static void test_an_interactive_stay_ends_when_it_is_idle(void **state)
+{
+        struct stay stay = { .takes_turns = true,
+                             .class = STAY_INTERACTIVE,
+                             .weight = 1,
+                             .since = 100 * SECOND,
+                             .last_work = 101 * SECOND,
+                             .guaranteed = 9 * SECOND };
+
+        (void)state;
+        assert_true(end_for(&stay, STAY_INTERACTIVE) == 101 * SECOND + STAY_EARLY_MIN);
+        assert_true(end_for(&stay, STAY_BATCH) == 109 * SECOND);
+        stay.last_work = 200 * SECOND;
+        assert_true(end_for(&stay, STAY_INTERACTIVE) == 109 * SECOND);
+}
+
+/* With work a turn ends: for the batch class after its weight, for interactive ones after the guaranteed stay. */
+static void test_a_turn_is_as_long_as_its_weight(void **state)
+{
+        const struct stay_contest contest = { .turn = 10 * SECOND, .weight = 20 };
+        const struct stay batch = { .place = STAY_AWAY, .weight = 20 };
+        const struct stay interactive = { .place = STAY_AWAY,
+                                          .class = STAY_INTERACTIVE,
+                                          .weight = 20 };
+        struct stay stay = { .takes_turns = true,
+                             .weight = 60,
+                             .last_work = 1000 * SECOND,
+                             .guaranteed = 5 * SECOND };
+
+        (void)state;
+        assert_true(stay_get_end_for(&stay, &batch, &contest) == 30 * SECOND);
+        assert_true(stay_get_end_for(&stay, &interactive, &contest) == 5 * SECOND);
+        stay.guaranteed = 0;
+        assert_true(stay_get_end_for(&stay, &interactive, &contest) == STAY_TURN_MIN);
+        stay.takes_turns = false;
+        assert_true(stay_get_end_for(&stay, &interactive, &contest) == STAY_NEVER);
+}
+
+/* Who leaves. */
+
 #define N 4
 
-static bool choose(struct stay stay[N], uint64_t bytes, uint64_t now)
+/* The last one wants to come in. */
+static enum stay_verdict decide(struct stay stay[N + 1], uint64_t bytes, uint64_t now)
 {
-        struct stay *stays[N];
+        struct stay *stays[N + 1];
 
-        for (size_t i = 0; i < N; i++)
+        stay[N] = (struct stay){ .place = STAY_AWAY, .wants = 1, .needs = bytes, .weight = 1 };
+        for (size_t i = 0; i <= N; i++)
                 stays[i] = &stay[i];
-        return stay_choose(stays, N, bytes, now);
+        (void)stay_decide(stays, N + 1, 0, now);
+        return stay[N].verdict;
 }
 
 static void test_the_least_recently_used_leaves_first(void **state)
 {
-        struct stay stay[N] = {
+        struct stay stay[N + 1] = {
                 { .after = SECOND, .last_work = 30 * SECOND, .bytes = GIB },
                 { .after = SECOND, .last_work = 10 * SECOND, .bytes = GIB },
                 { .after = SECOND, .last_work = 99 * SECOND, .bytes = 8 * GIB },
@@ -78,16 +138,16 @@ static void test_the_least_recently_used_leaves_first(void **state)
         };
 
         (void)state;
-        assert_true(choose(stay, GIB, 50 * SECOND));
+        assert_int_equal(decide(stay, GIB, 50 * SECOND), STAY_HELD);
         assert_true(stay[1].is_chosen);
         assert_false(stay[0].is_chosen || stay[2].is_chosen || stay[3].is_chosen);
-        assert_true(choose(stay, GIB + 1, 50 * SECOND));
+        assert_int_equal(decide(stay, GIB + 1, 50 * SECOND), STAY_HELD);
         assert_true(stay[0].is_chosen && stay[1].is_chosen && !stay[2].is_chosen);
 }
 
 static void test_nobody_leaves_for_nothing(void **state)
 {
-        struct stay stay[N] = {
+        struct stay stay[N + 1] = {
                 { .after = SECOND, .last_work = 10 * SECOND, .bytes = GIB },
                 { .after = SECOND, .last_work = 20 * SECOND, .bytes = 4 * GIB },
                 { .after = SECOND, .last_work = 50 * SECOND, .bytes = 9 * GIB }, /* has work */
@@ -98,41 +158,321 @@ static void test_nobody_leaves_for_nothing(void **state)
         };
 
         (void)state;
-        assert_false(choose(stay, 6 * GIB, 50 * SECOND));
+        assert_int_equal(decide(stay, 6 * GIB, 50 * SECOND), STAY_LATER);
         for (size_t i = 0; i < N; i++)
                 assert_false(stay[i].is_chosen);
+        assert_int_equal(decide(stay, 15 * GIB, 50 * SECOND), STAY_STUCK);
         /* The older one is not enough alone, and the other one is: it stays. */
-        assert_true(choose(stay, 4 * GIB, 50 * SECOND));
+        assert_int_equal(decide(stay, 4 * GIB, 50 * SECOND), STAY_HELD);
         assert_true(stay[1].is_chosen && !stay[0].is_chosen);
 }
 
+static void test_idle_ones_leave_before_those_with_work(void **state)
+{
+        struct stay stay[N + 1] = {
+                { .takes_turns = true, .last_work = 50 * SECOND, .bytes = GIB, .weight = 1 },
+                { .takes_turns = true,
+                  .class = STAY_INTERACTIVE,
+                  .last_work = 49 * SECOND,
+                  .bytes = GIB,
+                  .weight = 1 },
+                { .takes_turns = true,
+                  .class = STAY_INTERACTIVE,
+                  .last_work = 50 * SECOND,
+                  .bytes = GIB,
+                  .weight = 1 },
+                { .takes_turns = true, .is_held = true, .bytes = 9 * GIB, .weight = 1 },
+        };
+
+        (void)state;
+        assert_int_equal(decide(stay, GIB, 50 * SECOND), STAY_HELD);
+        assert_true(stay[1].is_chosen);
+        assert_int_equal(decide(stay, 2 * GIB, 50 * SECOND), STAY_HELD);
+        assert_true(stay[1].is_chosen && stay[0].is_chosen && !stay[2].is_chosen);
+        assert_int_equal(decide(stay, 4 * GIB, 50 * SECOND), STAY_STUCK);
+}
+
+/* What leaves for one is not for who came later; and nobody passes by one that others will make room for. */
+static void test_room_is_held(void **state)
+{
+        struct stay big = { .place = STAY_AWAY, .wants = 1, .needs = 10 * GIB, .weight = 1 };
+        struct stay small = { .place = STAY_AWAY, .wants = 2, .needs = GIB, .weight = 1 };
+        struct stay going = { .place = STAY_LEAVING, .bytes = 8 * GIB, .weight = 1 };
+        struct stay busy = { .takes_turns = true,
+                             .since = 40 * SECOND,
+                             .last_work = 50 * SECOND,
+                             .guaranteed = 20 * SECOND,
+                             .bytes = 9 * GIB,
+                             .weight = 1 };
+        struct stay *stays[] = { &small, &going, &big, &busy };
+
+        (void)state;
+        assert_true(stay_decide(stays, 4, 2 * GIB, 50 * SECOND) == 60 * SECOND);
+        assert_int_equal(big.verdict, STAY_HELD);
+        assert_int_equal(small.verdict, STAY_LATER);
+        (void)stay_decide(stays, 4, 3 * GIB, 50 * SECOND);
+        assert_int_equal(small.verdict, STAY_HELD);
+        going.place = STAY_AWAY;
+        assert_true(stay_decide(stays, 4, 2 * GIB, 50 * SECOND) == 60 * SECOND);
+        assert_int_equal(big.verdict, STAY_LATER);
+        assert_int_equal(small.verdict, STAY_LATER);
+        /* Interactive: it came first, in effect. */
+        small.class = STAY_INTERACTIVE;
+        (void)stay_decide(stays, 4, 2 * GIB, 50 * SECOND);
+        assert_int_equal(small.verdict, STAY_COMES);
+        /* One for whom all together are not enough is in nobody's way. */
+        small.class = STAY_BATCH;
+        busy.is_held = true;
+        (void)stay_decide(stays, 4, 2 * GIB, 50 * SECOND);
+        assert_int_equal(big.verdict, STAY_STUCK);
+        assert_int_equal(small.verdict, STAY_COMES);
+}
+
+/* It is a victim as any other; but not its own. */
+static void test_two_that_allocate_do_not_wait_for_each_other(void **state)
+{
+        struct stay a = {
+                .takes_turns = true, .wants = 1, .needs = GIB, .bytes = GIB, .weight = 1
+        };
+        struct stay b = {
+                .takes_turns = true, .wants = 2, .needs = GIB, .bytes = GIB, .weight = 1
+        };
+        struct stay *stays[] = { &a, &b };
+
+        (void)state;
+        (void)stay_decide(stays, 2, 0, SECOND);
+        assert_int_equal(a.verdict, STAY_HELD);
+        assert_true(b.is_chosen && !a.is_chosen);
+        assert_int_equal(b.verdict, STAY_NOTHING); /* it leaves, and wants all of it then */
+        b.place = STAY_AWAY;
+        (void)stay_decide((struct stay *[]){ &a, &b }, 2, 0, SECOND);
+        a.needs = 4 * GIB;
+        b.place = STAY_HERE;
+        b.is_held = true;
+        (void)stay_decide((struct stay *[]){ &a, &b }, 2, 0, SECOND);
+        assert_int_equal(a.verdict, STAY_STUCK);
+}
+
 /*
- * Two that do not fit together and want the device all the time: each has work for a moment whenever it is
- * there, so each is a victim as soon as it may be one. Whatever a swap costs, no more than a tenth of the
- * time is spent on it.
+ * A device and its vGPUs, played. What a vGPU has to do with its time on the device: all of it (saturated),
+ * or a request now and then, which takes a while.
  */
+
+struct played {
+        struct stay stay;
+        bool is_saturated;
+        uint64_t cost, until, request, work, every; /* of a swap; of its move; of requests */
+        uint64_t resident, swapping, waited_most;
+        uint64_t busy_left;
+        unsigned int n_swaps, n_cut;
+};
+
+struct play {
+        struct played *guests;
+        size_t n;
+        uint64_t capacity, now;
+        uint32_t percent;
+};
+
+#define STEP (20 * MS)
+
+static int64_t get_free(const struct play *play)
+{
+        int64_t free = (int64_t)play->capacity;
+
+        for (size_t i = 0; i < play->n; i++)
+                if (play->guests[i].stay.place != STAY_AWAY)
+                        free -= (int64_t)play->guests[i].stay.bytes;
+        assert_true(free >= 0);
+        return free;
+}
+
+static void end_moves(const struct play *play, struct played *guest)
+{
+        if (guest->until > play->now)
+                return;
+        if (guest->stay.place == STAY_LEAVING) {
+                guest->stay.place = STAY_AWAY;
+        } else if (guest->stay.place == STAY_COMING) {
+                guest->stay.place = STAY_HERE;
+                guest->stay.since = guest->stay.last_work = play->now;
+                guest->stay.guaranteed = stay_get_guaranteed(guest->cost, play->percent);
+        }
+}
+
+static void work(const struct play *play, struct played *guest)
+{
+        struct stay *stay = &guest->stay;
+        bool has_work;
+
+        if (!guest->is_saturated && guest->busy_left == 0 && play->now >= guest->request) {
+                guest->busy_left = guest->work;
+                guest->request += guest->every;
+        }
+        has_work = guest->is_saturated || guest->busy_left > 0;
+        if (stay->place == STAY_HERE) {
+                stay->wants = 0;
+                guest->resident += STEP;
+                if (has_work)
+                        stay->last_work = play->now;
+                guest->busy_left -= guest->busy_left < STEP ? guest->busy_left : STEP;
+        } else if (has_work && stay->wants == 0) {
+                stay->wants = play->now;
+        }
+        if (stay->place == STAY_LEAVING || stay->place == STAY_COMING)
+                guest->swapping += STEP;
+        if (stay->wants && play->now - stay->wants > guest->waited_most)
+                guest->waited_most = play->now - stay->wants;
+}
+
+static void move(const struct play *play, struct played *guest)
+{
+        struct stay *stay = &guest->stay;
+
+        if (stay->is_chosen) {
+                bool has_work = guest->is_saturated || guest->busy_left > 0;
+
+                guest->n_cut += has_work && play->now < stay->since + stay->guaranteed;
+                stay->place = STAY_LEAVING;
+                stay->since = play->now;
+                stay->wants = has_work ? play->now : 0;
+                guest->n_swaps++;
+        } else if (stay->verdict == STAY_COMES) {
+                stay->place = STAY_COMING;
+        } else {
+                return;
+        }
+        guest->until = play->now + guest->cost / 2;
+}
+
+static void play_until(struct play *play, uint64_t end)
+{
+        struct stay **stays = calloc(play->n, sizeof(struct stay *));
+
+        assert_non_null(stays);
+        for (; play->now < end; play->now += STEP) {
+                for (size_t i = 0; i < play->n; i++) {
+                        end_moves(play, &play->guests[i]);
+                        work(play, &play->guests[i]);
+                        stays[i] = &play->guests[i].stay;
+                }
+                (void)stay_decide(stays, play->n, get_free(play), play->now);
+                for (size_t i = 0; i < play->n; i++)
+                        move(play, &play->guests[i]);
+        }
+        free(stays);
+}
+
+static struct played make_saturated(uint64_t bytes, uint64_t cost, uint32_t weight)
+{
+        return (struct played){
+                .stay = { .takes_turns = true,
+                          .place = STAY_AWAY,
+                          .bytes = bytes,
+                          .needs = bytes,
+                          .weight = weight },
+                .is_saturated = true,
+                .cost = cost,
+        };
+}
+
+/* Whatever a swap costs, two that want the device all the time and do not fit lose no more than a tenth. */
 static void test_swapping_takes_a_tenth_of_the_time_at_most(void **state)
 {
-        static const uint64_t costs[] = { 10 * MS, 300 * MS, SECOND, 20 * SECOND };
+        static const uint64_t costs[] = { 200 * MS, SECOND, 20 * SECOND };
 
         (void)state;
         for (size_t i = 0; i < sizeof(costs) / sizeof(costs[0]); i++) {
-                struct stay stay[2] = { { .after = 30 * SECOND, .bytes = GIB },
-                                        { .after = 30 * SECOND, .bytes = GIB } };
-                uint64_t now = 0, swapping = 0;
+                struct played guests[] = { make_saturated(6 * GIB, costs[i], 1),
+                                           make_saturated(6 * GIB, costs[i], 1) };
+                struct play play = { guests, 2, 10 * GIB, SECOND, 10 };
+                uint64_t end = 400 * costs[i] + 100 * SECOND, on;
 
-                for (int resident = 0; now < 10000 * SECOND; resident = !resident) {
-                        struct stay *here = &stay[resident];
-
-                        now = stay_get_early_end(here);
-                        assert_true(stay_choose(&here, 1, GIB, now) && here->is_chosen);
-                        now += costs[i];
-                        swapping += costs[i];
-                        stay[!resident].since = stay[!resident].last_work = now;
-                        stay[!resident].guaranteed = stay_get_guaranteed(costs[i], 10);
-                }
-                assert_true(swapping <= now / 10 + costs[i]);
+                play_until(&play, end);
+                on = guests[0].resident + guests[1].resident;
+                assert_true(on >= (end - play.guests[0].cost) / 100 * 88);
+                assert_true(guests[0].n_swaps >= 5 && guests[0].n_cut == 0);
+                assert_true(labs((long)(guests[0].resident - guests[1].resident)) <=
+                            (long)(11 * costs[i] + SECOND));
         }
+}
+
+/* Two with shares of 3 and 1, and three that do not fit two at a time: time on the device as their shares. */
+static void test_turns_are_as_the_shares(void **state)
+{
+        struct played guests[] = { make_saturated(6 * GIB, SECOND, 60),
+                                   make_saturated(7 * GIB, SECOND / 2, 20),
+                                   make_saturated(8 * GIB, SECOND, 20) };
+        struct play play = { guests, 3, 10 * GIB, SECOND, 10 };
+        uint64_t all;
+
+        (void)state;
+        play_until(&play, 3000 * SECOND);
+        all = guests[0].resident + guests[1].resident + guests[2].resident;
+        assert_in_range(guests[0].resident * 100 / all, 57, 63);
+        assert_in_range(guests[1].resident * 100 / all, 18, 22);
+        assert_in_range(guests[2].resident * 100 / all, 18, 22);
+}
+
+/* Pseudorandom, the same each time. */
+static uint64_t next_number(uint64_t *seed, uint64_t n)
+{
+        *seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
+        return (*seed >> 33) % n;
+}
+
+/* Hundreds: nobody starves, no stay is cut short, nobody swaps for more than a tenth of its time there. */
+static void test_a_crowd(void **state)
+{
+        enum { CROWD = 300 };
+        static struct played guests[CROWD];
+        struct play play = { guests, CROWD, 80 * GIB, SECOND, 10 };
+        uint64_t seed = 7;
+
+        (void)state;
+        for (size_t i = 0; i < CROWD; i++) {
+                struct played *guest = &guests[i];
+
+                *guest = make_saturated((1 + next_number(&seed, 20)) * GIB,
+                                        (100 + next_number(&seed, 900)) * MS, 1);
+                guest->is_saturated = i % 10 == 0;
+                guest->work = (50 + next_number(&seed, 400)) * MS;
+                guest->every = (400 + next_number(&seed, 600)) * SECOND;
+                guest->request = next_number(&seed, 400) * SECOND;
+                guest->stay.class = i % 3 == 1 ? STAY_INTERACTIVE : STAY_BATCH;
+        }
+        play_until(&play, 1000 * SECOND);
+        for (size_t i = 0; i < CROWD; i++) {
+                const struct played *guest = &guests[i];
+
+                assert_int_equal(guest->n_cut, 0);
+                assert_true(guest->resident > 0);
+                assert_true(guest->waited_most < 500 * SECOND);
+                if (guest->stay.class == STAY_BATCH)
+                        assert_true(guest->swapping <= guest->resident / 9 + 2 * guest->cost +
+                                                               guest->n_swaps * 2 * STEP);
+        }
+}
+
+/* Beside saturated batch guests who is interactive comes in before the others, and in a moment. */
+static void test_interactive_comes_first(void **state)
+{
+        struct played guests[12];
+        struct play play = { guests, 12, 10 * GIB, SECOND, 10 };
+
+        (void)state;
+        for (size_t i = 0; i < 12; i++)
+                guests[i] = make_saturated(6 * GIB, 400 * MS, 1);
+        guests[11].is_saturated = false;
+        guests[11].stay.class = STAY_INTERACTIVE;
+        guests[11].work = 100 * MS;
+        guests[11].every = 31 * SECOND;
+        guests[11].request = 40 * SECOND;
+        play_until(&play, 1000 * SECOND);
+        /* One guaranteed stay, both ways of a swap, and two looks. */
+        assert_true(guests[11].waited_most <= 9 * guests[0].cost + 2 * guests[0].cost + 2 * STEP);
+        assert_true(guests[0].waited_most > 30 * SECOND);
+        assert_true(guests[11].n_swaps >= 25);
 }
 
 int main(void)
@@ -142,9 +482,17 @@ int main(void)
                 cmocka_unit_test(test_who_did_not_ask_for_it_never_leaves),
                 cmocka_unit_test(test_it_may_leave_early_but_not_between_two_kernels),
                 cmocka_unit_test(test_a_stay_is_guaranteed),
+                cmocka_unit_test(test_an_interactive_stay_ends_when_it_is_idle),
+                cmocka_unit_test(test_a_turn_is_as_long_as_its_weight),
                 cmocka_unit_test(test_the_least_recently_used_leaves_first),
                 cmocka_unit_test(test_nobody_leaves_for_nothing),
+                cmocka_unit_test(test_idle_ones_leave_before_those_with_work),
+                cmocka_unit_test(test_room_is_held),
+                cmocka_unit_test(test_two_that_allocate_do_not_wait_for_each_other),
                 cmocka_unit_test(test_swapping_takes_a_tenth_of_the_time_at_most),
+                cmocka_unit_test(test_turns_are_as_the_shares),
+                cmocka_unit_test(test_a_crowd),
+                cmocka_unit_test(test_interactive_comes_first),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

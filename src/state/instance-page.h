@@ -23,6 +23,9 @@
  * reads the ceiling, and until the driver has answered. The manager writes the
  * ceiling before it reads pending charges. So at least one of them sees the other.
  *
+ * On an overcommitted device a process that finds it full asks for room: it says how much it wants, counts
+ * up n_asks and waits for the answer, outside of the driver. Then it tries again.
+ *
  * The manager never locks, and believes nothing it reads here: a guest that
  * writes garbage lies about itself only. @quota is the manager's to write; it
  * rewrites it at every sample.
@@ -82,6 +85,9 @@ struct instance_page_channels {
         struct instance_page_channel channel[INSTANCE_PAGE_CHANNELS];
 };
 
+/* In an answer: all that others could ever leave is not enough. The rest of it is n_asks. */
+#define INSTANCE_PAGE_DENIED ((uint64_t)1 << 32)
+
 struct instance_page_slot {
         _Atomic uint64_t used[INSTANCE_PAGE_KINDS]; /* bytes */
         _Atomic uint64_t peak;                      /* bytes, of the sum */
@@ -94,8 +100,12 @@ struct instance_page_slot {
         uint32_t reserved;           /* 0 */
         _Atomic uint64_t pending;    /* bytes that the driver is being asked for */
         _Atomic uint64_t beside; /* bytes for contexts, ever: not charged, but under the ceiling */
-        _Atomic uint64_t wanted; /* bytes that a thread waits for under the ceiling */
-        uint64_t reserved2[5];
+        _Atomic uint64_t wanted; /* bytes that threads wait for: under the ceiling, or for room */
+        _Atomic uint32_t n_asks; /* times that a thread began to wait for room */
+        uint32_t reserved2;
+        _Atomic uint64_t
+                answer; /* the manager's: the last ask that is answered, INSTANCE_PAGE_DENIED */
+        uint64_t reserved3[3];
 };
 
 struct instance_page {
@@ -103,9 +113,9 @@ struct instance_page {
         uint32_t version;
         uint32_t n_slots;
         uint32_t reserved;
-        _Atomic uint64_t quota; /* bytes */
-        _Atomic uint32_t turn;  /* futex; enum instance_page_turn */
-        uint32_t reserved2;
+        _Atomic uint64_t quota;   /* bytes */
+        _Atomic uint32_t turn;    /* futex; enum instance_page_turn */
+        _Atomic uint32_t waits;   /* who finds the device full asks for room, and waits for it */
         _Atomic uint64_t ceiling; /* bytes; 0: none */
         _Atomic uint64_t
                 ceiling_until_ns; /* CLOCK_MONOTONIC: not any longer, if nobody renews it */

@@ -42,6 +42,9 @@ static void clear_slot(struct instance_page_slot *slot)
         clear(&slot->pending);
         clear(&slot->beside);
         clear(&slot->wanted);
+        clear(&slot->answer);
+        if (atomic_load_explicit(&slot->n_asks, memory_order_relaxed) != 0)
+                atomic_store(&slot->n_asks, 0);
         if (atomic_load_explicit(&slot->holds, memory_order_relaxed) != 0)
                 atomic_store(&slot->holds, 0);
 }
@@ -182,6 +185,36 @@ void page_write_ceiling(struct page *page, uint64_t bytes, uint64_t until_ns)
 {
         atomic_store(&page->map->ceiling_until_ns, until_ns);
         atomic_store(&page->map->ceiling, bytes);
+}
+
+void page_write_waits(struct page *page, bool waits)
+{
+        if (atomic_load_explicit(&page->map->waits, memory_order_relaxed) != waits)
+                atomic_store(&page->map->waits, waits);
+}
+
+static bool is_answered(const struct instance_page_slot *slot)
+{
+        return (uint32_t)atomic_load(&slot->answer) == atomic_load(&slot->n_asks);
+}
+
+bool page_is_asking(const struct page *page)
+{
+        for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++)
+                if (page->taken[i] && !is_answered(&page->map->slot[i]))
+                        return true;
+        return false;
+}
+
+void page_answer(struct page *page, bool is_denied)
+{
+        for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++) {
+                struct instance_page_slot *slot = &page->map->slot[i];
+
+                if (page->taken[i] && !is_answered(slot))
+                        atomic_store(&slot->answer, atomic_load(&slot->n_asks) |
+                                                            (is_denied ? INSTANCE_PAGE_DENIED : 0));
+        }
 }
 
 void page_read(const struct page *page, uint32_t slot, uint64_t limit, struct page_use *ret_use)

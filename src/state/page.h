@@ -10,6 +10,7 @@
  * it would kill every reader with SIGBUS, the manager first.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "state/instance-page.h"
@@ -52,6 +53,15 @@ int page_lower_quota(struct page *page, uint64_t quota, uint64_t *ret_held);
 
 /* page_write_ceiling() - @bytes that all of its processes may have in all until @until_ns; 0: no ceiling. */
 void page_write_ceiling(struct page *page, uint64_t bytes, uint64_t until_ns);
+
+/* page_write_waits() - who finds the device full waits for room. */
+void page_write_waits(struct page *page, bool waits);
+
+/* page_is_asking() - does one of its processes wait for room? */
+bool page_is_asking(const struct page *page);
+
+/* page_answer() - to all of them: try again, or that it is in vain. */
+void page_answer(struct page *page, bool is_denied);
 
 struct page_claim {
         uint64_t taken;   /* bytes, as the ceiling counts them */

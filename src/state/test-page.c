@@ -169,6 +169,33 @@ static void test_the_quota_is_not_lowered_below_what_a_gate_asks_for(void **stat
         page_deinit(&page);
 }
 
+static void test_who_asks_for_room_is_answered(void **state)
+{
+        struct page page = { .fd = -1 };
+        uint32_t slot;
+        (void)state;
+
+        assert_int_equal(page_create(&page, GIB), 0);
+        assert_int_equal(page_take_slot(&page, &slot), 0);
+        page.map->slot[slot + 1].n_asks = 1; /* nobody's */
+        assert_false(page_is_asking(&page));
+        page.map->slot[slot].n_asks = UINT32_MAX;
+        assert_true(page_is_asking(&page));
+        page_answer(&page, false);
+        assert_false(page_is_asking(&page));
+        assert_true(page.map->slot[slot].answer == UINT32_MAX);
+        page.map->slot[slot].n_asks++;
+        assert_true(page_is_asking(&page));
+        page_answer(&page, true);
+        assert_true(page.map->slot[slot].answer == INSTANCE_PAGE_DENIED);
+        assert_true(page.map->slot[slot + 1].answer == 0);
+        page_write_waits(&page, true);
+        assert_true(page.map->waits);
+        page_give_slot(&page, slot);
+        assert_true(page.map->slot[slot].answer == 0 && page.map->slot[slot + 1].n_asks == 0);
+        page_deinit(&page);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -178,6 +205,7 @@ int main(void)
                 cmocka_unit_test(test_a_new_manager_finds_the_numbers_of_those_that_live),
                 cmocka_unit_test(test_what_is_no_page_is_not_adopted),
                 cmocka_unit_test(test_what_is_taken_asked_for_and_wanted_is_summed_and_cut_off),
+                cmocka_unit_test(test_who_asks_for_room_is_answered),
                 cmocka_unit_test(test_the_quota_is_lowered_to_what_is_held_and_no_further),
                 cmocka_unit_test(test_the_quota_is_not_lowered_below_what_a_gate_asks_for),
         };

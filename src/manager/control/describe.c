@@ -12,6 +12,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/launch.h"
 #include "manager/model/manager.h"
+#include "manager/model/promise.h"
 #include "manager/model/residency-view.h"
 #include "record/records.h"
 #include "record/writer.h"
@@ -72,8 +73,10 @@ json_t *describe_device(const struct device *device)
                 .name = device->name,
                 .pci_bus_id = device->pci_bus_id,
                 .memory_total = device->memory_total,
-                .memory_promised = device_get_promised(device, NULL),
+                .memory_promised = promise_get_sum(device, NULL),
                 .memory_used = device_get_used(device),
+                .memory_swapped = promise_get_swapped(device),
+                .is_overcommitted = promise_is_overcommitted(device),
         };
 
         return record_make(&record_device, &record);

@@ -18,6 +18,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/policy.h"
+#include "manager/model/promise.h"
 #include "manager/publish/virtual.h"
 #include "manager/schedule/schedule.h"
 #include "manager/setting/settings.h"
@@ -39,12 +40,8 @@ static struct device *roomiest_device(struct manager *manager)
 
         for (size_t i = 0; i < manager->n_devices; i++) {
                 struct device *device = &manager->device[i];
-                uint64_t promised = device_get_promised(device, NULL);
-                uint64_t left =
-                        promised < device->memory_total ? device->memory_total - promised : 0;
+                uint64_t left = promise_get_left(device);
 
-                if (device->meter.is_lost)
-                        left = 0;
                 if (!best || left > most) {
                         best = device;
                         most = left;
@@ -125,7 +122,7 @@ static int check_request(struct manager *manager, const struct instance_request 
         if (r == 0)
                 r = instance_check_size(device, request->frame_buffer, failure);
         if (r == 0)
-                r = device_check_room(device, request->frame_buffer, NULL, failure);
+                r = promise_check_room(device, request->frame_buffer, NULL, failure);
         if (r == 0)
                 r = settings_check_size(device, request->frame_buffer, NULL, failure);
         if (r == 0)

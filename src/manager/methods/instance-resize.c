@@ -21,6 +21,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/policy.h"
+#include "manager/model/promise.h"
 #include "manager/setting/settings.h"
 
 /* What is off its device needs no room there: it is looked for when the vGPU comes back. */
@@ -34,10 +35,10 @@ static int check(const struct instance *instance, uint64_t frame_buffer, struct 
                 r = instance_check_size(device, frame_buffer, failure);
         if (r == 0 && is_larger)
                 r = policy_check_growth(instance, frame_buffer - instance->frame_buffer, failure);
-        if (r < 0 || instance_is_off(instance))
+        if (r < 0 || (instance_is_off(instance) && !promise_is_overcommitted(device)))
                 return r;
         if (is_larger)
-                r = device_check_room(device, frame_buffer, instance, failure);
+                r = promise_check_room(device, frame_buffer, instance, failure);
         return r == 0 ? settings_check_size(device, frame_buffer, instance, failure) : r;
 }
 

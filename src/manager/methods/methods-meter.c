@@ -16,6 +16,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/promise.h"
 #include "manager/model/residency-view.h"
 #include "record/records.h"
 #include "record/usage-row.h"
@@ -152,7 +153,7 @@ static void write_device(struct writer *writer, const struct device *device)
                 .source =
                         device->meter.has_turns ? "turns" : source_names[meter_get_source(device)],
                 .memory_total = device->memory_total,
-                .memory_promised = device_get_promised(device, NULL),
+                .memory_promised = promise_get_sum(device, NULL),
                 .memory_used = device_get_used(device),
                 .percents = &percents,
         };

@@ -74,6 +74,10 @@ static uint64_t grant_wanted(struct device *device, uint64_t spare)
 
                 if (!is_resident(instance, device))
                         continue;
+                if (instance->residency.promise.room) { /* what it wants is promised to it */
+                        claim->wanted = instance->residency.promise.bytes;
+                        continue;
+                }
                 if (claim->wanted > spare)
                         claim->wanted = 0;
                 spare -= claim->wanted;

@@ -7,7 +7,6 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/size.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -71,23 +70,7 @@ struct device *device_find(struct manager *manager, const char *text, struct fai
         return NULL;
 }
 
-/* Promises. */
-
-uint64_t device_get_promised(const struct device *device, const struct instance *except)
-{
-        const struct instance *instance;
-        uint64_t sum = device->virtual_promised;
-
-        list_for_each(instance, &device->manager->instances, link) {
-                if (instance == except)
-                        continue;
-                if (instance->device == device && !instance_is_off(instance))
-                        sum += instance->frame_buffer;
-                else if (instance_is_bound_for(instance, device))
-                        sum += instance->frame_buffer;
-        }
-        return sum;
-}
+/* What is used. */
 
 uint64_t device_get_used(const struct device *device)
 {
@@ -98,23 +81,4 @@ uint64_t device_get_used(const struct device *device)
                 if (instance->device == device && !instance_is_off(instance))
                         sum += guests_get_used(instance);
         return sum;
-}
-
-int device_check_room(const struct device *device, uint64_t bytes, const struct instance *except,
-                      struct failure *failure)
-{
-        uint64_t promised = device_get_promised(device, except);
-        uint64_t left = promised < device->memory_total ? device->memory_total - promised : 0;
-        char left_text[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX];
-
-        if (device->meter.is_lost)
-                return failure_set(failure, -ENODEV, "NoRoom", "choose another device",
-                                   "device %u fell off the bus", device->index);
-        if (bytes <= left)
-                return 0;
-        size_format(left_text, left);
-        return failure_set(failure, -ENOSPC, "NoRoom",
-                           "ask for less, choose another device, or suspend or remove a vGPU there",
-                           "device %u has %s left to promise, not %s", device->index, left_text,
-                           size_format(wanted, bytes));
 }

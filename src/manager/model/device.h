@@ -60,15 +60,7 @@ struct device *device_find(struct manager *manager, const char *text, struct fai
 /* device_find_uuid() - exactly; NULL for none. */
 struct device *device_find_uuid(struct manager *manager, const char *uuid);
 
-/* device_get_promised() - the sum of the quotas of the vGPUs that are on it, without @except's. */
-struct instance;
-uint64_t device_get_promised(const struct device *device, const struct instance *except);
-
 /* device_get_used() - what the vGPUs on it hold, in bytes. */
 uint64_t device_get_used(const struct device *device);
-
-/* device_check_room() - can it promise @bytes more, without what @except has? NoRoom. */
-int device_check_room(const struct device *device, uint64_t bytes, const struct instance *except,
-                      struct failure *failure);
 
 #endif

@@ -80,6 +80,7 @@ struct instance *instance_free(struct instance *instance)
         sd_event_source_disable_unref(instance->creator_source);
         sd_event_source_disable_unref(instance->catch_up_timer);
         backlog_end_lack(instance);
+        room_forget(&instance->residency.promise);
         page_deinit(&instance->page);
         account_end(&instance->charge);
         accounting_deinit(&instance->meter.accounting);

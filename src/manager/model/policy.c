@@ -9,6 +9,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/promise.h"
 
 int policy_check_share(uid_t uid, struct failure *failure)
 {
@@ -160,10 +161,26 @@ static int refuse_pool(const struct instance *instance, uint64_t bytes, uint64_t
                            size_format(room_text, room));
 }
 
+/* What vGPUs of overcommitted devices may need at any time is not for others. */
+static uint64_t get_available(const struct instance *instance)
+{
+        uint64_t available = pool_available(instance->manager->pool, instance->uuid), held;
+
+        if (promise_is_overcommitted(instance->device))
+                return available;
+        held = promise_get_held(instance->manager);
+        return available > held ? available - held : 0;
+}
+
+/* It was, when the vGPU was created there. */
+static bool is_promised(const struct instance *instance, uint64_t bytes)
+{
+        return promise_is_overcommitted(instance->device) && bytes <= instance->frame_buffer;
+}
+
 int policy_check_pool(const struct instance *instance, uint64_t bytes, struct failure *failure)
 {
-        uint64_t available = pool_available(instance->manager->pool, instance->uuid);
-        uint64_t room = 0;
+        uint64_t available = get_available(instance), room = 0;
         char wanted_text[SIZE_TEXT_MAX], room_text[SIZE_TEXT_MAX];
         int r;
 
@@ -174,7 +191,7 @@ int policy_check_pool(const struct instance *instance, uint64_t bytes, struct fa
                                    "%s is needed, the pool has room for %s",
                                    size_format(wanted_text, bytes),
                                    size_format(room_text, available));
-        if (account_is_operator(instance->owner))
+        if (account_is_operator(instance->owner) || is_promised(instance, bytes))
                 return 0;
         r = get_pool_room(instance, &room);
         if (r < 0 || get_demand(instance, bytes) <= room)

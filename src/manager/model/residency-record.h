@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "daemon/failure.h"
+#include "manager/model/room.h"
 #include "store/store.h"
 
 /* Of an instance. Times are of CLOCK_MONOTONIC, in nanoseconds. */
@@ -21,6 +22,18 @@ struct residency_instance {
         bool is_leaving, is_coming; /* by itself, by demand: just now */
         uint64_t wanted_ns;         /* since when a program waits for it; 0: none does */
         uint64_t not_before_ns, pause_ns;
+        struct room_promise promise; /* what others leave or have left for it */
+        uint64_t stuck_ns;           /* since when nobody could leave for it; 0: that is not so */
+        uint64_t asks_ns;            /* since when an allocation waits for room; 0: none does */
+        uint64_t
+                extra; /* bytes that it needs more than is known: what there was had not been enough */
+        bool was_cut; /* see scheduler/stay.h */
+        bool lacked_room;
+        bool is_interactive;
+        struct {
+                uint64_t resident_ns; /* of stays that are over */
+                uint64_t swapped_bytes, n_swaps, n_waits, waited_ns;
+        } sums;           /* since we started */
         char reason[192]; /* why it stayed, or has not come, when it should; "" */
 };
 

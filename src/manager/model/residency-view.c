@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "manager/model/instance.h"
+#include "manager/model/promise.h"
 
 #define NS_PER_SECOND 1000000000u
 
@@ -11,16 +12,21 @@
 #define LOOK_MIN_NS 20000000u
 #define LOOK_MAX_NS ((uint64_t)NS_PER_SECOND)
 
+/* Where an allocation may wait for room. */
+#define LOOK_SHARED_NS 50000000u
+
 bool residency_may_leave(const struct instance *instance)
 {
         return instance->state == STATE_RUNNING && !instance->operation && !instance->image &&
-               instance->residency.after_ns > 0;
+               (instance->residency.after_ns > 0 || promise_is_overcommitted(instance->device));
 }
 
 uint64_t residency_get_interval(const struct instance *instance)
 {
         uint64_t part = instance->residency.after_ns / LOOK_PART;
 
+        if (promise_is_overcommitted(instance->device) && (part == 0 || part > LOOK_SHARED_NS))
+                return LOOK_SHARED_NS;
         if (part < LOOK_MIN_NS)
                 return LOOK_MIN_NS;
         return part < LOOK_MAX_NS ? part : LOOK_MAX_NS;

@@ -4,16 +4,21 @@
 
 #include "base/size.h"
 #include "base/test.h"
+#include "daemon/options.h"
 #include "daemon/uuid.h"
 #include "manager/model/device.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/policy.h"
+#include "manager/model/promise.h"
+
+static struct options settings;
 
 static struct manager *make_manager(void)
 {
         struct manager *manager = calloc(1, sizeof(*manager));
 
+        manager->options = &settings;
         manager->device = calloc(3, sizeof(*manager->device));
         list_init(&manager->instances);
         for (uint32_t i = 0; i < 3; i++) {
@@ -131,14 +136,14 @@ static void test_promises_are_of_those_on_the_device(void **state)
 
         link_in(manager, &one);
         link_in(manager, &two);
-        assert_int_equal(device_get_promised(device, NULL), 9 * GIB);
-        assert_int_equal(device_get_promised(device, &two), 4 * GIB);
-        assert_int_equal(device_get_promised(&manager->device[1], NULL), 0);
-        assert_int_equal(device_check_room(device, GIB, NULL, &failure), 0);
-        assert_int_equal(device_check_room(device, GIB + 1, NULL, &failure), -ENOSPC);
+        assert_int_equal(promise_get_sum(device, NULL), 9 * GIB);
+        assert_int_equal(promise_get_sum(device, &two), 4 * GIB);
+        assert_int_equal(promise_get_sum(&manager->device[1], NULL), 0);
+        assert_int_equal(promise_check_room(device, GIB, NULL, &failure), 0);
+        assert_int_equal(promise_check_room(device, GIB + 1, NULL, &failure), -ENOSPC);
         assert_non_null(strstr(failure.message, "1 GiB left"));
         two.state = STATE_SUSPENDED;
-        assert_int_equal(device_get_promised(device, NULL), 4 * GIB);
+        assert_int_equal(promise_get_sum(device, NULL), 4 * GIB);
         free_manager(manager);
 }
 
@@ -151,8 +156,44 @@ static void test_a_move_promises_at_its_target_as_well(void **state)
         link_in(manager, &one);
         one.state = STATE_MIGRATING;
         one.course.target = &manager->device[1];
-        assert_int_equal(device_get_promised(&manager->device[0], NULL), 4 * GIB);
-        assert_int_equal(device_get_promised(&manager->device[1], NULL), 4 * GIB);
+        assert_int_equal(promise_get_sum(&manager->device[0], NULL), 4 * GIB);
+        assert_int_equal(promise_get_sum(&manager->device[1], NULL), 4 * GIB);
+        free_manager(manager);
+}
+
+/* Device 0 as far as the pool could take all at once, beside what others have of it; device 1 as ever. */
+static void test_an_overcommitted_device_promises_what_the_pool_can_hold(void **state)
+{
+        static const struct pool_options pool = { .limit = 24 * GIB, .slab_size = GIB };
+        struct manager *manager = make_manager();
+        struct instance one = add(manager, 0, 9 * GIB), two = add(manager, 0, 8 * GIB);
+        const struct device *device = &manager->device[0];
+        struct failure failure = { 0 };
+        (void)state;
+
+        settings.overcommit = 1;
+        assert_int_equal(pool_new(&manager->pool, &pool), 0);
+        link_in(manager, &one);
+        assert_int_equal(promise_get_held(manager), 0); /* it fits */
+        assert_int_equal(promise_get_left(device), 15 * GIB);
+        link_in(manager, &two);
+        assert_int_equal(promise_get_sum(device, NULL), 17 * GIB);
+        assert_int_equal(promise_get_held(manager), 17 * GIB);
+        two.state = STATE_SUSPENDED;
+        assert_int_equal(promise_get_sum(device, NULL), 17 * GIB);
+        assert_int_equal(promise_check_room(device, 7 * GIB, NULL, &failure), 0);
+        assert_int_equal(promise_check_room(device, 7 * GIB + 1, NULL, &failure), -ENOSPC);
+        assert_non_null(strstr(failure.message, "7 GiB left"));
+        assert_int_equal(promise_check_room(device, 15 * GIB, &two, &failure), 0);
+        assert_int_equal(promise_get_left(&manager->device[1]), 10 * GIB);
+        /* A second one needs as much of the same pool. */
+        settings.overcommit = 3;
+        assert_int_equal(promise_get_left(&manager->device[1]), 10 * GIB);
+        one.device = &manager->device[1];
+        assert_int_equal(promise_get_held(manager), 0);
+        settings.overcommit = 0;
+        assert_int_equal(promise_get_left(&manager->device[1]), GIB);
+        pool_free(manager->pool);
         free_manager(manager);
 }
 
@@ -221,6 +262,7 @@ int main(void)
                 cmocka_unit_test(test_a_device_is_found_by_index_uuid_and_unique_beginning),
                 cmocka_unit_test(test_promises_are_of_those_on_the_device),
                 cmocka_unit_test(test_a_move_promises_at_its_target_as_well),
+                cmocka_unit_test(test_an_overcommitted_device_promises_what_the_pool_can_hold),
                 cmocka_unit_test(test_the_owner_root_and_ourselves_may_change_it),
                 cmocka_unit_test(test_suspended_vgpus_count_for_their_user),
                 cmocka_unit_test(test_uuids_are_made_and_read),

@@ -8,6 +8,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/promise.h"
 #include "manager/operation/admission.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/copies.h"
@@ -26,7 +27,7 @@ int coming_check_promise(const struct operation *operation, struct failure *fail
                 return failure_set(failure, -ENOSPC, "NoRoom", "choose another device",
                                    "device %u is smaller than vGPU %s", operation->target->index,
                                    instance->name);
-        r = device_check_room(operation->target, instance->frame_buffer, instance, failure);
+        r = promise_check_room(operation->target, instance->frame_buffer, instance, failure);
         if (r == 0)
                 r = settings_check_size(operation->target, instance->frame_buffer, instance,
                                         failure);

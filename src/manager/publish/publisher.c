@@ -18,6 +18,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/promise.h"
 #include "manager/model/session.h"
 #include "manager/publish/facts.h"
 #include "manager/publish/virtual-internal.h"
@@ -132,7 +133,7 @@ static void write_device(struct publisher *publisher, const struct device *devic
         sample_device(publisher->state_page, &record);
         if (!publisher->has_changed && !publisher->manager->stage)
                 return;
-        promised = device_get_promised(device, NULL);
+        promised = promise_get_sum(device, NULL);
         catalog_update_offers(publisher->state_page, state_site_of_device(device->index),
                               promised < record.memory_total ? record.memory_total - promised : 0,
                               record.is_heterogeneous == 1);

@@ -2,26 +2,24 @@
 #include "manager/residency/residency.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/size.h"
 #include "daemon/log.h"
-#include "daemon/options.h"
-#include "daemon/process.h"
 #include "manager/guests/guest-request.h"
 #include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/promise.h"
 #include "manager/model/residency-view.h"
-#include "manager/operation/broadcast.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
+#include "manager/residency/residency-internal.h"
 #include "scheduler/stay.h"
 
 #define NS_PER_US     1000u
@@ -29,11 +27,14 @@
 #define NS_PER_SECOND 1000000000u
 
 /*
- * What a gate gets to drain. It had no work when it was asked: who has begun some since is let on soon, and
- * stays. Coming back may take as long as a resume by hand.
+ * What a gate gets to drain. If it had no work when it was asked, who has begun some since is let on soon, and
+ * stays. Whose turn is over has work, and may finish what is on the device.
  */
 #define LEAVE_TIMEOUT_MS 1000
-#define COME_TIMEOUT_MS  10000
+#define TURN_TIMEOUT_MS  5000
+
+/* Without work for so long it is idle. */
+#define IDLE_NS (100 * NS_PER_MS)
 
 /* Between two looks for room. */
 #define ROOM_LOOK_NS (100 * NS_PER_MS)
@@ -44,11 +45,9 @@
 #define COME_PAUSE_NS      (250 * NS_PER_MS)
 #define COME_PAUSE_MAX_NS  (8 * (uint64_t)NS_PER_SECOND)
 
-struct residency {
-        struct manager *manager;
-        sd_event_source *timer;
-        bool is_waited; /* somebody waits for room, as of the last look */
-};
+/* What coming in needs more after there was not room enough: so much, then twice as much, a part of the device at most. */
+#define LACK_FIRST (32 * MIB)
+#define LACK_PART  4
 
 static uint64_t now_ns(void)
 {
@@ -61,10 +60,13 @@ static uint64_t now_ns(void)
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata);
 
-static void look_in(struct residency *residency, uint64_t ns)
+void residency_look_in(struct residency *residency, uint64_t ns)
 {
-        uint64_t us = ns / NS_PER_US;
+        uint64_t us = ns / NS_PER_US, at = now_ns() + ns;
 
+        if (residency->next_ns > now_ns() && residency->next_ns <= at)
+                return;
+        residency->next_ns = at;
         if (!residency->timer) {
                 (void)sd_event_add_time_relative(residency->manager->event, &residency->timer,
                                                  CLOCK_MONOTONIC, us, ACCURACY_US, on_time,
@@ -77,14 +79,15 @@ static void look_in(struct residency *residency, uint64_t ns)
 
 static bool is_ours(const struct instance *instance)
 {
-        return instance->residency.after_ns > 0 || instance_is_away(instance);
+        return instance->residency.after_ns > 0 || instance_is_away(instance) ||
+               promise_is_overcommitted(instance->device);
 }
 
 /* Not from within what calls us: that may be in the middle of something. */
 static void look_soon(struct residency *residency, const struct instance *instance)
 {
         if (is_ours(instance))
-                look_in(residency, 0);
+                residency_look_in(residency, 0);
 }
 
 /* Failures. */
@@ -104,7 +107,7 @@ static void pause_for(struct instance *instance, uint64_t first_ns, uint64_t las
         mine->not_before_ns = now_ns() + mine->pause_ns;
 }
 
-static void fail(struct instance *instance, bool is_leaving, const char *reason)
+void residency_fail(struct instance *instance, bool is_leaving, const char *reason)
 {
         char quoted[LOG_QUOTED_MAX];
 
@@ -127,126 +130,43 @@ static void succeed(struct instance *instance)
         note_reason(instance, "");
 }
 
-/* Who has work. */
-
-static bool takes_part(const struct guest *guest)
-{
-        return !guest->is_dead && !guest->is_waiting && guest->slot != UINT32_MAX;
-}
-
-/*
- * Did it have any since the last look? What is not known counts as work: also of a gate that is older than
- * we are and counts nothing, for it would not tell who waits either.
- */
-static bool had_work(struct guest *guest)
-{
-        const struct instance_page_slot *slot = &guest->instance->page.map->slot[guest->slot];
-        uint32_t n_works = atomic_load(&slot->n_works);
-        uint64_t n_launches = atomic_load(&slot->n_launches);
-        bool is_new =
-                n_works != guest->residency.n_works || n_launches != guest->residency.n_launches;
-
-        guest->residency.n_works = n_works;
-        guest->residency.n_launches = n_launches;
-        return is_new || n_works == 0 || !guest->gate || guest->watch == GATE_WATCH_NOTHING ||
-               atomic_load(&slot->work) != INSTANCE_PAGE_IDLE;
-}
-
-static void look_at_work(struct instance *instance, uint64_t now)
-{
-        struct guest *guest;
-
-        list_for_each(guest, &instance->guests, link)
-                if (takes_part(guest) && had_work(guest))
-                        instance->residency.last_work_ns = now;
-}
-
 /* The gates say what they have to do only to those who ask. */
 static void tell_gates(struct instance *instance)
 {
         struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (takes_part(guest) && guest->gate)
+                if (residency_takes_part(guest) && guest->gate)
                         guest_watch_demand(guest, is_ours(instance));
-}
-
-/* What cannot leave, "" if there is nothing: the suspend would fail each time. */
-static void find_hold(const struct instance *instance, char *text, size_t size)
-{
-        const struct guest *guest;
-        struct page_use use;
-
-        text[0] = '\0';
-        list_for_each(guest, &instance->guests, link) {
-                if (!takes_part(guest) || instance->residency.keeps_context)
-                        continue;
-                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
-                if (use.holds)
-                        snprintf(text, size, "process %d (%.40s) holds %s", (int)guest->pid,
-                                 guest->name, broadcast_what_keeps(use.holds));
-        }
-}
-
-/* In the terms of the policy. */
-
-static struct stay get_stay(const struct instance *instance)
-{
-        const struct residency_instance *mine = &instance->residency;
-        char hold[sizeof(mine->reason)];
-
-        find_hold(instance, hold, sizeof(hold));
-        return (struct stay){
-                .after = mine->after_ns,
-                .last_work = mine->last_work_ns,
-                .since = mine->since_ns,
-                .guaranteed = stay_get_guaranteed(mine->cost_ns,
-                                                  instance->manager->options->swap_percent),
-                .not_before = mine->not_before_ns,
-                .bytes = instance->frame_buffer,
-                .is_held = hold[0] != '\0',
-        };
 }
 
 /* Leaving. */
 
-static bool find_stopped(const struct instance *instance, char *text, size_t size)
+void residency_leave(struct instance *instance, const char *why)
 {
-        const struct guest *guest;
-
-        list_for_each(guest, &instance->guests, link)
-                if (takes_part(guest) && process_is_stopped(guest->pid)) {
-                        snprintf(text, size, "process %d (%.40s) is stopped", (int)guest->pid,
-                                 guest->name);
-                        return true;
-                }
-        return false;
-}
-
-static void leave(struct instance *instance, const char *why)
-{
+        uint64_t idle_ns = now_ns() - instance->residency.last_work_ns;
         const struct operation_request request = {
                 .keep_context = instance->residency.keeps_context,
-                .timeout_ms = LEAVE_TIMEOUT_MS,
+                .timeout_ms = idle_ns >= IDLE_NS ? LEAVE_TIMEOUT_MS : TURN_TIMEOUT_MS,
                 .is_by_itself = true,
         };
         char stopped[sizeof(instance->residency.reason)];
         struct failure failure = { 0 };
         int r;
 
-        if (find_stopped(instance, stopped, sizeof(stopped))) {
-                fail(instance, true, stopped);
+        if (residency_find_stopped(instance, stopped, sizeof(stopped))) {
+                residency_fail(instance, true, stopped);
                 return;
         }
         log_event_of(instance->owner, LOG_LEVEL_INFO, "leaves by itself",
                      "vgpu=%s idle=%.3f reason=\"%s\"", instance->name,
-                     (double)(now_ns() - instance->residency.last_work_ns) / NS_PER_SECOND, why);
+                     (double)idle_ns / NS_PER_SECOND, why);
         r = operation_start(instance, &operation_suspend, &request, &failure);
         instance->residency.is_leaving = r == 0;
         if (r == 0)
                 return;
         (void)failure_from_errno(&failure, r, "leaving");
-        fail(instance, true, failure.message);
+        residency_fail(instance, true, failure.message);
 }
 
 /* What cannot leave is said, and not tried. */
@@ -254,12 +174,34 @@ static void note_hold(struct instance *instance)
 {
         char hold[sizeof(instance->residency.reason)], quoted[LOG_QUOTED_MAX];
 
-        find_hold(instance, hold, sizeof(hold));
+        residency_find_hold(instance, hold, sizeof(hold));
         if (!hold[0] || strcmp(hold, instance->residency.reason) == 0)
                 return;
         note_reason(instance, hold);
         log_event_of(instance->owner, LOG_LEVEL_NOTICE, "stays though idle", "vgpu=%s reason=%s",
                      instance->name, log_quote(quoted, hold));
+}
+
+/* Does an allocation wait for room? And if none does any more, what was held for it is free. */
+static void look_at_asks(struct instance *instance, uint64_t now)
+{
+        struct residency_instance *mine = &instance->residency;
+        struct page_claim claim;
+
+        page_write_waits(&instance->page, promise_is_overcommitted(instance->device));
+        if (!promise_is_overcommitted(instance->device))
+                return;
+        if (page_is_asking(&instance->page)) {
+                mine->sums.n_waits += mine->asks_ns == 0;
+                mine->asks_ns = mine->asks_ns ? mine->asks_ns : now;
+                return;
+        }
+        mine->asks_ns = 0;
+        page_read_claim(&instance->page, instance->frame_buffer, &claim);
+        if (claim.wanted > 0)
+                return;
+        mine->extra = 0;
+        room_forget(&mine->promise);
 }
 
 /* Returns when to look again. */
@@ -268,158 +210,36 @@ static uint64_t look_at_resident(struct instance *instance, uint64_t now)
         struct residency_instance *mine = &instance->residency;
         struct stay stay;
 
-        look_at_work(instance, now);
-        if (mine->last_work_ns == now)
-                note_reason(instance, "");
-        stay = get_stay(instance);
+        look_at_asks(instance, now);
+        residency_look_at_work(instance, now);
+        stay = residency_get_stay(instance);
         if (stay.is_held && now - mine->last_work_ns >= mine->after_ns)
                 note_hold(instance);
+        else if (mine->last_work_ns == now && !mine->asks_ns)
+                note_reason(instance, "");
         if (stay_get_end(&stay) <= now)
-                leave(instance, "it had no work for the time that its owner set");
-        return now + residency_get_interval(instance);
-}
-
-/* Coming. */
-
-static bool is_wanted(const struct instance *instance)
-{
-        const struct guest *guest;
-
-        list_for_each(guest, &instance->guests, link)
-                if (!guest->is_dead && (guest->is_waiting || guest->residency.is_wanting))
-                        return true;
-        return false;
-}
-
-/*
- * What the device has promised beyond what it has if @instance comes as well. Those that leave by themselves
- * count as gone; a suspend by hand may take as long as who asked for it likes.
- */
-static uint64_t get_lack(const struct instance *instance)
-{
-        uint64_t promised = device_get_promised(instance->device, instance);
-        const struct instance *other;
-
-        list_for_each(other, &instance->manager->instances, link)
-                if (other != instance && other->device == instance->device && other->operation &&
-                    other->state == STATE_SUSPENDING && other->operation->is_by_itself)
-                        promised -= other->frame_buffer;
-        promised += instance->frame_buffer;
-        return promised > instance->device->memory_total ? promised - instance->device->memory_total
-                                                         : 0;
-}
-
-struct candidate {
-        struct stay stay;
-        struct instance *instance;
-};
-
-static size_t find_candidates(const struct instance *coming, uint64_t now,
-                              struct candidate *candidates, struct stay **stays)
-{
-        struct instance *instance;
-        size_t n = 0;
-
-        list_for_each(instance, &coming->manager->instances, link) {
-                if (instance == coming || instance->device != coming->device ||
-                    !residency_may_leave(instance))
-                        continue;
-                look_at_work(instance, now);
-                candidates[n] = (struct candidate){ get_stay(instance), instance };
-                stays[n] = &candidates[n].stay;
-                n++;
-        }
-        return n;
-}
-
-/* False: those that may leave are not enough. */
-static bool make_room(struct instance *coming, uint64_t bytes, uint64_t now)
-{
-        size_t n = list_count(&coming->manager->instances);
-        CLEANUP(freep) struct candidate *candidates = calloc(n, sizeof(*candidates));
-        CLEANUP(freep) struct stay **stays = calloc(n, sizeof(*stays));
-
-        if (!candidates || !stays)
-                return false;
-        n = find_candidates(coming, now, candidates, stays);
-        if (!stay_choose(stays, n, bytes, now))
-                return false;
-        for (size_t i = 0; i < n; i++)
-                if (candidates[i].stay.is_chosen)
-                        leave(candidates[i].instance, "another vGPU has work");
-        return true;
-}
-
-static bool has_room(const struct instance *instance)
-{
-        return device_get_promised(instance->device, instance) + instance->frame_buffer <=
-               instance->device->memory_total;
-}
-
-static void come(struct instance *instance)
-{
-        const struct operation_request request = { .timeout_ms = COME_TIMEOUT_MS,
-                                                   .is_by_itself = true };
-        struct failure failure = { 0 };
-        int r;
-
-        log_event_of(instance->owner, LOG_LEVEL_INFO, "comes in by demand", "vgpu=%s waited=%.3f",
-                     instance->name,
-                     (double)(now_ns() - instance->residency.wanted_ns) / NS_PER_SECOND);
-        r = operation_start(instance, &operation_resume, &request, &failure);
-        instance->residency.is_coming = r == 0;
-        if (r == 0)
-                return;
-        (void)failure_from_errno(&failure, r, "coming in");
-        fail(instance, false, failure.message);
-}
-
-/* It waits longer than @instance does, and needs no more room. One that needs more is passed. */
-static bool is_before(const struct instance *other, const struct instance *instance, uint64_t now)
-{
-        return other != instance && other->device == instance->device && !other->operation &&
-               instance_is_away(other) && other->residency.wanted_ns > 0 &&
-               other->residency.wanted_ns < instance->residency.wanted_ns &&
-               other->residency.not_before_ns <= now &&
-               other->frame_buffer <= instance->frame_buffer;
-}
-
-static bool is_first(const struct instance *instance, uint64_t now)
-{
-        const struct instance *other;
-
-        list_for_each(other, &instance->manager->instances, link)
-                if (is_before(other, instance, now))
-                        return false;
-        return true;
+                residency_leave(instance, "it had no work for the time that its owner set");
+        return now + (mine->asks_ns ? ROOM_LOOK_NS / 4 : residency_get_interval(instance));
 }
 
 static uint64_t look_at_away(struct instance *instance, uint64_t now)
 {
         struct residency_instance *mine = &instance->residency;
-        uint64_t lack;
 
-        if (!is_wanted(instance)) {
+        if (!residency_is_wanted(instance)) {
                 mine->wanted_ns = 0;
+                room_forget(&mine->promise);
                 return STAY_NEVER;
         }
         if (mine->wanted_ns == 0) {
                 mine->wanted_ns = now;
-                mine->not_before_ns = mine->pause_ns = 0;
+                mine->not_before_ns = mine->pause_ns = mine->extra = 0;
+                mine->lacked_room = false;
+                mine->sums.n_waits++;
         }
         if (mine->not_before_ns > now)
                 return mine->not_before_ns;
-        if (!is_first(instance, now))
-                return now + ROOM_LOOK_NS;
-        lack = get_lack(instance);
-        if (mine->pause_ns > 0 || instance->image) /* nobody leaves for one that could not come */
-                lack = 0;
-        if (lack > 0 && !make_room(instance, lack, now))
-                note_reason(instance, "its device has promised its memory to vGPUs that have work "
-                                      "or do not leave by themselves");
-        else if (has_room(instance))
-                come(instance);
-        return now + ROOM_LOOK_NS;
+        return now + ROOM_LOOK_NS / 4;
 }
 
 /* Looking. */
@@ -434,6 +254,26 @@ static uint64_t look_at(struct instance *instance, uint64_t now)
         return instance_is_away(instance) ? look_at_away(instance, now) : STAY_NEVER;
 }
 
+static bool is_waiting(const struct instance *instance)
+{
+        return instance->residency.wanted_ns > 0 || instance->residency.asks_ns > 0;
+}
+
+static void give_room(struct residency *residency, uint64_t now)
+{
+        struct manager *manager = residency->manager;
+        const struct instance *instance;
+        uint64_t devices = 0; /* a bit for each where somebody waits */
+
+        list_for_each(instance, &manager->instances, link)
+                if (is_waiting(instance))
+                        devices |= 1ull << instance->device->index;
+        residency->is_waited = devices != 0;
+        for (size_t i = 0; i < manager->n_devices; i++)
+                if (devices >> i & 1)
+                        residency_give_room(residency, &manager->device[i], now);
+}
+
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct residency *residency = userdata;
@@ -442,19 +282,19 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
 
         (void)usec;
         (void)sd_event_source_set_enabled(source, SD_EVENT_OFF);
+        residency->next_ns = 0;
         if (!residency->manager->is_ready) {
-                look_in(residency, ROOM_LOOK_NS);
+                residency_look_in(residency, ROOM_LOOK_NS);
                 return 0;
         }
-        residency->is_waited = false;
         list_for_each_safe(instance, after, &residency->manager->instances, link) {
                 uint64_t then = look_at(instance, now);
 
                 next = then < next ? then : next;
-                residency->is_waited |= instance->residency.wanted_ns > 0;
         }
+        give_room(residency, now);
         if (next != STAY_NEVER)
-                look_in(residency, next > now ? next - now : 0);
+                residency_look_in(residency, next > now ? next - now : 0);
         return 0;
 }
 
@@ -464,6 +304,8 @@ static void begin_stay(struct instance *instance)
 {
         instance->residency.since_ns = instance->residency.last_work_ns = now_ns();
         instance->residency.wanted_ns = 0;
+        instance->residency.extra = 0;
+        instance->residency.lacked_room = false;
 }
 
 /* Perhaps: who waits for some is not kept waiting by an earlier failure. */
@@ -476,7 +318,7 @@ static void room_came(struct residency *residency)
         list_for_each(instance, &residency->manager->instances, link)
                 if (instance->residency.wanted_ns)
                         instance->residency.not_before_ns = 0;
-        look_in(residency, 0);
+        residency_look_in(residency, 0);
 }
 
 static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
@@ -492,18 +334,22 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
 static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
 {
         struct instance *instance = guest->instance;
+        struct residency *residency = userdata;
 
         if (event == GUEST_UNLOADED)
                 return;
+        residency->n_ends += event == GUEST_LEFT;
         if (event == GUEST_LEFT)
                 guest->residency.is_wanting = false;
         if (event == GUEST_JOINED)
                 instance->residency.last_work_ns = now_ns();
+        if (event == GUEST_JOINED || event == GUEST_RETURNED)
+                page_write_waits(&instance->page, promise_is_overcommitted(instance->device));
         if (event == GUEST_RETURNED && guest->state == GATE_STATE_OPEN)
                 guest->residency.is_wanting = false;
         if (event == GUEST_WANTS && !guest->is_waiting)
                 guest->residency.is_wanting = true;
-        look_soon(userdata, instance);
+        look_soon(residency, instance);
 }
 
 static void forget_demand(struct instance *instance)
@@ -520,30 +366,63 @@ static void note_success(const struct operation *operation, uint64_t took_ns)
         struct residency_instance *mine = &instance->residency;
 
         succeed(instance);
+        if (operation->is_by_itself) {
+                mine->sums.n_swaps++;
+                mine->sums.swapped_bytes += operation->bytes_done;
+        }
         if (operation->kind == &operation_suspend) {
+                mine->sums.resident_ns += now_ns() - mine->since_ns;
                 mine->leave_ns = took_ns;
+                mine->since_ns = now_ns();
                 return;
         }
         if (operation->kind == &operation_resume)
                 mine->cost_ns = mine->leave_ns + took_ns;
+        if (mine->wanted_ns)
+                mine->sums.waited_ns += now_ns() - mine->wanted_ns;
         begin_stay(instance);
         forget_demand(instance);
+}
+
+/* More must leave for it the next time. */
+static void note_lack(struct instance *instance)
+{
+        struct residency_instance *mine = &instance->residency;
+
+        mine->lacked_room = true;
+        mine->extra = mine->extra ? 2 * mine->extra : LACK_FIRST;
+        if (mine->extra > instance->device->memory_total / LACK_PART)
+                mine->extra = instance->device->memory_total / LACK_PART;
+}
+
+static void note_failure(const struct operation *operation)
+{
+        struct instance *instance = operation->instance;
+        bool is_leaving = operation->kind == &operation_suspend;
+
+        if (operation->is_by_itself)
+                residency_fail(instance, is_leaving, operation->failure.message);
+        if (!is_leaving && operation->failure.name &&
+            strcmp(operation->failure.name, "NoRoom") == 0)
+                note_lack(instance);
+        if (is_leaving)
+                forget_demand(instance); /* its gates are open again */
 }
 
 static void on_operation(const struct operation *operation, bool has_succeeded, void *userdata)
 {
         struct instance *instance = operation->instance;
+        struct residency *residency = userdata;
 
+        residency->n_ends++;
         instance->residency.is_coming = instance->residency.is_leaving = false;
         if (has_succeeded)
                 note_success(operation, now_ns() - operation->started_ns);
-        else if (operation->is_by_itself)
-                fail(instance, operation->kind == &operation_suspend, operation->failure.message);
-        if (!has_succeeded && operation->kind == &operation_suspend)
-                forget_demand(instance); /* its gates are open again */
+        else
+                note_failure(operation);
         if (has_succeeded && operation->kind != &operation_resume)
-                room_came(userdata);
-        look_soon(userdata, instance);
+                room_came(residency);
+        look_soon(residency, instance);
 }
 
 static const struct observer observer = { .of_instance = on_instance,
@@ -562,6 +441,7 @@ int residency_keep_off(struct instance *instance, struct failure *failure)
                                    "the state database takes no writes (%s)", strerror(-r));
         mine->has_left = false;
         mine->wanted_ns = 0;
+        room_forget(&mine->promise);
         succeed(instance);
         log_event_of(instance->owner, LOG_LEVEL_INFO, "stays off its device", "vgpu=%s",
                      instance->name);
@@ -580,7 +460,8 @@ int residency_set(struct instance *instance, uint64_t after_ms, bool keeps_conte
         if (r < 0)
                 return r;
         succeed(instance);
-        look_in(instance->manager->residency, 0); /* also to tell gates that nobody asks any more */
+        residency_look_in(instance->manager->residency,
+                          0); /* also to tell gates that nobody asks any more */
         observer_tell_changed(&instance->manager->observers);
         return 0;
 }

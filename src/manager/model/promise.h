@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_PROMISE_H
+#define MANAGER_PROMISE_H
+
+/*
+ * What devices have promised to their vGPUs: quotas.
+ *
+ * A device promises no more than it has, and what is off it does not count. Unless it is overcommitted (vgpud
+ * --overcommit): then its vGPUs take turns (residency.h), and each may have to leave at any time. So a vGPU
+ * gets a place there only if the pool could take all of them at once; of the pool this much is held for
+ * them. An overcommitted device whose quotas fit into its memory needs nothing of the pool.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/failure.h"
+
+struct device;
+struct instance;
+struct manager;
+
+bool promise_is_overcommitted(const struct device *device);
+
+/*
+ * promise_get_sum() - the sum of the quotas of the vGPUs that are on @device, without @except's; of an
+ * overcommitted one also of those that are off: they come back by themselves.
+ */
+uint64_t promise_get_sum(const struct device *device, const struct instance *except);
+
+/* promise_get_left() - what it may promise more. */
+uint64_t promise_get_left(const struct device *device);
+
+/* promise_check_room() - can it promise @bytes more, without what @except has? NoRoom. */
+int promise_check_room(const struct device *device, uint64_t bytes, const struct instance *except,
+                       struct failure *failure);
+
+/* promise_get_held() - of the pool, for vGPUs that are not there yet: nobody else may have it. */
+uint64_t promise_get_held(const struct manager *manager);
+
+/* promise_get_swapped() - what the vGPUs of @device that are off it have in the pool. */
+uint64_t promise_get_swapped(const struct device *device);
+
+#endif

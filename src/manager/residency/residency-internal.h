@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_RESIDENCY_INTERNAL_H
+#define MANAGER_RESIDENCY_INTERNAL_H
+
+/* For residency*.c: when it looks, who has work, and who gets the room of a device. */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <systemd/sd-event.h>
+
+#include "state/device.h"
+
+struct device;
+struct guest;
+struct instance;
+struct manager;
+
+/* What the driver said last of an overcommitted device, while somebody waits there. */
+struct residency_look {
+        struct residency *residency;
+        struct device *device;
+        bool is_looking;
+        uint64_t asked_ns;
+        uint64_t mark;
+        uint64_t n_moves; /* operations under way, and ends, when it was asked */
+};
+
+struct residency {
+        struct manager *manager;
+        sd_event_source *timer;
+        uint64_t next_ns; /* when it looks again */
+        bool is_waited;   /* somebody waits for room, as of the last look */
+        uint64_t n_ends;  /* of operations and of processes: what the driver said before is old */
+        struct residency_look look[STATE_DEVICES_MAX];
+};
+
+/* residency_look_in() - at the latest in @ns from now. */
+void residency_look_in(struct residency *residency, uint64_t ns);
+
+/* residency_fail() - its move came to nothing: for a while it is not tried again. */
+void residency_fail(struct instance *instance, bool is_leaving, const char *reason);
+
+/* residency_leave() - it leaves now. */
+void residency_leave(struct instance *instance, const char *why);
+
+/* Who has work: residency-work.c. */
+
+/* residency_takes_part() - has it a slot where its gate says whether it has work? */
+bool residency_takes_part(const struct guest *guest);
+
+/* residency_look_at_work() - note whether it had any since the last look. */
+void residency_look_at_work(struct instance *instance, uint64_t now);
+
+/* residency_find_hold() - what cannot leave, "" if there is nothing: the suspend would fail each time. */
+void residency_find_hold(const struct instance *instance, char *text, size_t size);
+
+/* residency_find_stopped() - one of its processes that is stopped; false: none is. */
+bool residency_find_stopped(const struct instance *instance, char *text, size_t size);
+
+/* residency_is_wanted() - does a program wait for it to come in? */
+bool residency_is_wanted(const struct instance *instance);
+
+/* Who gets the room: residency-room.c. */
+
+/* residency_get_stay() - in the terms of the policy. */
+struct stay residency_get_stay(const struct instance *instance);
+
+/* residency_give_room() - to those who wait on @device, at once or when the driver has said what is free. */
+void residency_give_room(struct residency *residency, struct device *device, uint64_t now);
+
+#endif

@@ -1,0 +1,501 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who gets the room of a device. Where quotas are promised as they are, what is free is known from the books.
+ * On an overcommitted device it is what vGPUs really hold that counts, so the driver is asked first.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/size.h"
+#include "daemon/log.h"
+#include "daemon/options.h"
+#include "manager/model/ceiling.h"
+#include "manager/model/device-mover.h"
+#include "manager/model/device.h"
+#include "manager/model/footprint.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/observer.h"
+#include "manager/model/promise.h"
+#include "manager/operation/operation-engine.h"
+#include "manager/operation/operation.h"
+#include "manager/residency/residency-internal.h"
+#include "scheduler/stay.h"
+
+#define NS_PER_MS     1000000u
+#define NS_PER_SECOND 1000000000u
+
+/* Coming back may take as long as a resume by hand. */
+#define COME_TIMEOUT_MS 10000
+
+/* Between two questions to the driver while somebody waits; and when an answer will not come any more. */
+#define ASK_NS      (20 * NS_PER_MS)
+#define ASK_LOST_NS (5 * (uint64_t)NS_PER_SECOND)
+
+/* So long it must be that all others together are not enough. */
+#define DENY_NS (NS_PER_SECOND / 2)
+
+/* What an attempt needs more after one that had not enough, and the most of it. */
+#define EXTRA_FIRST (16 * MIB)
+#define EXTRA_PART  8 /* of the device */
+
+/* In the terms of the policy. */
+
+static uint64_t movable_bytes(const struct guest *guest)
+{
+        struct page_use use;
+
+        if (guest->n_memory > 0)
+                return guest->memory_bytes;
+        if (guest->slot == UINT32_MAX)
+                return 0;
+        page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+        return use.movable;
+}
+
+/* What is free when it has left. */
+static uint64_t get_bytes(const struct instance *instance)
+{
+        const struct guest *guest;
+        uint64_t sum = 0;
+
+        if (!promise_is_overcommitted(instance->device))
+                return instance->frame_buffer;
+        list_for_each(guest, &instance->guests, link) {
+                if (!residency_takes_part(guest))
+                        continue;
+                sum += movable_bytes(guest);
+                if (!instance->residency.keeps_context)
+                        sum += footprint_get(guest, instance->device);
+        }
+        return sum;
+}
+
+/* What it takes to go on: its allocations wait for it. */
+static uint64_t get_wanted(const struct instance *instance)
+{
+        struct page_claim claim;
+
+        page_read_claim(&instance->page, instance->frame_buffer, &claim);
+        return (claim.wanted < instance->frame_buffer ? claim.wanted : instance->frame_buffer) +
+               instance->residency.extra;
+}
+
+/* What it takes to come in and go on. */
+static uint64_t get_return(const struct instance *instance)
+{
+        uint64_t sum = get_wanted(instance);
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link) {
+                if (!residency_takes_part(guest))
+                        continue;
+                sum += movable_bytes(guest);
+                if (guest->context != GUEST_CONTEXT_RUNNING)
+                        sum += footprint_get(guest, instance->device);
+        }
+        return sum;
+}
+
+static uint64_t get_needs(const struct instance *instance)
+{
+        if (!promise_is_overcommitted(instance->device))
+                return instance->frame_buffer;
+        return instance_is_off(instance) ? get_return(instance) : get_wanted(instance);
+}
+
+/* Those on the device without a share divide what is left. */
+static uint32_t get_weight(const struct instance *instance)
+{
+        const struct instance *other;
+        uint32_t shares = 0, n = 0;
+
+        if (instance->share)
+                return instance->share;
+        list_for_each(other, &instance->manager->instances, link) {
+                if (other->device != instance->device)
+                        continue;
+                shares += other->share;
+                n += other->share == 0;
+        }
+        return shares + n < 100 ? (100 - shares) / n : 1;
+}
+
+static enum stay_place get_place(const struct instance *instance)
+{
+        if (!instance->operation)
+                return instance_is_off(instance) ? STAY_AWAY : STAY_HERE;
+        return instance->operation->kind == &operation_suspend ? STAY_LEAVING : STAY_COMING;
+}
+
+struct stay residency_get_stay(const struct instance *instance)
+{
+        const struct residency_instance *mine = &instance->residency;
+        char hold[sizeof(mine->reason)];
+
+        residency_find_hold(instance, hold, sizeof(hold));
+        return (struct stay){
+                .after = mine->after_ns,
+                .last_work = mine->last_work_ns,
+                .since = mine->since_ns,
+                .guaranteed = stay_get_guaranteed(mine->cost_ns,
+                                                  instance->manager->options->swap_percent),
+                .not_before = mine->not_before_ns,
+                .bytes = get_bytes(instance),
+                .is_held = hold[0] != '\0',
+                .takes_turns = promise_is_overcommitted(instance->device),
+                .class = mine->is_interactive ? STAY_INTERACTIVE : STAY_BATCH,
+                .weight = get_weight(instance),
+                .place = get_place(instance),
+                .wants = instance_is_off(instance) ? mine->wanted_ns : mine->asks_ns,
+                .needs = get_needs(instance),
+                .is_modest = (mine->pause_ns > 0 && !mine->lacked_room) || instance->image,
+                .was_cut = mine->was_cut,
+        };
+}
+
+/*
+ * Does the policy look at it? Not at one that was suspended by hand, or is being: that may take as long as who
+ * asked for it likes.
+ */
+static bool is_played(const struct instance *instance, const struct device *device)
+{
+        const struct operation *operation = instance->operation;
+
+        if (instance->device != device)
+                return false;
+        if (operation)
+                return operation->is_by_itself && (operation->kind == &operation_suspend ||
+                                                   operation->kind == &operation_resume);
+        if (instance_is_off(instance))
+                return instance_is_away(instance);
+        return instance->state == STATE_RUNNING &&
+               (!instance->image || instance->residency.asks_ns);
+}
+
+struct player {
+        struct stay stay;
+        struct instance *instance;
+};
+
+static size_t find_players(const struct device *device, uint64_t now, struct player *players,
+                           struct stay **stays)
+{
+        struct instance *instance;
+        size_t n = 0;
+
+        list_for_each(instance, &device->manager->instances, link) {
+                if (!is_played(instance, device))
+                        continue;
+                if (!instance->operation && !instance_is_off(instance))
+                        residency_look_at_work(instance, now);
+                players[n] = (struct player){ residency_get_stay(instance), instance };
+                stays[n] = &players[n].stay;
+                n++;
+        }
+        return n;
+}
+
+/* What comes out. */
+
+static void hold(struct instance *instance, uint64_t bytes)
+{
+        struct device *device = instance->device;
+        struct room_promise *promise = &instance->residency.promise;
+
+        if (!promise_is_overcommitted(device))
+                return;
+        if (room_is_to(promise, &device->room) && promise->bytes == bytes)
+                return;
+        room_promise(&device->room, promise, bytes);
+        ceiling_look(device);
+}
+
+static void let_go(struct instance *instance)
+{
+        if (!instance->residency.promise.room)
+                return;
+        room_forget(&instance->residency.promise);
+        ceiling_look(instance->device);
+}
+
+static void come(struct instance *instance)
+{
+        const struct operation_request request = { .timeout_ms = COME_TIMEOUT_MS,
+                                                   .is_by_itself = true };
+        struct residency_instance *mine = &instance->residency;
+        uint64_t waited_ns = clock_now(CLOCK_MONOTONIC) - mine->wanted_ns;
+        struct failure failure = { 0 };
+        int r;
+
+        log_event_of(instance->owner, LOG_LEVEL_INFO, "comes in by demand", "vgpu=%s waited=%.3f",
+                     instance->name, (double)waited_ns / NS_PER_SECOND);
+        room_forget(&mine->promise); /* the operation makes its own, before anybody can take it */
+        r = operation_start(instance, &operation_resume, &request, &failure);
+        mine->is_coming = r == 0;
+        if (r == 0)
+                return;
+        (void)failure_from_errno(&failure, r, "coming in");
+        residency_fail(instance, false, failure.message);
+}
+
+/* If what there is has not been enough for its allocation, it needs more the next time. */
+static void answer(struct instance *instance, bool is_denied)
+{
+        struct residency_instance *mine = &instance->residency;
+
+        if (is_denied)
+                log_event_of(
+                        instance->owner, LOG_LEVEL_NOTICE, "an allocation is refused",
+                        "vgpu=%s reason=\"the device has not as much even without the others\"",
+                        instance->name);
+        mine->extra = mine->extra ? 2 * mine->extra : EXTRA_FIRST;
+        if (mine->extra > instance->device->memory_total / EXTRA_PART)
+                mine->extra = instance->device->memory_total / EXTRA_PART;
+        mine->sums.waited_ns += clock_now(CLOCK_MONOTONIC) - mine->asks_ns;
+        mine->asks_ns = mine->stuck_ns = 0;
+        page_answer(&instance->page, is_denied);
+}
+
+static void note(struct instance *instance, const char *reason)
+{
+        snprintf(instance->residency.reason, sizeof(instance->residency.reason), "%s", reason);
+}
+
+/* Who is in the way for good, if that can be said. */
+static void note_stuck(struct instance *instance)
+{
+        const struct instance *other;
+
+        if (!promise_is_overcommitted(instance->device)) {
+                note(instance,
+                     "its device has promised its memory to vGPUs that have work or do not "
+                     "leave by themselves");
+                return;
+        }
+        list_for_each(other, &instance->manager->instances, link) {
+                char hold[sizeof(instance->residency.reason)];
+
+                residency_find_hold(other, hold, sizeof(hold));
+                if (other == instance || other->device != instance->device || !hold[0])
+                        continue;
+                snprintf(instance->residency.reason, sizeof(instance->residency.reason),
+                         "vGPU %.40s stays on the device: %.120s", other->name, hold);
+                return;
+        }
+        note(instance, "its device has not enough memory that others could leave");
+}
+
+/* Would it be too much without all the others, whatever they hold? Then waiting is in vain. */
+static bool is_too_much(const struct player *player, const struct player *players, size_t n,
+                        int64_t free)
+{
+        for (size_t i = 0; i < n; i++)
+                if (&players[i] != player && players[i].stay.place == STAY_COMING)
+                        return false;
+                else if (&players[i] != player && players[i].stay.place != STAY_AWAY)
+                        free += (int64_t)players[i].stay.bytes;
+        return free < (int64_t)player->stay.needs;
+}
+
+/* Also one that the policy does not look at, because a command is busy with it. */
+static bool has_others_busy(const struct instance *instance)
+{
+        const struct instance *other;
+
+        list_for_each(other, &instance->manager->instances, link)
+                if (other->operation && !is_played(other, instance->device) &&
+                    (other->operation->source == instance->device ||
+                     other->operation->target == instance->device))
+                        return true;
+        return false;
+}
+
+/* Not at once: what has been given back may not be free yet. */
+static void deny(struct player *player, const struct player *players, size_t n, int64_t free)
+{
+        struct instance *instance = player->instance;
+        uint64_t now = clock_now(CLOCK_MONOTONIC);
+
+        if (!is_too_much(player, players, n, free) || has_others_busy(instance))
+                instance->residency.stuck_ns = 0;
+        else if (instance->residency.stuck_ns == 0)
+                instance->residency.stuck_ns = now;
+        else if (now - instance->residency.stuck_ns >= DENY_NS)
+                answer(instance, true);
+}
+
+static void carry_out(struct player *player, const struct player *players, size_t n, int64_t free)
+{
+        struct instance *instance = player->instance;
+        bool is_off = instance_is_off(instance);
+
+        if (player->stay.verdict != STAY_STUCK)
+                instance->residency.stuck_ns = 0;
+        switch (player->stay.verdict) {
+        case STAY_COMES:
+                if (is_off) {
+                        come(instance);
+                } else {
+                        hold(instance, player->stay.needs);
+                        answer(instance, false);
+                }
+                break;
+        case STAY_HELD:
+                hold(instance, player->stay.needs);
+                break;
+        case STAY_LATER:
+                let_go(instance);
+                note(instance, "others have the memory of its device for now");
+                break;
+        case STAY_STUCK:
+                let_go(instance);
+                note_stuck(instance);
+                if (!is_off)
+                        deny(player, players, n, free);
+                break;
+        case STAY_NOTHING:
+                break;
+        }
+}
+
+static void decide(struct residency *residency, const struct device *device, int64_t free,
+                   uint64_t now)
+{
+        size_t n = list_count(&device->manager->instances);
+        CLEANUP(freep) struct player *players = calloc(n + 1, sizeof(*players));
+        CLEANUP(freep) struct stay **stays = calloc(n + 1, sizeof(struct stay *));
+        uint64_t next;
+
+        if (!players || !stays)
+                return;
+        n = find_players(device, now, players, stays);
+        next = stay_decide(stays, n, free, now);
+        for (size_t i = 0; i < n; i++) {
+                players[i].instance->residency.was_cut = players[i].stay.was_cut;
+                if (players[i].stay.is_chosen)
+                        residency_leave(players[i].instance, "another vGPU has work");
+        }
+        for (size_t i = 0; i < n; i++)
+                carry_out(&players[i], players, n, free);
+        if (next != STAY_NEVER)
+                residency_look_in(residency, next > now ? next - now : 0);
+}
+
+/* What is free. */
+
+static int64_t get_free_by_books(const struct device *device)
+{
+        return (int64_t)device->memory_total - (int64_t)promise_get_sum(device, NULL);
+}
+
+/* What was promised to those who wait is what they are to be given. */
+static int64_t get_promised_here(const struct device *device)
+{
+        const struct instance *instance;
+        int64_t sum = 0;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (room_is_to(&instance->residency.promise, &device->room))
+                        sum += (int64_t)instance->residency.promise.bytes;
+        return sum;
+}
+
+/* One that has just begun to come in has not been promised yet what it takes. */
+static bool is_unpromised(const struct instance *instance, const struct device *device)
+{
+        const struct guest *guest;
+
+        if (instance->device != device || !instance->operation || instance->operation->step > 0 ||
+            instance->operation->kind != &operation_resume)
+                return false;
+        list_for_each(guest, &instance->guests, link)
+                if (guest->coming.room || guest->arriving.room)
+                        return false;
+        return true;
+}
+
+static int64_t get_unpromised(const struct device *device)
+{
+        const struct instance *instance;
+        int64_t sum = 0;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (is_unpromised(instance, device))
+                        sum += (int64_t)get_return(instance);
+        return sum;
+}
+
+/* What the driver has said is of before if this is another number now. */
+static uint64_t count_moves(const struct residency_look *look)
+{
+        const struct instance *instance;
+        uint64_t n = look->residency->n_ends;
+
+        list_for_each(instance, &look->residency->manager->instances, link)
+                n += instance->operation != NULL;
+        return n;
+}
+
+static void on_info(struct mover *mover, int error, const struct mover_info *info, void *userdata)
+{
+        struct residency_look *look = userdata;
+        const struct device *device = look->device;
+
+        (void)mover;
+        look->is_looking = false;
+        if (error)
+                return;
+        if (count_moves(look) != look->n_moves) {
+                look->asked_ns = 0;
+                residency_look_in(look->residency, 0);
+                return;
+        }
+        decide(look->residency, device,
+               room_balance(&device->room, info->memory_free, look->mark) +
+                       get_promised_here(device) - get_unpromised(device),
+               clock_now(CLOCK_MONOTONIC));
+        observer_tell_changed(&device->manager->observers);
+}
+
+static void on_context(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct residency_look *look = userdata;
+
+        look->device->has_context |= done->error == 0;
+        look->mark = room_mark(&look->device->room);
+        if (done->error == 0 && mover_info(mover, on_info, look) == 0)
+                return;
+        look->is_looking = false;
+}
+
+static void ask(struct residency_look *look, uint64_t now)
+{
+        struct mover *mover;
+
+        if (now - look->asked_ns < (look->is_looking ? ASK_LOST_NS : ASK_NS) ||
+            look->device->meter.is_lost)
+                return;
+        look->asked_ns = now;
+        look->n_moves = count_moves(look);
+        look->is_looking = device_get_mover(look->device, &mover) == 0 &&
+                           mover_context(mover, true, on_context, look) == 0;
+}
+
+void residency_give_room(struct residency *residency, struct device *device, uint64_t now)
+{
+        struct residency_look *look = &residency->look[device->index];
+
+        look->residency = residency;
+        look->device = device;
+        if (promise_is_overcommitted(device))
+                ask(look, now);
+        else
+                decide(residency, device, get_free_by_books(device), now);
+}

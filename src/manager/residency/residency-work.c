@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "daemon/process.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/operation/broadcast.h"
+#include "manager/residency/residency-internal.h"
+
+bool residency_takes_part(const struct guest *guest)
+{
+        return !guest->is_dead && !guest->is_waiting && guest->slot != UINT32_MAX;
+}
+
+/*
+ * Did it have any since the last look? What is not known counts as work: also of a gate that is older than
+ * we are and counts nothing, for it would not tell who waits either.
+ */
+static bool had_work(struct guest *guest)
+{
+        const struct instance_page_slot *slot = &guest->instance->page.map->slot[guest->slot];
+        uint32_t n_works = atomic_load(&slot->n_works);
+        uint64_t n_launches = atomic_load(&slot->n_launches);
+        bool is_new =
+                n_works != guest->residency.n_works || n_launches != guest->residency.n_launches;
+
+        guest->residency.n_works = n_works;
+        guest->residency.n_launches = n_launches;
+        return is_new || n_works == 0 || !guest->gate || guest->watch == GATE_WATCH_NOTHING ||
+               atomic_load(&slot->work) != INSTANCE_PAGE_IDLE;
+}
+
+void residency_look_at_work(struct instance *instance, uint64_t now)
+{
+        struct guest *guest;
+
+        if (instance->residency.asks_ns)
+                instance->residency.last_work_ns = now;
+        list_for_each(guest, &instance->guests, link)
+                if (residency_takes_part(guest) && had_work(guest))
+                        instance->residency.last_work_ns = now;
+}
+
+void residency_find_hold(const struct instance *instance, char *text, size_t size)
+{
+        const struct guest *guest;
+        struct page_use use;
+
+        text[0] = '\0';
+        list_for_each(guest, &instance->guests, link) {
+                if (!residency_takes_part(guest) || instance->residency.keeps_context)
+                        continue;
+                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+                if (use.holds)
+                        snprintf(text, size, "process %d (%.40s) holds %s", (int)guest->pid,
+                                 guest->name, broadcast_what_keeps(use.holds));
+        }
+}
+
+bool residency_find_stopped(const struct instance *instance, char *text, size_t size)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (residency_takes_part(guest) && process_is_stopped(guest->pid)) {
+                        snprintf(text, size, "process %d (%.40s) is stopped", (int)guest->pid,
+                                 guest->name);
+                        return true;
+                }
+        return false;
+}
+
+bool residency_is_wanted(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (!guest->is_dead && (guest->is_waiting || guest->residency.is_wanting))
+                        return true;
+        return false;
+}
