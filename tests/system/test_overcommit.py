@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """An overcommitted device: vGPUs that do not fit on it together come in by demand, and lose nothing."""
+import os
 import signal
 import unittest
 
+from guest import Guest
 from harness import MIB, Host, expect_error
+from wait import until
 
 # Two of these fit on a device of 1 GiB beside their contexts, three do not.
 SIZE = ("--size", "320M", "--piece", "40M")
@@ -82,6 +85,96 @@ class Overcommit(unittest.TestCase):
         for guest in (second, third, first):
             guest.step()
         self.finish(first, second, third)
+
+    # Faults: whoever dies, the memory of the others is right, and those that waited come in.
+
+    def crowd(self):
+        """Three that have work when they are told to: at least one is away, or waits."""
+        return [self.guest(self.create(f"v{i}"), "--on-demand") for i in range(3)]
+
+    def away(self):
+        """The number of one that is not on the device."""
+        return int(until(lambda: [i for i in "012" if self.host.vgpu(f"v{i}")["state"] == "suspended"],
+                         "one to be away")[0])
+
+    def begin(self, name, *options):
+        """A guest that is not ready yet."""
+        environment = dict(os.environ, **self.host.call("PrepareRun", name=name)["environment"])
+        guest = Guest([os.environ["TEST_GUESTS"] + "/guest-train", *SIZE, *options], environment)
+        self.host.guests.append(guest)
+        return guest
+
+    @staticmethod
+    def ask_all(guests):
+        """All want a step. As they do not fit together, some have to leave and to come in for that."""
+        wanted = [guest.steps() + 1 for guest in guests]
+        for guest in guests:
+            guest.write("")
+        return lambda: all(guest.steps() >= n for guest, n in zip(guests, wanted))
+
+    def test_the_manager_is_killed(self):
+        """While one waits, while one leaves for it, while it comes in, and while an allocation waits."""
+        guests = self.crowd()
+        for fault in ("suspend.released=kill", "resume.restored=kill", "suspend.exported=kill", "resume.created=kill"):
+            self.host.kill_manager()
+            self.host.start(fault=fault)
+            have_all = self.ask_all(guests)
+            self.host.wait_killed()
+            self.host.start()
+            until(have_all, "a step of each")
+        self.host.kill_manager()
+        self.host.start()
+        for guest in guests:
+            guest.step()
+        self.finish(*guests)
+
+    def test_the_mover_is_killed(self):
+        guests = self.crowd()
+        for point in ("suspend.released", "resume.restored"):
+            (self.host.faults / f"{point}=pause").touch()
+            have_all = self.ask_all(guests)
+            self.host.wait_paused(point)
+            for pid in self.host.movers():
+                os.kill(pid, signal.SIGKILL)
+            self.host.go_on(point)
+            until(have_all, "a step of each")
+        self.finish(*guests)
+
+    def test_a_guest_that_is_half_in_is_killed(self):
+        guests = self.crowd()
+        i = self.away()
+        (self.host.faults / "resume.created=pause").touch()
+        guests[i].write("")
+        self.host.wait_paused("resume.created")
+        guests[i].process.kill()
+        self.host.go_on("resume.created")
+        self.host.wait_state(f"v{i}", "idle")
+        self.host.call("RemoveVgpu", name=f"v{i}")
+        others = [guest for guest in guests if guest is not guests[i]]
+        for guest in others:
+            guest.step()
+        self.finish(*others)
+
+    def test_one_that_waits_for_room_is_killed(self):
+        """What was held for it is free again."""
+        held = self.guest(self.create("held"), "--managed", size=("--size", "600M", "--piece", "60M"))
+        waits = self.begin(self.create("waits"), "--on-demand")
+        until(lambda: "managed memory" in self.host.vgpu("waits")["demand_reason"], "the reason")
+        self.assertIn("managed memory", self.host.vgpu("held")["demand_reason"])
+        held.wait_steps(2)
+        waits.process.kill()
+        self.host.wait_state("waits", "idle")
+        self.finish(held)
+        self.finish(self.guest("waits"))
+
+    def test_one_that_is_never_idle(self):
+        """Kernels of a second and a half, one after another: it leaves between two of them, and comes back."""
+        busy = self.host.start_guest(self.create("busy"), "guest-busy", 1500000, "700M")
+        waits = self.guest(self.create("waits"), size=("--size", "500M", "--piece", "50M"))
+        waits.wait_steps(2)
+        self.finish(waits)
+        self.assertEqual(busy.end_input(), 0, busy.context())
+        self.assertTrue(busy.lines[-1].endswith("ok"), busy.lines)
 
 
 if __name__ == "__main__":
