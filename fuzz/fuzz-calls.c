@@ -75,6 +75,7 @@ static const struct call {
         { "ListEvents", "" },
         { "ListEvents", "\"name\":\"$\",\"after\":%" },
         { "ResizeVgpu", "\"name\":\"$\",\"frame_buffer\":%" },
+        { "SetVgpuClass", "\"name\":\"$\",\"swap_class\":\"$\"" },
         { "SetVgpuIdle", "\"name\":\"$\",\"idle_after\":%,\"idle_keep_context\":?" },
         { "SetVgpuShare", "\"name\":\"$\",\"percent\":%" },
         { "SetVgpuSchedulerState", "\"device\":\"#\",\"policy\":%,\"arr\":?" },

@@ -6,7 +6,7 @@
 _vgpu_commands() {
         echo devices create apply run ls suspend resume migrate rename resize rm checkpoint top accounting usage logs info \
                 env cdi simulate show types utilization sessions licence metadata placements heterogeneous capabilities version-range \
-                share idle scheduler
+                share idle class scheduler
 }
 
 _vgpu_scheduler_options() {
@@ -20,7 +20,7 @@ _vgpu_scheduler_options() {
 _vgpu_options() {
         case $1 in
         devices) echo --names ;;
-        create) echo --fb --device --share --owner --idle-after --idle ;;
+        create) echo --fb --device --share --owner --idle-after --idle --class ;;
         idle) echo --keep-context ;;
         scheduler) _vgpu_scheduler_options "$2" ;;
         run) echo --vgpu --fb --name --device --no-wait ;;
@@ -126,6 +126,7 @@ _vgpu() {
         --fb | --name | --timeout | --delay | --gpu | --gpu-instance) return ;;
         --idle-after) choices="30s 5m 1h" ;;
         --idle) choices="suspend keep-context" ;;
+        --class) choices="batch interactive" ;;
         --share | --timeslice | --frequency | --averaging-factor) return ;;
         -o | --output) compopt -o default && return ;;
         --for) choices="running locked checkpointed" ;;
@@ -147,6 +148,10 @@ _vgpu() {
                         idle)
                                 [ "$COMP_CWORD" -eq 2 ] && choices=$(_vgpu_ask ls)
                                 [ "$COMP_CWORD" -eq 3 ] && choices="30s 5m 1h never"
+                                ;;
+                        class)
+                                [ "$COMP_CWORD" -eq 2 ] && choices=$(_vgpu_ask ls)
+                                [ "$COMP_CWORD" -eq 3 ] && choices="batch interactive"
                                 ;;
                         heterogeneous) choices="on off" ;;
                         version-range | capabilities)

@@ -22,6 +22,7 @@ VALUES = {
     "policy": ["best-effort", "equal-share", "fixed-share"],
     "compress": ["zstd", "none"],
     "idle-after": ["30s", "5m", "1h"], "idle": ["suspend", "keep-context"],
+    "class": ["batch", "interactive"],
 }
 
 # By the command: what its words are. Commands whose usage begins with NAME take names of vGPUs.

@@ -75,6 +75,12 @@ struct vgpu_instance {
         const char *demand; /* "", "leaving", "away", "waiting for memory" or "coming in" */
         const char *demand_reason; /* why it did not leave, or come in, when it should have; "" */
         uint64_t host_memory;      /* bytes of the pool that its evicted memory takes */
+        const char *
+                swap_class; /* "interactive" or "batch": how it waits, and makes room, where there is not enough */
+        double resident_seconds; /* that its programs were on a device, since vgpud started */
+        uint64_t swapped_bytes;  /* that it moved by itself and by demand, since then */
+        uint64_t n_waits;        /* times that it waited for room to come in or to allocate */
+        double waited_seconds;
 };
 
 struct vgpu_instance_list {
@@ -116,10 +122,11 @@ struct vgpu_instance_options {
         uint32_t owner;    /* user id; without @has_owner, that of the calling user */
         double idle_after; /* seconds without work, then it leaves its device by itself; 0: never */
         bool idle_keeps_context; /* then only its memory leaves */
+        const char *swap_class;  /* "interactive" or "batch"; NULL: batch */
 };
 
 /* clang-format off */
-#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false, 0, false, 0, 0, false }
+#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false, 0, false, 0, 0, false, 0 }
 /* clang-format on */
 
 /**
@@ -145,6 +152,16 @@ int vgpu_instance_create(struct vgpu_client *client, const struct vgpu_instance_
  */
 int vgpu_instance_set_idle(struct vgpu_client *client, const char *name, double after,
                            bool keeps_context, struct vgpu_instance **ret_instance);
+
+/**
+ * vgpu_instance_set_class() - how it waits for room, and makes room, on an overcommitted device
+ * @swap_class:    "interactive" or "batch"
+ * @ret_instance:  the vGPU as it is now, vgpu_instance_free(); may be NULL
+ *
+ * Errors: VGPU_ERROR_NO_SUCH_VGPU. VGPU_ERROR_INVALID_PARAMETER. VGPU_ERROR_PERMISSION_DENIED.
+ */
+int vgpu_instance_set_class(struct vgpu_client *client, const char *name, const char *swap_class,
+                            struct vgpu_instance **ret_instance);
 
 /**
  * vgpu_instance_remove() - remove a vGPU that has no processes

@@ -95,6 +95,11 @@ class Vgpu(_Answered):
     idle: float = 0          # seconds that it has had no work, as far as known
     demand: str = ""         # "away" by itself, "waiting for memory", "coming in"
     demand_reason: str = ""  # why it did not leave, or come in, when it should have
+    swap_class: str = ""     # "batch" or "interactive": how it waits for room
+    resident_seconds: float = 0  # this and the following: since vgpud started
+    swapped_bytes: int = 0
+    waits: int = 0
+    waited_seconds: float = 0
 
     @classmethod
     def from_answer(cls, answer: dict[str, Any]) -> Vgpu:

@@ -38,6 +38,7 @@ const struct command *const commands[] = {
         &command_version_range,
         &command_share,
         &command_idle,
+        &command_class,
         &command_scheduler,
         &command_cdi,
         NULL,

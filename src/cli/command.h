@@ -50,10 +50,11 @@ extern const struct command command_checkpoint_check, command_checkpoint_dump,
 
 extern const struct command command_accounting, command_apply, command_capabilities, command_cdi,
         command_checkpoint, command_create, command_devices, command_env, command_heterogeneous,
-        command_idle, command_info, command_licence, command_logs, command_ls, command_metadata,
-        command_migrate, command_placements, command_rename, command_resize, command_resume,
-        command_rm, command_run, command_sessions, command_show, command_simulate, command_suspend,
-        command_top, command_types, command_usage, command_utilization, command_version_range;
+        command_class, command_idle, command_info, command_licence, command_logs, command_ls,
+        command_metadata, command_migrate, command_placements, command_rename, command_resize,
+        command_resume, command_rm, command_run, command_sessions, command_show, command_simulate,
+        command_suspend, command_top, command_types, command_usage, command_utilization,
+        command_version_range;
 
 /* 'vgpu scheduler ...' and the share of a vGPU. */
 extern const struct command command_scheduler, command_scheduler_set, command_scheduler_show,

@@ -38,6 +38,7 @@ static int run_create(const struct arguments *arguments, struct vgpu_client *cli
         r = arguments_get_size(arguments, "fb", &options.frame_buffer);
         if (r != 0)
                 return r;
+        options.swap_class = arguments_get(arguments, "class");
         options.name = arguments->n_words > 0 ? arguments->words[0] : NULL;
         options.device = arguments_get(arguments, "device");
         r = arguments_get_percent(arguments, "share", &options.share);
@@ -82,13 +83,16 @@ static const struct option options[] = {
         { .name = "idle",
           .argument = "HOW",
           .help = "with --idle-after: suspend (default) or keep-context" },
+        { .name = "class",
+          .argument = "CLASS",
+          .help = "on an overcommitted GPU: batch (default) or interactive" },
         { .name = NULL },
 };
 
 const struct command command_create = {
         .name = "create",
         .usage = "[NAME] --fb SIZE [--device DEVICE] [--share PERCENT] [--owner USER] "
-                 "[--idle-after TIME [--idle HOW]]",
+                 "[--idle-after TIME [--idle HOW]] [--class CLASS]",
         .summary = "create a vGPU: a slice of a GPU with a quota of its memory",
         .description =
                 "Creates a vGPU, which stays until 'vgpu rm'. The vGPU belongs to you. Without NAME,\n"

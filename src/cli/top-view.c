@@ -158,7 +158,7 @@ static void add_state(struct line *line, const struct vgpu_usage_instance *insta
 
         snprintf(idle, sizeof(idle), "idle %.0f s", instance->idle);
         if (strcmp(demand, "away") == 0)
-                state = "away, idle";
+                state = "away";
         else if (strcmp(demand, "waiting for memory") == 0)
                 state = "needs room";
         else if (demand[0])

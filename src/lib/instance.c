@@ -90,6 +90,8 @@ static int add_options(struct vgpu_client *client, json_t *parameters,
                 r = client_add(client, parameters, "share", json_integer(options->share));
         if (r == 0 && options->has_owner)
                 r = client_add(client, parameters, "owner", json_integer(options->owner));
+        if (r == 0 && options->swap_class)
+                r = client_add_text(client, parameters, "swap_class", options->swap_class);
         if (r == 0)
                 r = add_idle(client, parameters, options->idle_after, options->idle_keeps_context);
         return r;
@@ -130,6 +132,24 @@ int vgpu_instance_set_idle(struct vgpu_client *client, const char *name, double 
                 r = client_add_text(client, parameters, "name", name);
         if (r == 0)
                 r = add_idle(client, parameters, after, keeps_context);
+        if (r == 0)
+                r = client_call(client, &call, parameters, &answer);
+        if (r < 0 || !ret_instance)
+                return r;
+        return instance_read(client, call.method, json_object_get(answer, "vgpu"), ret_instance);
+}
+
+int vgpu_instance_set_class(struct vgpu_client *client, const char *name, const char *swap_class,
+                            struct vgpu_instance **ret_instance)
+{
+        static const struct call call = { .method = "SetVgpuClass", .kind = CALL_CHANGES };
+        CLEANUP(json_decrefp) json_t *parameters = NULL, *answer = NULL;
+        int r = client_begin(client, &parameters);
+
+        if (r == 0)
+                r = client_add_text(client, parameters, "name", name);
+        if (r == 0)
+                r = client_add_text(client, parameters, "swap_class", swap_class);
         if (r == 0)
                 r = client_call(client, &call, parameters, &answer);
         if (r < 0 || !ret_instance)

@@ -38,6 +38,7 @@ static const struct vgpu_instance train = {
         .idle = -1,
         .demand = "",
         .demand_reason = "no \"room\"",
+        .swap_class = "batch",
 };
 
 static json_t *write_and_parse(const struct record *record, const void *object)

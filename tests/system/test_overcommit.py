@@ -48,6 +48,27 @@ class Overcommit(unittest.TestCase):
         self.assertEqual(device["memory_promised"], 4 * 800 * MIB)
         self.finish(*guests)
 
+    def test_classes(self):
+        """Who is interactive comes in although others always have work; what each had is counted."""
+        batch = [self.guest(self.create(f"b{i}")) for i in range(2)]
+        self.create("i", swap_class="interactive")
+        guest = self.guest("i", "--on-demand")
+        for _ in range(2):
+            guest.step()
+        for one in batch:
+            one.wait_steps(2)
+        vgpu = self.host.call("SetVgpuClass", name="i", swap_class="batch")["vgpu"]
+        self.assertEqual(vgpu["swap_class"], "batch")
+        self.assertGreater(vgpu["resident_seconds"], 0)
+        swapped = [v for v in self.host.call("ListVgpus")["vgpus"] if v["swapped_bytes"]]
+        self.assertTrue(any(v["waits"] and v["waited_seconds"] for v in swapped), swapped)
+        expect_error("InvalidParameter", self.host.call, "SetVgpuClass", name="i", swap_class="best")
+        self.host.call("SetVgpuClass", name="i", swap_class="interactive")
+        self.finish(guest, *batch)
+        self.host.kill_manager()
+        self.host.start()
+        self.assertEqual(self.host.vgpu("i")["swap_class"], "interactive")
+
     def test_two_of_which_each_needs_most_of_it(self):
         """The second one's allocations wait until the first one has left; nobody is refused."""
         size = ("--size", "600M", "--piece", "60M")

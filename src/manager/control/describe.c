@@ -195,6 +195,11 @@ static void get_instance(const struct instance *instance, struct vgpu_instance *
                 .demand = view.demand,
                 .demand_reason = view.reason,
                 .host_memory = get_host_memory(instance),
+                .swap_class = residency_record_get_class(instance->residency.is_interactive),
+                .resident_seconds = (double)residency_view_get_resident(instance) / 1e9,
+                .swapped_bytes = instance->residency.sums.swapped_bytes,
+                .n_waits = instance->residency.sums.n_waits,
+                .waited_seconds = (double)instance->residency.sums.waited_ns / 1e9,
         };
 }
 

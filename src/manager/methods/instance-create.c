@@ -163,6 +163,9 @@ static int set_settings(struct instance *instance, const void *userdata, struct 
         const struct instance_request *request = userdata;
         int r = request->share ? settings_set_share(instance, request->share, failure) : 0;
 
+        if (r == 0 && request->class)
+                r = residency_record_set_class(&instance->residency, instance->manager->store,
+                                               instance->id, request->class, failure);
         if (r == 0 && request->idle_after_ms)
                 r = residency_record_set(&instance->residency, instance->manager->store,
                                          instance->id, request->idle_after_ms,

@@ -23,6 +23,7 @@ struct instance_request {
         uid_t owner;
         pid_t creator;
         uint32_t share;         /* percent of the device's time; 0: none */
+        const char *class;      /* NULL: batch */
         uint64_t idle_after_ms; /* residency.h; 0: it never leaves by itself */
         bool idle_keeps_context;
 };

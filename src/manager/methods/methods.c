@@ -119,6 +119,7 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
                 .owner = control_call_number(&pending->call, "owner", pending->uid),
                 .creator = pending->pid,
                 .share = control_call_number(&pending->call, "share", 0),
+                .class = control_call_text(&pending->call, "swap_class"),
                 .idle_after_ms = get_idle_after(pending),
                 .idle_keeps_context = control_call_bool(&pending->call, "idle_keep_context"),
         };
@@ -154,6 +155,21 @@ static int set_vgpu_idle(struct control_pending *pending, struct failure *failur
 
         if (r < 0)
                 return r;
+        control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));
+        return 0;
+}
+
+static int set_vgpu_class(struct control_pending *pending, struct failure *failure)
+{
+        struct instance *instance = find_named(pending, failure);
+        int r = instance ? residency_record_set_class(
+                                   &instance->residency, instance->manager->store, instance->id,
+                                   control_call_text(&pending->call, "swap_class"), failure)
+                         : -ENOENT;
+
+        if (r < 0)
+                return r;
+        observer_tell_changed(&instance->manager->observers);
         control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));
         return 0;
 }
@@ -348,8 +364,12 @@ static const struct control_parameter create_parameters[] = {
         { "owner", CONTROL_NUMBER, false },
         { "idle_after", CONTROL_SECONDS, false },
         { "idle_keep_context", CONTROL_BOOL, false },
+        { "swap_class", CONTROL_TEXT, false },
         { 0 },
 };
+static const struct control_parameter class_parameters[] = { { "name", CONTROL_TEXT, true },
+                                                             { "swap_class", CONTROL_TEXT, true },
+                                                             { 0 } };
 static const struct control_parameter idle_parameters[] = {
         { "name", CONTROL_TEXT, true },
         { "idle_after", CONTROL_SECONDS, false },
@@ -390,6 +410,7 @@ static const struct control_method methods[] = {
         { "RenameVgpu", CONTROL_OWNER_WAITS, rename_vgpu, rename_parameters },
         { "ResizeVgpu", CONTROL_OWNER_WAITS, resize_vgpu, resize_parameters },
         { "SetVgpuIdle", CONTROL_OWNER, set_vgpu_idle, idle_parameters },
+        { "SetVgpuClass", CONTROL_OWNER, set_vgpu_class, class_parameters },
         { "PrepareRun", CONTROL_OWNER, prepare_run, run_parameters },
         { "SuspendVgpu", CONTROL_OWNER_STEWARD_WAITS, suspend_vgpu, suspend_parameters },
         { "ResumeVgpu", CONTROL_OWNER_STEWARD_WAITS, resume_vgpu, resume_parameters },

@@ -6,8 +6,9 @@
 #include <string.h>
 
 /* The settings of an instance in the store. */
-#define IDLE "idle"
-#define LEFT "left"
+#define IDLE  "idle"
+#define LEFT  "left"
+#define CLASS "class"
 
 #define KEEPS_CONTEXT "keep-context"
 
@@ -46,6 +47,30 @@ int residency_record_set(struct residency_instance *record, struct store *store,
         return 0;
 }
 
+int residency_record_set_class(struct residency_instance *record, struct store *store, uint32_t id,
+                               const char *class, struct failure *failure)
+{
+        bool is_interactive = strcmp(class, residency_record_get_class(true)) == 0;
+        int r;
+
+        if (!is_interactive && strcmp(class, residency_record_get_class(false)) != 0)
+                return failure_parameter(failure, "swap_class", "interactive or batch",
+                                         "there is no class '%.32s'", class);
+        r = store_put_setting(store, CLASS, id, class);
+        if (r < 0)
+                return failure_set(failure, r, "Failed",
+                                   "free room on the disk of vgpud's state directory; its log says "
+                                   "more",
+                                   "the state database takes no writes (%s)", strerror(-r));
+        record->is_interactive = is_interactive;
+        return 0;
+}
+
+const char *residency_record_get_class(bool is_interactive)
+{
+        return is_interactive ? "interactive" : "batch";
+}
+
 int residency_record_put_left(const struct residency_instance *record, struct store *store,
                               uint32_t id, bool has_left)
 {
@@ -60,6 +85,8 @@ void residency_record_restore(struct residency_instance *record, const char *nam
         uint64_t after_ms = 0;
         char how[16] = "";
 
+        if (strcmp(name, CLASS) == 0)
+                record->is_interactive = strcmp(value, residency_record_get_class(true)) == 0;
         if (strcmp(name, LEFT) == 0)
                 record->has_left = strcmp(value, "1") == 0;
         if (strcmp(name, IDLE) != 0 || sscanf(value, "%" SCNu64 " %15s", &after_ms, how) != 2 ||

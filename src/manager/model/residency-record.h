@@ -51,6 +51,14 @@ struct residency_guest {
 int residency_record_set(struct residency_instance *record, struct store *store, uint32_t id,
                          uint64_t after_ms, bool keeps_context, struct failure *failure);
 
+/*
+ * residency_record_set_class() - how it waits for room, and makes room, on an overcommitted device: "interactive" or
+ * "batch". In the store and in @record. InvalidParameter. residency_record_get_class() - the word.
+ */
+int residency_record_set_class(struct residency_instance *record, struct store *store, uint32_t id,
+                               const char *class, struct failure *failure);
+const char *residency_record_get_class(bool is_interactive);
+
 /* residency_record_put_left() - in the store only: does it leave by itself? */
 int residency_record_put_left(const struct residency_instance *record, struct store *store,
                               uint32_t id, bool has_left);

@@ -38,9 +38,20 @@ static const char *get_demand(const struct instance *instance)
                 return "coming in";
         if (instance->residency.is_leaving && instance->state == STATE_SUSPENDING)
                 return "leaving";
+        if (instance->residency.asks_ns)
+                return "waiting for memory";
         if (!instance_is_away(instance))
                 return "";
         return instance->residency.wanted_ns ? "waiting for memory" : "away";
+}
+
+uint64_t residency_view_get_resident(const struct instance *instance)
+{
+        const struct residency_instance *mine = &instance->residency;
+        bool is_there = !instance_is_off(instance) && !list_is_empty(&instance->guests);
+
+        return mine->sums.resident_ns +
+               (is_there ? clock_now(CLOCK_MONOTONIC) - mine->since_ns : 0);
 }
 
 void residency_view_get(const struct instance *instance, struct residency_view *ret_view)

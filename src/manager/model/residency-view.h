@@ -17,6 +17,9 @@ struct residency_view {
 
 void residency_view_get(const struct instance *instance, struct residency_view *ret_view);
 
+/* residency_view_get_resident() - how long its programs were on a device since we started, in nanoseconds. */
+uint64_t residency_view_get_resident(const struct instance *instance);
+
 /* residency_may_leave() - does the residency look at it now, because it may leave by itself? */
 bool residency_may_leave(const struct instance *instance);
 
