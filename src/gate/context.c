@@ -226,10 +226,17 @@ static bool may_create(CUdevice device)
         return quota_take_beside(bytes_of_one(device)) == 0;
 }
 
-/* A context that we could not wait for must not come into being. */
-static CUresult created(CUresult result, CUdevice device, CUcontext context)
+/* On an overcommitted device others may leave for a context. */
+static bool may_try_again(CUresult result, struct quota_want *want)
 {
-        quota_settle(bytes_of_one(device));
+        return result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(want);
+}
+
+/* A context that we could not wait for must not come into being. */
+static CUresult created(CUresult result, struct quota_want *want, CUcontext context)
+{
+        quota_end_wait(want);
+        quota_settle(want->bytes);
         if (result != CUDA_SUCCESS || list_add(context))
                 return result;
         DRIVER(cuCtxDestroy_v2)(context);
@@ -238,43 +245,55 @@ static CUresult created(CUresult result, CUdevice device, CUcontext context)
 
 CUresult our_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 {
+        struct quota_want want = { .bytes = bytes_of_one(device) };
         CUresult result;
 
         if (!may_create(device))
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuCtxCreate)(context, flags, device);
-        return created(result, device, result == CUDA_SUCCESS ? *context : NULL);
+        do
+                result = DRIVER(cuCtxCreate)(context, flags, device);
+        while (may_try_again(result, &want));
+        return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
 }
 
 CUresult our_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
+        struct quota_want want = { .bytes = bytes_of_one(device) };
         CUresult result;
 
         if (!may_create(device))
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuCtxCreate_v2)(context, flags, device);
-        return created(result, device, result == CUDA_SUCCESS ? *context : NULL);
+        do
+                result = DRIVER(cuCtxCreate_v2)(context, flags, device);
+        while (may_try_again(result, &want));
+        return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
 }
 
 CUresult our_cuCtxCreate_v3(CUcontext *context, void *affinity, int n_affinity, unsigned int flags,
                             CUdevice device)
 {
+        struct quota_want want = { .bytes = bytes_of_one(device) };
         CUresult result;
 
         if (!may_create(device))
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuCtxCreate_v3)(context, affinity, n_affinity, flags, device);
-        return created(result, device, result == CUDA_SUCCESS ? *context : NULL);
+        do
+                result = DRIVER(cuCtxCreate_v3)(context, affinity, n_affinity, flags, device);
+        while (may_try_again(result, &want));
+        return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
 }
 
 CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device)
 {
+        struct quota_want want = { .bytes = bytes_of_one(device) };
         CUresult result;
 
         if (!may_create(device))
                 return CUDA_ERROR_OUT_OF_MEMORY;
-        result = DRIVER(cuCtxCreate_v4)(context, params, flags, device);
-        return created(result, device, result == CUDA_SUCCESS ? *context : NULL);
+        do
+                result = DRIVER(cuCtxCreate_v4)(context, params, flags, device);
+        while (may_try_again(result, &want));
+        return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
 }
 
 /* The driver frees what was allocated in a context when that ends; so do we. */
@@ -351,7 +370,7 @@ CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         do
                 result = DRIVER(cuDevicePrimaryCtxRetain)(context, device);
-        while (is_new && result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(&want));
+        while (is_new && may_try_again(result, &want));
         quota_end_wait(&want);
         if (is_new)
                 quota_settle(bytes_of_one(device));

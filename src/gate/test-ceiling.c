@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Allocations while room on the device is promised to others. */
+/* Allocations while room on the device is promised to others, and while others may leave for them. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -126,6 +127,78 @@ FAKE_TEST(test_a_context_counts_under_the_ceiling_and_not_against_the_quota)
         check(cuCtxDestroy_v2(context) == CUDA_SUCCESS);
 }
 
+/* On an overcommitted device. */
+
+static void wait_until_asked(struct instance_page *page, uint32_t n)
+{
+        const struct timespec nap = { .tv_nsec = 1000000 };
+
+        while (atomic_load(&page->slot[FAKE_SLOT].n_asks) != n)
+                nanosleep(&nap, NULL);
+}
+
+static void *create_context(void *argument)
+{
+        check(cuCtxCreate_v2(argument, 0, 0) == CUDA_SUCCESS);
+        return NULL;
+}
+
+static void *create_memory(void *argument)
+{
+        const CUmemAllocationProp place = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                            .location.type = CU_MEM_LOCATION_TYPE_DEVICE };
+
+        fake_context();
+        check(cuMemCreate(argument, 8 * MIB, &place, 0) == CUDA_SUCCESS);
+        return NULL;
+}
+
+/* The driver refuses @call once; whoever makes it asks for room, and tries again when there is an answer. */
+static void expect_a_wait(const char *failure, void *(*call)(void *))
+{
+        struct instance_page *page;
+        struct instance_page_slot *slot;
+        pthread_t thread;
+        uint64_t made;
+
+        check(setenv("OPENVGPU_SIM_FAIL", failure, 1) == 0);
+        page = fake_guest_start(GIB);
+        slot = &page->slot[FAKE_SLOT];
+        atomic_store(&page->waits, 1);
+        check(pthread_create(&thread, NULL, call, &made) == 0);
+        wait_until_asked(page, 1);
+        check(slot->wanted > 0);
+        check(fake_close(FAKE_GUEST_TIMEOUT_MS).error == 0); /* it is outside of the driver */
+        fake_guest_command(GATE_OPEN);
+        atomic_store(&slot->answer, 1);
+        check(pthread_join(thread, NULL) == 0);
+        check(slot->wanted == 0 && slot->pending == 0);
+}
+
+FAKE_TEST(test_a_context_waits_until_others_have_left)
+{
+        expect_a_wait("cuCtxCreate_v2@1=2", create_context);
+}
+
+FAKE_TEST(test_an_allocation_waits_until_others_have_left)
+{
+        expect_a_wait("cuMemCreate@1=2", allocate);
+}
+
+FAKE_TEST(test_memory_of_cuMemCreate_waits_until_others_have_left)
+{
+        expect_a_wait("cuMemCreate@1=2", create_memory);
+}
+
+FAKE_TEST(test_elsewhere_nothing_waits_for_others)
+{
+        CUcontext context;
+
+        check(setenv("OPENVGPU_SIM_FAIL", "cuCtxCreate_v2@1=2", 1) == 0);
+        fake_guest_start(GIB);
+        check(cuCtxCreate_v2(&context, 0, 0) == CUDA_ERROR_OUT_OF_MEMORY);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
@@ -135,6 +208,10 @@ int main(void)
                 cmocka_unit_test(test_what_is_never_there_is_out_of_memory),
                 cmocka_unit_test(test_a_ceiling_that_nobody_renews_ends),
                 cmocka_unit_test(test_a_context_counts_under_the_ceiling_and_not_against_the_quota),
+                cmocka_unit_test(test_a_context_waits_until_others_have_left),
+                cmocka_unit_test(test_an_allocation_waits_until_others_have_left),
+                cmocka_unit_test(test_memory_of_cuMemCreate_waits_until_others_have_left),
+                cmocka_unit_test(test_elsewhere_nothing_waits_for_others),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
