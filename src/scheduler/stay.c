@@ -18,6 +18,11 @@ static uint64_t sooner(uint64_t a, uint64_t b)
         return a < b ? a : b;
 }
 
+uint64_t stay_get_cost(uint64_t took, uint64_t waited)
+{
+        return waited < took ? took - waited : 0;
+}
+
 uint64_t stay_get_guaranteed(uint64_t cost, uint32_t percent)
 {
         uint64_t rest = 100 - percent;

@@ -81,6 +81,12 @@ struct stay {
         uint64_t end, rank;        /* private */
 };
 
+/*
+ * stay_get_cost() - of a move that took @took, of which it waited @waited for host memory: that is pinned once, so the
+ * next move does not wait for it, and a stay is not longer for it.
+ */
+uint64_t stay_get_cost(uint64_t took, uint64_t waited);
+
 /* stay_get_guaranteed() - after a swap that took @cost, if swapping may take @percent of the time, 1 to 100. */
 uint64_t stay_get_guaranteed(uint64_t cost, uint32_t percent);
 

@@ -73,6 +73,17 @@ static void test_a_stay_is_guaranteed(void **state)
         assert_true(stay_get_end(&stay) == STAY_NEVER);
 }
 
+/* As measured on an H100: 26 GiB left in 12.3 s, of which 11.7 s were to pin host memory, and came back in 0.6 s. */
+static void test_waiting_for_host_memory_makes_no_stay_longer(void **state)
+{
+        uint64_t cost = stay_get_cost(12300 * MS, 11700 * MS) + stay_get_cost(600 * MS, 0);
+
+        (void)state;
+        assert_true(cost == 1200 * MS);
+        assert_true(stay_get_guaranteed(cost, 10) == 10800 * MS);
+        assert_true(stay_get_cost(SECOND, 2 * SECOND) == 0);
+}
+
 /* Idle and interactive: it leaves at once for its like; with work its stay is as guaranteed as any. */
 static void test_an_interactive_stay_ends_when_it_is_idle(void **state)
 {
@@ -482,6 +493,7 @@ int main(void)
                 cmocka_unit_test(test_who_did_not_ask_for_it_never_leaves),
                 cmocka_unit_test(test_it_may_leave_early_but_not_between_two_kernels),
                 cmocka_unit_test(test_a_stay_is_guaranteed),
+                cmocka_unit_test(test_waiting_for_host_memory_makes_no_stay_longer),
                 cmocka_unit_test(test_an_interactive_stay_ends_when_it_is_idle),
                 cmocka_unit_test(test_a_turn_is_as_long_as_its_weight),
                 cmocka_unit_test(test_the_least_recently_used_leaves_first),

@@ -360,14 +360,6 @@ static void forget_demand(struct instance *instance)
                 guest->residency.is_wanting = false;
 }
 
-/* Slabs are pinned and zeroed ahead while it stays: what it waits for them is no reason to stay longer. */
-static uint64_t get_cost(const struct operation *operation)
-{
-        uint64_t took_ns = now_ns() - operation->started_ns;
-
-        return operation->pool_ns < took_ns ? took_ns - operation->pool_ns : 0;
-}
-
 static void note_success(const struct operation *operation, uint64_t took_ns)
 {
         struct instance *instance = operation->instance;
@@ -425,7 +417,8 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
         residency->n_ends++;
         instance->residency.is_coming = instance->residency.is_leaving = false;
         if (has_succeeded)
-                note_success(operation, get_cost(operation));
+                note_success(operation,
+                             stay_get_cost(now_ns() - operation->started_ns, operation->pool_ns));
         else
                 note_failure(operation);
         if (has_succeeded && operation->kind != &operation_resume)
