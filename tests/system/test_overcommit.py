@@ -9,19 +9,20 @@ from guest import Guest
 from harness import MIB, Host, expect_error
 from wait import until
 
-# Two of these fit on a device of 1 GiB beside their contexts, three do not.
-SIZE = ("--size", "320M", "--piece", "40M")
-OPTIONS = ("--simulate", "1xH200:1G", "--overcommit", "all", "--pool-limit", "4G")
+# Two of these fit on a device of 256 MiB beside their contexts of 16 MiB, three do not.
+SIZE = ("--size", "80M", "--piece", "10M")
+QUOTA = 200 * MIB
+OPTIONS = ("--simulate", "1xH200:256M", "--overcommit", "all", "--pool-limit", "1G")
 
 
-class Overcommit(unittest.TestCase):
+class Overcommitted(unittest.TestCase):
     """A stay lasts as long as a swap took, at least: a busy machine swaps slowly."""
 
     def setUp(self):
         self.host = self.enterContext(Host(options=(*OPTIONS, "--swap-time", "50")))
         self.host.start()
 
-    def create(self, name, size=800 * MIB, **parameters):
+    def create(self, name, size=QUOTA, **parameters):
         self.host.call("CreateVgpu", name=name, frame_buffer=size, **parameters)
         return name
 
@@ -38,6 +39,8 @@ class Overcommit(unittest.TestCase):
             self.assertEqual(guest.join(), 0, guest.context())
             self.assertTrue(guest.lines[-1].endswith("ok"), guest.lines)
 
+
+class Sharing(Overcommitted):
     def test_those_that_do_not_fit_take_turns(self):
         """All four have work all the time; the third one finds the device full while it allocates."""
         guests = [self.guest(self.create(f"v{i}")) for i in range(4)]
@@ -45,9 +48,49 @@ class Overcommit(unittest.TestCase):
             for guest in guests:
                 guest.wait_steps(2)
         device = self.host.call("ListDevices")["devices"][0]
-        self.assertEqual(device["memory_promised"], 4 * 800 * MIB)
+        self.assertEqual(device["memory_promised"], 4 * QUOTA)
         self.finish(*guests)
 
+    def test_two_of_which_each_needs_most_of_it(self):
+        """The second one's allocations wait until the first one has left; nobody is refused."""
+        size = ("--size", "150M", "--piece", "15M")
+        guests = [self.guest(self.create(name, size=250 * MIB), size=size) for name in ("one", "two")]
+        for guest in (*guests, *guests):
+            guest.wait_steps(2)
+        self.finish(*guests)
+
+    def test_what_may_be_promised(self):
+        """As much as the pool has room for all of them at once, and the pool holds it for them."""
+        for i in range(5):
+            self.create(f"v{i}")
+        refused = expect_error("NoRoom", self.create, "v5")
+        self.assertIn("24 MiB left to promise", refused.parameters["message"])
+        self.create("v5", size=24 * MIB)
+        expect_error("NoRoom", self.create, "v6", size=4 * MIB)
+        self.host.call("RemoveVgpu", name="v0")
+        self.create("v6")
+
+    def test_an_allocation_waits(self):
+        """Within its quota nobody gets 'out of memory' for the others' sake: it waits for one that is busy."""
+        first = self.guest(self.create("first"), "--on-demand")
+        second = self.guest(self.create("second"), "--on-demand")
+        third = self.guest(self.create("third"), "--on-demand")
+        states = sorted(self.host.vgpu(name)["state"] for name in ("first", "second", "third"))
+        self.assertIn("suspended", states)
+        for guest in (first, second, third, first):
+            guest.step()
+        # More than the device has without anybody else: that would wait for ever.
+        log = (self.host.root / "log").read_text(errors="replace")
+        self.assertNotIn("an allocation is refused", log)
+        self.create("large", size=256 * MIB)
+        with self.assertRaises(AssertionError):
+            self.guest("large", size=("--size", "250M", "--piece", "125M"))
+        for guest in (second, third, first):
+            guest.step()
+        self.finish(first, second, third)
+
+
+class Classes(Overcommitted):
     def test_classes(self):
         """Who is interactive comes in although others always have work; what each had is counted."""
         batch = [self.guest(self.create(f"b{i}")) for i in range(2)]
@@ -69,45 +112,9 @@ class Overcommit(unittest.TestCase):
         self.host.start()
         self.assertEqual(self.host.vgpu("i")["swap_class"], "interactive")
 
-    def test_two_of_which_each_needs_most_of_it(self):
-        """The second one's allocations wait until the first one has left; nobody is refused."""
-        size = ("--size", "600M", "--piece", "60M")
-        guests = [self.guest(self.create(name, size=1000 * MIB), size=size) for name in ("one", "two")]
-        for guest in (*guests, *guests):
-            guest.wait_steps(2)
-        self.finish(*guests)
 
-    def test_what_may_be_promised(self):
-        """As much as the pool has room for all of them at once, and the pool holds it for them."""
-        for i in range(5):
-            self.create(f"v{i}", size=800 * MIB)
-        refused = expect_error("NoRoom", self.create, "v5", size=800 * MIB)
-        self.assertIn("96 MiB left to promise", refused.parameters["message"])
-        self.create("v5", size=96 * MIB)
-        expect_error("NoRoom", self.create, "v6", size=4 * MIB)
-        self.host.call("RemoveVgpu", name="v0")
-        self.create("v6", size=800 * MIB)
-
-    def test_an_allocation_waits(self):
-        """Within its quota nobody gets 'out of memory' for the others' sake: it waits for one that is busy."""
-        first = self.guest(self.create("first"), "--on-demand")
-        second = self.guest(self.create("second"), "--on-demand")
-        third = self.guest(self.create("third"), "--on-demand")
-        states = sorted(self.host.vgpu(name)["state"] for name in ("first", "second", "third"))
-        self.assertIn("suspended", states)
-        for guest in (first, second, third, first):
-            guest.step()
-        # More than the device has without anybody else: that would wait for ever.
-        log = (self.host.root / "log").read_text(errors="replace")
-        self.assertNotIn("an allocation is refused", log)
-        self.create("large", size=1024 * MIB)
-        with self.assertRaises(AssertionError):
-            self.guest("large", size=("--size", "1000M", "--piece", "500M"))
-        for guest in (second, third, first):
-            guest.step()
-        self.finish(first, second, third)
-
-    # Faults: whoever dies, the memory of the others is right, and those that waited come in.
+class Faults(Overcommitted):
+    """Whoever dies, the memory of the others is right, and those that waited come in."""
 
     def crowd(self):
         """Three that have work when they are told to: at least one is away, or waits."""
@@ -178,7 +185,7 @@ class Overcommit(unittest.TestCase):
 
     def test_one_that_waits_for_room_is_killed(self):
         """What was held for it is free again."""
-        held = self.guest(self.create("held"), "--managed", size=("--size", "600M", "--piece", "60M"))
+        held = self.guest(self.create("held"), "--managed", size=("--size", "150M", "--piece", "15M"))
         waits = self.begin(self.create("waits"), "--on-demand")
         until(lambda: "managed memory" in self.host.vgpu("waits")["demand_reason"], "the reason")
         self.assertIn("managed memory", self.host.vgpu("held")["demand_reason"])
@@ -190,8 +197,8 @@ class Overcommit(unittest.TestCase):
 
     def test_one_that_is_never_idle(self):
         """Kernels of a second and a half, one after another: it leaves between two of them, and comes back."""
-        busy = self.host.start_guest(self.create("busy"), "guest-busy", 1500000, "700M")
-        waits = self.guest(self.create("waits"), size=("--size", "500M", "--piece", "50M"))
+        busy = self.host.start_guest(self.create("busy"), "guest-busy", 1500000, "175M")
+        waits = self.guest(self.create("waits"), size=("--size", "125M", "--piece", "12M"))
         waits.wait_steps(2)
         self.finish(waits)
         self.assertEqual(busy.end_input(), 0, busy.context())
