@@ -148,3 +148,16 @@ char *listen_name(int fd, const char *scheme, char *to, size_t room)
                          ntohs(address.is.ip4.sin_port));
         return to;
 }
+
+bool listen_is_local(int fd)
+{
+        struct address address = { .size = sizeof(address.is) };
+
+        if (getsockname(fd, &address.is.any, &address.size) < 0)
+                return false;
+        if (address.is.any.sa_family == AF_INET)
+                return ntohl(address.is.ip4.sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+        if (address.is.any.sa_family == AF_INET6)
+                return IN6_IS_ADDR_LOOPBACK(&address.is.ip6.sin6_addr);
+        return address.is.any.sa_family == AF_UNIX;
+}

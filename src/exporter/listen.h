@@ -4,6 +4,7 @@
 
 /* Listening where the command line says. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define LISTEN_DEFAULT "127.0.0.1:9477"
@@ -19,5 +20,8 @@ int listen_open(const char *where, char *why, size_t room);
 
 /* listen_name() - as "http://127.0.0.1:9477" or "unix:/run/x"; @scheme: "http" or "https". Returns @to. */
 char *listen_name(int fd, const char *scheme, char *to, size_t room);
+
+/* listen_is_local() - does it reach this machine only? */
+bool listen_is_local(int fd);
 
 #endif

@@ -19,6 +19,7 @@
 #include "exporter/scrape.h"
 #include "exporter/server.h"
 #include "exporter/tls.h"
+#include "exporter/token.h"
 
 /* How often connections are looked at, while there are any. */
 #define SWEEP_MS 1000
@@ -31,6 +32,7 @@ enum exit_code { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 struct options {
         const char *listen;
         const char *certificate, *key; /* files; NULL: no TLS */
+        const char *token_path;        /* NULL: nobody may do anything */
         struct host_names names;
         struct metrics_options metrics;
 };
@@ -40,7 +42,7 @@ DEFINE_CLEANUP(struct server *, server_free);
 
 static const char help[] =
         "usage: vgpu-exporter [--listen WHERE] [--host NAME]... [--processes] [--names LIST]\n"
-        "                     [--tls-certificate FILE --tls-key FILE]\n"
+        "                     [--tls-certificate FILE --tls-key FILE] [--token-file FILE]\n"
         "\n"
         "Serves what vgpud knows of GPUs, vGPUs and operations as metrics for Prometheus,\n"
         "at the path /metrics, and as a live page for a browser at /.\n"
@@ -51,6 +53,10 @@ static const char help[] =
         "                  localhost, the host's name and those given so\n"
         "  --tls-certificate FILE, --tls-key FILE\n"
         "                  serve HTTPS with these (PEM); no others may read the key\n"
+        "  --token-file FILE\n"
+        "                  whoever has the token in FILE may see usage and events, suspend, resume\n"
+        "                  and move vGPUs and set shares on the page; a file that is not there is\n"
+        "                  made\n"
         "  --processes     metrics of each process too, with labels for its number and name\n"
         "  --names LIST    other names besides: dcgm, hami, or dcgm,hami\n"
         "  --help          show this help\n"
@@ -98,6 +104,7 @@ static int parse(int argc, char **argv, struct options *options)
                 { "host", required_argument, NULL, 'H' },
                 { "tls-certificate", required_argument, NULL, 'c' },
                 { "tls-key", required_argument, NULL, 'k' },
+                { "token-file", required_argument, NULL, 't' },
                 { "processes", no_argument, NULL, 'p' },
                 { "names", required_argument, NULL, 'n' },
                 { "help", no_argument, NULL, 'h' },
@@ -121,6 +128,9 @@ static int parse(int argc, char **argv, struct options *options)
                         break;
                 case 'k':
                         options->key = optarg;
+                        break;
+                case 't':
+                        options->token_path = optarg;
                         break;
                 case 'p':
                         options->metrics.has_processes = true;
@@ -190,12 +200,12 @@ static int start(struct server **ret_server, int fd, const struct server_options
         return r < 0 ? fail("cannot serve", strerrordesc_np(-r)) : 0;
 }
 
-static int serve(const struct options *options, const struct tls *tls)
+static int serve(const struct options *options, const struct tls *tls, const struct token *token)
 {
         CLEANUP(scrape_freep) struct scrape *scrape = NULL;
         CLEANUP(server_freep) struct server *server = NULL;
         CLEANUP(fd_closep) int signals = open_signals();
-        struct server_options how = { .names = &options->names, .tls = tls };
+        struct server_options how = { .names = &options->names, .tls = tls, .token = token };
         char why[NAME_MAX_], name[NAME_MAX_];
         bool is_path;
         int fd, r;
@@ -207,6 +217,12 @@ static int serve(const struct options *options, const struct tls *tls)
         }
         (void)listen_name(fd, tls ? "https" : "http", name, sizeof(name));
         is_path = strncmp(name, "unix:", 5) == 0;
+        if (token && !tls && !listen_is_local(fd)) {
+                fd_close(fd);
+                return complain("a token is sent in the clear to other machines: add "
+                                "--tls-certificate and --tls-key, or listen on 127.0.0.1",
+                                "");
+        }
         r = scrape_new(&scrape, &options->metrics);
         if (r < 0) {
                 fd_close(fd);
@@ -226,19 +242,31 @@ static int serve(const struct options *options, const struct tls *tls)
         return 0;
 }
 
-static int load_and_serve(const struct options *options)
+static int load_tls_and_serve(const struct options *options, const struct token *token)
 {
         char why[TLS_WHY_MAX];
         struct tls tls;
         int r;
 
         if (!options->certificate)
-                return serve(options, NULL);
+                return serve(options, NULL, token);
         if (tls_load(&tls, options->certificate, options->key, why, sizeof(why)) < 0)
                 return fail("cannot serve HTTPS", why);
-        r = serve(options, &tls);
+        r = serve(options, &tls, token);
         tls_deinit(&tls);
         return r;
+}
+
+static int load_and_serve(const struct options *options)
+{
+        char why[TOKEN_WHY_MAX];
+        struct token token;
+
+        if (!options->token_path)
+                return load_tls_and_serve(options, NULL);
+        if (token_load(&token, options->token_path, why, sizeof(why)) < 0)
+                return fail("cannot use the token", why);
+        return load_tls_and_serve(options, &token);
 }
 
 int main(int argc, char **argv)

@@ -310,10 +310,12 @@ function makeRow(vgpu) {
         const memory = makeMeter(cells.memory), time = makeMeter(cells.time);
         const entitled = element(time.meter, "span", "entitled");
         const spark = makeSpark(cells.spark);
+        const link = element(cells.name, "a");
+        link.href = "#vgpu/" + encodeURIComponent(vgpu.uuid);
 
         function update(now) {
                 node.style.setProperty("--colour", colourOf(now));
-                setText(cells.name, now.name);
+                setText(link, now.name);
                 node.title = now.uuid + ", user " + now.owner;
                 setText(cells.device, now.state === "suspended" ? "-" : String(now.device));
                 setText(state, now.state);
@@ -376,16 +378,15 @@ function show(state) {
         }
         setStatus("good", state.simulated ? "live, simulated GPUs" : "live");
         remember(state);
+        latest = state;
         namesById = new Map(state.vgpus.map(vgpu => [vgpu.id, vgpu.name]));
         for (const device of state.devices) {
                 device.vgpus = state.vgpus.filter(vgpu => vgpu.device === device.index);
                 if (device.turns)
                         rememberTurns(device);
         }
-        keep(cards, document.getElementById("devices"), state.devices, makeCard);
-        keep(rows, document.querySelector("#vgpus tbody"), state.vgpus, makeRow);
-        document.getElementById("vgpus").hidden = state.vgpus.length === 0;
-        document.getElementById("none").hidden = state.vgpus.length > 0;
+        draw(state);
+        showDevices();
         setText(document.getElementById("version"), "vgpud " + state.version);
         if (state.pool)
                 setText(document.getElementById("pool"), "Host memory for suspended vGPUs: " +
@@ -393,6 +394,291 @@ function show(state) {
         document.body.dataset.shown = state.number;
 }
 
+// What is hidden has no size, and is drawn when it is shown.
+function draw(state) {
+        if (document.getElementById("overview").hidden)
+                return;
+        keep(cards, document.getElementById("devices"), state.devices, makeCard);
+        keep(rows, document.querySelector("#vgpus tbody"), state.vgpus, makeRow);
+        document.getElementById("vgpus").hidden = state.vgpus.length === 0;
+        document.getElementById("none").hidden = state.vgpus.length > 0;
+}
+
+// The token: in this tab only, until it is closed or forgets it.
+
+let token = "";
+
+async function ask(path, options = {}) {
+        const headers = { ...options.headers };
+        if (token)
+                headers.Authorization = "Bearer " + token;
+        const answer = await fetch(path, { ...options, headers, cache: "no-store" });
+        const text = await answer.text();
+        if (answer.ok)
+                return text;
+        let message = text.trim();
+        try {
+                const told = JSON.parse(text);
+                message = told.message + (told.hint ? " (" + told.hint + ")" : "");
+        } catch {
+                // It was no JSON: the text is the message.
+        }
+        throw new Error(message || "status " + answer.status);
+}
+
+function showToken() {
+        for (const node of document.querySelectorAll(".private"))
+                node.hidden = !token;
+        document.getElementById("token-button").textContent = token ? "Forget the token" : "Enter the token";
+}
+
+async function enterToken(event) {
+        event.preventDefault();
+        const field = document.getElementById("token"), said = document.getElementById("token-said");
+        token = field.value.trim();
+        field.value = "";
+        try {
+                await ask("usage?month=" + thisMonth());
+                setText(said, "");
+                document.getElementById("token-dialog").close();
+        } catch (error) {
+                token = "";
+                setText(said, error.message);
+        }
+        showToken();
+        route();
+}
+
+function pressToken() {
+        if (token) {
+                token = "";
+                showToken();
+                route();
+        } else {
+                setText(document.getElementById("token-said"), "");
+                document.getElementById("token-dialog").showModal();
+        }
+}
+
+// A vGPU's own page.
+
+let latest = null; // the state that is shown
+let opened = "";     // UUID of the vGPU whose page is opened
+let asked = 0;     // the answer to an older question is not shown
+
+function time(seconds) {
+        return new Date(seconds * 1000).toLocaleString();
+}
+
+function row(table, cells, className) {
+        const node = element(table, "tr", className);
+        for (const cell of cells)
+                setText(element(node, "td", typeof cell === "number" ? "number" : ""), String(cell));
+        return node;
+}
+
+function fill(body, rows) {
+        body.replaceChildren();
+        for (const cells of rows)
+                row(body, cells);
+}
+
+function drawDay(day) {
+        const svg = document.getElementById("day");
+        svg.replaceChildren();
+        const width = 480 / Math.max(day.length, 1);
+        day.forEach((step, i) => {
+                const tall = Math.max(step.percent > 0 ? 1 : 0, Math.min(100, step.percent));
+                const bar = document.createElementNS(SVG, "rect");
+                for (const [name, value] of [["x", i * width], ["y", 100 - tall], ["width", width - 1], ["height", tall]])
+                        bar.setAttribute(name, value);
+                const title = document.createElementNS(SVG, "title");
+                title.textContent = time(step.from) + ": " + step.percent.toFixed(1) + " %, " + step.gib.toFixed(1) + " GiB";
+                bar.append(title);
+                svg.append(bar);
+        });
+        const sum = day.reduce((sum, step) => sum + step.percent, 0) / Math.max(day.length, 1);
+        svg.setAttribute("aria-label", "GPU time of the last 24 hours: " + sum.toFixed(1) + " % on average");
+        fill(document.querySelector("#day-table tbody"),
+             day.map(step => [time(step.from), step.percent.toFixed(1) + " %", step.gib.toFixed(2) + " GiB"]));
+}
+
+function drawEvents(list) {
+        const body = document.querySelector("#events tbody");
+        body.replaceChildren();
+        for (const event of list.slice().reverse()) {
+                row(body, [time(event.time), event.message]);
+        }
+}
+
+function drawFacts(vgpu) {
+        const facts = document.getElementById("facts");
+        facts.replaceChildren();
+        const told = [["UUID", vgpu.uuid], ["Owner", "user " + vgpu.owner], ["State", vgpu.state],
+                      ["GPU", vgpu.state === "suspended" ? "none" : String(vgpu.device)],
+                      ["Frame buffer", formatSize(vgpu.used) + " / " + formatSize(vgpu.quota)],
+                      ["Share", vgpu.share ? vgpu.share + " %" : "none"],
+                      ["Host memory", formatSize(vgpu.host_memory)], ["Created", time(vgpu.created)]];
+        for (const [name, value] of told) {
+                setText(element(facts, "dt"), name);
+                setText(element(facts, "dd"), value);
+        }
+}
+
+async function showVgpu(uuid) {
+        const mine = ++asked, said = document.getElementById("vgpu-said");
+        let told;
+        try {
+                told = JSON.parse(await ask("vgpu?uuid=" + encodeURIComponent(uuid)));
+        } catch (error) {
+                if (mine === asked)
+                        setText(said, error.message);
+                return;
+        }
+        if (mine !== asked)
+                return;
+        setText(said, "");
+        setText(document.getElementById("vgpu-title"), told.vgpu.name);
+        drawFacts(told.vgpu);
+        fill(document.querySelector("#processes tbody"), told.processes.map(
+                one => [one.pid, one.name, formatSize(one.memory), one.launches]));
+        document.getElementById("no-processes").hidden = told.processes.length > 0;
+        if (told.day)
+                drawDay(told.day);
+        if (told.events)
+                drawEvents(told.events);
+        document.getElementById("vgpu-page").dataset.shown = uuid + (told.day ? " private" : "");
+}
+
+// Actions.
+
+const ACTIONS = {
+        suspend: name => "Suspend " + name + "? It leaves its GPU, and its programs wait until it is resumed.",
+        resume: (name, device) => "Resume " + name + " on GPU " + device + "?",
+        migrate: (name, device) => "Move " + name + " to GPU " + device + "? Its programs pause meanwhile.",
+        share: (name, device, percent) => (+percent ? "Promise " + name + " " + percent + " % of its GPU's time?"
+                                                    : "Take the share of " + name + " away?"),
+};
+
+function askBack(question, verb) {
+        const dialog = document.getElementById("confirm");
+        setText(document.getElementById("confirm-text"), question);
+        setText(document.getElementById("confirm-yes"), verb);
+        dialog.returnValue = "";
+        dialog.showModal();
+        return new Promise(resolve => dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"),
+                                                              { once: true }));
+}
+
+async function act(action) {
+        const name = document.getElementById("vgpu-title").textContent, uuid = opened;
+        const device = document.getElementById("to-device").value, percent = document.getElementById("percent").value;
+        const said = document.getElementById("act-said");
+        if (!await askBack(ACTIONS[action](name, device, percent), action[0].toUpperCase() + action.slice(1)))
+                return;
+        const body = { action, vgpu: uuid };
+        if (action === "resume" || action === "migrate")
+                body.device = device;
+        if (action === "share")
+                body.percent = Number(percent);
+        setText(said, action + " ...");
+        try {
+                const report = JSON.parse(await ask("actions", { method: "POST", body: JSON.stringify(body),
+                                                                 headers: { "Content-Type": "application/json" } }));
+                setText(said, action + ": done" + (report.seconds ? " in " + report.seconds.toFixed(2) + " s" : ""));
+        } catch (error) {
+                setText(said, action + ": " + error.message);
+        }
+        if (opened === uuid)
+                showVgpu(uuid);
+}
+
+function showDevices() {
+        const list = document.getElementById("to-device");
+        if (!latest || list.childElementCount === latest.devices.length)
+                return;
+        list.replaceChildren();
+        for (const device of latest.devices) {
+                const option = element(list, "option");
+                option.value = String(device.index);
+                setText(option, String(device.index));
+        }
+}
+
+// Usage.
+
+function thisMonth() {
+        const now = new Date();
+        return now.getFullYear() + "-" + String(now.getMonth() + 1).padStart(2, "0");
+}
+
+async function showUsage() {
+        const month = document.getElementById("month"), said = document.getElementById("usage-said");
+        if (!month.value)
+                month.value = thisMonth();
+        if (!token)
+                return;
+        try {
+                const told = JSON.parse(await ask("usage?month=" + encodeURIComponent(month.value)));
+                setText(said, told.rows.length ? "" : "nobody used a GPU in that month");
+                fill(document.querySelector("#usage tbody"), told.rows.map(
+                        one => ["user " + one.tenant, one.gpu_seconds.toFixed(1), one.quota_gib_hours.toFixed(2),
+                                one.used_gib_hours.toFixed(2)]));
+                document.getElementById("usage").dataset.shown = month.value;
+        } catch (error) {
+                setText(said, error.message);
+        }
+}
+
+async function saveUsage() {
+        const month = document.getElementById("month").value;
+        const text = await ask("usage?format=csv&month=" + encodeURIComponent(month));
+        const link = document.createElement("a");
+        link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+        link.download = "usage-" + month + ".csv";
+        link.click();
+        URL.revokeObjectURL(link.href);
+}
+
+// Which page is opened stands behind the #.
+
+function route() {
+        const [name, uuid] = location.hash.slice(1).split("/");
+        const page = name === "vgpu" && uuid ? "vgpu-page" : name === "usage" ? "usage-page" : "overview";
+        for (const node of document.querySelectorAll("main > div"))
+                node.hidden = node.id !== page;
+        if (opened !== (page === "vgpu-page" ? uuid : "")) {
+                opened = page === "vgpu-page" ? uuid : "";
+                setText(document.getElementById("act-said"), "");
+                setText(document.getElementById("vgpu-title"), "");
+        }
+        if (opened)
+                showVgpu(opened);
+        if (page === "usage-page")
+                showUsage();
+        if (page === "overview" && latest)
+                draw(latest);
+}
+
+// The stream, and what a reader may press.
+
 const events = new EventSource("events");
 events.onmessage = event => show(JSON.parse(event.data));
 events.onerror = () => setStatus("bad", "no connection to vgpu-exporter; trying again");
+document.getElementById("token-button").addEventListener("click", pressToken);
+document.getElementById("token-form").addEventListener("submit", enterToken);
+document.getElementById("token-cancel").addEventListener("click", () => document.getElementById("token-dialog").close());
+document.getElementById("month").addEventListener("change", showUsage);
+document.getElementById("save-usage").addEventListener("click", saveUsage);
+for (const button of document.querySelectorAll("[data-action]"))
+        button.addEventListener("click", () => act(button.dataset.action));
+for (const answer of ["yes", "no"])
+        document.getElementById("confirm-" + answer).addEventListener(
+                "click", () => document.getElementById("confirm").close(answer));
+window.addEventListener("hashchange", route);
+setInterval(() => {
+        if (opened && !document.hidden && !token)
+                showVgpu(opened);
+}, 2000);
+showToken();
+route();

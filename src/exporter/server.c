@@ -13,9 +13,11 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "exporter/desk.h"
 #include "exporter/host-name.h"
 #include "exporter/live.h"
 #include "exporter/page.h"
+#include "exporter/response.h"
 #include "exporter/scrape.h"
 #include "exporter/tls.h"
 
@@ -26,14 +28,6 @@
 #define FRESH_NS 100 * NS_PER_MS
 
 #define TYPE_OPEN_METRICS "application/openmetrics-text; version=1.0.0; charset=utf-8"
-#define TYPE_TEXT         "text/plain; version=0.0.4; charset=utf-8"
-
-/* The page and what it loads: from us, and from nowhere else. */
-#define POLICY_PAGE                                                                     \
-        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " \
-        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-#define POLICY_NOTHING "default-src 'none'; frame-ancestors 'none'"
-
 static const struct {
         const char *path, *type, *text;
 } files[] = {
@@ -53,6 +47,7 @@ struct server {
         struct MHD_Daemon *daemon;
         struct server_options is;
         struct live *live;
+        struct desk *desk;
         int wake;
 
         /* The last answer in each format; of the server's thread. */
@@ -123,44 +118,6 @@ unsigned int server_sweep(struct server *server)
 
 /* Answers. */
 
-static struct MHD_Response *make_response(const void *bytes, size_t size, const char *type,
-                                          enum MHD_ResponseMemoryMode mode)
-{
-        void *content;
-        struct MHD_Response *response;
-
-        memcpy(&content, &bytes, sizeof(content)); /* it only reads */
-        response = MHD_create_response_from_buffer(size, content, mode);
-        if (!response)
-                return NULL;
-        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-        (void)MHD_add_response_header(response, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-        (void)MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-        (void)MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
-        (void)MHD_add_response_header(response, "Content-Security-Policy",
-                                      strncmp(type, "text/html", 9) == 0 ? POLICY_PAGE
-                                                                         : POLICY_NOTHING);
-        return response;
-}
-
-/* @text: one of ours. */
-static enum MHD_Result answer(struct MHD_Connection *connection, unsigned int status,
-                              const char *type, const char *text)
-{
-        struct MHD_Response *response =
-                make_response(text, strlen(text), type, MHD_RESPMEM_PERSISTENT);
-        enum MHD_Result result;
-
-        if (!response)
-                return MHD_NO;
-        if (status == MHD_HTTP_METHOD_NOT_ALLOWED)
-                (void)MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD");
-        result = MHD_queue_response(connection, status, response);
-        MHD_destroy_response(response);
-        return result;
-}
-
 static bool wants_open_metrics(struct MHD_Connection *connection)
 {
         const char *accept =
@@ -180,8 +137,9 @@ static struct MHD_Response *get_metrics(struct server *server, bool is_open)
                 return server->last[is_open].response;
         if (scrape_take(server->is.scrape, is_open, &text) < 0)
                 return NULL;
-        response = make_response(text.bytes, text.size, is_open ? TYPE_OPEN_METRICS : TYPE_TEXT,
-                                 MHD_RESPMEM_MUST_FREE);
+        response = response_new(text.bytes, text.size,
+                                is_open ? TYPE_OPEN_METRICS : RESPONSE_TYPE_TEXT,
+                                MHD_RESPMEM_MUST_FREE);
         if (!response)
                 return NULL;
         text = (struct text){ 0 };
@@ -197,8 +155,8 @@ static enum MHD_Result answer_metrics(struct server *server, struct MHD_Connecti
         struct MHD_Response *response = get_metrics(server, wants_open_metrics(connection));
 
         if (!response)
-                return answer(connection, MHD_HTTP_INTERNAL_SERVER_ERROR, TYPE_TEXT,
-                              "out of memory\n");
+                return response_answer(connection, MHD_HTTP_INTERNAL_SERVER_ERROR,
+                                       RESPONSE_TYPE_TEXT, "out of memory\n");
         return MHD_queue_response(connection, MHD_HTTP_OK, response);
 }
 
@@ -219,8 +177,8 @@ static enum MHD_Result answer_events(struct server *server, struct MHD_Connectio
         int r = live_serve(server->live, connection);
 
         if (r > 0)
-                return answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, TYPE_TEXT,
-                              "too many look at the page; close another one\n");
+                return response_answer(connection, MHD_HTTP_SERVICE_UNAVAILABLE, RESPONSE_TYPE_TEXT,
+                                       "too many look at the page; close another one\n");
         exempt(server, connection);
         return r == 0 ? MHD_YES : MHD_NO;
 }
@@ -233,29 +191,53 @@ static bool is_called_by_its_name(const struct server *server, struct MHD_Connec
                                                                 MHD_HTTP_HEADER_HOST));
 }
 
+/* Whoever waits for vgpud may stay until it has answered: the desk has bounds of its own. */
+static enum MHD_Result ask_desk(struct server *server, struct MHD_Connection *connection,
+                                const char *url, const char *method, const char *upload,
+                                size_t *upload_size, void **context)
+{
+        enum MHD_Result result =
+                desk_serve(server->desk, connection, url, method, upload, upload_size, context);
+
+        if (desk_is_waiting(*context))
+                exempt(server, connection);
+        return result;
+}
+
+static void on_completed(void *userdata, struct MHD_Connection *connection, void **context,
+                         enum MHD_RequestTerminationCode code)
+{
+        (void)userdata, (void)connection, (void)code;
+        desk_forget(*context);
+        *context = NULL;
+}
+
 static enum MHD_Result on_request(void *userdata, struct MHD_Connection *connection,
                                   const char *url, const char *method, const char *version,
                                   const char *upload, size_t *upload_size, void **context)
 {
         struct server *server = userdata;
 
-        (void)version, (void)upload, (void)upload_size, (void)context;
+        (void)version;
         if (!is_called_by_its_name(server, connection))
-                return answer(connection, MHD_HTTP_MISDIRECTED_REQUEST, TYPE_TEXT,
-                              "not a name of this server: use its address, or start vgpu-exporter "
-                              "with --host NAME\n");
+                return response_answer(
+                        connection, MHD_HTTP_MISDIRECTED_REQUEST, RESPONSE_TYPE_TEXT,
+                        "not a name of this server: use its address, or start vgpu-exporter "
+                        "with --host NAME\n");
+        if (desk_knows(url))
+                return ask_desk(server, connection, url, method, upload, upload_size, context);
         if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
-                return answer(connection, MHD_HTTP_METHOD_NOT_ALLOWED, TYPE_TEXT,
-                              "only GET and HEAD\n");
+                return response_refuse_method(connection, "GET, HEAD");
         if (strcmp(url, "/metrics") == 0)
                 return answer_metrics(server, connection);
         if (strcmp(url, "/events") == 0 && strcmp(method, MHD_HTTP_METHOD_GET) == 0)
                 return answer_events(server, connection);
         for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
                 if (strcmp(url, files[i].path) == 0)
-                        return answer(connection, MHD_HTTP_OK, files[i].type, files[i].text);
-        return answer(connection, MHD_HTTP_NOT_FOUND, TYPE_TEXT,
-                      "not found; there are / and /metrics\n");
+                        return response_answer(connection, MHD_HTTP_OK, files[i].type,
+                                               files[i].text);
+        return response_answer(connection, MHD_HTTP_NOT_FOUND, RESPONSE_TYPE_TEXT,
+                               "not found; there are / and /metrics\n");
 }
 
 /* Life. */
@@ -281,8 +263,9 @@ static int start(struct server *server, int fd)
                 MHD_OPTION_CONNECTION_LIMIT, (unsigned int)SERVER_CONNECTIONS_MAX,
                 MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)SERVER_HEADER_MAX,
                 MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_SECONDS,
-                MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
-                server, MHD_OPTION_ARRAY, tls ? secrets : &secrets[2], MHD_OPTION_END);
+                MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+                MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_ARRAY,
+                tls ? secrets : &secrets[2], MHD_OPTION_END);
         return server->daemon ? 0 : -EIO;
 }
 
@@ -301,6 +284,8 @@ int server_new(struct server **ret_server, int fd, const struct server_options *
                 server->visits[i].fd = -1;
         r = live_new(&server->live, options->scrape);
         if (r == 0)
+                r = desk_new(&server->desk, options->token);
+        if (r == 0)
                 r = start(server, fd);
         if (r < 0) {
                 fd_close(fd); /* else the daemon's */
@@ -317,9 +302,12 @@ struct server *server_free(struct server *server)
                 return NULL;
         if (server->live)
                 live_end(server->live);
+        if (server->desk)
+                desk_end(server->desk);
         if (server->daemon)
                 MHD_stop_daemon(server->daemon);
         server->live = live_free(server->live);
+        server->desk = desk_free(server->desk);
         for (size_t i = 0; i < 2; i++)
                 if (server->last[i].response)
                         MHD_destroy_response(server->last[i].response);

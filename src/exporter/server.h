@@ -8,7 +8,8 @@
  *     connections   SERVER_CONNECTIONS_MAX at once; more wait, or are refused by the kernel
  *     headers       SERVER_HEADER_MAX bytes of a request
  *     time          SERVER_SECONDS_MAX for all of a connection, one request each; but for those of
- *                   the live page (live.h), of which LIVE_STREAMS_MAX are served at once
+ *                   the live page (live.h), of which LIVE_STREAMS_MAX are served at once, and those that
+ *                   wait for vgpud (desk.h)
  *     questions     vgpud is asked at most ten times a second, however many ask us
  */
 
@@ -20,11 +21,13 @@ struct host_names;
 struct scrape;
 struct server;
 struct tls;
+struct token;
 
 struct server_options {
         struct scrape *scrape;
         const struct host_names *names; /* NULL: any; for a socket that no browser reaches */
         const struct tls *tls;          /* NULL: without */
+        const struct token *token;      /* NULL: nobody may do anything (desk.h) */
 };
 
 /*

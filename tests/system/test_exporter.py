@@ -283,6 +283,73 @@ class Exemplars(case.Case):
         self.assertGreater(float(when), 1.7e9)
 
 
+class Token(case.Case):
+    HOST = {"devices": "1xH200:512M", "pool": "128M", "slab": "4M"}
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(prefix="vg-")
+        self.addCleanup(folder.cleanup)
+        self.file = pathlib.Path(folder.name, "token")
+        self.exporter = Exporter(self.host, "--token-file", self.file)
+        self.addCleanup(self.exporter.close)
+
+    def ask(self, path, body=None, **headers):
+        request = urllib.request.Request(urllib.parse.urljoin(self.exporter.url, path), body,
+                                         {name.replace("_", "-"): value for name, value in headers.items()})
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
+
+    def test_only_the_token_from_the_same_page_counts(self):
+        self.host.create("train")
+        uuid = self.host.get("train")["uuid"]
+        right = {"Authorization": "Bearer " + self.file.read_text().strip()}
+        json_type = {"Content-Type": "application/json"}
+        share = json.dumps({"action": "share", "vgpu": uuid, "percent": 30}).encode()
+        self.assertEqual(self.ask("/actions", share, **json_type)[0], 403)
+        self.assertEqual(self.ask("/actions", share, **json_type, Authorization="Bearer " + "0" * 64)[0], 403)
+        self.assertEqual(self.ask("/actions", share, **right, Content_Type="text/plain")[0], 415)
+        self.assertEqual(self.ask("/actions", share, **right, **json_type, Origin="http://evil.example")[0], 403)
+        self.assertEqual(self.ask("/actions", share, **right, **json_type, Sec_Fetch_Site="cross-site")[0], 403)
+        self.assertEqual(self.ask("/actions", **right)[0], 405)
+        self.assertEqual(self.ask("/usage?month=2026-11")[0], 403)
+        self.assertEqual(self.host.get("train")["share"], 0)
+        status, told = self.ask(f"/vgpu?uuid={uuid}")
+        self.assertEqual((status, set(json.loads(told))), (200, {"vgpu", "processes"}))
+        status, told = self.ask(f"/vgpu?uuid={uuid}", **right)
+        self.assertEqual(set(json.loads(told)), {"vgpu", "processes", "day", "events"})
+        self.assertEqual(self.ask("/vgpu?uuid=train")[0], 400)
+        self.assertEqual(self.ask("/vgpu?uuid=" + "0" * 36)[0], 404)
+        self.assertEqual(self.ask("/usage?month=2026-11", **right)[0], 200)
+        self.assertEqual(self.ask("/usage?month=2026-11&format=csv", **right)[1].split("\r\n")[0],
+                         "tenant,gpu_seconds,quota_gib_hours,used_gib_hours")
+        origin = self.exporter.url.removesuffix("/metrics")
+        self.assertEqual(self.ask("/actions", share, **right, **json_type, Origin=origin), (200, "{}"))
+        self.assertEqual(self.host.get("train")["share"], 30)
+
+    def test_wrong_tokens_are_counted_and_the_right_one_goes_on(self):
+        def ask(token):
+            return self.ask("/usage?month=2026-11", Authorization="Bearer " + token)[0]
+        answers = [ask("0" * 64) for _ in range(60)]
+        self.assertEqual(set(answers), {403, 429})
+        self.assertEqual(ask(self.file.read_text().strip()), 200)
+
+    def test_a_token_is_not_sent_in_the_clear(self):
+        done = subprocess.run([EXPORTER, "--listen", "0.0.0.0:0", "--token-file", self.file], text=True,
+                              env=self.host.environment(), capture_output=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--tls-certificate", done.stderr)
+        self.file.chmod(0o644)
+        done = subprocess.run([EXPORTER, "--listen", "127.0.0.1:0", "--token-file", self.file], text=True,
+                              env=self.host.environment(), capture_output=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("others may read", done.stderr)
+
+
 class OfAScenario(unittest.TestCase):
     """Devices to which something happens."""
 

@@ -1,7 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The live page in a real browser: what it shows is what `vgpu ls` says, and hostile names do nothing."""
+import os
+import pathlib
 import re
+import tempfile
 import unittest
 import urllib.parse
 
@@ -21,11 +24,12 @@ return Array.from(document.querySelectorAll('#vgpus tbody tr')).map(
 
 class Browsing(case.Case):
     HOST = {"devices": "2xH200:512M", "pool": "128M", "slab": "4M"}
+    OPTIONS = ()
 
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        cls.exporter = Exporter(cls.host)
+        cls.exporter = Exporter(cls.host, *cls.OPTIONS)
         cls.addClassCleanup(cls.exporter.close)
         cls.browser = webdriver.Browser()
         cls.addClassCleanup(cls.browser.close)
@@ -158,6 +162,110 @@ class Turns(Browsing):
         until(lambda: "1 came" in self.strips()[1][0], "the other GPU", context=self.strips)
         for guest in guests:
             guest.kill()
+
+
+@unittest.skipIf(webdriver.why_not(), webdriver.why_not())
+class Token(Browsing):
+    """A vGPU's own page, usage and actions, with the token."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="vg-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.file = pathlib.Path(folder.name, "token")
+        cls.OPTIONS = ("--token-file", cls.file)
+        super().setUpClass()
+
+    def text(self, selector):
+        return self.browser.run("return document.querySelector(arguments[0]).textContent", selector)
+
+    def press(self, selector):
+        self.browser.run("document.querySelector(arguments[0]).click()", selector)
+
+    def wait_text(self, selector, pattern):
+        until(lambda: re.search(pattern, self.text(selector)), f"{selector} to say {pattern}",
+              context=lambda: f"{self.text(selector)}\n{self.browser.complaints()}\n{self.host.log()}")
+
+    def enter(self, token):
+        self.press("#token-button")
+        self.browser.run("document.getElementById('token').value = arguments[0]", token)
+        self.press("#token-form [type=submit]")
+
+    def is_private(self):
+        return self.browser.run("return !document.getElementById('actions').hidden")
+
+    def open_vgpu(self, name):
+        self.open()
+        until(lambda: self.status() == "live, simulated GPUs", "the page to be live", context=self.status)
+        find = f"#vgpus tr[data-uuid='{self.host.get(name)['uuid']}'] a"
+        until(lambda: self.browser.run("return !!document.querySelector(arguments[0])", find), "the vGPU")
+        self.press(find)
+        self.wait_text("#vgpu-title", f"^{name}$")
+
+    def test_without_the_token_it_only_shows(self):
+        self.host.create("train")
+        guest = self.host.train("train", "--size", "8M")
+        self.open_vgpu("train")
+        self.wait_text("#processes", "guest-train.*8 MiB")
+        self.assertFalse(self.is_private())
+        self.enter("0" * 64)
+        self.wait_text("#token-said", "the token is wrong")
+        self.assertFalse(self.is_private())
+        self.press("#token-cancel")
+        guest.kill()
+
+    def test_actions_are_asked_back_and_done(self):
+        self.host.create("train")
+        self.host.train("train", "--size", "8M")
+        self.open_vgpu("train")
+        self.enter(self.file.read_text().strip())
+        until(self.is_private, "the token to be right", context=lambda: self.text("#token-said"))
+
+        def act(action, answer, **fields):
+            for name, value in fields.items():
+                self.browser.run("document.getElementById(arguments[0]).value = arguments[1]", name, value)
+            self.press(f"[data-action={action}]")
+            until(lambda: self.browser.run("return document.getElementById('confirm').open"), "to be asked back")
+            self.press(f"#confirm-{answer}")
+        act("suspend", "no")
+        self.assertEqual(self.host.get("train")["state"], "running")
+        act("suspend", "yes")
+        self.wait_text("#act-said", "suspend: done in ")
+        self.assertEqual(self.host.get("train")["state"], "suspended")
+        self.wait_text("#facts", "Statesuspended")
+        act("suspend", "yes")
+        self.wait_text("#act-said", "suspend: .*suspended")
+        act("resume", "yes", **{"to-device": "1"})
+        self.wait_text("#act-said", "resume: done in ")
+        self.assertEqual(self.host.get("train")["device"], 1)
+        act("migrate", "yes", **{"to-device": "0"})
+        self.wait_text("#act-said", "migrate: done in ")
+        self.assertEqual(self.host.get("train")["device"], 0)
+        act("share", "yes", percent="40")
+        self.wait_text("#act-said", "share: done")
+        self.assertEqual(self.host.get("train")["share"], 40)
+        self.wait_text("#events", "share: 40 percent.*migrated: .*resumed: .*suspended: ")
+        self.assertEqual(self.browser.run("return document.querySelectorAll('#day-table tbody tr').length"), 48)
+        self.press("#token-button")  # forgets it
+        self.assertFalse(self.is_private())
+
+    def test_usage_of_a_month(self):
+        self.host.create("train")
+        self.host.run("train", "guest-busy", 3000, "4M").wait_ready()
+        self.open()
+        self.press("nav a[href='#usage']")
+        self.wait_text("#usage-said", "needs the token")
+        self.enter(self.file.read_text().strip())
+
+        def look():
+            self.browser.run("document.getElementById('month').dispatchEvent(new Event('change'))")
+            return re.search(rf"user {os.getuid()}[1-9]", self.text("#usage tbody"))
+        until(look, "some usage", context=lambda: self.text("#usage") + self.text("#usage-said"))
+        self.browser.run("""
+                document.getElementById('month').value = '2001-02';
+                document.getElementById('month').dispatchEvent(new Event('change'));
+                """)
+        self.wait_text("#usage-said", "nobody used a GPU")
 
 
 if __name__ == "__main__":
