@@ -7,6 +7,13 @@
 #include "pool/pool.h"
 #include "pool/slab.h"
 
+/* A user, and how much of what is spare is his. */
+struct pool_spare_user {
+        struct pool_spare_user *next;
+        uid_t user;
+        uint64_t bytes;
+};
+
 struct pool_reservation {
         struct pool_reservation *next;
         char owner[POOL_OWNER_MAX];
@@ -16,6 +23,7 @@ struct pool_reservation {
 
         pool_given_up_fn given_up; /* spare, or NULL; then also: */
         void *spare_userdata;
+        struct pool_spare_user *spare_user;
         uint64_t spare_since; /* in the order in which they became spare */
 
         pool_prepared_fn done; /* being prepared, or NULL */
@@ -35,7 +43,8 @@ struct pool {
         size_t n_slabs, n_slabs_max;
         uint32_t last_id;
         struct pool_reservation *reservations;
-        uint64_t n_spared;                 /* that ever became spare */
+        uint64_t n_spared; /* that ever became spare */
+        struct pool_spare_user *spare_users;
         uint64_t wanted[POOL_DEVICES_MAX]; /* ready ahead of demand */
         bool is_resting[POOL_DEVICES_MAX]; /* after a failure */
         unsigned int n_pauses;
@@ -59,11 +68,10 @@ void pool_give_back(struct pool *pool, struct pool_reservation *reservation);
 /* pool_make_generation() - a number that no other reservation has. Errors: getrandom(). */
 int pool_make_generation(uint64_t *ret_generation);
 
-/* pool_set_spare() - it is spare until @given_up; NULL: it is not. */
-void pool_set_spare(struct pool *pool, struct pool_reservation *reservation,
-                    pool_given_up_fn given_up, void *userdata);
+/* pool_set_needed() - it is not spare any more, if it was. */
+void pool_set_needed(struct pool *pool, struct pool_reservation *reservation);
 
-/* pool_give_up() - the oldest spare reservation. False: there is none. */
+/* pool_give_up() - the oldest spare reservation of the user who has most. False: there is none. */
 bool pool_give_up(struct pool *pool);
 
 /* pool_shrink() - let go free slabs above the limit, and those that clients have had. pool_work_ahead() - what pool_want() asked. */

@@ -266,7 +266,7 @@ static void unlink_reservation(struct pool *pool, struct pool_reservation *reser
 
 void pool_give_back(struct pool *pool, struct pool_reservation *reservation)
 {
-        pool_set_spare(pool, reservation, NULL, NULL);
+        pool_set_needed(pool, reservation);
         unlink_reservation(pool, reservation);
         for (size_t i = 0; i < reservation->n_extents; i++)
                 slab_give_back(pool_find(pool, reservation->extents[i].slab),
@@ -510,6 +510,12 @@ struct pool *pool_free(struct pool *pool)
                 pool->reservations = reservation->next;
                 free(reservation->extents);
                 free(reservation);
+        }
+        while (pool->spare_users) {
+                struct pool_spare_user *user = pool->spare_users;
+
+                pool->spare_users = user->next;
+                free(user);
         }
         for (size_t i = 0; i < pool->n_slabs; i++)
                 slab_free(pool->slabs[i]);

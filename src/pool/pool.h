@@ -152,13 +152,13 @@ struct pool_reservation *pool_release(struct pool *pool, struct pool_reservation
  * pool_spare() - what is in @reservation is of use, but nobody needs it
  *
  * It stays as it is, and its slabs its owner's, until the pool wants the room: for a reservation, or below
- * a lowered limit. Then @given_up is called and the reservation is no more; the oldest goes first. Its
- * stamps are removed: it is nobody's memory. Errors: -EBUSY (a client may have written to it, or the
- * slab is leaving).
+ * a lowered limit. Then @given_up is called and the reservation is no more. The @user of whom most is spare
+ * gives first, the oldest first: nobody pushes out what others have. Its stamps are removed: it is nobody's
+ * memory. Errors: -EBUSY (a client may have written to it, or the slab is leaving), -ENOMEM.
  */
 typedef void (*pool_given_up_fn)(void *userdata);
-int pool_spare(struct pool *pool, struct pool_reservation *reservation, pool_given_up_fn given_up,
-               void *userdata);
+int pool_spare(struct pool *pool, struct pool_reservation *reservation, uid_t user,
+               pool_given_up_fn given_up, void *userdata);
 
 /* pool_need() - it is needed again, with a new generation. Errors: getrandom(), and it is still spare. */
 int pool_need(struct pool *pool, struct pool_reservation *reservation);

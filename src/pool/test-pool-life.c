@@ -109,8 +109,8 @@ static void step_spare(struct model *model, size_t i)
                 model->is_spare[i] = false;
         } else if (model->is_prepared[i]) {
                 model->spare[i] = (struct spare){ model, i };
-                model->is_spare[i] =
-                        pool_spare(pool, model->reservation[i], on_given_up, &model->spare[i]) == 0;
+                model->is_spare[i] = pool_spare(pool, model->reservation[i], random_below(model, 3),
+                                                on_given_up, &model->spare[i]) == 0;
         }
 }
 

@@ -180,7 +180,7 @@ void clean_copy_put_back(struct guest *guest)
                 return;
         if (copy && copy->is_true && !copy->reservation &&
             copy->generation == pool_get_generation(reservation) &&
-            pool_spare(pool, reservation, on_given_up, guest) == 0) {
+            pool_spare(pool, reservation, guest->instance->owner, on_given_up, guest) == 0) {
                 copy->reservation = reservation;
                 return;
         }
