@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """After the run: nothing may be lost, stuck, held or leaked."""
 import contextlib
+import json
 import os
+import re
 import sqlite3
 
 from wait import GaveUp, until
@@ -59,8 +61,13 @@ def end_programs(world, vgpu):
     world.reap(vgpu)
 
 
-def settle(world):
-    """All vGPUs run again and end, as far as there is room for them one after another."""
+def settle(world, stranger):
+    """
+    All vGPUs run again and end, as far as there is room for them one after another.
+
+    One whose programs have filled what the stranger left, to the last MiB, does not come back beside him: a restore
+    wants a reserve for each process that its first start did not. He goes, and then it must come back.
+    """
     left = world.all_vgpus()
 
     def any_ended():  # one has to end before the next has room
@@ -71,9 +78,16 @@ def settle(world):
                 left.remove(vgpu)
                 return True
         return False
-    with contextlib.suppress(GaveUp):
-        while left:
-            until(any_ended, "a vGPU to come back")
+
+    def bring_back_all():
+        with contextlib.suppress(GaveUp):
+            while left:
+                until(any_ended, "a vGPU to come back")
+    bring_back_all()
+    if stranger:
+        world.count("vGPUs that came back only when the stranger had gone", len(left))
+        stranger.end_input()
+        bring_back_all()
     for vgpu in left:
         world.complain(f"{vgpu.name} is stuck: {world.host.get(vgpu.name)['state']}, "
                        f"{getattr(vgpu, 'last_refusal', '')}")
@@ -119,21 +133,64 @@ def check_log(world, log):
             world.complain(line)
 
 
+# What the run directory has for ever: the socket of the keeper and the simulated driver's files, while they run.
+STAYS = r"control\.sock|gate\.sock|state-page|vgpud\.pid"
+STAYS_WHILE_IT_RUNS = STAYS + r"|keeper\.sock|cdi|sim(/(host|lock|(turn|engine|service)-\d+|memory))?"
+
+
+def check_files(world, stays):
+    """No file of a vGPU that is gone, of a daemon that was killed, or half made."""
+    host = world.host
+    found = [os.path.relpath(os.path.join(folder, name), host.run_directory)
+             for folder, folders, files in os.walk(host.run_directory) for name in folders + files]
+    left = [name for name in found if not re.fullmatch(stays, name)]
+    if left:
+        world.complain(f"left in the run directory: {sorted(left)[:9]}")
+
+
+def check_doors(world):
+    """The CDI file is written a moment later, and names what has a door."""
+    def read_names():
+        with open(world.host.cdi_path, encoding="utf-8") as file:
+            return [device["name"] for device in json.load(file)["devices"]]
+
+    until(lambda: not os.listdir(os.path.join(world.host.run_directory, "cdi")), "the doors of all vGPUs to go")
+    until(lambda: not read_names(), "the CDI file to name no vGPU", context=lambda: str(read_names()))
+    left = set(os.listdir(os.path.dirname(world.host.cdi_path))) - {os.path.basename(world.host.cdi_path)}
+    if left:
+        world.complain(f"left beside the CDI file: {left}")
+
+
+def list_shared_memory(host):
+    """What of this host's simulated devices is in /dev/shm: each folder has a link to its host."""
+    found = []
+    for name in os.listdir("/dev/shm"):
+        with contextlib.suppress(OSError):
+            if os.readlink(f"/dev/shm/{name}/.host").startswith(host.directory + "/"):
+                found.append(name)
+    return found
+
+
 def check_leaks(world, fds_before):
     """Called when no vGPU is left."""
     host = world.host
     try:
         host.wait_clean()
+        check_doors(world)
+        check_files(world, STAYS_WHILE_IT_RUNS)
+        if world.options.simulate and len(list_shared_memory(host)) > 1:
+            world.complain(f"left in shared memory: {list_shared_memory(host)}")
         if fds_before is not None:
             until(lambda: count_fds(host) <= fds_before + 8,
                   f"vgpud to have {fds_before} descriptors again, it has {count_fds(host)}")
         host.stop()
+        check_files(world, STAYS + "|cdi")
         check_rows(world)
         host.start()
         host.close()
     except AssertionError as error:
         world.complain(f"left behind: {str(error)[:200]} ... {str(error)[-1500:]}")
-    left = [name for name in os.listdir("/dev/shm") if os.path.basename(host.directory) in name]
+    left = list_shared_memory(host)
     if left:
         world.complain(f"left in shared memory: {left[:5]}")
 

@@ -29,6 +29,8 @@ class ChaosHost(Host):
         if not devices:
             self.options = ["--pool-limit", pool]
         self.options += ["--swap-time", "100"]  # who may leave by itself does so often
+        self.cdi_path = os.path.join(self.directory, "cdi", "openvgpu.json")
+        self.options += ["--cdi", self.cdi_path]
         # What the guests of other users write to and read from.
         os.chmod(self.directory, 0o777)
         self.said = ""

@@ -112,6 +112,25 @@ class Containers(case.Case):
         self.host.start()
         self.assertTrue(os.path.exists(self.door("box")))
 
+    def test_the_door_of_a_vgpu_that_is_gone_goes_also_without_cdi(self):
+        self.host.create("box")
+        self.host.create("other")
+        doors = [self.door("box"), self.door("other")]
+        options = self.host.options
+        self.host.options = [word for word in options if word not in ("--cdi", self.file)]
+        try:
+            self.host.restart()
+            self.assertEqual([os.path.exists(door) for door in doors], [True, True])  # containers may have them
+            self.host.vgpu("rm", "other")
+            self.host.restart()
+            self.assertEqual([os.path.exists(door) for door in doors], [True, False])
+            self.host.vgpu("rm", "box")
+            self.host.restart()
+            self.assertFalse(os.path.exists(os.path.dirname(doors[0])))
+        finally:
+            self.host.options = options
+            self.host.restart()
+
     def test_a_container_reaches_its_own_vgpu_only(self):
         self.host.create("box")
         self.host.create("other")

@@ -116,10 +116,23 @@ static void remove_folder(int parent, const char *name)
         (void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-/* Of vGPUs that went while no manager had --cdi. */
-static void remove_leftovers(const struct containers *containers)
+static bool is_of_a_vgpu(const struct manager *manager, const char *uuid)
 {
-        int fd = openat(containers->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        const struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                if (strcmp(instance->uuid, uuid) == 0)
+                        return true;
+        return false;
+}
+
+/*
+ * Of vGPUs that went while no manager had --cdi. Those of the others stay, also without --cdi: containers
+ * have them mounted, and find their vGPUs again once a manager has it.
+ */
+static void remove_leftovers(const struct manager *manager, int doors)
+{
+        int fd = openat(doors, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         DIR *folder = fd < 0 ? NULL : fdopendir(fd);
         struct dirent *entry;
 
@@ -128,9 +141,23 @@ static void remove_leftovers(const struct containers *containers)
                 return;
         }
         while ((entry = readdir(folder)))
-                if (entry->d_name[0] != '.' && !find(containers, entry->d_name))
-                        remove_folder(containers->folder, entry->d_name);
+                if (entry->d_name[0] != '.' && !is_of_a_vgpu(manager, entry->d_name))
+                        remove_folder(doors, entry->d_name);
         (void)closedir(folder);
+}
+
+static void remove_leftovers_without_doors(const struct manager *manager)
+{
+        CLEANUP(fd_closep) int folder = -1;
+        char path[PATHS_MAX];
+
+        if (paths_join(path, manager->options->run_directory, CDI_DOORS) < 0)
+                return;
+        folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (folder < 0)
+                return;
+        remove_leftovers(manager, folder);
+        (void)rmdir(path); /* if it is empty */
 }
 
 /* Doors. */
@@ -309,7 +336,7 @@ static int open_all(struct containers *containers)
                 return containers->folder;
         list_for_each(instance, &manager->instances, link)
                 add(containers, instance);
-        remove_leftovers(containers);
+        remove_leftovers(manager, containers->folder);
         return write_file(containers);
 }
 
@@ -320,8 +347,10 @@ int containers_new(struct containers **ret_containers, struct manager *manager,
         int r;
 
         *ret_containers = NULL;
-        if (!manager->options->cdi_path[0])
+        if (!manager->options->cdi_path[0]) {
+                remove_leftovers_without_doors(manager);
                 return 0;
+        }
         containers = calloc(1, sizeof(*containers));
         if (!containers)
                 return -ENOMEM;
