@@ -17,7 +17,7 @@ from xml.sax.saxutils import escape
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 WIDTH = 760
 LEFT = 24           # of all text and bars
-COLUMNS_THAT_ARE_MEASURED = re.compile(r"openvgpu_s|peer_s|ratio|received_\w+|work")
+COLUMNS_THAT_ARE_MEASURED = re.compile(r"openvgpu_s|peer_s|ratio|received_\w+|work|suspend_ms|\w+_percent")
 
 # The card behind a plot follows the reader's colours, so its text can be read on any page.
 STYLE = """
@@ -150,7 +150,51 @@ def draw_shares(rows):
     return drawing.svg()
 
 
-PLOTS = {"operations": draw_operations, "shares": draw_shares}
+def draw_second_suspend(rows):
+    """The second suspend: unchanged memory is hashed on the device, the rest is copied."""
+    scale = 420 / max(float(row["suspend_ms"]) for row in rows)
+    drawing = Drawing(106 + 42 * len(rows), "The second suspend of 32 GiB: hashing against copying")
+    drawing.text(LEFT, 34, "The second suspend of 32 GiB", "title")
+    drawing.text(LEFT, 54, "Shorter is better. The device hashes all of the memory, and only what has changed is copied.",
+                 "note")
+    for i, row in enumerate(rows):
+        y = 78 + 42 * i
+        width = float(row["suspend_ms"]) * scale
+        drawing.text(LEFT, y + 16, row["case"])
+        drawing.bar(190, y, width, 24, "peer" if row["unchanged"] == "0" else "ours")
+        drawing.text(190 + width + 12, y + 17, f"{row['suspend_ms']} ms")
+    drawing.text(LEFT, drawing.height - 16, "H100, driver 580.159.04, 2026-11-23; CUDA context kept; "
+                 "bench/clean-copies --gib 32", "note")
+    return drawing.svg()
+
+
+def draw_throughput_case(drawing, y, row):
+    drawing.text(LEFT, y, row["case"], "name")
+    drawing.text(WIDTH - LEFT, y, row["measure"], "note", "end")
+    for i, (column, kind, who) in enumerate((("openvgpu_percent", "ours", "OpenVGPU"),
+                                             ("driver_percent", "peer", "driver"), ("mps_percent", "peer", "MPS"))):
+        if not row[column]:
+            continue
+        width = float(row[column]) * 4.5
+        drawing.bar(LEFT + 80, y + 10 + 24 * i, width, 18, kind)
+        drawing.text(LEFT, y + 24 + 24 * i, who)
+        drawing.text(LEFT + 80 + width + 10, y + 24 + 24 * i, f"{row[column]} %")
+
+
+def draw_throughput(rows):
+    """What guests get done beside each other, with turns and with the driver's own time slicing."""
+    drawing = Drawing(96 + 100 * len(rows), "Work of guests that share a GPU: OpenVGPU's turns, the driver's time "
+                      "slicing, and MPS")
+    drawing.text(LEFT, 34, "Work of guests that share a GPU, in percent of what each does alone", "title")
+    drawing.text(LEFT, 54, "Driver: its own time slicing. The same programs in the same run.", "note")
+    for i, row in enumerate(rows):
+        draw_throughput_case(drawing, 86 + 100 * i, row)
+    drawing.text(LEFT, drawing.height - 14, "H200, driver 580.159.04; bench/scheduler/run --scale 0.45", "note")
+    return drawing.svg()
+
+
+PLOTS = {"operations": draw_operations, "shares": draw_shares, "second-suspend": draw_second_suspend,
+         "throughput": draw_throughput}
 
 
 def read_figures(name):

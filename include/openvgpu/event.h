@@ -32,6 +32,11 @@ struct vgpu_event {
         uint64_t bytes;      /* that were moved, or set aside */
         double seconds;      /* that it took */
         const char *message; /* the same in words; may contain what a guest chose */
+        /* Parts of @seconds, of an operation: until its programs were at rest, copies, the driver's work on
+         * contexts. The last two happen at the same time. */
+        double drain_seconds;
+        double copy_seconds;
+        double context_seconds;
 };
 
 struct vgpu_event_list {

@@ -75,6 +75,13 @@ struct vgpu_usage_instance {
         const char *demand_reason;
         double idle_after;
         bool idle_keeps_context;
+        uint64_t
+                host_memory; /* as in struct vgpu_instance, and those below; sums since vgpud began */
+        double resident_seconds;
+        uint64_t n_swaps; /* times that it left its device, or came back, by itself and by demand */
+        uint64_t swapped_bytes;
+        uint64_t n_waits;
+        double waited_seconds;
 };
 
 struct vgpu_usage_device {

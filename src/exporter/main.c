@@ -97,6 +97,40 @@ static int add_host_name(struct host_names *names, const char *name)
 }
 
 /* -1: go on; else exit with that. */
+static int set_option(struct options *options, int option, const char *value)
+{
+        switch (option) {
+        case 'l':
+                options->listen = value;
+                return -1;
+        case 'c':
+                options->certificate = value;
+                return -1;
+        case 'k':
+                options->key = value;
+                return -1;
+        case 't':
+                options->token_path = value;
+                return -1;
+        case 'p':
+                options->metrics.has_processes = true;
+                return -1;
+        case 'H':
+                return add_host_name(&options->names, value) == 0 ? -1 : EXIT_USAGE;
+        case 'n':
+                return parse_names(value, &options->metrics) == 0 ? -1 : EXIT_USAGE;
+        case 'h':
+                fputs(help, stdout);
+                return 0;
+        case 'V':
+                printf("vgpu-exporter %s\n", OPENVGPU_VERSION);
+                return 0;
+        default: /* it was told already what is wrong */
+                return complain("see what it takes", "");
+        }
+}
+
+/* -1: go on; else exit with that. */
 static int parse(int argc, char **argv, struct options *options)
 {
         static const struct option table[] = {
@@ -111,44 +145,12 @@ static int parse(int argc, char **argv, struct options *options)
                 { "version", no_argument, NULL, 'V' },
                 { NULL, 0, NULL, 0 },
         };
-        int option, r;
+        int option, r = -1;
 
-        while ((option = getopt_long(argc, argv, "h", table, NULL)) != -1)
-                switch (option) {
-                case 'l':
-                        options->listen = optarg;
-                        break;
-                case 'H':
-                        r = add_host_name(&options->names, optarg);
-                        if (r != 0)
-                                return r;
-                        break;
-                case 'c':
-                        options->certificate = optarg;
-                        break;
-                case 'k':
-                        options->key = optarg;
-                        break;
-                case 't':
-                        options->token_path = optarg;
-                        break;
-                case 'p':
-                        options->metrics.has_processes = true;
-                        break;
-                case 'n':
-                        r = parse_names(optarg, &options->metrics);
-                        if (r != 0)
-                                return r;
-                        break;
-                case 'h':
-                        fputs(help, stdout);
-                        return 0;
-                case 'V':
-                        printf("vgpu-exporter %s\n", OPENVGPU_VERSION);
-                        return 0;
-                default: /* it was told already what is wrong */
-                        return complain("see what it takes", "");
-                }
+        while (r < 0 && (option = getopt_long(argc, argv, "h", table, NULL)) != -1)
+                r = set_option(options, option, optarg);
+        if (r >= 0)
+                return r;
         if (!options->certificate != !options->key)
                 return complain("--tls-certificate and --tls-key go together", "");
         return optind == argc ? -1 : complain("takes no words: ", argv[optind]);

@@ -64,6 +64,12 @@ static void write_pool(struct text *text, const struct vgpu_pool *pool)
                   (double)pool->ready);
         write_one(text, "openvgpu_pool_used_bytes", TEXT_GAUGE, "bytes",
                   "Host memory of the pool that suspended vGPUs fill.", (double)pool->used);
+        write_one(text, "openvgpu_pool_spare_bytes", TEXT_GAUGE, "bytes",
+                  "Host memory of the pool with copies of resumed vGPUs, given up when needed.",
+                  (double)pool->spare);
+        write_one(text, "openvgpu_pool_held_bytes", TEXT_GAUGE, "bytes",
+                  "Host memory that has left the pool and that clients still have.",
+                  (double)pool->held);
 }
 
 static void write_operations(struct text *text, const struct vgpu_statistics *statistics)
@@ -134,6 +140,23 @@ static uint64_t get_promised(const struct vgpu_usage_device *device)
 static uint64_t get_used(const struct vgpu_usage_device *device)
 {
         return device->memory_used;
+}
+
+/* What its vGPUs have in host memory instead. */
+static void write_device_swapped(struct text *text, const struct devices *devices)
+{
+        const struct vgpu_usage_snapshot *snapshot = devices->input->snapshot;
+
+        text_family(text, "openvgpu_device_memory_swapped_bytes", TEXT_GAUGE, "bytes",
+                    "Memory of its vGPUs that is in host memory instead.");
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                uint64_t sum = 0;
+
+                for (size_t k = 0; k < snapshot->n_instances; k++)
+                        if (snapshot->instances[k]->device == snapshot->devices[i]->index)
+                                sum += snapshot->instances[k]->host_memory;
+                text_sample_integer(text, &devices->labels[i], sum);
+        }
 }
 
 static void write_device_bytes(struct text *text, const struct devices *devices, const char *name,
@@ -320,6 +343,7 @@ static void write_devices(struct text *text, const struct metrics_input *input)
                 labels_add(&labels[i], "device_uuid", snapshot->devices[i]->uuid);
         }
         write_device_facts(text, &devices);
+        write_device_swapped(text, &devices);
         if (input->sensors)
                 write_sensors(text, &devices);
         write_events(text, &devices);
@@ -423,6 +447,86 @@ static void write_vgpu_time(struct text *text, const struct vgpus *vgpus)
                                     snapshot->instances[i]->n_programs);
 }
 
+/* Coming and going. */
+
+static bool is_waiting(const struct vgpu_usage_instance *instance)
+{
+        return instance->demand && strcmp(instance->demand, "waiting for memory") == 0;
+}
+
+static void write_vgpu_residency(struct text *text, const struct vgpus *vgpus)
+{
+        const struct vgpu_usage_snapshot *snapshot = vgpus->snapshot;
+
+        text_family(text, "openvgpu_vgpu_idle_seconds", TEXT_GAUGE, "seconds",
+                    "Time that it has had no work on its device.");
+        for (size_t i = 0; i < snapshot->n_instances; i++)
+                text_sample(text, &vgpus->labels[i].now, snapshot->instances[i]->idle);
+        text_family(text, "openvgpu_vgpu_waiting", TEXT_GAUGE, NULL,
+                    "1 while it waits for memory of its device.");
+        for (size_t i = 0; i < snapshot->n_instances; i++)
+                text_sample_integer(text, &vgpus->labels[i].now,
+                                    is_waiting(snapshot->instances[i]));
+        text_family(text, "openvgpu_vgpu_host_memory_bytes", TEXT_GAUGE, "bytes",
+                    "Host memory that its evicted memory takes.");
+        for (size_t i = 0; i < snapshot->n_instances; i++)
+                text_sample_integer(text, &vgpus->labels[i].now,
+                                    snapshot->instances[i]->host_memory);
+}
+
+static double get_swaps(const struct vgpu_usage_instance *instance)
+{
+        return (double)instance->n_swaps;
+}
+
+static double get_swapped_bytes(const struct vgpu_usage_instance *instance)
+{
+        return (double)instance->swapped_bytes;
+}
+
+static double get_waits(const struct vgpu_usage_instance *instance)
+{
+        return (double)instance->n_waits;
+}
+
+static double get_waited(const struct vgpu_usage_instance *instance)
+{
+        return instance->waited_seconds;
+}
+
+static double get_resident(const struct vgpu_usage_instance *instance)
+{
+        return instance->resident_seconds;
+}
+
+static void write_vgpu_sums(struct text *text, const struct vgpus *vgpus)
+{
+        static const struct {
+                const char *name, *unit, *help;
+                double (*get)(const struct vgpu_usage_instance *instance);
+        } sums[] = {
+                { "openvgpu_vgpu_swaps", NULL,
+                  "Times that it left its device, or came back, by itself and by demand.",
+                  get_swaps },
+                { "openvgpu_vgpu_swapped_bytes", "bytes", "Memory that these swaps moved.",
+                  get_swapped_bytes },
+                { "openvgpu_vgpu_waits", NULL,
+                  "Times that it waited for room, to come in or to allocate.", get_waits },
+                { "openvgpu_vgpu_waited_seconds", "seconds", "How long it waited for room.",
+                  get_waited },
+                { "openvgpu_vgpu_resident_seconds", "seconds",
+                  "Time that its programs were on a device.", get_resident },
+        };
+        const struct vgpu_usage_snapshot *snapshot = vgpus->snapshot;
+
+        for (size_t s = 0; s < sizeof(sums) / sizeof(sums[0]); s++) {
+                text_family(text, sums[s].name, TEXT_COUNTER, sums[s].unit, sums[s].help);
+                for (size_t i = 0; i < snapshot->n_instances; i++)
+                        text_sample(text, &vgpus->labels[i].lasting,
+                                    sums[s].get(snapshot->instances[i]));
+        }
+}
+
 /* Processes: only when asked for. */
 
 enum process_fact { PROCESS_MEMORY, PROCESS_UTILIZATION, PROCESS_SECONDS };
@@ -483,6 +587,8 @@ static void write_vgpus(struct text *text, const struct vgpu_usage_snapshot *sna
         write_vgpu_facts(text, &vgpus);
         write_vgpu_memory(text, &vgpus);
         write_vgpu_time(text, &vgpus);
+        write_vgpu_residency(text, &vgpus);
+        write_vgpu_sums(text, &vgpus);
         if (has_processes)
                 write_processes(text, &vgpus);
 }

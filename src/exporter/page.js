@@ -503,11 +503,29 @@ function drawDay(day) {
              day.map(step => [time(step.from), step.percent.toFixed(1) + " %", step.gib.toFixed(2) + " GiB"]));
 }
 
+const PARTS = [["drain", "coming to rest"], ["copy", "copying"], ["context", "context"]];
+
+// Copies and the driver's checkpoint run at the same time, so each part is a bar of its own.
+function drawParts(cell, event, longest) {
+        for (const [part, name] of PARTS) {
+                const seconds = event[part];
+                if (!(seconds > 0))
+                        continue;
+                const line = element(cell, "div", "part " + part);
+                const bar = element(line, "span", "amount");
+                bar.style.width = Math.max(1, 50 * seconds / longest) + "%";
+                bar.setAttribute("aria-hidden", "true");
+                setText(element(line, "span"), name + " " + seconds.toFixed(2) + " s");
+        }
+}
+
 function drawEvents(list) {
         const body = document.querySelector("#events tbody");
+        const longest = Math.max(...list.map(event => event.seconds), 0.001);
         body.replaceChildren();
         for (const event of list.slice().reverse()) {
-                row(body, [time(event.time), event.message]);
+                const cell = row(body, [time(event.time), event.message]).lastElementChild;
+                drawParts(cell, event, longest);
         }
 }
 

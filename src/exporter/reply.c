@@ -106,11 +106,13 @@ static json_t *describe_events(struct vgpu_client *client, const char *uuid)
              i < list->n_events; i++) {
                 const struct vgpu_event *event = list->events[i];
 
-                (void)json_array_append_new(array, json_pack("{sf, ss, so, sI, sf}", "time",
-                                                             event->time, "event", event->event,
-                                                             "message", make_text(event->message),
-                                                             "bytes", (json_int_t)event->bytes,
-                                                             "seconds", event->seconds));
+                (void)json_array_append_new(
+                        array,
+                        json_pack("{sf, ss, so, sI, sf, sf, sf, sf}", "time", event->time, "event",
+                                  event->event, "message", make_text(event->message), "bytes",
+                                  (json_int_t)event->bytes, "seconds", event->seconds, "drain",
+                                  event->drain_seconds, "copy", event->copy_seconds, "context",
+                                  event->context_seconds));
         }
         return array;
 }

@@ -39,6 +39,14 @@ static const struct vgpu_usage_instance instance = {
         .owner = 1000,
         .n_programs = 2,
         .gpu_seconds_total = 99.25,
+        .idle = 1.5,
+        .demand = "waiting for memory",
+        .host_memory = 17,
+        .n_swaps = 3,
+        .swapped_bytes = 4096,
+        .n_waits = 2,
+        .waited_seconds = 0.25,
+        .resident_seconds = 12.5,
 };
 static const struct vgpu_usage_instance *const instances[] = { &instance };
 
@@ -191,6 +199,16 @@ static void test_everything_in_base_units(void **state)
                 "openvgpu_vgpu_utilization_ratio{" NOW ",engine=\"gpu\"} 0.74",
                 "openvgpu_vgpu_gpu_seconds_total{" LASTS "} 99.25",
                 "openvgpu_vgpu_processes{" NOW "} 2",
+                "openvgpu_vgpu_idle_seconds{" NOW "} 1.5",
+                "openvgpu_vgpu_waiting{" NOW "} 1",
+                "openvgpu_vgpu_host_memory_bytes{" NOW "} 17",
+                "openvgpu_vgpu_swaps_total{" LASTS "} 3",
+                "openvgpu_vgpu_swapped_bytes_total{" LASTS "} 4096",
+                "openvgpu_vgpu_waits_total{" LASTS "} 2",
+                "openvgpu_vgpu_waited_seconds_total{" LASTS "} 0.25",
+                "openvgpu_vgpu_resident_seconds_total{" LASTS "} 12.5",
+                "openvgpu_device_memory_swapped_bytes{" DEVICE "} 17",
+                "openvgpu_pool_spare_bytes 0",
                 "openvgpu_process_memory_used_bytes{" LASTS
                 ",pid=\"42\",process=\"a\\\"b\\n\"} 4096",
                 "openvgpu_process_gpu_seconds_total{" LASTS

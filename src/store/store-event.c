@@ -15,7 +15,7 @@
 /* So many are forgotten at once, at least, when an owner has too many. */
 #define PORTION 64
 
-static int insert(struct store *store, const struct store_event *event)
+static int insert_event(struct store *store, const struct store_event *event)
 {
         return RUN(store,
                    "INSERT INTO event (time_ms, owner, uuid, name, word, device, pid, bytes,"
@@ -23,6 +23,19 @@ static int insert(struct store *store, const struct store_event *event)
                    "iisssiiiis", (int64_t)event->time_ms, (int64_t)event->owner, event->uuid,
                    event->name, event->word, (int64_t)event->device, (int64_t)event->pid,
                    (int64_t)event->bytes, (int64_t)event->duration_ms, event->text);
+}
+
+/* Few events have parts. */
+static int insert(struct store *store, const struct store_event *event)
+{
+        int r = insert_event(store, event);
+
+        if (r < 0 || (event->drain_ms == 0 && event->copy_ms == 0 && event->context_ms == 0))
+                return r;
+        return RUN(store,
+                   "INSERT INTO event_part (event, drain_ms, copy_ms, context_ms) VALUES (?,?,?,?)",
+                   "iiii", (int64_t)sqlite3_last_insert_rowid(store->database.handle),
+                   (int64_t)event->drain_ms, (int64_t)event->copy_ms, (int64_t)event->context_ms);
 }
 
 static int count(struct store *store, uid_t owner, size_t n)
@@ -173,6 +186,9 @@ static void decode(struct store_event *event, sqlite3_stmt *row)
                 .pid = (pid_t)sqlite3_column_int64(row, 7),
                 .bytes = (uint64_t)sqlite3_column_int64(row, 8),
                 .duration_ms = (uint64_t)sqlite3_column_int64(row, 9),
+                .drain_ms = (uint64_t)sqlite3_column_int64(row, 11),
+                .copy_ms = (uint64_t)sqlite3_column_int64(row, 12),
+                .context_ms = (uint64_t)sqlite3_column_int64(row, 13),
         };
         database_get_text(row, 3, event->uuid, sizeof(event->uuid));
         database_get_text(row, 4, event->name, sizeof(event->name));
@@ -182,7 +198,8 @@ static void decode(struct store_event *event, sqlite3_stmt *row)
 
 #define SELECT                                                                          \
         "SELECT id, time_ms, owner, uuid, name, word, device, pid, bytes, duration_ms," \
-        " text FROM event WHERE "
+        " text, drain_ms, copy_ms, context_ms"                                          \
+        " FROM event LEFT JOIN event_part ON event_part.event = event.id WHERE "
 #define REST "id > ?1 AND time_ms >= ?2 ORDER BY id LIMIT ?3"
 
 /* Each way has an index of its own. */

@@ -25,6 +25,8 @@ struct store_event {
         uint32_t device;           /* index, when it was over */
         pid_t pid;                 /* 0: it was about no process */
         uint64_t bytes, duration_ms;
+        uint64_t drain_ms, copy_ms,
+                context_ms;              /* parts of the duration; the last two at the same time */
         char text[STORE_EVENT_TEXT_MAX]; /* the same for people */
 };
 

@@ -128,7 +128,7 @@ class Python(case.Case):
               "the ledger to have it")
         self.assertGreater(self.client.info().pool.limit, 0)
         events = self.client.events("train")
-        self.assertEqual([(event.event, event.pid) for event in events], [("created", 0), ("process-began", guest.pid)])
+        self.assertEqual([(event.event, event.pid) for event in events], [("created", 0), ("process-began", guest.pid), ("share", 0)])
         self.assertEqual(self.client.events("train", after=events[0].id), events[1:])
 
     def test_errors_have_classes(self):

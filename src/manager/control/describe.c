@@ -160,7 +160,7 @@ enum vgpu_instance_state describe_get_state(const struct instance *instance)
         return states[instance->state];
 }
 
-static uint64_t get_host_memory(const struct instance *instance)
+uint64_t describe_get_host_memory(const struct instance *instance)
 {
         const struct guest *guest;
         uint64_t sum = 0;
@@ -194,7 +194,7 @@ static void get_instance(const struct instance *instance, struct vgpu_instance *
                 .idle = view.idle,
                 .demand = view.demand,
                 .demand_reason = view.reason,
-                .host_memory = get_host_memory(instance),
+                .host_memory = describe_get_host_memory(instance),
                 .swap_class = residency_record_get_class(instance->residency.is_interactive),
                 .resident_seconds = (double)residency_view_get_resident(instance) / 1e9,
                 .swapped_bytes = instance->residency.sums.swapped_bytes,

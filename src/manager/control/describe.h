@@ -33,4 +33,7 @@ void describe_write_instance(struct writer *writer, const struct instance *insta
 /* describe_write_tally() - as the members "buckets" and "operations"; what never was comes as 0. */
 void describe_write_tally(struct writer *writer, const struct tally *tally);
 
+/* describe_get_host_memory() - bytes of the pool that its evicted memory takes. */
+uint64_t describe_get_host_memory(const struct instance *instance);
+
 #endif

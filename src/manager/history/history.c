@@ -157,6 +157,10 @@ static void note_success(struct history *history, const struct operation *operat
                      (double)duration_ms / 1e3, describe_asker(asker, sizeof(asker), operation));
         event->bytes = operation->bytes;
         event->duration_ms = duration_ms;
+        event->copy_ms = operation->copy_ns / 1000000;
+        event->context_ms = operation->context_ns / 1000000;
+        if (operation->drained_ns > operation->started_ns)
+                event->drain_ms = (operation->drained_ns - operation->started_ns) / 1000000;
 }
 
 static void on_operation(const struct operation *operation, bool has_succeeded, void *userdata)

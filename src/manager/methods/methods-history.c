@@ -37,6 +37,9 @@ static int write_event(const struct store_event *event, void *userdata)
                 .bytes = event->bytes,
                 .seconds = (double)event->duration_ms / 1e3,
                 .message = event->text,
+                .drain_seconds = (double)event->drain_ms / 1e3,
+                .copy_seconds = (double)event->copy_ms / 1e3,
+                .context_seconds = (double)event->context_ms / 1e3,
         };
         writer_begin_object(writer, NULL);
         record_write(&record_event, &record, writer);

@@ -122,6 +122,12 @@ static void get_vgpu(const struct instance *instance, uint32_t n_running,
                 .demand_reason = view.reason,
                 .idle_after = (double)instance->residency.after_ns / NS_PER_SECOND,
                 .idle_keeps_context = instance->residency.keeps_context,
+                .host_memory = describe_get_host_memory(instance),
+                .resident_seconds = (double)residency_view_get_resident(instance) / NS_PER_SECOND,
+                .n_swaps = instance->residency.sums.n_swaps,
+                .swapped_bytes = instance->residency.sums.swapped_bytes,
+                .n_waits = instance->residency.sums.n_waits,
+                .waited_seconds = (double)instance->residency.sums.waited_ns / NS_PER_SECOND,
         };
 }
 
