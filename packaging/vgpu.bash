@@ -25,8 +25,8 @@ _vgpu_options() {
         scheduler) _vgpu_scheduler_options "$2" ;;
         run) echo --vgpu --fb --name --device --no-wait ;;
         ls) echo --long --names --watch ;;
-        suspend) echo --all --keep-context --timeout --verify ;;
-        resume) echo --all --device --timeout ;;
+        suspend) echo --all --keep-context --group --timeout --verify ;;
+        resume) echo --all --device --group --timeout ;;
         migrate) echo --device --timeout ;;
         rm) echo --force --yes ;;
         resize) echo --fb ;;

@@ -50,10 +50,11 @@ struct vgpu_operation_options {
         vgpu_operation_progress_function progress; /* NULL: none */
         void *userdata;                            /* of @progress */
         bool verify; /* suspend: compare every byte that has not changed since the last suspend */
+        bool group;  /* suspend, resume: also all vGPUs whose processes share memory with it */
 };
 
 /* clang-format off */
-#define VGPU_OPERATION_OPTIONS_INIT { sizeof(struct vgpu_operation_options), 0, false, 0, 0, false }
+#define VGPU_OPERATION_OPTIONS_INIT { sizeof(struct vgpu_operation_options), 0, false, 0, 0, false, false }
 /* clang-format on */
 
 struct vgpu_operation_report {

@@ -159,22 +159,29 @@ class Client:
         answer = self.call(method, progress=tell, is_long=True, **parameters)
         return make(Report, answer, vgpu=Vgpu.from_answer(answer["vgpu"]))
 
-    def suspend(self, name: str, *, keep_context: bool = False, timeout: float | None = None,
-                verify: bool = False, progress: Callable[[Progress], None] | None = None) -> Report:
+    def suspend(self, name: str, *, keep_context: bool = False, group: bool = False,
+                timeout: float | None = None, verify: bool = False,
+                progress: Callable[[Progress], None] | None = None) -> Report:
         """Take a vGPU off its device; its programs wait in their next GPU call.
 
         keep_context:  move only the memory: quicker both ways; the CUDA contexts stay
+        group:         also all vGPUs whose processes share memory with it
         timeout:       seconds for its programs to come to rest; None: vgpud's choice
         verify:        compare every byte that has not changed since the last suspend
         progress:      called meanwhile, in this thread; must not use this client
         """
         return self._operate("SuspendVgpu", progress, name=name, timeout=timeout,
-                             keep_context=keep_context or None, verify=verify or None)
+                             keep_context=keep_context or None, group=group or None,
+                             verify=verify or None)
 
-    def resume(self, name: str, *, device: int | str | None = None, timeout: float | None = None,
+    def resume(self, name: str, *, device: int | str | None = None, group: bool = False,
+               timeout: float | None = None,
                progress: Callable[[Progress], None] | None = None) -> Report:
-        """Put a suspended vGPU on a device; None: the one that it was on. Its programs go on."""
-        return self._operate("ResumeVgpu", progress, name=name, timeout=timeout,
+        """Put a suspended vGPU on a device; None: the one that it was on. Its programs go on.
+
+        group: also all vGPUs whose processes share memory with it
+        """
+        return self._operate("ResumeVgpu", progress, name=name, timeout=timeout, group=group or None,
                              device=None if device is None else str(device))
 
     def migrate(self, name: str, device: int | str, *, timeout: float | None = None,

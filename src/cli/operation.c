@@ -108,6 +108,7 @@ int operation_begin(const struct arguments *arguments, const char *name,
                 return r;
         options->keep_context = arguments_get(arguments, "keep-context") != NULL;
         options->verify = arguments_get(arguments, "verify") != NULL;
+        options->group = arguments_get(arguments, "group") != NULL;
 
         make_texts(arguments, name);
         sigaction(SIGINT, &action, NULL);

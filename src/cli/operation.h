@@ -18,6 +18,12 @@ DEFINE_CLEANUP(struct vgpu_operation_report *, vgpu_operation_report_free);
                 .help = "give up, and change nothing, if its programs are not at rest by then" \
         }
 
+#define OPERATION_OPTION_GROUP                                                                  \
+        {                                                                                       \
+                .name = "group",                                                                \
+                .help = "also all vGPUs whose processes share memory with it, at the same time" \
+        }
+
 /*
  * operation_begin() - @options from the command line, with a progress bar, for the vGPU @name;
  * NULL: for several at once, without a bar. Returns an exit code.

@@ -49,17 +49,20 @@ static const struct option options[] = {
         { .name = "device",
           .argument = "DEVICE",
           .help = "index, UUID or beginning of a UUID (default: the GPU that it left)" },
+        OPERATION_OPTION_GROUP,
         OPERATION_OPTION_TIMEOUT,
         { .name = NULL },
 };
 
 const struct command command_resume = {
         .name = "resume",
-        .usage = "NAME...|--all [--device DEVICE] [--timeout SECONDS]",
+        .usage = "NAME...|--all [--device DEVICE] [--group] [--timeout SECONDS]",
         .summary = "put a vGPU back on any GPU; its programs continue",
         .description =
                 "Puts a suspended vGPU on a GPU. Its programs continue where they were. Several\n"
                 "vGPUs are resumed at the same time; if one fails, the others are still resumed.\n"
+                "With --group, all vGPUs whose processes share memory with it come back at the\n"
+                "same time.\n"
                 "\n"
                 "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
         .examples = "vgpu suspend train --keep-context\n"

@@ -229,6 +229,9 @@ int several_run(const struct arguments *arguments, struct vgpu_client *client,
                 return say_usage(arguments, see, "--all and the name of a vGPU exclude each other");
         if (!is_all && arguments->n_words == 0)
                 return say_usage(arguments, see, "the name of the vGPU is missing");
+        if ((is_all || arguments->n_words > 1) && arguments_get(arguments, "group"))
+                return say_usage(arguments, see,
+                                 "--group finds the others by itself: name one vGPU of the group");
         if (!is_all && arguments->n_words == 1)
                 return run_one(arguments, client, several);
 

@@ -66,13 +66,14 @@ static const struct option options[] = {
           .help = "move only memory: quicker both ways; 0.5 GiB per program stays" },
         { .name = "verify",
           .help = "compare every byte that has not changed since the last suspend" },
+        OPERATION_OPTION_GROUP,
         OPERATION_OPTION_TIMEOUT,
         { .name = NULL },
 };
 
 const struct command command_suspend = {
         .name = "suspend",
-        .usage = "NAME...|--all [--keep-context] [--verify] [--timeout SECONDS]",
+        .usage = "NAME...|--all [--keep-context] [--verify] [--group] [--timeout SECONDS]",
         .summary = "take a vGPU off its GPU; its programs wait",
         .description =
                 "Moves the GPU memory of a vGPU to host memory, and its programs off the GPU. The\n"
@@ -87,6 +88,10 @@ const struct command command_suspend = {
                 "\n"
                 "Several vGPUs are suspended at the same time. If one fails, the others are still\n"
                 "suspended; the exit status is that of the first failure.\n"
+                "\n"
+                "Processes that share GPU memory can only leave together. If some of them are in\n"
+                "other vGPUs, the command refuses and names one. With --group all these vGPUs leave\n"
+                "at the same time, or none does.\n"
                 "\n"
                 "An interrupt (Ctrl-C) ends the waiting, not the operation.\n",
         .examples = "vgpu suspend train\n"

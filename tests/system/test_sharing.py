@@ -196,6 +196,52 @@ class Sharing(Pairs, case.Case):
         self.suspend_and_resume()
         self.end(maker)
 
+    def group(self):
+        for i in range(3):
+            self.host.create(f"rank{i}", device=i % 2)
+        return [self.pair(way, f"rank{a}", f"rank{b}", ("4M", 2))
+                for way, a, b in (("descriptor", 0, 1), ("ipc", 1, 0), ("descriptor", 1, 2))]
+
+    def test_a_group_of_vgpus_goes_and_comes_as_one(self):
+        pairs = self.group()
+        for i, (maker, user) in enumerate(pairs):
+            self.check_both_ways(maker, user, i)
+        for options in ((), ("--keep-context",)):
+            self.host.vgpu("suspend", "rank0", "--group", *options)
+            for i in range(3):
+                self.assertIn(self.host.get(f"rank{i}")["state"], ("suspended", "evicted"))
+            self.refused("NotMovable", "ResumeVgpu", name="rank1")
+            self.host.vgpu("resume", "rank2", "--group")
+            for i, (maker, user) in enumerate(pairs):
+                self.assertEqual(self.host.get(f"rank{i}")["state"], "running")
+                user.hold(f"check={1000 + i}")
+                self.check_both_ways(maker, user, i)
+        for maker, user in pairs:
+            self.end(user, maker)
+
+    def test_a_group_of_which_one_cannot_leave_stays(self):
+        pairs = self.group()
+        for i, (maker, user) in enumerate(pairs):
+            self.check_both_ways(maker, user, i)
+        held = self.host.run("rank2", "guest-hold").wait_ready()
+        held.hold("managed")
+        result = self.host.vgpu("suspend", "rank0", "--group", code=1)
+        self.assertIn(f"process {held.pid} ", result.errors)
+        for i, (maker, user) in enumerate(pairs):
+            self.host.wait_state(f"rank{i}", "running")
+            user.hold(f"check={1000 + i}")
+            self.check_both_ways(maker, user, i)
+        held.end_input()
+        for names in (("rank1", "rank2"), ("--all",)):
+            self.assertIn("name one vGPU", self.host.vgpu("suspend", *names, "--group", code=2).errors)
+        self.host.vgpu("suspend", "rank1", "--group")
+        for name in ("rank0", "rank2"):
+            self.refused("WrongState", "SuspendVgpu", name=name, group=True)
+        self.host.vgpu("resume", "rank1", "--group")
+        for i, (maker, user) in enumerate(pairs):
+            user.hold(f"check={1000 + i}")
+            self.end(user, maker)
+
     def is_refused(self, name):
         with contextlib.suppress(Refused):
             self.host.call("SuspendVgpu", name=name)
@@ -310,6 +356,51 @@ class Faults(Pairs, unittest.TestCase):
 
     def test_the_manager_dies_while_it_undoes_a_resume(self):
         self.undo_dies("resume")
+
+    def resume_group(self, name):
+        try:
+            return self.host.call("ResumeVgpu", name=name, group=True)
+        except Refused as refused:
+            if refused.name != "Busy":
+                raise
+            return None
+
+    def group_goes_on(self, kind, faults, is_killed):
+        with self.pairs(faults, kind=kind, fault=faults) as pairs:
+            for maker, user in pairs:
+                self.end(user, maker)
+            self.host.create("other", device=1)
+            pairs = [self.pair("descriptor", "job", "other"), self.pair("ipc", "other", "job")]
+            for maker, user in pairs:
+                self.check_both_ways(maker, user, 3)
+            if kind == "resume":
+                self.host.vgpu("suspend", "job", "--group")
+            with contextlib.suppress(ConnectionError, OSError, Refused):
+                self.host.call(f"{kind.capitalize()}Vgpu", name="job", group=True)
+            if is_killed:
+                self.restart()
+            for name in ("job", "other"):
+                self.host.wait_for(name, lambda vgpu: vgpu["state"] in ("running", "suspended"),
+                                   "the operation to be undone or ended")
+            if self.host.get("job")["state"] != "running":
+                until(lambda: self.resume_group("job"), "a new vgpud to know who shares memory")
+            for maker, user in pairs:
+                user.hold("check=1003")
+            self.host.vgpu("suspend", "other", "--group")
+            self.host.vgpu("resume", "other", "--group")
+            for maker, user in pairs:
+                user.hold("check=1003")
+                self.end(user, maker)
+
+    def test_a_step_of_one_of_a_group_fails(self):
+        for kind in ("suspend", "resume"):
+            for step in UNDOABLE[kind]:
+                self.group_goes_on(kind, f"{kind}.{step}=fail", False)
+
+    def test_the_manager_dies_while_a_group_goes(self):
+        for kind in ("suspend", "resume"):
+            for step in UNDOABLE[kind] + ["recorded", "dropped"]:
+                self.group_goes_on(kind, f"{kind}.{step}=kill@2", True)
 
     def test_a_gate_fails_in_its_part(self):
         for point, kind in (("gate-let-go", "suspend"), ("gate-offer", "suspend"),

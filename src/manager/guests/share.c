@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/uuid-bytes.h"
 #include "daemon/foreign.h"
 #include "daemon/log.h"
@@ -18,6 +19,9 @@
 #include "manager/model/sharing.h"
 #include "manager/socket/fair-queue.h"
 #include "wire/gate.h"
+
+/* Between two looks whether memory is there again that another vGPU of a group brings back. */
+#define LOOK_AGAIN_US 20000
 
 /* A gate answers at once; one that does not is stopped, or hangs. */
 #define ANSWER_US 10000000
@@ -32,6 +36,7 @@ struct share_question {
         struct guest *maker; /* that has been asked; or NULL */
         struct list link;    /* in maker->questions */
         uint64_t number;
+        uint64_t deadline_ns; /* CLOCK_MONOTONIC */
         sd_event_source *timer;
 };
 
@@ -150,9 +155,26 @@ static int find_maker(const struct guest *user, const struct gate_process *proce
 /* Asking. */
 
 /* An operation has asked once who outside of its vGPU shares memory with it: until its end that stays true. */
+static bool may_begin_to_share(const struct guest *user, const struct guest *maker)
+{
+        return maker->instance == user->instance || !maker->instance->operation;
+}
+
+/*
+ * What it had before it is given again. But nobody shall open before it is filled: only those that go together
+ * open together. A new manager does not know any more who went together.
+ */
+static bool may_take_again(const struct guest *user, const struct guest *maker)
+{
+        uint64_t group = user->instance->course.group;
+
+        return user->request.message == GATE_TAKE &&
+               (!maker->is_unfilled || (group && group == maker->instance->course.group));
+}
+
 static bool may_offer(const struct guest *user, const struct guest *maker)
 {
-        return (maker->instance == user->instance || !maker->instance->operation) && maker->gate &&
+        return (may_begin_to_share(user, maker) || may_take_again(user, maker)) && maker->gate &&
                maker->context == GUEST_CONTEXT_RUNNING && maker->state != GATE_STATE_RELEASED;
 }
 
@@ -173,12 +195,36 @@ static int ask(struct share_question *question)
                                        CLOCK_MONOTONIC, ANSWER_US, 0, on_timeout, question);
         if (r < 0)
                 return r;
-        if (gate_link_send(maker->gate, &offer, sizeof(offer), NULL, 0) < 0)
+        if (gate_link_send(maker->gate, &offer, sizeof(offer), NULL, 0) < 0) {
+                question->timer = sd_event_source_disable_unref(question->timer);
                 return -EAGAIN;
+        }
         maker->n_may_offer++;
         question->maker = maker;
         list_append(&maker->questions, &question->link);
         return 0;
+}
+
+static int on_look_again(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct share_question *question = userdata;
+
+        (void)source, (void)usec;
+        question->timer = sd_event_source_disable_unref(question->timer);
+        fair_wait(&question->entry);
+        return 0;
+}
+
+/* A gate that takes memory again does not ask twice; others do, and may be closed meanwhile. */
+static bool waits(struct share_question *question)
+{
+        const struct guest *user = question->user;
+
+        return user->request.message == GATE_TAKE && !user->request.is_question &&
+               clock_now(CLOCK_MONOTONIC) < question->deadline_ns &&
+               sd_event_add_time_relative(user->instance->manager->event, &question->timer,
+                                          CLOCK_MONOTONIC, LOOK_AGAIN_US, 1000, on_look_again,
+                                          question) >= 0;
 }
 
 static void on_turn(void *userdata)
@@ -190,7 +236,7 @@ static void on_turn(void *userdata)
                 log_event_of(question->user->payer, LOG_LEVEL_WARNING,
                              "refused memory of another owner", "vgpu=%s pid=%d",
                              question->user->instance->name, (int)question->user->pid);
-        if (r < 0)
+        if (r < 0 && !(r == -EAGAIN && waits(question)))
                 answer(question, r, NULL);
 }
 
@@ -224,6 +270,7 @@ int share_receive_import(struct guest *user, const void *message, size_t size, s
         stop(question); /* the one before is withdrawn */
         question->asked_number = import->number;
         question->ticket = import->ticket;
+        question->deadline_ns = clock_now(CLOCK_MONOTONIC) + ANSWER_US * 1000ull;
         fair_wait(&question->entry);
         return 0;
 }

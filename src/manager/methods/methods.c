@@ -24,6 +24,7 @@
 #include "manager/model/launch.h"
 #include "manager/model/manager.h"
 #include "manager/model/policy.h"
+#include "manager/operation/group-start.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
 #include "manager/residency/residency.h"
@@ -297,7 +298,9 @@ static int start_operation(struct control_pending *pending, const struct operati
         }
         if (request.timeout_ms == 0)
                 request.timeout_ms = 1;
-        return operation_start(instance, kind, &request, failure);
+        return control_call_bool(&pending->call, "group")
+                       ? group_start(instance, kind, &request, failure)
+                       : operation_start(instance, kind, &request, failure);
 }
 
 /* One that has left by itself is off its device already: it stays there. */
@@ -382,16 +385,15 @@ static const struct control_parameter log_parameters[] = { { "device", CONTROL_T
                                                            { "from", CONTROL_SIZE, false },
                                                            { 0 } };
 static const struct control_parameter suspend_parameters[] = {
-        { "name", CONTROL_TEXT, true },
-        { "timeout", CONTROL_SECONDS, false },
-        { "keep_context", CONTROL_BOOL, false },
-        { "verify", CONTROL_BOOL, false },
-        { 0 },
+        { "name", CONTROL_TEXT, true },          { "timeout", CONTROL_SECONDS, false },
+        { "keep_context", CONTROL_BOOL, false }, { "verify", CONTROL_BOOL, false },
+        { "group", CONTROL_BOOL, false },        { 0 },
 };
 static const struct control_parameter resume_parameters[] = {
         { "name", CONTROL_TEXT, true },
         { "device", CONTROL_TEXT, false },
         { "timeout", CONTROL_SECONDS, false },
+        { "group", CONTROL_BOOL, false },
         { 0 },
 };
 static const struct control_parameter migrate_parameters[] = {

@@ -74,15 +74,17 @@ bool sharing_is_any(const struct guest *guest)
         return !list_is_empty(&guest->makers) || !list_is_empty(&guest->users);
 }
 
-const struct guest *sharing_find_outside(const struct guest *guest)
+int sharing_each_partner(struct guest *guest, int (*each)(struct guest *partner, void *userdata),
+                         void *userdata)
 {
-        const struct sharing *sharing;
+        struct sharing *sharing;
+        int r = 0;
 
         list_for_each(sharing, &guest->makers, of_user)
-                if (sharing->maker->instance != guest->instance)
-                        return sharing->maker;
+                if (r == 0)
+                        r = each(sharing->maker, userdata);
         list_for_each(sharing, &guest->users, of_maker)
-                if (sharing->user->instance != guest->instance)
-                        return sharing->user;
-        return NULL;
+                if (r == 0)
+                        r = each(sharing->user, userdata);
+        return r;
 }

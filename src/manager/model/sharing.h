@@ -26,7 +26,11 @@ void sharing_end(struct guest *guest);
 /* sharing_is_any() - does @guest share memory with another? */
 bool sharing_is_any(const struct guest *guest);
 
-/* sharing_find_outside() - one of another vGPU with which @guest shares memory; NULL: there is none. */
-const struct guest *sharing_find_outside(const struct guest *guest);
+/*
+ * sharing_each_partner() - calls @each for those that share memory with @guest, until it answers otherwise
+ * than 0, which is then the result.
+ */
+int sharing_each_partner(struct guest *guest, int (*each)(struct guest *partner, void *userdata),
+                         void *userdata);
 
 #endif

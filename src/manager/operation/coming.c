@@ -12,6 +12,7 @@
 #include "manager/operation/admission.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/copies.h"
+#include "manager/operation/group.h"
 #include "manager/operation/leaving.h"
 #include "manager/operation/operation.h"
 #include "manager/schedule/schedule.h"
@@ -110,41 +111,41 @@ void coming_undo_copy(struct operation *operation)
         end_copies(operation);
 }
 
-static int record(struct operation *operation)
+static uint32_t state_after(const struct operation *operation)
+{
+        return operation_next_guest(operation, NULL) ? STATE_RUNNING : STATE_IDLE;
+}
+
+static int put(struct operation *operation)
 {
         const struct store_memory nothing = { 0 };
         struct instance *instance = operation->instance;
         struct store *store = instance->manager->store;
-        uint32_t state = operation_next_guest(operation, NULL) ? STATE_RUNNING : STATE_IDLE;
         struct guest *guest;
-        int r = store_begin(store);
+        int r = store_set_instance(store, instance->id, state_after(operation),
+                                   operation->target->uuid);
 
-        if (r == 0)
-                r = store_set_instance(store, instance->id, state, operation->target->uuid);
         operation_for_each_guest(guest, operation)
                 if (r == 0)
                         r = store_put_memory(store, instance->id, guest->pid, &nothing);
         if (r == 0)
                 r = store_remove_operation(store, instance->id);
-        if (r == 0)
-                r = store_commit(store);
-        if (r == 0) {
-                instance->device = operation->target;
-                instance->state = state;
-                operation_for_each_guest(guest, operation)
-                        guest->is_remembered = false;
-        } else {
-                store_rollback(store);
-        }
         return r;
+}
+
+static void settle(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation->instance->device = operation->target;
+        operation->instance->state = state_after(operation);
+        operation_for_each_guest(guest, operation)
+                guest->is_remembered = false;
 }
 
 void coming_record(struct operation *operation)
 {
-        int r = record(operation);
-
-        if (r < 0)
-                operation_fail_store(operation, r, "recording the end");
+        group_record(operation, put, settle);
 }
 
 void coming_open(struct operation *operation)

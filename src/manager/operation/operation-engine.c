@@ -23,6 +23,7 @@
 #include "manager/operation/admission.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/copies.h"
+#include "manager/operation/group.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
 #include "manager/operation/rest.h"
@@ -202,6 +203,7 @@ static void next_step(struct operation *operation)
         clear_error(operation);
         operation->was_retried = false;
         operation->step++;
+        group_wake(operation);
 }
 
 /* The others do not come back either: all are where they were. */
@@ -218,8 +220,29 @@ void operation_start_undoing(struct operation *operation)
 {
         operation->was_retried = false;
         operation->is_undoing = operation->instance->course.is_undoing = true;
+        group_break(operation);
         call_back(operation);
         broadcast_gather(operation);
+}
+
+/* Another of its group has failed. */
+static void fail_broken(struct operation *operation)
+{
+        const struct failure *why = &operation->broken_by;
+
+        if (operation->is_broken && operation->error == 0)
+                operation_fail(operation, -ECANCELED, why->name, why->hint, "%.400s", why->message);
+}
+
+/* Before the next step, or where it waits for the others. */
+static void give_up_broken(struct operation *operation)
+{
+        if (!operation->is_broken || operation->is_undoing || operation->is_running ||
+            operation->n_parts > 0 || !is_reversible(operation))
+                return;
+        fail_broken(operation);
+        clear_error(operation);
+        operation_start_undoing(operation);
 }
 
 /* A step has run and none of its parts is left. */
@@ -242,6 +265,7 @@ static void end_step(struct operation *operation)
         }
         if (operation->error == 0)
                 accept_step(operation);
+        fail_broken(operation);
         if (operation->error == 0) {
                 next_step(operation);
         } else if (!wants_retry(operation)) {
@@ -285,6 +309,7 @@ static void end_undo(struct operation *operation)
         operation->is_undone = operation->step == 0;
         if (operation->step > 0)
                 operation->step--;
+        group_wake(operation);
 }
 
 static bool is_over(const struct operation *operation)
@@ -355,6 +380,7 @@ static int on_advance(sd_event_source *source, void *userdata)
         struct operation *operation = userdata;
 
         (void)source;
+        give_up_broken(operation);
         while (operation->n_parts == 0 && !must_wait(operation)) {
                 if (operation->is_running) {
                         if (operation->is_undoing)
@@ -368,6 +394,9 @@ static int on_advance(sd_event_source *source, void *userdata)
                         finish(operation, !operation->is_undone);
                         return 0;
                 }
+                give_up_broken(operation);
+                if (operation->n_parts > 0 || group_must_wait(operation))
+                        return 0;
                 start_step(operation);
         }
         return 0;
@@ -446,6 +475,7 @@ void operation_begin(struct operation *operation)
         instance->operation = operation;
         instance->course.target = operation->target;
         instance->course.timeout_ms = operation->timeout_ms;
+        instance->course.group = operation->group;
         instance->state = operation->kind->busy_state;
         pool_pause(instance->manager->pool);
         operation_wake(operation);
@@ -497,6 +527,7 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
                 operation->is_for_another = true;
                 operation->asker = request->pending->uid;
         }
+        operation->group = request->group;
         if (request->target)
                 operation->target = request->target;
         r = kind->check(operation, failure);

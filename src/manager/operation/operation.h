@@ -43,6 +43,9 @@ struct operation;
 enum operation_step_flag {
         OPERATION_RECORDS = 1 << 0, /* the point of no return: from here on nothing is undone */
         OPERATION_ANSWERS = 1 << 1, /* the caller has what he asked for; then we tidy up */
+        OPERATION_MEETS = 1 << 2,   /* begins when all of its group are there: group.h */
+        OPERATION_MEETS_BACK =
+                1 << 3, /* is undone when all of its group have undone what follows */
 };
 
 struct operation_step {
@@ -50,7 +53,7 @@ struct operation_step {
         const char *stage; /* of the progress messages */
         void (*run)(struct operation *operation);
         void (*undo)(struct operation *operation); /* NULL: nothing to undo */
-        uint32_t flags;                            /* enum operation_step_flag, each in one step */
+        uint32_t flags;                            /* enum operation_step_flag */
 };
 
 struct operation_kind {
@@ -75,6 +78,7 @@ struct operation_request {
         bool must_verify; /* compare byte by byte what would not be copied */
         uint32_t timeout_ms;
         bool is_by_itself;               /* nobody asked for it: residency.h */
+        uint64_t group;                  /* of other vGPUs' operations; 0: none */
         struct control_pending *pending; /* is answered at the end */
 };
 
@@ -87,6 +91,10 @@ struct operation {
         bool keep_context, is_by_itself, must_verify;
         bool is_for_another; /* @asker is not the owner */
         uid_t asker;
+        uint64_t group;           /* group.h; 0: none */
+        bool is_broken;           /* another of its group has failed: */
+        struct failure broken_by; /* why */
+        bool is_recorded;         /* by another of its group */
         uint32_t timeout_ms;
         uint32_t former_state; /* of the instance, to go back to */
 

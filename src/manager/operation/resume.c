@@ -66,9 +66,9 @@ static const struct operation_step steps[] = {
         { "checked", "context", coming_check, NULL, 0 },
         { "restored", "context", restore, undo_restore, 0 },
         { "created", "copying", coming_create, coming_undo_create, 0 },
-        { "copied", "copying", coming_copy, coming_undo_copy, 0 },
-        { "recorded", "finishing", coming_record, NULL, OPERATION_RECORDS },
-        { "opened", "finishing", coming_open, NULL, OPERATION_ANSWERS },
+        { "copied", "copying", coming_copy, coming_undo_copy, OPERATION_MEETS },
+        { "recorded", "finishing", coming_record, NULL, OPERATION_RECORDS | OPERATION_MEETS },
+        { "opened", "finishing", coming_open, NULL, OPERATION_ANSWERS | OPERATION_MEETS },
         { "let-go", "finishing", coming_let_go, NULL, 0 },
         { "dropped", "finishing", coming_drop, NULL, 0 },
 };

@@ -9,14 +9,39 @@
 #include "manager/model/manager.h"
 #include "manager/model/sharing.h"
 #include "manager/operation/broadcast.h"
+#include "manager/operation/group.h"
 #include "manager/operation/operation.h"
+
+/* Whom one of the guests shares memory with that is not of the operation. */
+struct outside {
+        const struct operation *operation;
+        const struct guest *partner; /* NULL: nobody */
+};
+
+/* Before it begins, all that will be of its group may not have begun either. */
+static bool goes_along(const struct operation *operation, const struct instance *other)
+{
+        if (other == operation->instance)
+                return true;
+        return operation->instance->operation == operation ? group_has(operation, other)
+                                                           : operation->group != 0;
+}
+
+static int look_outside(struct guest *partner, void *userdata)
+{
+        struct outside *outside = userdata;
+
+        if (goes_along(outside->operation, partner->instance))
+                return 0;
+        outside->partner = partner;
+        return 1;
+}
 
 static int refuse_outside(const struct guest *guest, const struct guest *other,
                           struct failure *failure)
 {
         return failure_set(failure, -EOPNOTSUPP, "NotMovable",
-                           "processes that share memory can only go together: run them in one "
-                           "vGPU, or end one of them",
+                           "--group takes along all vGPUs whose processes share memory",
                            "process %d (%.40s) shares memory with process %d (%.40s) of vGPU %s",
                            (int)guest->pid, guest->name, (int)other->pid, other->name,
                            other->instance->name);
@@ -38,13 +63,12 @@ static int refuse_move(const struct operation *operation, const struct guest *gu
 
 int shared_check(struct operation *operation, struct failure *failure)
 {
-        const struct guest *other;
+        struct outside outside = { .operation = operation };
         struct guest *guest;
 
         operation_for_each_guest(guest, operation) {
-                other = sharing_find_outside(guest);
-                if (other)
-                        return refuse_outside(guest, other, failure);
+                if (sharing_each_partner(guest, look_outside, &outside) != 0)
+                        return refuse_outside(guest, outside.partner, failure);
                 if (operation->target != operation->source &&
                     (sharing_is_any(guest) || guest->n_imports > 0))
                         return refuse_move(operation, guest, failure);
@@ -67,7 +91,7 @@ static const struct guest *find_untold(const struct instance *instance)
 }
 
 /* Only processes of the same owner can have memory of ours. */
-static const struct guest *find_untold_of_owner(const struct instance *instance)
+const struct guest *shared_find_untold(const struct instance *instance)
 {
         const struct instance *other;
         const struct guest *guest = NULL;
@@ -103,7 +127,7 @@ static int look_later(struct operation *operation);
 static int on_look(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct operation *operation = userdata;
-        const struct guest *untold = find_untold_of_owner(operation->instance);
+        const struct guest *untold = shared_find_untold(operation->instance);
 
         (void)source, (void)usec;
         operation->shared_timer = sd_event_source_disable_unref(operation->shared_timer);
@@ -129,7 +153,7 @@ static int look_later(struct operation *operation)
 
 void shared_ask(struct operation *operation)
 {
-        const struct guest *untold = find_untold_of_owner(operation->instance);
+        const struct guest *untold = shared_find_untold(operation->instance);
 
         operation->shared_deadline_ns =
                 clock_now(CLOCK_MONOTONIC) + operation->timeout_ms * (uint64_t)1000000;

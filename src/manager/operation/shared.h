@@ -5,6 +5,8 @@
 /* Processes that share memory (sharing.h) go together, or not at all. */
 
 struct failure;
+struct guest;
+struct instance;
 struct operation;
 
 /*
@@ -12,6 +14,12 @@ struct operation;
  * where they go? NotMovable.
  */
 int shared_check(struct operation *operation, struct failure *failure);
+
+/*
+ * shared_find_untold() - a process that may share memory with those of @instance, and has not told this
+ * manager yet whether it does; NULL: all have.
+ */
+const struct guest *shared_find_untold(const struct instance *instance);
 
 /*
  * shared_ask() - as a step: the same once more, with all gates closed, and whether all memory of others

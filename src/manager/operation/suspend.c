@@ -18,6 +18,7 @@
 #include "manager/operation/broadcast.h"
 #include "manager/operation/contexts.h"
 #include "manager/operation/copies.h"
+#include "manager/operation/group.h"
 #include "manager/operation/leaving.h"
 #include "manager/operation/operation.h"
 #include "manager/operation/shared.h"
@@ -203,49 +204,50 @@ static void move_back(struct operation *operation)
         }
 }
 
-static int record(struct operation *operation)
+static uint32_t state_after(const struct operation *operation)
+{
+        return operation->keep_context ? STATE_EVICTED : STATE_SUSPENDED;
+}
+
+static int put(struct operation *operation)
 {
         struct instance *instance = operation->instance;
         struct store *store = instance->manager->store;
-        uint32_t state = operation->keep_context ? STATE_EVICTED : STATE_SUSPENDED;
-        int r = store_begin(store);
+        int r = store_set_instance(store, instance->id, state_after(operation),
+                                   instance->device->uuid);
 
-        if (r == 0)
-                r = store_set_instance(store, instance->id, state, instance->device->uuid);
         if (r == 0)
                 r = store_remove_operation(store, instance->id);
         if (r == 0)
                 r = residency_record_put_left(&instance->residency, store, instance->id,
                                               operation->is_by_itself);
-        if (r == 0)
-                r = store_commit(store);
-        if (r < 0) {
-                store_rollback(store);
-                return r;
-        }
-        instance->state = state;
+        return r;
+}
+
+static void settle(struct operation *operation)
+{
+        struct instance *instance = operation->instance;
+
+        instance->state = state_after(operation);
         instance->residency.has_left = operation->is_by_itself;
-        return 0;
 }
 
 static void record_end(struct operation *operation)
 {
-        int r = record(operation);
-
-        if (r < 0)
-                operation_fail_store(operation, r, "recording the end");
+        group_record(operation, put, settle);
 }
 
 static const struct operation_step steps[] = {
         { "reserved", "draining", reserve_all, give_back, 0 },
-        { "closed", "draining", leaving_close, leaving_undo_close, 0 },
-        { "asked", "draining", leaving_ask_shared, NULL, 0 },
-        { "exported", "draining", leaving_export, leaving_undo_export, 0 },
+        { "closed", "draining", leaving_close, leaving_undo_close, OPERATION_MEETS_BACK },
+        { "asked", "draining", leaving_ask_shared, NULL, OPERATION_MEETS },
+        { "exported", "draining", leaving_export, leaving_undo_export,
+          OPERATION_MEETS | OPERATION_MEETS_BACK },
         { "kept", "copying", reserve_exported, leaving_undo_keep, 0 },
         { "released", "copying", leaving_release, leaving_undo_release, 0 },
         { "moved", "copying", move_out, move_back, 0 },
-        { "recorded", "finishing", record_end, NULL, OPERATION_RECORDS },
-        { "dropped", "finishing", leaving_drop, NULL, OPERATION_ANSWERS },
+        { "recorded", "finishing", record_end, NULL, OPERATION_RECORDS | OPERATION_MEETS },
+        { "dropped", "finishing", leaving_drop, NULL, OPERATION_ANSWERS | OPERATION_MEETS },
 };
 
 const struct operation_kind operation_suspend = {
