@@ -175,6 +175,7 @@ static CUresult mapping_make(struct mapping **ret_mapping, CUcontext context, CU
                 mapping_free(mapping);
                 return result;
         }
+        (void)fault_point("gate-asking");
         result = mapping_create(mapping, &call);
         quota_settle(size);
         if (result == CUDA_SUCCESS) {

@@ -13,7 +13,7 @@ import time
 import case
 import stage
 from guest import Guest
-from wait import until
+from wait import PATIENCE, until
 from wire import Refused
 
 MIB = 1 << 20
@@ -294,6 +294,31 @@ class Crowd(case.Case):
         self.assertEqual((self.host.get(name)["state"], self.host.get(name)["device"]), ("running", 0))
         guest.wait_steps()
         guest.finish()
+
+    def test_who_was_asking_before_cannot_take_the_way_back(self):
+        """He was let through, and the driver answers him only when the mover has let go of the room."""
+        (name,), (guest,) = self.start(1, 60)
+        self.host.create("other", "256M")
+        other = self.host.run("other", "guest-train", "--size", "8M")
+        other.wait_ready()
+        self.host.arm("gate-asking", "pause")
+        late = self.host.run("other", "guest-train", "--size", f"{CONTEXT // MIB}M", "--piece", f"{CONTEXT // MIB}M")
+        self.host.wait_paused("gate-asking")
+        self.stranger(12 * MIB)  # the margin of the way back, and a little
+        self.host.arm("suspend.moved", "fail")
+        with self.host.connect() as suspend:
+            suspend.send("SuspendVgpu", name=name, timeout=PATIENCE)
+            until(lambda: f"waiting for those who ask for memory before going back vgpu={name}" in self.host.log(),
+                  "the way back to wait", context=self.host.log)
+            self.host.remove_pause("gate-asking")
+            with self.assertRaises(Refused):
+                suspend.answer()
+        self.assertEqual(late.join(), 1)
+        self.assertIn("CUDA_ERROR_OUT_OF_MEMORY", "".join(late.errors))
+        self.assertEqual(self.host.get(name)["state"], "running")
+        guest.wait_steps()
+        for one in (guest, other):
+            one.finish()
 
     def test_a_manager_that_dies_while_room_is_held_leaves_none_of_it(self):
         (name,), (guest,) = self.start(1, 60)

@@ -244,7 +244,8 @@ static void on_suspended(struct mover *mover, const struct mover_done *done, voi
 
 /* Somebody has taken what was to be the way back; he may not stay. */
 
-#define ROOM_LOOK_US 100000
+#define ROOM_LOOK_US   100000
+#define ASKING_LOOK_US 2000
 
 static int on_room_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
@@ -254,6 +255,30 @@ static int on_room_time(sd_event_source *source, uint64_t usec, void *userdata)
         guest->room_timer = sd_event_source_disable_unref(guest->room_timer);
         step(guest);
         return 0;
+}
+
+/*
+ * On the way back: who was let through before, and is asking the driver, could get what the mover lets go
+ * for the restore. False: nobody asks any more, and nobody begins to; or that was long enough.
+ */
+static bool waits_for_those_who_ask(struct guest *guest, struct device *target)
+{
+        const struct operation *operation = guest->instance->operation;
+        uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
+
+        if (!operation->is_undoing || ceiling_freeze(target) == 0)
+                return false;
+        if (guest->asking_deadline_ns == 0) {
+                guest->asking_deadline_ns = now_ns + operation->timeout_ms * 1000000ull;
+                log_event_of(guest->payer, LOG_LEVEL_INFO,
+                             "waiting for those who ask for memory before going back",
+                             "vgpu=%s pid=%d device=%u", guest->instance->name, (int)guest->pid,
+                             target->index);
+        }
+        return now_ns < guest->asking_deadline_ns &&
+               sd_event_add_time_relative(guest->instance->manager->event, &guest->room_timer,
+                                          CLOCK_MONOTONIC, ASKING_LOOK_US, 1000, on_room_time,
+                                          guest) >= 0;
 }
 
 /* False: that was long enough. */
@@ -366,8 +391,11 @@ static void resume(struct guest *guest, struct device *target)
                 .bytes = promise->bytes,
         };
         struct mover *mover;
-        int r = enter(guest, GUEST_CONTEXT_RESUMING, target);
+        int r;
 
+        if (waits_for_those_who_ask(guest, target))
+                return;
+        r = enter(guest, GUEST_CONTEXT_RESUMING, target);
         if (r == 0)
                 r = device_get_mover(target, &mover);
         if (r == 0) {
@@ -416,6 +444,6 @@ void contexts_move(struct operation *operation, struct guest *guest, struct devi
 {
         operation_begin_part(operation);
         guest->context_wanted = wanted;
-        guest->room_deadline_ns = 0;
+        guest->room_deadline_ns = guest->asking_deadline_ns = 0;
         step(guest);
 }
