@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/device-root.h"
 #include "cli/document.h"
 #include "cli/example.h"
 #include "cli/library-path.h"
@@ -22,6 +23,8 @@
 #include "cli/say.h"
 
 DEFINE_CLEANUP(struct vgpu_client *, vgpu_client_free);
+DEFINE_CLEANUP(struct vgpu_device_list *, vgpu_device_list_free);
+DEFINE_CLEANUP(struct vgpu_host *, vgpu_host_free);
 
 static const int passed_on[] = { SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2 };
 
@@ -42,6 +45,33 @@ static int list(const struct arguments *arguments)
 
 /* The program's side of the fork. */
 
+/* For tools that look into the root of the driver: one is in the manager's directory, and goes with it. */
+static int set_root(const struct private_manager *manager, struct vgpu_client *client,
+                    const struct vgpu_manager *info)
+{
+        CLEANUP(vgpu_device_list_freep) struct vgpu_device_list *devices = NULL;
+        CLEANUP(vgpu_host_freep) struct vgpu_host *host = NULL;
+        char library[PATHS_MAX], root[PATHS_MAX];
+        const char *version;
+        int r = paths_join(library, info->nvml_path, "libnvidia-ml.so.1");
+
+        if (r == 0)
+                r = paths_join(root, manager->directory, "root");
+        if (r == 0)
+                r = vgpu_device_lookup_all(client, &devices);
+        if (r == 0)
+                r = vgpu_host_new(&host, library);
+        if (r == 0)
+                r = vgpu_host_get_driver_version(host, &version);
+        if (r == 0)
+                r = device_root_make(root, version, library, info->driver_path,
+                                     (uint32_t)devices->n_devices);
+        if (r == 0 && (setenv("NVIDIA_DRIVER_ROOT", root, 1) < 0 ||
+                       setenv("NVIDIA_CTK_DRIVER_ROOT", root, 1) < 0))
+                r = -errno;
+        return r;
+}
+
 static int set_environment(const struct private_manager *manager)
 {
         CLEANUP(vgpu_client_freep) struct vgpu_client *client = NULL;
@@ -58,7 +88,7 @@ static int set_environment(const struct private_manager *manager)
         if (setenv("LD_LIBRARY_PATH", library_path, 1) < 0 ||
             setenv("OPENVGPU_RUN", manager->run_directory, 1) < 0 || unsetenv("OPENVGPU_VGPU") < 0)
                 return -errno;
-        return 0;
+        return set_root(manager, client, info);
 }
 
 static void become_program(char **words, const sigset_t *mask, pid_t parent, int failed)
@@ -180,7 +210,8 @@ const struct command command_simulate = {
                 "Starts a manager of its own that plays a scenario, runs the command with the NVML\n"
                 "library that shows the scenario, and removes everything afterwards. A scenario is a\n"
                 "JSON file that describes a host with GPUs and vGPUs in some state. This needs\n"
-                "neither a GPU nor root.\n"
+                "neither a GPU nor root. Tools that look for device nodes and for the driver's files\n"
+                "find them below $NVIDIA_DRIVER_ROOT (nvidia-ctk does by itself).\n"
                 "\n"
                 "SCENARIO is a file, or the name of an example:\n"
                 "\n"

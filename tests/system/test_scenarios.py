@@ -74,6 +74,19 @@ class Simulate(unittest.TestCase):
                     if not vgpu.get("from"):
                         self.assertIn(f"instance {vgpu['name']} ", output)
 
+    def test_there_is_a_root_of_the_driver(self):
+        path = self.write(scenario([{"board": "L4"}, {"board": "T4"}],
+                                   host={"driver_version": "570.86.10"}))
+        output, _ = self.run_it(path, "--", "sh", "-c", """
+                test "$NVIDIA_CTK_DRIVER_ROOT" = "$NVIDIA_DRIVER_ROOT" && cd "$NVIDIA_DRIVER_ROOT" &&
+                cmp usr/lib/*/libnvidia-ml.so.570.86.10 "${LD_LIBRARY_PATH%%:*}"/libnvidia-ml.so.1 &&
+                readlink usr/lib/*/*.so.1 && test -s usr/lib/*/libcuda.so.570.86.10 && ls -1 dev &&
+                for node in $(ls dev); do test -c "dev/$node" || echo "$node: no device"; done""")
+        lines = output.splitlines()
+        self.assertEqual(lines[:2], ["libcuda.so.570.86.10", "libnvidia-ml.so.570.86.10"])
+        self.assertIn(lines[2:], ([], ["nvidia-uvm", "nvidia-uvm-tools", "nvidia0", "nvidia1",
+                                       "nvidiactl"]))  # before Linux 5.8 only root makes nodes
+
     def test_the_status_is_the_commands(self):
         path = self.write(scenario())
         self.run_it(path, "--", "true")
