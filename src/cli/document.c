@@ -48,11 +48,14 @@ json_t *document_from_manager(const struct vgpu_manager *manager)
         return record_make(&record_manager, manager);
 }
 
+/* What a double holds for sure: nine digits of a time since the epoch are ten seconds. */
+#define DIGITS 15
+
 int document_print(const struct arguments *arguments, json_t *document)
 {
         CLEANUP(json_decrefp) json_t *owned = document;
 
-        if (!owned || json_dumpf(owned, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) < 0)
+        if (!owned || json_dumpf(owned, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(DIGITS)) < 0)
                 return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "",
                                    "cannot print the result");
         putchar('\n');

@@ -39,6 +39,12 @@ class Logs(case.Case):
         self.assertEqual({event["vgpu_uuid"] for event in events}, {self.host.get("told")["uuid"]})
         times = [event["time"] for event in events]
         self.assertEqual(times, sorted(times))
+        followed = subprocess.Popen([stage.VGPU, "logs", "told", "--follow", "--json"], text=True,
+                                    env=self.host.environment(), stdout=subprocess.PIPE)
+        with followed:
+            line = json.loads(followed.stdout.readline())
+            followed.terminate()
+        self.assertAlmostEqual(line["time"], times[0], places=3)  # another way to print it
 
         text = self.host.vgpu("logs", "told").output.splitlines()
         self.assertRegex(text[0], r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d  created: 256 MiB on GPU 0$")
