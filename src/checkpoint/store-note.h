@@ -4,7 +4,7 @@
 
 /* The note on a store: lines of a word and a value. */
 
-#include "checkpoint/store.h"
+#include "checkpoint/store-state.h"
 
 #define STORE_NOTE_SUFFIX ".storage"
 

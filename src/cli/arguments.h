@@ -11,18 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "cli/command.h"
-
-struct arguments {
-        const struct command *command;
-        const char *values[COMMAND_OPTIONS_MAX];   /* by the option's place; "": has no value */
-        const char *repeated[COMMAND_REPEATS_MAX]; /* of the option that may be repeated */
-        size_t n_repeated;
-        bool is_json;
-        bool wants_help;
-        size_t n_words;
-        char **words; /* borrowed from argv, in order, with a NULL at the end */
-};
+#include "cli/command-line.h"
 
 /*
  * arguments_parse() - @argv of @argc words and a NULL, without program and command; its order is

@@ -9,6 +9,7 @@
 
 #include <openvgpu/guest.h>
 
+#include "cli/arguments.h"
 #include "cli/instance.h"
 #include "cli/say.h"
 

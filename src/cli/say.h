@@ -9,7 +9,7 @@
 #include <openvgpu/client.h>
 #include <openvgpu/error.h>
 
-#include "cli/arguments.h"
+#include "cli/command-line.h"
 
 /* docs/control-protocol.md; the help and the man page list them. */
 enum exit_code {

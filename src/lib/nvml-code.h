@@ -6,7 +6,8 @@
 
 #include <openvgpu/error.h>
 
-#include "lib/host.h"
+#include "lib/about.h"
+#include "lib/nvml-calls.h"
 
 struct nvml_code {
         nvmlReturn_t code;

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "pool/slab.h"
+#include "pool/pool.h"
 
 /*
  * A client that reads or loads an image of its vGPU sees this, and one that loads can write here, as into

@@ -14,12 +14,16 @@
 
 #include <stdint.h>
 
-struct slab_range;
 struct slab_stamps;
 struct pool_mark;
 
 /* Bytes of the file behind the data; whole huge pages. */
 #define SLAB_TAIL ((uint64_t)2 << 20)
+
+struct slab_range {
+        uint64_t offset;
+        uint64_t length;
+};
 
 /* slab_stamps_make() - none yet, behind the first @size bytes of the new file @fd. */
 int slab_stamps_make(struct slab_stamps **ret_stamps, int fd, uint64_t size);

@@ -17,11 +17,6 @@
 /* Where an extent may begin: a page, which any copy is content with. */
 #define SLAB_EXTENT_ALIGN 4096
 
-struct slab_range {
-        uint64_t offset;
-        uint64_t length;
-};
-
 #define SLAB_NOBODY ((uid_t)-1)
 
 struct slab {

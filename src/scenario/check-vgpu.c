@@ -73,7 +73,7 @@ static int check_gpu_instance(const struct scenario *scenario, size_t index, str
         const struct scenario_device *device = &scenario->devices[vgpu->device];
         const struct scenario_gpu_instance *gpu_instance;
 
-        check_at(reader, "vgpus[%zu].gpu_instance", index);
+        reader_set_place(reader, "vgpus[%zu].gpu_instance", index);
         if (vgpu->type.profile_id == STATE_NONE && device->mig != 1)
                 return vgpu->gpu_instance == STATE_NONE
                                ? 0
@@ -109,7 +109,7 @@ static int check_room(const struct scenario *scenario, size_t index, struct read
         uint64_t sum = 0;
         uint32_t n = 0;
 
-        check_at(reader, "vgpus[%zu].type", index);
+        reader_set_place(reader, "vgpus[%zu].type", index);
         for (size_t i = 0; i <= index; i++) {
                 const struct scenario_vgpu *other = &scenario->vgpus[i];
 
@@ -172,7 +172,7 @@ static int place(struct scenario *scenario, size_t index, uint8_t *slots, struct
         struct scenario_vgpu *vgpu = &scenario->vgpus[index];
         struct catalog_type type;
 
-        check_at(reader, "vgpus[%zu].placement", index);
+        reader_set_place(reader, "vgpus[%zu].placement", index);
         if (find_type(scenario, vgpu, &type, reader) < 0)
                 return -EINVAL;
         if (vgpu->placement != SCENARIO_NOTHING) {
@@ -215,7 +215,7 @@ static int check_placements(struct scenario *scenario, struct reader *reader)
                 struct scenario_vgpu *vgpu = &scenario->vgpus[i];
                 bool is_heterogeneous = scenario->devices[vgpu->device].is_heterogeneous == 1;
 
-                check_at(reader, "vgpus[%zu].placement", i);
+                reader_set_place(reader, "vgpus[%zu].placement", i);
                 if (!is_heterogeneous && vgpu->placement != SCENARIO_NOTHING)
                         return reader_fail(reader,
                                            "only vGPUs of different sizes have placements; "
@@ -237,7 +237,7 @@ static int check_names(struct scenario *scenario, size_t index, struct reader *r
                 vgpu->id = SCENARIO_FIRST_ID + (uint32_t)index;
         if (!vgpu->uuid[0])
                 snprintf(vgpu->uuid, sizeof(vgpu->uuid), "5ce0a810-0000-4000-8000-%012zx", index);
-        check_at(reader, "vgpus[%zu]", index);
+        reader_set_place(reader, "vgpus[%zu]", index);
         if (!vgpu->name[0])
                 return reader_fail(reader, "the name is empty");
         for (size_t i = 0; i < index; i++) {
@@ -254,13 +254,13 @@ static int check_names(struct scenario *scenario, size_t index, struct reader *r
 
 static int check_users(const struct scenario_vgpu *vgpu, size_t index, struct reader *reader)
 {
-        check_at(reader, "vgpus[%zu].vm.driver", index);
+        reader_set_place(reader, "vgpus[%zu].vm.driver", index);
         if (vgpu->guest_driver != STATE_GUEST_DRIVER_RUNNING &&
             (vgpu->n_processes || vgpu->n_encoder_sessions || vgpu->n_capture_sessions))
                 return reader_fail(reader,
                                    "without a running driver there are no processes and sessions");
         for (size_t i = 0; i < vgpu->n_processes; i++) {
-                check_at(reader, "vgpus[%zu].processes[%zu]", index, i);
+                reader_set_place(reader, "vgpus[%zu].processes[%zu]", index, i);
                 if (curve_max(&vgpu->processes[i].memory) > (double)vgpu->type.frame_buffer)
                         return reader_fail(reader, "holds more memory than the vGPU has");
                 for (size_t j = 0; j < i; j++)
@@ -321,11 +321,11 @@ int check_vgpus(struct scenario *scenario, struct reader *reader)
         for (size_t i = 0; i < scenario->n_vgpus; i++) {
                 struct scenario_vgpu *vgpu = &scenario->vgpus[i];
 
-                check_at(reader, "vgpus[%zu].device", i);
+                reader_set_place(reader, "vgpus[%zu].device", i);
                 if (vgpu->device >= scenario->n_devices)
                         return reader_fail(reader, "there is no device %u; allowed: 0 to %zu",
                                            vgpu->device, scenario->n_devices - 1);
-                check_at(reader, "vgpus[%zu].type", i);
+                reader_set_place(reader, "vgpus[%zu].type", i);
                 if (find_type(scenario, vgpu, &type, reader) < 0 ||
                     check_gpu_instance(scenario, i, reader) < 0 ||
                     check_room(scenario, i, reader) < 0 || check_names(scenario, i, reader) < 0 ||
@@ -334,7 +334,7 @@ int check_vgpus(struct scenario *scenario, struct reader *reader)
                 n_processes += vgpu->n_processes;
                 fill(scenario, i);
         }
-        check_at(reader, "vgpus");
+        reader_set_place(reader, "vgpus");
         if (n_processes > SCENARIO_PROCESSES_MAX)
                 return reader_fail(reader, "there are too many processes; allowed: %d",
                                    SCENARIO_PROCESSES_MAX);

@@ -2,6 +2,7 @@
 /* What the parts of a scenario mean together, and what follows from them: devices. */
 #include "scenario/check.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,15 +14,6 @@
 #include "scenario/parse.h"
 
 #define VENDOR 0x10deu
-
-__attribute__((format(printf, 2, 3))) void check_at(struct reader *reader, const char *format, ...)
-{
-        va_list args;
-
-        va_start(args, format);
-        vsnprintf(reader->place, sizeof(reader->place), format, args);
-        va_end(args);
-}
 
 uint32_t scenario_list_types(const struct scenario_device *device, struct catalog_type *types)
 {
@@ -81,7 +73,7 @@ static int check_type(const struct scenario_device *device, struct catalog_type 
 static int check_types(struct scenario_device *device, size_t index, struct reader *reader)
 {
         for (size_t i = 0; i < device->n_types; i++) {
-                check_at(reader, "devices[%zu].types[%zu]", index, i);
+                reader_set_place(reader, "devices[%zu].types[%zu]", index, i);
                 for (size_t j = 0; j < i; j++)
                         if (device->types[i].type.id == device->types[j].type.id)
                                 return reader_fail(reader, "the id %u is used twice",
@@ -112,7 +104,7 @@ static int check_schedulers(const struct scenario_scheduler *schedulers, size_t 
                             struct reader *reader, const char *place)
 {
         for (size_t i = 0; i < n; i++) {
-                check_at(reader, "%s.schedulers[%zu]", place, i);
+                reader_set_place(reader, "%s.schedulers[%zu]", place, i);
                 if (check_scheduler(&schedulers[i], reader) < 0)
                         return -EINVAL;
         }
@@ -191,7 +183,7 @@ static int check_gpu_instance(struct scenario_device *device, size_t at, size_t 
                 find_profile(profiles, n, gpu_instance->profile_name);
         char place[96];
 
-        check_at(reader, "devices[%zu].gpu_instances[%zu]", at, index);
+        reader_set_place(reader, "devices[%zu].gpu_instances[%zu]", at, index);
         if (device->mig != 1)
                 return reader_fail(reader, "the device is not in MIG mode; set its mig to true");
         if (!profile)
@@ -217,7 +209,7 @@ static int check_device(struct scenario_device *device, size_t index, struct rea
         char place[96];
 
         snprintf(place, sizeof(place), "devices[%zu]", index);
-        check_at(reader, "%s", place);
+        reader_set_place(reader, "%s", place);
         if (device->mig == 1 && catalog_find_kind(device->kind)->mig_gigabytes == 0)
                 return reader_fail(reader, "a %s has no MIG", device->kind);
         if (device->memory && device->memory < 64 * MIB)
@@ -226,7 +218,7 @@ static int check_device(struct scenario_device *device, size_t index, struct rea
         if (check_types(device, index, reader) < 0)
                 return -EINVAL;
         if (device->mig == 1 && device->n_schedulers > 0) {
-                check_at(reader, "%s.schedulers", place);
+                reader_set_place(reader, "%s.schedulers", place);
                 return reader_fail(reader, "in MIG mode each GPU instance has its own");
         }
         if (check_schedulers(device->schedulers, device->n_schedulers, reader, place) < 0)
@@ -262,9 +254,10 @@ static int check_compute_uuids(const struct scenario *scenario, size_t index, st
                                 n += count_uuid(&scenario->devices[d], uuid);
                         if (n < 2)
                                 continue;
-                        check_at(reader,
-                                 "devices[%zu].gpu_instances[%zu].compute_instances[%zu].uuid",
-                                 index, i, k);
+                        reader_set_place(
+                                reader,
+                                "devices[%zu].gpu_instances[%zu].compute_instances[%zu].uuid",
+                                index, i, k);
                         return reader_fail(reader, "is used twice: a MIG device is found by it");
                 }
         return 0;
@@ -272,7 +265,7 @@ static int check_compute_uuids(const struct scenario *scenario, size_t index, st
 
 int scenario_check(struct scenario *scenario, struct reader *reader)
 {
-        check_at(reader, "devices");
+        reader_set_place(reader, "devices");
         if (scenario->n_devices == 0)
                 return reader_fail(reader, "needs a device at least");
         for (size_t i = 0; i < scenario->n_devices; i++)

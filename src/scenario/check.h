@@ -4,13 +4,7 @@
 
 /* Shared by check.c and check-vgpu.c. */
 
-#include <errno.h>
-#include <stdarg.h>
-
 #include "scenario/scenario.h"
-
-/* check_at() - the place that the next failure is about. */
-__attribute__((format(printf, 2, 3))) void check_at(struct reader *reader, const char *format, ...);
 
 int check_vgpus(struct scenario *scenario, struct reader *reader);
 

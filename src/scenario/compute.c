@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scenario/compute.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "scenario/check.h"
 #include "state/compute.h"
 
 #define COMPUTE(member) .offset = offsetof(struct scenario_compute_instance, member)
@@ -129,7 +129,7 @@ int compute_check(struct scenario_gpu_instance *gpu_instance, const struct state
                   struct reader *reader, const char *place)
 {
         for (size_t i = 0; i < gpu_instance->n_compute_instances; i++) {
-                check_at(reader, "%s.compute_instances[%zu]", place, i);
+                reader_set_place(reader, "%s.compute_instances[%zu]", place, i);
                 if (check_one(gpu_instance, i, profile, reader) < 0)
                         return -EINVAL;
         }

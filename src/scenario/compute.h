@@ -4,7 +4,7 @@
 
 /* Compute instances of a scenario's GPU instances. */
 
-#include "scenario/scenario.h"
+#include "scenario/parts.h"
 
 /* compute_parse() - a field_read_fn: one more of a struct scenario_gpu_instance. */
 int compute_parse(struct reader *reader, const json_t *value, void *gpu_instance);

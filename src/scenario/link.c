@@ -5,7 +5,6 @@
 #include <stdio.h>
 
 #include "catalog/board.h"
-#include "scenario/check.h"
 #include "scenario/parse.h"
 
 #define LINKS(member) .offset = offsetof(struct scenario_links, member)
@@ -174,12 +173,12 @@ int link_check(struct scenario *scenario, size_t index, struct reader *reader)
         struct scenario_device *device = &scenario->devices[index];
         const struct catalog_board *board = catalog_find_kind(device->kind);
 
-        check_at(reader, "devices[%zu].nvlink.links", index);
+        reader_set_place(reader, "devices[%zu].nvlink.links", index);
         if (device->links.n == SCENARIO_NOTHING)
                 device->links.n = board->links;
         if (device->links.n > board->links)
                 return reader_fail(reader, "a %s has %u links", device->kind, board->links);
-        check_at(reader, "devices[%zu].nvlink.peers", index);
+        reader_set_place(reader, "devices[%zu].nvlink.peers", index);
         return check_peers(scenario, index, reader);
 }
 

@@ -4,7 +4,7 @@
 
 /* NVLinks of a scenario's device. */
 
-#include "scenario/scenario.h"
+#include "scenario/parts.h"
 
 /* link_parse() - a field_read_fn, into a struct scenario_links. */
 int link_parse(struct reader *reader, const json_t *value, void *links);

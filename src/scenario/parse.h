@@ -4,7 +4,7 @@
 
 /* The parts of a scenario, each a field_read_fn. For src/scenario only. */
 
-#include "scenario/scenario.h"
+#include "scenario/parts.h"
 
 int parse_device(struct reader *reader, const json_t *value, void *scenario);
 int parse_vgpu(struct reader *reader, const json_t *value, void *scenario);

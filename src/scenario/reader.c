@@ -29,6 +29,15 @@ int reader_fail(struct reader *reader, const char *format, ...)
 
 /* Places: a longer one than there is room for is cut. */
 
+void reader_set_place(struct reader *reader, const char *format, ...)
+{
+        va_list args;
+
+        va_start(args, format);
+        vsnprintf(reader->place, sizeof(reader->place), format, args);
+        va_end(args);
+}
+
 static size_t enter(struct reader *reader, const char *name)
 {
         size_t length = strlen(reader->place);

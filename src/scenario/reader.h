@@ -20,6 +20,10 @@ struct reader {
         char problem[1024]; /* "PLACE: what; allowed: ..."; "" while all is well */
 };
 
+/* reader_set_place() - the next error is about this place. */
+__attribute__((format(printf, 2, 3))) void reader_set_place(struct reader *reader,
+                                                            const char *format, ...);
+
 /* reader_fail() - at the present place. Returns -EINVAL. */
 __attribute__((format(printf, 2, 3))) int reader_fail(struct reader *reader, const char *format,
                                                       ...);

@@ -4,7 +4,7 @@
 
 /* Chooses the next turn, and charges the last one. */
 
-#include "scheduler/scheduler.h"
+#include "scheduler/member.h"
 
 /*
  * turn_pick() - the next one, with how long it shall last

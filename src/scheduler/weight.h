@@ -4,7 +4,7 @@
 
 /* Entitlements of the members of a scheduler, and the lengths of their turns. */
 
-#include "scheduler/scheduler.h"
+#include "scheduler/member.h"
 
 /* weight_of() - what the settings give @member, in parts of the device, before anybody is left out. */
 uint32_t weight_of(const struct scheduler *scheduler, const struct scheduler_member *member);
