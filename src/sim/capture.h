@@ -12,7 +12,8 @@
 
 #include <stdbool.h>
 
-#include "sim/stream.h"
+#include "sim/stream-object.h"
+#include "sim/work.h"
 
 struct capture;
 

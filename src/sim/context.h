@@ -28,6 +28,13 @@ struct CUctx_st {
         int cache_config, shared_config;
 };
 
+/* context_top() - the thread's current one, live or not; NULL: none. */
+CUcontext context_top(void);
+
+/* context_push() - false: the thread's stack is full. context_pop() - there is one. */
+bool context_push(CUcontext context);
+void context_pop(void);
+
 /* context_get() - the current one of this thread. Errors: CUDA_ERROR_INVALID_CONTEXT; its fault. */
 CUresult context_get(CUcontext *ret_context);
 

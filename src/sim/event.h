@@ -5,7 +5,7 @@
 /* Events: a number of a stream, and the time when it was done. */
 
 #include "sim/object.h"
-#include "sim/stream.h"
+#include "sim/stream-object.h"
 
 struct CUevent_st {
         struct object object;
@@ -17,6 +17,9 @@ struct CUevent_st {
         uint64_t time;       /* nanoseconds, of the last recording that is done */
         uint64_t capture;    /* id of the one that it was recorded in, or 0 */
 };
+
+/* event_unref() - the last one to do so ends it. Returns NULL. With the lock held. */
+CUevent event_unref(CUevent event);
 
 /* event_happen() - the recording @generation is done; without the lock held. */
 void event_happen(CUevent event, uint64_t generation);

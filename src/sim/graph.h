@@ -20,6 +20,9 @@ struct CUgraph_st {
 CUgraph graph_new(void);
 CUgraph graph_free(CUgraph graph);
 
+/* graph_copy() - the work, and the memory of the allocation nodes. NULL: no memory. */
+CUgraph graph_copy(const struct CUgraph_st *graph);
+
 /* graph_add() - takes @work. */
 void graph_add(CUgraph graph, struct work *work);
 

@@ -5,6 +5,7 @@
 
 #include "sim/capture.h"
 #include "sim/memory.h"
+#include "sim/stream.h"
 
 #define HOST_PAGE 4096
 

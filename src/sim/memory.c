@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "sim/stream.h"
-
 struct region *memory_find(uint64_t address)
 {
         return (struct region *)space_find(&process.regions, address);

@@ -81,7 +81,4 @@ int work_depend(struct work *work, CUstream stream, uint64_t number);
 /* work_drop_dependencies() - with the lock held. */
 void work_drop_dependencies(struct work *work);
 
-/* work_run() - do it, in a context's stream, without the lock held. */
-CUresult work_run(struct work *work, CUstream stream);
-
 #endif
