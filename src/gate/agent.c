@@ -14,6 +14,7 @@
 #include "base/fault.h"
 #include "base/packet.h"
 #include "gate/caller.h"
+#include "gate/child.h"
 #include "gate/drain.h"
 #include "gate/entry.h"
 #include "gate/fate.h"
@@ -24,6 +25,7 @@
 #include "gate/memory.h"
 #include "gate/move.h"
 #include "gate/quota.h"
+#include "gate/ticket.h"
 #include "gate/turns.h"
 #include "gate/vmm.h"
 
@@ -535,13 +537,21 @@ static void wait_longer(uint64_t *interval_ns)
                 *interval_ns = RETRY_LAST_NS;
 }
 
+void agent_describe(struct gate_join *join)
+{
+        join->n_imports = vmm_count_imports();
+        join->ticket_slot = ticket_get_slot();
+}
+
 static void reconnect(uint64_t *interval_ns)
 {
         struct gate_welcome welcome;
         char text[GATE_TEXT_MAX];
 
         for (;;) {
-                agent.socket = link_join(state_to_tell(), &welcome, text);
+                const struct link_report report = { state_to_tell(), agent_describe };
+
+                agent.socket = link_join(&report, &welcome, text);
                 if (agent.socket >= 0)
                         break;
                 agent.socket = -1;

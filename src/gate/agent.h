@@ -7,10 +7,12 @@
  * starts when the process has joined its vGPU, blocks all signals, and sleeps between requests.
  */
 
+#include "wire/gate.h"
+
+/* agent_describe() - adds to @join what this process has of other processes' memory. For link_join(). */
+void agent_describe(struct gate_join *join);
+
 /* agent_start() - with the connection to the manager, which it takes. Errors: -EAGAIN. */
 int agent_start(int socket);
-
-/* agent_forget() - in the child of a fork: the thread is not there, and the socket is the parent's. */
-void agent_forget(void);
 
 #endif

@@ -2,7 +2,6 @@
 #include "gate/caller.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -11,12 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "gate/capture.h"
 #include "gate/child.h"
-#include "gate/quota.h"
-#include "gate/settings.h"
-#include "gate/step.h"
-#include "gate/turns.h"
+#include "gate/wake.h"
 
 static_assert(sizeof(struct caller) == CALLER_SIZE, "the stubs rely on it");
 static_assert(offsetof(struct caller, top) == CALLER_TOP, "the stubs rely on it");
@@ -31,7 +26,7 @@ static_assert(offsetof(struct caller_frame, entry) == FRAME_ENTRY, "see above");
 static struct caller no_caller = { .top = (struct caller_frame *)(&no_caller + 1) };
 
 /* The stubs read it with two instructions: the initial-exec model, as we are loaded at start. */
-__attribute__((tls_model("initial-exec"))) __thread struct caller *caller_self = &no_caller;
+__thread struct caller *caller_self = &no_caller;
 
 _Atomic uint32_t gate_closed;
 
@@ -40,23 +35,10 @@ static _Atomic unsigned int n_waiting;
 static struct {
         pthread_mutex_t lock;
         struct caller *first;
-        pthread_once_t once;
         pthread_key_t key; /* its destructor takes the record of a thread that ends */
         bool has_key;
-} callers = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
-
-static CUresult out_of_memory(void)
-{
-        return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-static void flush(struct caller *caller)
-{
-        uint32_t launches = atomic_exchange(&caller->launches, 0);
-
-        if (launches > 0)
-                quota_count_launches(launches);
-}
+        void (*ended)(struct caller *caller);
+} callers = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void unlink_locked(const struct caller *caller)
 {
@@ -76,17 +58,14 @@ static void thread_ends(void *value)
         pthread_mutex_lock(&callers.lock);
         unlink_locked(caller);
         pthread_mutex_unlock(&callers.lock);
-        flush(caller);
-        capture_drop_thread(caller);
+        callers.ended(caller);
         free(caller);
 }
 
-static void start_once(void)
+void caller_watch_ends(void (*ended)(struct caller *caller))
 {
+        callers.ended = ended;
         callers.has_key = pthread_key_create(&callers.key, thread_ends) == 0;
-        settings_read();
-        entry_open();
-        child_watch();
 }
 
 static struct caller *caller_new(void)
@@ -102,21 +81,23 @@ static struct caller *caller_new(void)
         return caller;
 }
 
-static bool self_register(void)
+bool caller_register(void)
 {
-        struct caller *caller;
+        struct caller *caller = caller_new();
 
-        pthread_once(&callers.once, start_once);
-        caller = caller_new();
         if (!caller)
                 return false;
-
         pthread_mutex_lock(&callers.lock);
         caller->next = callers.first;
         callers.first = caller;
         pthread_mutex_unlock(&callers.lock);
         caller_self = caller;
         return true;
+}
+
+bool caller_is_registered(void)
+{
+        return caller_self != &no_caller;
 }
 
 /*
@@ -149,14 +130,13 @@ static bool never(void)
         return false;
 }
 
-/* Waits until the gate is open, or @may_go before that. */
-static void wait_at_gate(bool (*may_go)(void))
+void caller_wait(bool (*may_go)(void))
 {
         uint32_t closed;
 
         atomic_fetch_add(&n_waiting, 1);
-        turns_wake_agent(); /* the manager may want to know */
-        while ((closed = atomic_load(&gate_closed)) != STEP_GATE_OPEN && !may_go())
+        wake_agent(); /* the manager may want to know */
+        while ((closed = atomic_load(&gate_closed)) != GATE_IS_OPEN && !may_go())
                 syscall(SYS_futex, &gate_closed, FUTEX_WAIT_PRIVATE, closed, NULL, NULL, 0);
         atomic_fetch_sub(&n_waiting, 1);
 }
@@ -164,11 +144,6 @@ static void wait_at_gate(bool (*may_go)(void))
 unsigned int caller_count_waiting(void)
 {
         return atomic_load(&n_waiting);
-}
-
-static bool is_inside(const struct caller *caller)
-{
-        return atomic_load(&caller->top) != caller->frame;
 }
 
 /* The stubs' protocol once more: the mark, and then a look at the flag. */
@@ -179,7 +154,7 @@ void caller_step_back(void)
                 if (!atomic_load(&gate_closed))
                         return;
                 atomic_store(&caller_self->is_aside, 1);
-                wait_at_gate(never);
+                caller_wait(never);
         }
 }
 
@@ -188,74 +163,13 @@ void caller_step_aside(void)
         atomic_store(&caller_self->is_aside, 1);
 }
 
-static bool may_step(void)
-{
-        return step_may_take() && caller_self->step != step_number();
-}
-
-/* As the stubs do it: the mark, and then a look whether the call may be made. */
-static bool enter_in_step(uint32_t entry)
-{
-        struct caller_frame *frame = caller_self->frame;
-        uint32_t number = step_number();
-
-        if (!may_step())
-                return false;
-        atomic_store(&frame->entry, entry);
-        atomic_store(&caller_self->top, frame + 1);
-        if (!step_take(entry)) {
-                atomic_store(&caller_self->top, frame);
-                caller_self->step = number;
-                return false;
-        }
-        if (step_is_launch(entry))
-                atomic_fetch_add(&caller_self->launches, 1);
-        return true;
-}
-
-/*
- * A call from within a call (the driver calls itself, or calls the guest back) never waits: the
- * drain waits for the outer one. It needs no mark of its own either.
- */
-static entry_function where_to(uint32_t entry)
-{
-        if (entry & ENTRY_WATCHED) {
-                entry -= ENTRY_WATCHED;
-                if (!is_inside(caller_self) && caller_self != &no_caller)
-                        turns_submit();
-                return stub_past_watch[entry];
-        }
-        if (caller_self == &no_caller)
-                return self_register() ? stub_address[entry] : (entry_function)out_of_memory;
-        if (atomic_load(&caller_self->launches) > 0)
-                flush(caller_self);
-        else if (is_inside(caller_self))
-                return entry_target[entry];
-        else if (enter_in_step(entry))
-                return stub_marked;
-        else
-                wait_at_gate(may_step);
-        return stub_address[entry];
-}
-
-void *caller_enter(uint32_t entry)
-{
-        int saved_errno = errno;
-        entry_function function = where_to(entry);
-        void *address;
-
-        memcpy(&address, &function, sizeof(address));
-        errno = saved_errno;
-        return address;
-}
-
 bool caller_find_busy(uint32_t *ret_entry)
 {
         bool found = false;
 
         pthread_mutex_lock(&callers.lock);
         for (const struct caller *caller = callers.first; caller; caller = caller->next)
-                if (is_inside(caller) && !atomic_load(&caller->is_aside)) {
+                if (caller_is_inside(caller) && !atomic_load(&caller->is_aside)) {
                         *ret_entry = (uint32_t)atomic_load(&caller->frame[0].entry);
                         found = true;
                         break;
@@ -275,12 +189,15 @@ unsigned int caller_count(void)
         return n;
 }
 
-void caller_flush_all(void)
+uint64_t caller_take_launches(void)
 {
+        uint64_t n = 0;
+
         pthread_mutex_lock(&callers.lock);
         for (struct caller *caller = callers.first; caller; caller = caller->next)
-                flush(caller);
+                n += atomic_exchange(&caller->launches, 0);
         pthread_mutex_unlock(&callers.lock);
+        return n;
 }
 
 /* A record with one frame in use that is in no list: inside a call for ever, and nobody waits. */
@@ -299,7 +216,7 @@ const void *caller_self_get(void)
         return caller_self;
 }
 
-void caller_forget_others(void)
+void caller_forget(void)
 {
         pthread_mutex_init(&callers.lock, NULL);
         callers.first = caller_self == &no_caller ? NULL : caller_self;

@@ -37,14 +37,28 @@ struct caller {
                 frame[(CALLER_SIZE - CALLER_FRAMES) / FRAME_SIZE];
 };
 
-/* Not 0 while the gate is closed (enum step_gate); also the futex that waiting threads sleep on. */
+enum gate_position { GATE_IS_OPEN = 0, GATE_IS_CLOSED, GATE_IS_STEPPING };
+
+/* Where the gate is (enum gate_position); also the futex on which waiting threads sleep. */
 extern _Atomic uint32_t gate_closed;
 
-/* Set while calls that give the device work go through turns_submit() first. */
-extern _Atomic uint32_t gate_watch;
+/* The record of the calling thread. The stubs read it with two instructions: we are loaded at start. */
+extern __attribute__((tls_model("initial-exec"))) __thread struct caller *caller_self;
 
-/* caller_enter() - for the stubs: where shall a call that is not a plain one go? */
-void *caller_enter(uint32_t entry);
+/* caller_is_registered() - has the calling thread a record of its own? */
+bool caller_is_registered(void);
+
+/* caller_register() - makes a record for the calling thread. False: no memory. */
+bool caller_register(void);
+
+/* caller_watch_ends() - @ended is told of each thread that ends. Once, before the first registration. */
+void caller_watch_ends(void (*ended)(struct caller *caller));
+
+/* caller_is_inside() - is the thread of @caller inside a driver call? */
+static inline bool caller_is_inside(const struct caller *caller)
+{
+        return atomic_load(&caller->top) != caller->frame;
+}
 
 /*
  * caller_begin() - before a driver call that we make on a guest's thread outside its own calls; false:
@@ -60,6 +74,9 @@ void caller_end(void);
 void caller_step_aside(void);
 void caller_step_back(void);
 
+/* caller_wait() - waits until the gate is open, or until @may_go says so. */
+void caller_wait(bool (*may_go)(void));
+
 /* caller_find_busy() - is a thread inside a driver call, and which? */
 bool caller_find_busy(uint32_t *ret_entry);
 
@@ -69,16 +86,13 @@ unsigned int caller_count_waiting(void);
 /* caller_count() - threads that have a record. */
 unsigned int caller_count(void);
 
-/* caller_flush_all() - add all threads' launches to the instance page. */
-void caller_flush_all(void);
+/* caller_take_launches() - the launches of all threads since the last time. */
+uint64_t caller_take_launches(void);
 
 /* caller_exempt() - the calling thread, one of ours, shall never wait at the gate. */
 void caller_exempt(void);
 
 /* caller_self_get() - something that is different in each thread. */
 const void *caller_self_get(void);
-
-/* caller_forget_others() - in the child of a fork: its only thread is the calling one. */
-void caller_forget_others(void);
 
 #endif

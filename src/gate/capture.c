@@ -7,9 +7,10 @@
 
 #include "base/clock.h"
 #include "gate/caller.h"
+#include "gate/child.h"
 #include "gate/entry.h"
 #include "gate/graph.h"
-#include "gate/idle.h"
+#include "gate/idle-lock.h"
 
 /* More captures at once than this are not believed; the rest is counted as ended. */
 #define CAPTURES_MAX 1024

@@ -29,7 +29,4 @@ void capture_drop_context(CUcontext context);
 /* capture_drop_thread() - the thread of @caller has ended: nobody can end a capture of its own stream. */
 void capture_drop_thread(const void *caller);
 
-/* capture_forget() - in the child of a fork. */
-void capture_forget(void);
-
 #endif

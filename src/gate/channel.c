@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "gate/child.h"
 #include "gate/log.h"
 #include "gate/quota.h"
 #include "state/instance-page.h"

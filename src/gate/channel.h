@@ -18,7 +18,4 @@ void channel_note(int fd, unsigned long request, const void *argument);
 /* channel_publish() - write them all into the instance page, which is new. */
 void channel_publish(void);
 
-/* channel_forget() - in the child of a fork: they are the parent's. */
-void channel_forget(void);
-
 #endif

@@ -6,14 +6,10 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "base/size.h"
 #include "gate/capture.h"
+#include "gate/child.h"
 #include "gate/entry.h"
-#include "gate/holding.h"
-#include "gate/idle.h"
-#include "gate/memory.h"
 #include "gate/peer.h"
-#include "gate/quota.h"
 
 static struct {
         pthread_mutex_t lock;
@@ -153,7 +149,7 @@ CUresult context_finish_all(bool (*is_stopped)(void), const char **ret_call)
         return result;
 }
 
-static bool list_add(CUcontext context)
+bool context_add(CUcontext context)
 {
         bool added = true;
 
@@ -182,7 +178,7 @@ static struct created *list_find_locked(CUcontext context)
         return NULL;
 }
 
-static void list_remove(CUcontext context)
+void context_remove(CUcontext context)
 {
         struct created *created;
 
@@ -193,8 +189,7 @@ static void list_remove(CUcontext context)
         pthread_mutex_unlock(&contexts.lock);
 }
 
-/* Returns how many uses are left; 1 for a context that we do not know. */
-static unsigned int list_use(CUcontext context, int change)
+unsigned int context_use(CUcontext context, int change)
 {
         struct created *created;
         unsigned int n_uses = 1;
@@ -207,237 +202,15 @@ static unsigned int list_use(CUcontext context, int change)
         return n_uses;
 }
 
-/* What a context takes: more than most do, of devices that have as much. */
-#define CONTEXT_BYTES      (768 * MIB)
-#define CONTEXT_BYTES_PART 16
-
-static uint64_t bytes_of_one(CUdevice device)
+CUcontext context_exchange_primary(CUdevice device, CUcontext context)
 {
-        size_t total = 0;
+        CUcontext before;
 
-        (void)DRIVER(cuDeviceTotalMem_v2)(&total, device);
-        return total / CONTEXT_BYTES_PART < CONTEXT_BYTES ? total / CONTEXT_BYTES_PART
-                                                          : CONTEXT_BYTES;
-}
-
-/* Where room is promised to others, a new context waits for it; false: in vain. */
-static bool may_create(CUdevice device)
-{
-        return quota_take_beside(bytes_of_one(device)) == 0;
-}
-
-/* On an overcommitted device others may leave for a context. */
-static bool may_try_again(CUresult result, struct quota_want *want)
-{
-        return result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(want);
-}
-
-/* A context that we could not wait for must not come into being. */
-static CUresult created(CUresult result, struct quota_want *want, CUcontext context)
-{
-        quota_end_wait(want);
-        quota_settle(want->bytes);
-        if (result != CUDA_SUCCESS || list_add(context))
-                return result;
-        DRIVER(cuCtxDestroy_v2)(context);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-}
-
-CUresult our_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
-{
-        struct quota_want want = { .bytes = bytes_of_one(device) };
-        CUresult result;
-
-        if (!may_create(device))
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        do
-                result = DRIVER(cuCtxCreate)(context, flags, device);
-        while (may_try_again(result, &want));
-        return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
-}
-
-CUresult our_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
-{
-        struct quota_want want = { .bytes = bytes_of_one(device) };
-        CUresult result;
-
-        if (!may_create(device))
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        do
-                result = DRIVER(cuCtxCreate_v2)(context, flags, device);
-        while (may_try_again(result, &want));
-        return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
-}
-
-CUresult our_cuCtxCreate_v3(CUcontext *context, void *affinity, int n_affinity, unsigned int flags,
-                            CUdevice device)
-{
-        struct quota_want want = { .bytes = bytes_of_one(device) };
-        CUresult result;
-
-        if (!may_create(device))
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        do
-                result = DRIVER(cuCtxCreate_v3)(context, affinity, n_affinity, flags, device);
-        while (may_try_again(result, &want));
-        return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
-}
-
-CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device)
-{
-        struct quota_want want = { .bytes = bytes_of_one(device) };
-        CUresult result;
-
-        if (!may_create(device))
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        do
-                result = DRIVER(cuCtxCreate_v4)(context, params, flags, device);
-        while (may_try_again(result, &want));
-        return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
-}
-
-/* The driver frees what was allocated in a context when that ends; so do we. */
-static void drop(CUcontext context)
-{
-        memory_drop_context(context);
-        holding_drop_context(context);
-}
-
-/* Called with idle_hold(), so that nobody asks the driver about the context meanwhile. */
-static CUresult destroyed(CUresult result, CUcontext context)
-{
-        if (result == CUDA_SUCCESS) {
-                list_remove(context);
-                capture_drop_context(context);
-                idle_drop_context(context);
-        }
-        idle_release();
-        if (result == CUDA_SUCCESS)
-                drop(context);
-        return result;
-}
-
-CUresult our_cuCtxDestroy(CUcontext context)
-{
-        idle_hold();
-        return destroyed(DRIVER(cuCtxDestroy)(context), context);
-}
-
-CUresult our_cuCtxDestroy_v2(CUcontext context)
-{
-        idle_hold();
-        return destroyed(DRIVER(cuCtxDestroy_v2)(context), context);
-}
-
-CUresult our_cuCtxAttach(CUcontext *context, unsigned int flags)
-{
-        CUresult result = DRIVER(cuCtxAttach)(context, flags);
-
-        if (result == CUDA_SUCCESS)
-                (void)list_use(*context, 1);
-        return result;
-}
-
-/* Whether a context is still there cannot be asked of the driver: the last use is counted. */
-CUresult our_cuCtxDetach(CUcontext context)
-{
-        CUresult result;
-
-        idle_hold();
-        result = DRIVER(cuCtxDetach)(context);
-        if (result == CUDA_SUCCESS && list_use(context, -1) == 0)
-                return destroyed(result, context);
-        idle_release();
-        return result;
-}
-
-static bool has_primary(CUdevice device)
-{
-        unsigned int flags;
-        int is_active = 0;
-
-        return DRIVER(cuDevicePrimaryCtxGetState)(device, &flags, &is_active) == CUDA_SUCCESS &&
-               is_active;
-}
-
-CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
-{
-        struct quota_want want = { .bytes = bytes_of_one(device) };
-        bool is_new = !has_primary(device);
-        CUresult result;
-
-        if (is_new && !may_create(device))
-                return CUDA_ERROR_OUT_OF_MEMORY;
-        do
-                result = DRIVER(cuDevicePrimaryCtxRetain)(context, device);
-        while (is_new && may_try_again(result, &want));
-        quota_end_wait(&want);
-        if (is_new)
-                quota_settle(bytes_of_one(device));
-        if (result == CUDA_SUCCESS && device >= 0 && device < PEER_DEVICES_MAX) {
-                pthread_mutex_lock(&contexts.lock);
-                contexts.primary[device] = *context;
-                pthread_mutex_unlock(&contexts.lock);
-        }
-        return result;
-}
-
-/* Its context, where that was the last hold on it; NULL otherwise. */
-static CUcontext take_released(CUdevice device)
-{
-        CUcontext context = NULL;
-        unsigned int flags;
-        int is_active = 1;
-
-        DRIVER(cuDevicePrimaryCtxGetState)(device, &flags, &is_active);
-        if (is_active)
-                return NULL;
         pthread_mutex_lock(&contexts.lock);
-        context = contexts.primary[device];
-        contexts.primary[device] = NULL;
+        before = contexts.primary[device];
+        contexts.primary[device] = context;
         pthread_mutex_unlock(&contexts.lock);
-        return context;
-}
-
-/* With idle_hold(), as above. */
-static CUresult released(CUresult result, CUdevice device)
-{
-        CUcontext context = NULL;
-
-        if (result == CUDA_SUCCESS && device >= 0 && device < PEER_DEVICES_MAX)
-                context = take_released(device);
-        if (context) {
-                capture_drop_context(context);
-                idle_drop_context(context);
-        }
-        idle_release();
-        if (context)
-                drop(context);
-        return result;
-}
-
-CUresult our_cuDevicePrimaryCtxRelease(CUdevice device)
-{
-        idle_hold();
-        return released(DRIVER(cuDevicePrimaryCtxRelease)(device), device);
-}
-
-CUresult our_cuDevicePrimaryCtxRelease_v2(CUdevice device)
-{
-        idle_hold();
-        return released(DRIVER(cuDevicePrimaryCtxRelease_v2)(device), device);
-}
-
-CUresult our_cuDevicePrimaryCtxReset(CUdevice device)
-{
-        idle_hold();
-        return released(DRIVER(cuDevicePrimaryCtxReset)(device), device);
-}
-
-CUresult our_cuDevicePrimaryCtxReset_v2(CUdevice device)
-{
-        idle_hold();
-        return released(DRIVER(cuDevicePrimaryCtxReset_v2)(device), device);
+        return before;
 }
 
 CUresult context_each(CUresult (*each)(CUcontext context))

@@ -18,6 +18,7 @@
 #include "gate/finish.h"
 #include "gate/idle.h"
 #include "gate/import.h"
+#include "gate/quota.h"
 #include "gate/step.h"
 
 /* Between two looks at the marks: short at first, as most calls return within microseconds. */
@@ -68,7 +69,7 @@ static bool wait_for_captures(uint64_t deadline_ns)
 /* The other half of the stubs' protocol: flag, barrier in all threads, and only then the marks. */
 static int shut(void)
 {
-        atomic_store(&gate_closed, STEP_GATE_CLOSED);
+        atomic_store(&gate_closed, GATE_IS_CLOSED);
         if (membarrier(barrier_command) < 0)
                 return -errno;
         import_withdraw();
@@ -240,7 +241,7 @@ static int close_in_the_end(struct patience *patience, int r, const char **ret_c
                 r = try_close(patience, ret_call, ret_code);
         }
         if (r == 0)
-                caller_flush_all();
+                quota_count_launches(caller_take_launches());
         return r;
 }
 
@@ -271,6 +272,6 @@ int drain_step(uint32_t n_launches, uint64_t until_ns, uint64_t deadline_ns,
 void drain_open(void)
 {
         finish_stop();
-        atomic_store(&gate_closed, STEP_GATE_OPEN);
+        atomic_store(&gate_closed, GATE_IS_OPEN);
         syscall(SYS_futex, &gate_closed, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }

@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "gate/caller.h"
+#include "gate/child.h"
 #include "gate/context.h"
 #include "gate/entry.h"
 

@@ -20,7 +20,4 @@ int finish_all(uint64_t until_ns, const char **ret_call, CUresult *ret_code);
  */
 void finish_stop(void);
 
-/* finish_forget() - in the child of a fork. */
-void finish_forget(void);
-
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "gate/child.h"
 #include "gate/entry.h"
 #include "gate/hash.h"
 #include "gate/quota.h"

@@ -42,7 +42,4 @@ CUresult graph_handle_settle(struct graph_handle *handle, CUresult result);
 /* graph_capture_find() - what @stream is captured into. False: it is not captured. */
 bool graph_capture_find(CUstream stream, bool is_per_thread, CUgraph *ret_graph);
 
-/* graph_forget() - in the child of a fork. */
-void graph_forget(void);
-
 #endif

@@ -55,7 +55,4 @@ bool holding_register(CUdeviceptr address);
 /* holding_drop_context() - @context is gone with all that was made while it was current. */
 void holding_drop_context(CUcontext context);
 
-/* holding_forget() - in the child of a fork. */
-void holding_forget(void);
-
 #endif

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "gate/child.h"
 #include "gate/context.h"
 #include "gate/entry.h"
 #include "gate/holding.h"
@@ -284,7 +285,7 @@ bool hook_find_opened(CUdeviceptr address, struct memory_info *ret_info)
         return it;
 }
 
-void hook_forget_opened(void)
+void hook_forget(void)
 {
         pthread_mutex_init(&ipc.lock, NULL);
         ipc.first = NULL;

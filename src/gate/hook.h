@@ -20,7 +20,4 @@ bool hook_register_view(CUdeviceptr address, uint64_t size);
 /* hook_find_opened() - the allocation of another process, opened by legacy IPC, that @address lies in. */
 bool hook_find_opened(CUdeviceptr address, struct memory_info *ret_info);
 
-/* hook_forget_opened() - in the child of a fork. */
-void hook_forget_opened(void);
-
 #endif

@@ -2,15 +2,16 @@
 #include "gate/idle.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "gate/caller.h"
 #include "gate/capture.h"
+#include "gate/child.h"
 #include "gate/context.h"
 #include "gate/entry.h"
+#include "gate/idle-lock.h"
 
 /* Events in as many contexts; a process with more is taken to have work always. */
 #define CONTEXTS_MAX 16
@@ -21,7 +22,6 @@
 #define LOOK_NS 1000000
 
 static struct {
-        pthread_mutex_t lock; /* while the driver is asked, and while a context ends */
         struct {
                 CUcontext context;
                 CUevent event;
@@ -30,24 +30,14 @@ static struct {
         size_t n;
         bool is_leaving; /* the process is: the driver must be left alone */
         bool is_watching_exit;
-} idle = { .lock = PTHREAD_MUTEX_INITIALIZER };
-
-void idle_hold(void)
-{
-        pthread_mutex_lock(&idle.lock);
-}
-
-void idle_release(void)
-{
-        pthread_mutex_unlock(&idle.lock);
-}
+} idle; /* under the lock of idle-lock.h */
 
 /* Registered after the driver's own, and so called before them. */
 static void leave(void)
 {
-        pthread_mutex_lock(&idle.lock);
+        idle_hold();
         idle.is_leaving = true;
-        pthread_mutex_unlock(&idle.lock);
+        idle_release();
 }
 
 static CUresult make_event(CUcontext context, CUevent *ret_event)
@@ -86,18 +76,18 @@ static CUresult mark_context(CUcontext context)
 /* May the driver be asked now? Then finish() after it. */
 static int start(uint32_t entry)
 {
-        if (pthread_mutex_trylock(&idle.lock) != 0)
+        if (!idle_try_hold())
                 return -EBUSY;
         if (!idle.is_leaving && !capture_is_active() && caller_begin(entry))
                 return 0;
-        pthread_mutex_unlock(&idle.lock);
+        idle_release();
         return -EBUSY;
 }
 
 static void finish(void)
 {
         caller_end();
-        pthread_mutex_unlock(&idle.lock);
+        idle_release();
 }
 
 int idle_mark(void)
@@ -145,12 +135,12 @@ bool idle_look(void)
                 return false;
         nanosleep(&moment, NULL);
         (void)idle_is_reached();
-        if (pthread_mutex_trylock(&idle.lock) != 0)
+        if (!idle_try_hold())
                 return false;
         for (size_t i = 0; i < idle.n; i++)
                 n_busy += idle.mark[i].is_pending;
         is_mixed = n_busy > 0 && n_busy < idle.n;
-        pthread_mutex_unlock(&idle.lock);
+        idle_release();
         return is_mixed;
 }
 
@@ -159,12 +149,12 @@ bool idle_was_busy(CUcontext context)
 {
         bool was_busy = false;
 
-        if (pthread_mutex_trylock(&idle.lock) != 0)
+        if (!idle_try_hold())
                 return true;
         for (size_t i = 0; i < idle.n; i++)
                 if (idle.mark[i].context == context)
                         was_busy = idle.mark[i].is_pending;
-        pthread_mutex_unlock(&idle.lock);
+        idle_release();
         return was_busy;
 }
 
@@ -179,6 +169,6 @@ void idle_drop_context(CUcontext context)
 
 void idle_forget(void)
 {
-        pthread_mutex_init(&idle.lock, NULL);
+        idle_lock_forget();
         idle.n = 0;
 }

@@ -32,13 +32,7 @@ bool idle_is_reached(void);
 bool idle_look(void);
 bool idle_was_busy(CUcontext context);
 
-void idle_hold(void);
-void idle_release(void);
-
 /* idle_drop_context() - @context has ended; with idle_hold(). */
 void idle_drop_context(CUcontext context);
-
-/* idle_forget() - in the child of a fork. */
-void idle_forget(void);
 
 #endif

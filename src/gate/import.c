@@ -10,6 +10,7 @@
 
 #include "base/fault.h"
 #include "gate/caller.h"
+#include "gate/child.h"
 #include "gate/entry.h"
 #include "gate/link.h"
 #include "gate/log.h"
@@ -127,6 +128,17 @@ static CUresult refusal(int error, CUresult code)
         }
 }
 
+/* All memory of some process is gone. */
+static void tell_dropped(void)
+{
+        pthread_mutex_lock(&import.asking);
+        pthread_mutex_lock(&import.lock);
+        if (import.socket >= 0)
+                (void)import_tell_used(import.socket);
+        pthread_mutex_unlock(&import.lock);
+        pthread_mutex_unlock(&import.asking);
+}
+
 CUresult import_open(struct physical **ret_physical, const struct gate_ticket *ticket)
 {
         struct physical *physical = vmm_new();
@@ -136,6 +148,7 @@ CUresult import_open(struct physical **ret_physical, const struct gate_ticket *t
 
         if (physical && made) {
                 made->ticket = *ticket;
+                made->tell_dropped = tell_dropped;
                 physical->import = made;
                 r = ask_patiently(physical, &code);
         }
@@ -147,16 +160,6 @@ CUresult import_open(struct physical **ret_physical, const struct gate_ticket *t
         quota_count_allocations(1);
         *ret_physical = physical;
         return CUDA_SUCCESS;
-}
-
-void import_tell_dropped(void)
-{
-        pthread_mutex_lock(&import.asking);
-        pthread_mutex_lock(&import.lock);
-        if (import.socket >= 0)
-                (void)import_tell_used(import.socket);
-        pthread_mutex_unlock(&import.lock);
-        pthread_mutex_unlock(&import.asking);
 }
 
 /* The agent. */
@@ -236,7 +239,7 @@ static void map_again(const struct physical *until)
 
         for (struct physical *it = vmm_next_import(NULL); it != until; it = vmm_next_import(it))
                 if (!it->import->is_away)
-                        (void)vmm_map(it, it->import->real, &call);
+                        (void)physical_map(it, it->import->real, &call);
 }
 
 /* First all are unmapped, which can be undone, and only then any is released, which cannot. */
@@ -249,7 +252,7 @@ int import_let_go(struct move *ret_move)
         for (; it; it = vmm_next_import(it)) {
                 if (it->import->is_away)
                         continue;
-                result = vmm_unmap(it, it->import->real, &ret_move->call);
+                result = physical_unmap(it, it->import->real, &ret_move->call);
                 if (result != CUDA_SUCCESS)
                         break;
         }
@@ -331,11 +334,11 @@ static int take_one(struct physical *physical, struct move *ret_move)
                 return -EOWNERDEAD;
         if (import.error < 0 || import.taking.is_question)
                 return import.error;
-        result = vmm_map(physical, import.real, &ret_move->call);
+        result = physical_map(physical, import.real, &ret_move->call);
         if (result == CUDA_SUCCESS && fault_point("gate-take")) {
                 result = CUDA_ERROR_UNKNOWN;
                 ret_move->call = "gate-take";
-                (void)vmm_unmap(physical, import.real, &(const char *){ NULL });
+                (void)physical_unmap(physical, import.real, &(const char *){ NULL });
         }
         if (result != CUDA_SUCCESS) {
                 (void)DRIVER(cuMemRelease)(import.real);

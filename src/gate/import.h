@@ -25,9 +25,6 @@
  */
 CUresult import_open(struct physical **ret_physical, const struct gate_ticket *ticket);
 
-/* import_tell_dropped() - all memory of some process is gone. */
-void import_tell_dropped(void);
-
 /* For the agent. */
 
 /* import_connect() - questions go to this socket from now on, and are asked again. -1: to nobody. */
@@ -64,8 +61,5 @@ void import_give_up(void);
  */
 int import_take(bool is_question);
 int import_take_next(struct move *ret_move);
-
-/* import_forget() - in the child of a fork. */
-void import_forget(void);
 
 #endif

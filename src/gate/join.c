@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "gate/agent.h"
+#include "gate/child.h"
 #include "gate/entry.h"
 #include "gate/link.h"
 #include "gate/log.h"
@@ -73,12 +74,13 @@ static void show_device(const char *uuid)
 
 static CUresult join_locked(void)
 {
+        const struct link_report report = { GATE_STATE_OPEN, agent_describe };
         struct gate_welcome welcome;
         char text[GATE_TEXT_MAX];
         CLEANUP(fd_closep) int socket = -1;
         int r;
 
-        socket = link_join(GATE_STATE_OPEN, &welcome, text);
+        socket = link_join(&report, &welcome, text);
         if (socket < 0) {
                 log_to_user("this process cannot use its vGPU: %s", text);
                 return socket == -EACCES ? CUDA_ERROR_NOT_PERMITTED : CUDA_ERROR_SYSTEM_NOT_READY;

@@ -4,7 +4,4 @@
 
 /* Joining: at cuInit() a process becomes part of its vGPU. */
 
-/* join_forget() - in the child of a fork. */
-void join_forget(void);
-
 #endif

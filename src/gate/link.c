@@ -24,8 +24,6 @@
 #include "gate/entry.h"
 #include "gate/log.h"
 #include "gate/quota.h"
-#include "gate/ticket.h"
-#include "gate/vmm.h"
 
 /*
  * A manager that is there answers at once, unless the vGPU is suspended: then it answers when that is
@@ -139,14 +137,13 @@ int link_send(int socket, enum gate_message type, void *message, uint32_t size, 
         return packet_send(socket, message, size, fds, n_fds);
 }
 
-static int send_join(int socket, enum gate_state state)
+static int send_join(int socket, const struct link_report *report)
 {
-        struct gate_join join = { .state = state,
+        struct gate_join join = { .state = report->state,
                                   .driver_version = (uint32_t)driver_version(),
-                                  .start_time = link_get_start_time(),
-                                  .n_imports = vmm_count_imports(),
-                                  .ticket_slot = ticket_get_slot() };
+                                  .start_time = link_get_start_time() };
 
+        report->describe(&join);
         memcpy(join.vgpu, link_vgpu, sizeof(join.vgpu));
         return link_send(socket, GATE_JOIN, &join, sizeof(join), NULL, 0);
 }
@@ -223,7 +220,7 @@ static bool may_come_back(int error)
 }
 
 /* The connection, with its answer. */
-static int ask(enum gate_state state, union answer *answer, size_t *ret_size, int *fds,
+static int ask(const struct link_report *report, union answer *answer, size_t *ret_size, int *fds,
                size_t *ret_n_fds, char *ret_text)
 {
         CLEANUP(fd_closep) int socket = connect_to_manager(ret_text);
@@ -231,7 +228,7 @@ static int ask(enum gate_state state, union answer *answer, size_t *ret_size, in
 
         if (socket < 0)
                 return socket;
-        r = send_join(socket, state);
+        r = send_join(socket, report);
         if (r == 0)
                 r = receive_answer(socket, answer, ret_size, fds, ret_n_fds);
         if (r == 0)
@@ -242,12 +239,12 @@ static int ask(enum gate_state state, union answer *answer, size_t *ret_size, in
 }
 
 /* The same, also when the manager is gone or dies before it has answered, and another one starts. */
-static int ask_surely(enum gate_state state, union answer *answer, size_t *ret_size, int *fds,
-                      size_t *ret_n_fds, char *ret_text)
+static int ask_surely(const struct link_report *report, union answer *answer, size_t *ret_size,
+                      int *fds, size_t *ret_n_fds, char *ret_text)
 {
         struct timespec interval = { .tv_nsec = RESTART_FIRST_NS };
         uint64_t end_ns = clock_now(CLOCK_MONOTONIC) + RESTART_NS;
-        int socket = ask(state, answer, ret_size, fds, ret_n_fds, ret_text);
+        int socket = ask(report, answer, ret_size, fds, ret_n_fds, ret_text);
         bool has_been_there = may_come_back(socket);
 
         if (has_been_there)
@@ -256,12 +253,12 @@ static int ask_surely(enum gate_state state, union answer *answer, size_t *ret_s
                 nanosleep(&interval, NULL);
                 if (interval.tv_nsec < RESTART_LAST_NS)
                         interval.tv_nsec *= 2;
-                socket = ask(state, answer, ret_size, fds, ret_n_fds, ret_text);
+                socket = ask(report, answer, ret_size, fds, ret_n_fds, ret_text);
         }
         return socket;
 }
 
-int link_join(enum gate_state state, struct gate_welcome *ret_welcome, char *ret_text)
+int link_join(const struct link_report *report, struct gate_welcome *ret_welcome, char *ret_text)
 {
         CLEANUP(fd_closep) int socket = -1;
         int fds[PACKET_FDS_MAX];
@@ -269,7 +266,7 @@ int link_join(enum gate_state state, struct gate_welcome *ret_welcome, char *ret
         size_t size = 0, n_fds = 0;
         int r;
 
-        socket = ask_surely(state, &answer, &size, fds, &n_fds, ret_text);
+        socket = ask_surely(report, &answer, &size, fds, &n_fds, ret_text);
         if (socket < 0)
                 return socket;
         r = understand(&answer, size, fds, n_fds, ret_text);

@@ -16,15 +16,21 @@ bool link_is_wanted(void);
 bool link_get_vgpu(uint8_t ret_uuid[16]);
 uint64_t link_get_start_time(void);
 
+/* How far this process is, when it joins. */
+struct link_report {
+        enum gate_state state;
+        void (*describe)(struct gate_join *join); /* adds what the process has of others */
+};
+
 /*
- * link_join() - connect, say how far we are (@state), and take the slot that we are given.
+ * link_join() - connect, say how far we are (@report), and take the slot that we are given.
  * @ret_welcome:  set on success
  * @ret_text:     GATE_TEXT_MAX bytes; on failure, why, for the user
  * Waits as long as the vGPU is suspended, over the end of a manager and the start of the next.
  * Returns a socket. Errors: -EACCES (refused), -EPROTO (the answer makes no sense), others: no
  * manager there, or it hung up.
  */
-int link_join(enum gate_state state, struct gate_welcome *ret_welcome, char *ret_text);
+int link_join(const struct link_report *report, struct gate_welcome *ret_welcome, char *ret_text);
 
 /* link_send() - a message, with its header filled in, and descriptors, which stay the caller's. */
 int link_send(int socket, enum gate_message type, void *message, uint32_t size, const int *fds,

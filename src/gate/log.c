@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "gate/child.h"
 #include "gate/settings.h"
 
 #define LINE_MAX_BYTES 512

@@ -15,7 +15,4 @@
 __attribute__((format(printf, 1, 2))) void log_to_user(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void log_write(const char *format, ...);
 
-/* log_forget() - in the child of a fork: what its parent has said is not its own. */
-void log_forget(void);
-
 #endif

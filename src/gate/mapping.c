@@ -13,8 +13,8 @@
 #include "gate/fork-guard.h"
 #include "gate/log.h"
 #include "gate/peer.h"
+#include "gate/physical.h"
 #include "gate/quota.h"
-#include "gate/vmm.h"
 #include "wire/gate.h"
 
 /* Out of the range of the driver's own ids, which count from 1; a block has one for each granule. */
@@ -119,7 +119,7 @@ static CUresult put_at_address(struct mapping *mapping, CUmemGenericAllocationHa
 static CUresult put_in_place(struct mapping *mapping, CUmemGenericAllocationHandle handle,
                              const char **ret_call)
 {
-        CUresult result = mapping->physical ? vmm_map(mapping->physical, handle, ret_call)
+        CUresult result = mapping->physical ? physical_map(mapping->physical, handle, ret_call)
                                             : put_at_address(mapping, handle, ret_call);
 
         if (result != CUDA_SUCCESS)
@@ -324,7 +324,7 @@ CUresult mapping_export(const struct mapping *mapping, int *ret_fd, const char *
 CUresult mapping_unmap(struct mapping *mapping, const char **ret_call)
 {
         CUresult result = mapping->physical
-                                  ? vmm_unmap(mapping->physical, mapping->handle, ret_call)
+                                  ? physical_unmap(mapping->physical, mapping->handle, ret_call)
                                   : DRIVER(cuMemUnmap)(mapping->address, mapping->size);
 
         if (result != CUDA_SUCCESS)

@@ -7,12 +7,13 @@
 
 #include "base/cleanup.h"
 #include "base/fault.h"
+#include "gate/child.h"
 #include "gate/context.h"
 #include "gate/entry.h"
 #include "gate/peer.h"
+#include "gate/physical.h"
 #include "gate/quota.h"
 #include "gate/ticket.h"
-#include "gate/vmm.h"
 #include "wire/gate.h"
 
 static struct {

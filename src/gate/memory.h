@@ -92,7 +92,4 @@ bool memory_has_name(const struct mapping *mapping, const uint8_t name[GATE_NAME
  */
 int memory_offer(int *ret_fd, const uint8_t name[GATE_NAME_SIZE], bool is_closed);
 
-/* memory_forget() - in the child of a fork. */
-void memory_forget(void);
-
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/fault.h"
 #include "base/packet.h"
+#include "gate/child.h"
 #include "gate/fork-guard.h"
 #include "gate/link.h"
 #include "gate/mapping.h"

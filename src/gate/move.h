@@ -46,7 +46,4 @@ int move_attach(struct move *ret_move, const struct gate_allocations *batch, int
 void move_detach(void);
 void move_keep(void);
 
-/* move_forget() - in the child of a fork: what the parent was sending is not its. */
-void move_forget(void);
-
 #endif

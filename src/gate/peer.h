@@ -21,4 +21,8 @@ uint64_t peer_mask(CUdevice device);
 /* peer_access() - who may use memory of @device, itself first; returns how many. */
 size_t peer_access(CUmemAccessDesc access[static PEER_DEVICES_MAX], CUdevice device);
 
+/* peer_allow(), peer_deny() - @device may use memory of @owner from now on, or may not any more. */
+void peer_allow(CUdevice owner, CUdevice device);
+void peer_deny(CUdevice owner, CUdevice device);
+
 #endif

@@ -20,6 +20,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "gate/caller.h"
+#include "gate/child.h"
 #include "wire/gate.h"
 
 static struct instance_page_slot no_slot; /* counts when there is no manager */

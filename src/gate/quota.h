@@ -95,7 +95,4 @@ int quota_attach(int fd, uint32_t slot);
  */
 void quota_leave(void);
 
-/* quota_forget() - in the child of a fork: it holds nothing and has no slot. */
-void quota_forget(void);
-
 #endif

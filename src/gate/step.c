@@ -46,7 +46,7 @@ void step_begin(uint32_t n_launches, bool is_for_idle)
         atomic_fetch_add(&step.number, 1);
         step.n = n_launches;
         atomic_store(&step.n_left, n_launches);
-        atomic_store(&gate_closed, STEP_GATE_STEPPING);
+        atomic_store(&gate_closed, GATE_IS_STEPPING);
         syscall(SYS_futex, &gate_closed, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
@@ -61,14 +61,14 @@ bool step_is_over(void)
  */
 uint32_t step_end(void)
 {
-        atomic_store(&gate_closed, STEP_GATE_CLOSED);
+        atomic_store(&gate_closed, GATE_IS_CLOSED);
         return step.n - atomic_exchange(&step.n_left, 0);
 }
 
 /* A capture has to come to its end. What is captured is no work of the device, and takes no launch. */
 bool step_may_take(void)
 {
-        return atomic_load(&gate_closed) == STEP_GATE_STEPPING &&
+        return atomic_load(&gate_closed) == GATE_IS_STEPPING &&
                (atomic_load(&step.n_left) > 0 || capture_is_active());
 }
 

@@ -20,13 +20,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What gate_closed says. */
-enum step_gate {
-        STEP_GATE_OPEN = 0,
-        STEP_GATE_CLOSED,
-        STEP_GATE_STEPPING,
-};
-
 /*
  * step_begin() - the gate is closed; it has to be again before the next step.
  * @is_for_idle: only threads whose current context had nothing to do at idle_look() may launch

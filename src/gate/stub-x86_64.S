@@ -27,7 +27,7 @@
  * A jump (instead of call and return) would be 2 ns cheaper and could not tell
  * when the function has returned, which is what the drain has to know.
  *
- * Everything unusual goes to caller_enter() with the arguments saved and the
+ * Everything unusual goes to entrance_enter() with the arguments saved and the
  * stack as at the stub's entry; it answers where to jump: to this stub again, to
  * the function itself, or to one that refuses.
  */
@@ -44,7 +44,7 @@
         .text
 
         .hidden caller_self
-        .hidden caller_enter
+        .hidden entrance_enter
         .hidden entry_target
         .hidden gate_closed
         .hidden gate_watch
@@ -244,7 +244,7 @@ stub_unusual:
         movaps  %xmm6, 160(%rsp)
         movaps  %xmm7, 176(%rsp)
         movl    %r11d, %edi
-        call    caller_enter
+        call    entrance_enter
         movq    %rax, %r11
         movq    0(%rsp), %rdi
         movq    8(%rsp), %rsi

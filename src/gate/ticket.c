@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "gate/child.h"
 #include "gate/link.h"
 #include "gate/quota.h"
 

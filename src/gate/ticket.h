@@ -36,7 +36,4 @@ bool ticket_from_fd(struct gate_ticket *ret_ticket, int fd);
 /* ticket_make_name() - that nobody guesses. Errors: of getrandom(2). */
 int ticket_make_name(uint8_t name[GATE_NAME_SIZE]);
 
-/* ticket_forget() - in the child of a fork. */
-void ticket_forget(void);
-
 #endif

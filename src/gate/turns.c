@@ -8,18 +8,18 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "gate/caller.h"
 #include "gate/capture.h"
+#include "gate/child.h"
 #include "gate/idle.h"
 #include "gate/log.h"
 #include "gate/quota.h"
+#include "gate/wake.h"
 #include "state/instance-page.h"
 
 /* Between two looks, while there is work. */
@@ -53,7 +53,6 @@ static struct {
         _Atomic uint32_t watch; /* enum gate_watch */
         _Atomic uint32_t work;  /* enum instance_page_work, as last published */
         _Atomic uint32_t n_waiting, n_submitted;
-        int wake; /* eventfd: the agent shall look again; -1: none yet */
 
         /* The agent's. */
         bool is_marked;
@@ -64,7 +63,7 @@ static struct {
         bool is_unbound; /* it has not been reached in time: nobody waits until it is */
         _Atomic uint32_t bound_size;
         uint64_t bound_ns; /* when it was marked */
-} turns = { .wake = -1, .bound = PTHREAD_MUTEX_INITIALIZER, .bound_size = 1 };
+} turns = { .bound = PTHREAD_MUTEX_INITIALIZER, .bound_size = 1 };
 
 static void publish(enum instance_page_work work)
 {
@@ -81,14 +80,6 @@ static void publish(enum instance_page_work work)
         atomic_store(&page->slot[slot].work, work);
 }
 
-void turns_wake_agent(void)
-{
-        const uint64_t one = 1;
-
-        if (turns.wake >= 0 && write(turns.wake, &one, sizeof(one)) < 0)
-                log_write("cannot wake the agent");
-}
-
 /* The vGPU's turn, which may be over again when we have seen it: then one submission is late. */
 static void wait_for_turn(void)
 {
@@ -99,7 +90,7 @@ static void wait_for_turn(void)
         if (!page || atomic_load(&page->turn) != INSTANCE_PAGE_CLOSED)
                 return;
         atomic_fetch_add(&turns.n_waiting, 1);
-        turns_wake_agent(); /* that somebody waits is news, where all else is done */
+        wake_agent(); /* that somebody waits is news, where all else is done */
         while (atomic_load(&turns.watch) == GATE_WATCH_TURNS &&
                atomic_load(&page->turn) == INSTANCE_PAGE_CLOSED)
                 syscall(SYS_futex, &page->turn, FUTEX_WAIT, INSTANCE_PAGE_CLOSED, &timeout, NULL,
@@ -177,7 +168,7 @@ void turns_submit(void)
         before = atomic_load(&turns.work);
         publish(INSTANCE_PAGE_WORKING);
         if (before != INSTANCE_PAGE_WORKING)
-                turns_wake_agent();
+                wake_agent();
 }
 
 /* Was something submitted since the last look? */
@@ -233,14 +224,14 @@ static int look(void)
 bool turns_wait(int socket, bool is_open)
 {
         struct pollfd fds[] = { { .fd = socket, .events = POLLIN },
-                                { .fd = turns.wake, .events = POLLIN } };
+                                { .fd = wake_get_fd(), .events = POLLIN } };
         uint64_t n;
 
         do {
                 int timeout_ms = is_open ? look() : -1;
 
                 if (poll(fds, 2, timeout_ms) > 0 && fds[1].revents)
-                        if (read(turns.wake, &n, sizeof(n)) < 0 && errno != EAGAIN)
+                        if (read(fds[1].fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
                                 return true;
         } while (is_open && !fds[0].revents);
         return fds[0].revents != 0;
@@ -251,8 +242,8 @@ void turns_watch(enum gate_watch watch)
         uint32_t slot;
         struct instance_page *page;
 
-        if (turns.wake < 0 && watch != GATE_WATCH_NOTHING)
-                turns.wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (watch != GATE_WATCH_NOTHING)
+                wake_open();
         turns.is_marked = false;
         atomic_store(&turns.watch, watch);
         atomic_store(&turns.work, UINT32_MAX); /* publish it anew: the page may be */
@@ -266,7 +257,6 @@ void turns_watch(enum gate_watch watch)
 
 void turns_forget(void)
 {
-        turns.wake = fd_close(turns.wake);
         atomic_store(&gate_watch, 0);
         atomic_store(&turns.watch, GATE_WATCH_NOTHING);
         atomic_store(&turns.n_waiting, 0);

@@ -18,10 +18,14 @@
  * for them at most half a second, because they may wait for the thread.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/gate.h"
+
+/* Set while calls that give the device work go through turns_submit() first. */
+extern _Atomic uint32_t gate_watch;
 
 /* turns_watch() - as the manager has said; the agent's. */
 void turns_watch(enum gate_watch watch);
@@ -32,13 +36,7 @@ void turns_watch(enum gate_watch watch);
  */
 bool turns_wait(int socket, bool is_open);
 
-/* turns_wake_agent() - something is new for it, if it was ever told to watch. */
-void turns_wake_agent(void);
-
 /* turns_submit() - by a thread that is about to give the device work, while gate_watch is set. */
 void turns_submit(void);
-
-/* turns_forget() - in the child of a fork. */
-void turns_forget(void);
 
 #endif

@@ -19,42 +19,8 @@
 #include <stdint.h>
 
 #include "abi/cuda.h"
-#include "gate/hash.h"
+#include "gate/physical.h"
 #include "wire/gate.h"
-
-struct mapping;
-struct physical;
-
-struct view {
-        struct hash_node by_address; /* first */
-        uint64_t size, offset;
-        struct physical *physical;
-        struct view *next;        /* while being unmapped */
-        struct view *of_the_same; /* in physical->views */
-        CUmemAccessDesc *access;
-        uint32_t n_access;
-        bool sync_memops;
-};
-
-/* Memory that another process has made. */
-struct import {
-        struct gate_ticket ticket;
-        CUmemGenericAllocationHandle real;
-        bool is_away; /* let go while the gate is closed */
-        bool is_lost; /* and gone for ever: its process has ended meanwhile */
-};
-
-struct physical {
-        uint64_t bytes;   /* charged as fixed memory */
-        uint32_t n_users; /* handles, views, and calls that may become one or were one */
-        uint32_t holds;   /* GATE_HOLDS_* */
-        struct view *views;
-        CUmemGenericAllocationHandle number; /* of ours; 0: the driver's */
-        CUmemAllocationProp prop;            /* of what this process has created */
-        struct mapping *mapping;             /* behind memory that we can move; or NULL */
-        struct import *import;               /* or NULL */
-        struct physical *next, **link;       /* in the list of those with a mapping or an import */
-};
 
 /* vmm_new() - with one user, the caller. NULL: no memory. */
 struct physical *vmm_new(void);
@@ -101,15 +67,6 @@ bool vmm_register(CUdeviceptr address, uint64_t size);
 /* vmm_hold() - it cannot be moved any more, because of @holds. */
 void vmm_hold(struct physical *physical, uint32_t holds);
 
-/*
- * vmm_map(), vmm_unmap() - all views, with the driver's handle @real behind them; all or none. For the
- * agent while the gate is closed.
- */
-CUresult vmm_map(const struct physical *physical, CUmemGenericAllocationHandle real,
-                 const char **ret_call);
-CUresult vmm_unmap(const struct physical *physical, CUmemGenericAllocationHandle real,
-                   const char **ret_call);
-
 /* vmm_track() - it has its mapping or its import now. */
 void vmm_track(struct physical *physical);
 
@@ -125,8 +82,5 @@ bool vmm_uses(const struct gate_process *process);
 
 /* vmm_list_used() - the processes whose memory this one has; up to @max, each once. */
 uint32_t vmm_list_used(struct gate_process *ret_used, uint32_t max);
-
-/* vmm_forget() - in the child of a fork. */
-void vmm_forget(void);
 
 #endif

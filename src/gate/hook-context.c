@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Contexts come and go, and become each other's peers.
+ *
+ * When a context ends, the driver frees what was allocated in it; so does the gate.
+ */
+
+#include "base/size.h"
+#include "gate/capture.h"
+#include "gate/context.h"
+#include "gate/entry.h"
+#include "gate/holding.h"
+#include "gate/idle-lock.h"
+#include "gate/idle.h"
+#include "gate/memory.h"
+#include "gate/peer.h"
+#include "gate/quota.h"
+
+/* What a context takes: more than most do, of devices that have as much. */
+#define CONTEXT_BYTES      (768 * MIB)
+#define CONTEXT_BYTES_PART 16
+
+static uint64_t bytes_of_one(CUdevice device)
+{
+        size_t total = 0;
+
+        (void)DRIVER(cuDeviceTotalMem_v2)(&total, device);
+        return total / CONTEXT_BYTES_PART < CONTEXT_BYTES ? total / CONTEXT_BYTES_PART
+                                                          : CONTEXT_BYTES;
+}
+
+/* Where room is promised to others, a new context waits for it; false: in vain. */
+static bool may_create(CUdevice device)
+{
+        return quota_take_beside(bytes_of_one(device)) == 0;
+}
+
+/* On an overcommitted device others may leave for a context. */
+static bool may_try_again(CUresult result, struct quota_want *want)
+{
+        return result == CUDA_ERROR_OUT_OF_MEMORY && quota_wait_for_room(want);
+}
+
+/* A context that we could not wait for must not come into being. */
+static CUresult created(CUresult result, struct quota_want *want, CUcontext context)
+{
+        quota_end_wait(want);
+        quota_settle(want->bytes);
+        if (result != CUDA_SUCCESS || context_add(context))
+                return result;
+        DRIVER(cuCtxDestroy_v2)(context);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult our_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
+{
+        struct quota_want want = { .bytes = bytes_of_one(device) };
+        CUresult result;
+
+        if (!may_create(device))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        do
+                result = DRIVER(cuCtxCreate)(context, flags, device);
+        while (may_try_again(result, &want));
+        return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
+}
+
+CUresult our_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
+{
+        struct quota_want want = { .bytes = bytes_of_one(device) };
+        CUresult result;
+
+        if (!may_create(device))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        do
+                result = DRIVER(cuCtxCreate_v2)(context, flags, device);
+        while (may_try_again(result, &want));
+        return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
+}
+
+CUresult our_cuCtxCreate_v3(CUcontext *context, void *affinity, int n_affinity, unsigned int flags,
+                            CUdevice device)
+{
+        struct quota_want want = { .bytes = bytes_of_one(device) };
+        CUresult result;
+
+        if (!may_create(device))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        do
+                result = DRIVER(cuCtxCreate_v3)(context, affinity, n_affinity, flags, device);
+        while (may_try_again(result, &want));
+        return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
+}
+
+CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device)
+{
+        struct quota_want want = { .bytes = bytes_of_one(device) };
+        CUresult result;
+
+        if (!may_create(device))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        do
+                result = DRIVER(cuCtxCreate_v4)(context, params, flags, device);
+        while (may_try_again(result, &want));
+        return created(result, &want, result == CUDA_SUCCESS ? *context : NULL);
+}
+
+/* The driver frees what was allocated in a context when that ends; so do we. */
+static void drop(CUcontext context)
+{
+        memory_drop_context(context);
+        holding_drop_context(context);
+}
+
+/* Called with idle_hold(), so that nobody asks the driver about the context meanwhile. */
+static CUresult destroyed(CUresult result, CUcontext context)
+{
+        if (result == CUDA_SUCCESS) {
+                context_remove(context);
+                capture_drop_context(context);
+                idle_drop_context(context);
+        }
+        idle_release();
+        if (result == CUDA_SUCCESS)
+                drop(context);
+        return result;
+}
+
+CUresult our_cuCtxDestroy(CUcontext context)
+{
+        idle_hold();
+        return destroyed(DRIVER(cuCtxDestroy)(context), context);
+}
+
+CUresult our_cuCtxDestroy_v2(CUcontext context)
+{
+        idle_hold();
+        return destroyed(DRIVER(cuCtxDestroy_v2)(context), context);
+}
+
+CUresult our_cuCtxAttach(CUcontext *context, unsigned int flags)
+{
+        CUresult result = DRIVER(cuCtxAttach)(context, flags);
+
+        if (result == CUDA_SUCCESS)
+                (void)context_use(*context, 1);
+        return result;
+}
+
+/* Whether a context is still there cannot be asked of the driver: the last use is counted. */
+CUresult our_cuCtxDetach(CUcontext context)
+{
+        CUresult result;
+
+        idle_hold();
+        result = DRIVER(cuCtxDetach)(context);
+        if (result == CUDA_SUCCESS && context_use(context, -1) == 0)
+                return destroyed(result, context);
+        idle_release();
+        return result;
+}
+
+static bool has_primary(CUdevice device)
+{
+        unsigned int flags;
+        int is_active = 0;
+
+        return DRIVER(cuDevicePrimaryCtxGetState)(device, &flags, &is_active) == CUDA_SUCCESS &&
+               is_active;
+}
+
+CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+        struct quota_want want = { .bytes = bytes_of_one(device) };
+        bool is_new = !has_primary(device);
+        CUresult result;
+
+        if (is_new && !may_create(device))
+                return CUDA_ERROR_OUT_OF_MEMORY;
+        do
+                result = DRIVER(cuDevicePrimaryCtxRetain)(context, device);
+        while (is_new && may_try_again(result, &want));
+        quota_end_wait(&want);
+        if (is_new)
+                quota_settle(bytes_of_one(device));
+        if (result == CUDA_SUCCESS && device >= 0 && device < PEER_DEVICES_MAX)
+                (void)context_exchange_primary(device, *context);
+        return result;
+}
+
+/* Its context, where that was the last hold on it; NULL otherwise. */
+static CUcontext take_released(CUdevice device)
+{
+        unsigned int flags;
+        int is_active = 1;
+
+        DRIVER(cuDevicePrimaryCtxGetState)(device, &flags, &is_active);
+        if (is_active)
+                return NULL;
+        return context_exchange_primary(device, NULL);
+}
+
+/* With idle_hold(), as above. */
+static CUresult released(CUresult result, CUdevice device)
+{
+        CUcontext context = NULL;
+
+        if (result == CUDA_SUCCESS && device >= 0 && device < PEER_DEVICES_MAX)
+                context = take_released(device);
+        if (context) {
+                capture_drop_context(context);
+                idle_drop_context(context);
+        }
+        idle_release();
+        if (context)
+                drop(context);
+        return result;
+}
+
+CUresult our_cuDevicePrimaryCtxRelease(CUdevice device)
+{
+        idle_hold();
+        return released(DRIVER(cuDevicePrimaryCtxRelease)(device), device);
+}
+
+CUresult our_cuDevicePrimaryCtxRelease_v2(CUdevice device)
+{
+        idle_hold();
+        return released(DRIVER(cuDevicePrimaryCtxRelease_v2)(device), device);
+}
+
+CUresult our_cuDevicePrimaryCtxReset(CUdevice device)
+{
+        idle_hold();
+        return released(DRIVER(cuDevicePrimaryCtxReset)(device), device);
+}
+
+CUresult our_cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+        idle_hold();
+        return released(DRIVER(cuDevicePrimaryCtxReset_v2)(device), device);
+}
+
+static bool is_device(CUdevice device)
+{
+        return device >= 0 && device < PEER_DEVICES_MAX;
+}
+
+/* The device of @context, which is not the current one. */
+static bool device_of(CUcontext context, CUdevice *ret_device)
+{
+        CUresult result = DRIVER(cuCtxPushCurrent_v2)(context);
+
+        if (result != CUDA_SUCCESS)
+                return false;
+        result = DRIVER(cuCtxGetDevice)(ret_device);
+        DRIVER(cuCtxPopCurrent_v2)(&context);
+        return result == CUDA_SUCCESS && is_device(*ret_device);
+}
+
+/* The current context may use memory of the peer's device, as the driver has granted. */
+CUresult our_cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
+{
+        CUresult result = DRIVER(cuCtxEnablePeerAccess)(peer, flags);
+        CUdevice device, owner;
+
+        if (result != CUDA_SUCCESS || DRIVER(cuCtxGetDevice)(&device) != CUDA_SUCCESS ||
+            !is_device(device) || !device_of(peer, &owner))
+                return result;
+        peer_allow(owner, device);
+        return memory_grant(owner);
+}
+
+/* Mappings that are there keep the right, which no longer harms; new ones do not get it. */
+CUresult our_cuCtxDisablePeerAccess(CUcontext peer)
+{
+        CUresult result = DRIVER(cuCtxDisablePeerAccess)(peer);
+        CUdevice device, owner;
+
+        if (result == CUDA_SUCCESS && DRIVER(cuCtxGetDevice)(&device) == CUDA_SUCCESS &&
+            is_device(device) && device_of(peer, &owner))
+                peer_deny(owner, device);
+        return result;
+}
