@@ -90,72 +90,72 @@ static void test_without_vgpud_the_exit_code_is_5(void **state)
                        "unknown\nhint: when vgpud runs again, look with 'vgpu ls'\n");
 }
 
+static const struct {
+        const char *words[COMMAND_WORDS_MAX + 1], *err;
+} wrong_lines[] = {
+        { { "suspned", "train" },
+          "vgpu: unknown command 'suspned'\nhint: did you mean 'vgpu suspend'?\n" },
+        { { "list" }, "vgpu: unknown command 'list'\nhint: did you mean 'vgpu ls'?\n" },
+        { { "susp", "a" },
+          "vgpu: unknown command 'susp'\nhint: 'vgpu --help' lists the commands\n" },
+        { { "--all", "ls" },
+          "vgpu: the command comes first, then '--all'\nhint: vgpu ls --json\n" },
+        { { "help", "flurb" },
+          "vgpu: unknown command 'flurb'\nhint: 'vgpu --help' lists the commands\n" },
+        { { "create", "a", "--fb", "40X" },
+          "vgpu: create: --fb: '40X' is not a size\nhint: write it as 40G, 1.5G or 512M\n" },
+        { { "create", "a", "--fb", "99999999T" },
+          "vgpu: create: --fb: '99999999T' is more than there can be\n" },
+        { { "create", "a", "--fb", "0" },
+          "vgpu: create: --fb: '0' is nothing at all\n"
+          "hint: write it as 40G, 1.5G or 512M\n" },
+        { { "create", "a" },
+          "vgpu: create: --fb SIZE is missing\n"
+          "hint: how much memory may it hold? for example --fb 40G\n" },
+        { { "create", "a", "--fb" },
+          "vgpu: create: --fb needs SIZE\nhint: see 'vgpu help create'\n" },
+        { { "create", "a", "--fb", "1G", "--fb=2G" },
+          "vgpu: create: --fb is given twice\nhint: see 'vgpu help create'\n" },
+        { { "create", "a", "b", "--fb", "1G" },
+          "vgpu: create: unexpected 'b'\nhint: one at a time, please\n" },
+        { { "migrate", "a", "1" },
+          "vgpu: migrate: unexpected '1'\nhint: did you mean '--device 1'?\n" },
+        { { "help", "--all" }, "vgpu: unknown option '--all'\nhint: vgpu help COMMAND\n" },
+        { { "create", "a", "--devcie", "1" },
+          "vgpu: create: unknown option '--devcie'\nhint: did you mean '--device'?\n" },
+        { { "create", "a", "--dev", "1" },
+          "vgpu: create: unknown option '--dev'\nhint: see 'vgpu help create'\n" },
+        { { "suspend" },
+          "vgpu: suspend: the name of the vGPU is missing\n"
+          "hint: see 'vgpu help suspend'\n" },
+        { { "suspend", "a", "--keep-context=yes" },
+          "vgpu: suspend: --keep-context takes no value\nhint: see 'vgpu help suspend'\n" },
+        { { "suspend", "a", "--timeout", "soon" },
+          "vgpu: suspend: --timeout: 'soon' is not a time\n"
+          "hint: write seconds, as 30 or 0.5\n" },
+        { { "suspend", "a", "--timeout", "-1" },
+          "vgpu: suspend: --timeout: '-1' is not a time\n"
+          "hint: write seconds, as 30 or 0.5\n" },
+        { { "migrate", "a" },
+          "vgpu: migrate: --device DEVICE is missing\n"
+          "hint: 'vgpu devices' lists the GPUs\n" },
+        { { "run", "true" },
+          "vgpu: run: in which vGPU?\nhint: --vgpu NAME runs the program in an existing vGPU, --fb 20G in a new one\n" },
+        { { "run", "--vgpu", "a" },
+          "vgpu: run: the program is missing\nhint: see 'vgpu help run'\n" },
+        { { "run", "--vgpu", "a", "--fb", "1G", "true" },
+          "vgpu: run: --vgpu and --fb exclude each other\n"
+          "hint: --vgpu names an existing vGPU, --fb creates a new one\n" },
+        { { "ls", "-x" }, "vgpu: ls: unknown option '-x'\nhint: names cannot begin with '-'\n" },
+        { { "rm", "\377a" }, "vgpu: rm: the name '?a' is not UTF-8\n" },
+};
+
 static void test_a_wrong_command_line_exits_with_2_and_names_the_word(void **state)
 {
-        static const struct {
-                const char *words[COMMAND_WORDS_MAX + 1], *err;
-        } cases[] = {
-                { { "suspned", "train" },
-                  "vgpu: unknown command 'suspned'\nhint: did you mean 'vgpu suspend'?\n" },
-                { { "list" }, "vgpu: unknown command 'list'\nhint: did you mean 'vgpu ls'?\n" },
-                { { "susp", "a" },
-                  "vgpu: unknown command 'susp'\nhint: 'vgpu --help' lists the commands\n" },
-                { { "--all", "ls" },
-                  "vgpu: the command comes first, then '--all'\nhint: vgpu ls --json\n" },
-                { { "help", "flurb" },
-                  "vgpu: unknown command 'flurb'\nhint: 'vgpu --help' lists the commands\n" },
-                { { "create", "a", "--fb", "40X" },
-                  "vgpu: create: --fb: '40X' is not a size\nhint: write it as 40G, 1.5G or 512M\n" },
-                { { "create", "a", "--fb", "99999999T" },
-                  "vgpu: create: --fb: '99999999T' is more than there can be\n" },
-                { { "create", "a", "--fb", "0" },
-                  "vgpu: create: --fb: '0' is nothing at all\n"
-                  "hint: write it as 40G, 1.5G or 512M\n" },
-                { { "create", "a" },
-                  "vgpu: create: --fb SIZE is missing\n"
-                  "hint: how much memory may it hold? for example --fb 40G\n" },
-                { { "create", "a", "--fb" },
-                  "vgpu: create: --fb needs SIZE\nhint: see 'vgpu help create'\n" },
-                { { "create", "a", "--fb", "1G", "--fb=2G" },
-                  "vgpu: create: --fb is given twice\nhint: see 'vgpu help create'\n" },
-                { { "create", "a", "b", "--fb", "1G" },
-                  "vgpu: create: unexpected 'b'\nhint: one at a time, please\n" },
-                { { "migrate", "a", "1" },
-                  "vgpu: migrate: unexpected '1'\nhint: did you mean '--device 1'?\n" },
-                { { "help", "--all" }, "vgpu: unknown option '--all'\nhint: vgpu help COMMAND\n" },
-                { { "create", "a", "--devcie", "1" },
-                  "vgpu: create: unknown option '--devcie'\nhint: did you mean '--device'?\n" },
-                { { "create", "a", "--dev", "1" },
-                  "vgpu: create: unknown option '--dev'\nhint: see 'vgpu help create'\n" },
-                { { "suspend" },
-                  "vgpu: suspend: the name of the vGPU is missing\n"
-                  "hint: see 'vgpu help suspend'\n" },
-                { { "suspend", "a", "--keep-context=yes" },
-                  "vgpu: suspend: --keep-context takes no value\nhint: see 'vgpu help suspend'\n" },
-                { { "suspend", "a", "--timeout", "soon" },
-                  "vgpu: suspend: --timeout: 'soon' is not a time\n"
-                  "hint: write seconds, as 30 or 0.5\n" },
-                { { "suspend", "a", "--timeout", "-1" },
-                  "vgpu: suspend: --timeout: '-1' is not a time\n"
-                  "hint: write seconds, as 30 or 0.5\n" },
-                { { "migrate", "a" },
-                  "vgpu: migrate: --device DEVICE is missing\n"
-                  "hint: 'vgpu devices' lists the GPUs\n" },
-                { { "run", "true" },
-                  "vgpu: run: in which vGPU?\nhint: --vgpu NAME runs the program in an existing vGPU, --fb 20G in a new one\n" },
-                { { "run", "--vgpu", "a" },
-                  "vgpu: run: the program is missing\nhint: see 'vgpu help run'\n" },
-                { { "run", "--vgpu", "a", "--fb", "1G", "true" },
-                  "vgpu: run: --vgpu and --fb exclude each other\n"
-                  "hint: --vgpu names an existing vGPU, --fb creates a new one\n" },
-                { { "ls", "-x" },
-                  "vgpu: ls: unknown option '-x'\nhint: names cannot begin with '-'\n" },
-                { { "rm", "\377a" }, "vgpu: rm: the name '?a' is not UTF-8\n" },
-        };
         (void)state;
 
-        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-                command_expect(vgpu(NULL, 0, cases[i].words), 2, "", cases[i].err);
+        for (size_t i = 0; i < sizeof(wrong_lines) / sizeof(wrong_lines[0]); i++)
+                command_expect(vgpu(NULL, 0, wrong_lines[i].words), 2, "", wrong_lines[i].err);
 }
 
 #define PREPARED                                                                                   \

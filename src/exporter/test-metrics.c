@@ -144,6 +144,60 @@ static void expect_line(const char *text, const char *line)
         fail_msg("there is no line '%s' in:\n%s", line, text);
 }
 
+static const char *const base_unit_lines[] = {
+        "openvgpu_up 1",
+        "openvgpu_exporter_collect_seconds 0.5",
+        "openvgpu_exporter_cpu_seconds_total 2",
+        "openvgpu_manager_build_info{version=\"0.1.0\",cuda_version=\"13.4\",simulated=\"false\"} 1",
+        "openvgpu_manager_start_time_seconds 1764000000",
+        "openvgpu_manager_descriptors 7",
+        "openvgpu_ledger_working 1",
+        "openvgpu_pool_limit_bytes 8589934592",
+        "openvgpu_pool_used_bytes 6",
+        "openvgpu_operation_duration_seconds_bucket{operation=\"suspend\",result=\"done\",le=\"0.5\"} 1",
+        "openvgpu_operation_duration_seconds_bucket{operation=\"suspend\",result=\"done\",le=\"+Inf\"} 2",
+        "openvgpu_operation_duration_seconds_sum{operation=\"suspend\",result=\"done\"} 3.5",
+        "openvgpu_operation_moved_bytes_total{operation=\"suspend\",result=\"done\"} 1000",
+        "openvgpu_device_info{" DEVICE ",model=\"NVIDIA H200\",metering=\"turns\"} 1",
+        "openvgpu_device_memory_bytes{" DEVICE "} 150323855360",
+        "openvgpu_device_memory_promised_bytes{" DEVICE "} 42949672960",
+        "openvgpu_device_memory_used_bytes{" DEVICE "} 32212254720",
+        "openvgpu_device_memory_free_bytes{" DEVICE "} 117037858816",
+        "openvgpu_device_utilization_ratio{" DEVICE ",engine=\"gpu\"} 0.74",
+        "openvgpu_device_temperature_celsius{" DEVICE "} 55",
+        "openvgpu_device_power_watts{" DEVICE "} 412.5",
+        "openvgpu_device_power_limit_watts{" DEVICE "} 700",
+        "openvgpu_device_energy_joules_total{" DEVICE "} 123.456",
+        "openvgpu_device_clock_hertz{" DEVICE ",clock=\"sm\"} 1980000000",
+        "openvgpu_device_clock_hertz{" DEVICE ",clock=\"memory\"} 3201000000",
+        "openvgpu_device_ecc_errors_total{" DEVICE ",kind=\"corrected\"} 3",
+        "openvgpu_device_ecc_errors_total{" DEVICE ",kind=\"uncorrected\"} 0",
+        "openvgpu_device_xid_errors_total{" DEVICE ",xid=\"79\"} 2",
+        "openvgpu_device_xid_errors_total{" DEVICE ",xid=\"other\"} 1",
+        "openvgpu_device_xid_last_timestamp_seconds{" DEVICE ",xid=\"79\"} 1764000001.5",
+        "openvgpu_vgpu_info{" NOW ",device_uuid=\"GPU-1\"} 1",
+        "openvgpu_vgpu_state{" NOW ",state=\"running\"} 1",
+        "openvgpu_vgpu_memory_quota_bytes{" NOW "} 42949672960",
+        "openvgpu_vgpu_memory_used_bytes{" NOW "} 32212254720",
+        "openvgpu_vgpu_share_ratio{" NOW "} 0.6",
+        "openvgpu_vgpu_entitled_ratio{" NOW "} 0.75",
+        "openvgpu_vgpu_utilization_ratio{" NOW ",engine=\"gpu\"} 0.74",
+        "openvgpu_vgpu_gpu_seconds_total{" LASTS "} 99.25",
+        "openvgpu_vgpu_processes{" NOW "} 2",
+        "openvgpu_vgpu_idle_seconds{" NOW "} 1.5",
+        "openvgpu_vgpu_waiting{" NOW "} 1",
+        "openvgpu_vgpu_host_memory_bytes{" NOW "} 17",
+        "openvgpu_vgpu_swaps_total{" LASTS "} 3",
+        "openvgpu_vgpu_swapped_bytes_total{" LASTS "} 4096",
+        "openvgpu_vgpu_waits_total{" LASTS "} 2",
+        "openvgpu_vgpu_waited_seconds_total{" LASTS "} 0.25",
+        "openvgpu_vgpu_resident_seconds_total{" LASTS "} 12.5",
+        "openvgpu_device_memory_swapped_bytes{" DEVICE "} 17",
+        "openvgpu_pool_spare_bytes 0",
+        "openvgpu_process_memory_used_bytes{" LASTS ",pid=\"42\",process=\"a\\\"b\\n\"} 4096",
+        "openvgpu_process_gpu_seconds_total{" LASTS ",pid=\"42\",process=\"a\\\"b\\n\"} 12.5",
+};
+
 static void test_everything_in_base_units(void **state)
 {
         const struct vgpu_device_sensors *const sensors[] = { &all_sensors };
@@ -159,66 +213,11 @@ static void test_everything_in_base_units(void **state)
                 .hostname = "h",
         };
         const struct metrics_options options = { .has_processes = true };
-        static const char *const lines[] = {
-                "openvgpu_up 1",
-                "openvgpu_exporter_collect_seconds 0.5",
-                "openvgpu_exporter_cpu_seconds_total 2",
-                "openvgpu_manager_build_info{version=\"0.1.0\",cuda_version=\"13.4\",simulated=\"false\"} 1",
-                "openvgpu_manager_start_time_seconds 1764000000",
-                "openvgpu_manager_descriptors 7",
-                "openvgpu_ledger_working 1",
-                "openvgpu_pool_limit_bytes 8589934592",
-                "openvgpu_pool_used_bytes 6",
-                "openvgpu_operation_duration_seconds_bucket{operation=\"suspend\",result=\"done\",le=\"0.5\"} 1",
-                "openvgpu_operation_duration_seconds_bucket{operation=\"suspend\",result=\"done\",le=\"+Inf\"} 2",
-                "openvgpu_operation_duration_seconds_sum{operation=\"suspend\",result=\"done\"} 3.5",
-                "openvgpu_operation_moved_bytes_total{operation=\"suspend\",result=\"done\"} 1000",
-                "openvgpu_device_info{" DEVICE ",model=\"NVIDIA H200\",metering=\"turns\"} 1",
-                "openvgpu_device_memory_bytes{" DEVICE "} 150323855360",
-                "openvgpu_device_memory_promised_bytes{" DEVICE "} 42949672960",
-                "openvgpu_device_memory_used_bytes{" DEVICE "} 32212254720",
-                "openvgpu_device_memory_free_bytes{" DEVICE "} 117037858816",
-                "openvgpu_device_utilization_ratio{" DEVICE ",engine=\"gpu\"} 0.74",
-                "openvgpu_device_temperature_celsius{" DEVICE "} 55",
-                "openvgpu_device_power_watts{" DEVICE "} 412.5",
-                "openvgpu_device_power_limit_watts{" DEVICE "} 700",
-                "openvgpu_device_energy_joules_total{" DEVICE "} 123.456",
-                "openvgpu_device_clock_hertz{" DEVICE ",clock=\"sm\"} 1980000000",
-                "openvgpu_device_clock_hertz{" DEVICE ",clock=\"memory\"} 3201000000",
-                "openvgpu_device_ecc_errors_total{" DEVICE ",kind=\"corrected\"} 3",
-                "openvgpu_device_ecc_errors_total{" DEVICE ",kind=\"uncorrected\"} 0",
-                "openvgpu_device_xid_errors_total{" DEVICE ",xid=\"79\"} 2",
-                "openvgpu_device_xid_errors_total{" DEVICE ",xid=\"other\"} 1",
-                "openvgpu_device_xid_last_timestamp_seconds{" DEVICE ",xid=\"79\"} 1764000001.5",
-                "openvgpu_vgpu_info{" NOW ",device_uuid=\"GPU-1\"} 1",
-                "openvgpu_vgpu_state{" NOW ",state=\"running\"} 1",
-                "openvgpu_vgpu_memory_quota_bytes{" NOW "} 42949672960",
-                "openvgpu_vgpu_memory_used_bytes{" NOW "} 32212254720",
-                "openvgpu_vgpu_share_ratio{" NOW "} 0.6",
-                "openvgpu_vgpu_entitled_ratio{" NOW "} 0.75",
-                "openvgpu_vgpu_utilization_ratio{" NOW ",engine=\"gpu\"} 0.74",
-                "openvgpu_vgpu_gpu_seconds_total{" LASTS "} 99.25",
-                "openvgpu_vgpu_processes{" NOW "} 2",
-                "openvgpu_vgpu_idle_seconds{" NOW "} 1.5",
-                "openvgpu_vgpu_waiting{" NOW "} 1",
-                "openvgpu_vgpu_host_memory_bytes{" NOW "} 17",
-                "openvgpu_vgpu_swaps_total{" LASTS "} 3",
-                "openvgpu_vgpu_swapped_bytes_total{" LASTS "} 4096",
-                "openvgpu_vgpu_waits_total{" LASTS "} 2",
-                "openvgpu_vgpu_waited_seconds_total{" LASTS "} 0.25",
-                "openvgpu_vgpu_resident_seconds_total{" LASTS "} 12.5",
-                "openvgpu_device_memory_swapped_bytes{" DEVICE "} 17",
-                "openvgpu_pool_spare_bytes 0",
-                "openvgpu_process_memory_used_bytes{" LASTS
-                ",pid=\"42\",process=\"a\\\"b\\n\"} 4096",
-                "openvgpu_process_gpu_seconds_total{" LASTS
-                ",pid=\"42\",process=\"a\\\"b\\n\"} 12.5",
-        };
         char *text = write_out(&input, &options);
         (void)state;
 
-        for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
-                expect_line(text, lines[i]);
+        for (size_t i = 0; i < sizeof(base_unit_lines) / sizeof(base_unit_lines[0]); i++)
+                expect_line(text, base_unit_lines[i]);
         assert_null(strstr(text, "xid=\"31\"")); /* of a device that is not there */
         free(text);
 }

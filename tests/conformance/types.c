@@ -2,7 +2,7 @@
 /* What is asked about a vGPU type. */
 #include "conformance/rows.h"
 
-void play_types(struct run *run)
+static void play_names(struct run *run)
 {
         /* clang-format off */
         TYPE_ROWS(nvmlVgpuTypeGetClass, NOW(text), IN(size, 64))
@@ -34,7 +34,12 @@ void play_types(struct run *run)
         ROW(nvmlVgpuTypeGetDeviceID, INVALID_ARGUMENT, HOST, (s->type, NULL, OUT(wide2)))
         ROW(nvmlVgpuTypeGetDeviceID, INVALID_ARGUMENT, HOST, (s->type, OUT(wide), NULL))
         ROW(nvmlVgpuTypeGetDeviceID, SUCCESS, HOST, (s->type, OUT(wide), OUT(wide2)), NOW(wide) == 0x2335)
+        /* clang-format on */
+}
 
+static void play_sizes(struct run *run)
+{
+        /* clang-format off */
         TYPE_ROWS(nvmlVgpuTypeGetFramebufferSize, OUT(wide))
         ROW(nvmlVgpuTypeGetFramebufferSize, INVALID_ARGUMENT, HOST, (s->type, NULL))
         ROW(nvmlVgpuTypeGetFramebufferSize, SUCCESS, HOST, (SCENE_MIG_TYPE, OUT(wide)), NOW(wide) == 8 * GIB)
@@ -76,4 +81,10 @@ void play_types(struct run *run)
         ROW(nvmlVgpuTypeGetMaxInstancesPerGpuInstance, INVALID_ARGUMENT, HOST, (IN(most, { 0x0100000c, SCENE_NO_TYPE, 0 })))
         ROW(nvmlVgpuTypeGetMaxInstancesPerGpuInstance, ARGUMENT_VERSION_MISMATCH, HOST, (IN(most, { 1, SCENE_NO_TYPE, 0 })))
         /* clang-format on */
+}
+
+void play_types(struct run *run)
+{
+        play_names(run);
+        play_sizes(run);
 }

@@ -396,84 +396,84 @@ static const char usage[] =
         "  --seed N             all words are so much larger than without it\n"
         "  --log FILE           one line a step (default: standard error)\n";
 
+static const struct option option_names[] = {
+        { "size", required_argument, NULL, 's' },  { "piece", required_argument, NULL, 'i' },
+        { "small", required_argument, NULL, 'm' }, { "still", required_argument, NULL, 'S' },
+        { "steps", required_argument, NULL, 'n' }, { "threads", required_argument, NULL, 't' },
+        { "pause", required_argument, NULL, 'p' }, { "sync-loop", no_argument, NULL, 'y' },
+        { "managed", no_argument, NULL, 'g' },     { "async-pool", no_argument, NULL, 'a' },
+        { "on-demand", no_argument, NULL, 'd' },   { "children", required_argument, NULL, 'c' },
+        { "forks", required_argument, NULL, 'f' }, { "seed", required_argument, NULL, 'e' },
+        { "log", required_argument, NULL, 'l' },   { NULL, 0, NULL, 0 },
+};
+
+static void fail_usage(void)
+{
+        fputs(usage, stderr);
+        exit(2);
+}
+
+static bool parse_switch(struct options *options, int option)
+{
+        bool *member = option == 'y'   ? &options->sync_loop
+                       : option == 'g' ? &options->managed
+                       : option == 'a' ? &options->async_pool
+                       : option == 'd' ? &options->on_demand
+                                       : NULL;
+
+        if (member)
+                *member = true;
+        return member;
+}
+
+static bool parse_number(struct options *options, int option, const char *text)
+{
+        unsigned int *member = option == 't'   ? &options->threads
+                               : option == 'p' ? &options->pause_ms
+                               : option == 'c' ? &options->children
+                               : option == 'f' ? &options->forks
+                               : option == 'e' ? &options->seed
+                                               : NULL;
+
+        if (member)
+                *member = (unsigned int)strtoul(text, NULL, 10);
+        return member;
+}
+
+static void parse_one(struct options *options, int option, const char *text)
+{
+        switch (option) {
+        case 's':
+                options->size = size_or_die(text) & ~(uint64_t)3;
+                break;
+        case 'i':
+                options->piece = size_or_die(text) & ~(uint64_t)3;
+                break;
+        case 'S':
+                options->still = strtoull(text, NULL, 10);
+                break;
+        case 'm':
+                options->small = strtoul(text, NULL, 10);
+                break;
+        case 'n':
+                options->steps = strtoul(text, NULL, 10);
+                break;
+        case 'l':
+                options->log = text;
+                break;
+        default:
+                if (!parse_switch(options, option) && !parse_number(options, option, text))
+                        fail_usage();
+        }
+}
+
 static void parse(struct options *options, int argc, char **argv)
 {
-        static const struct option names[] = {
-                { "size", required_argument, NULL, 's' },
-                { "piece", required_argument, NULL, 'i' },
-                { "small", required_argument, NULL, 'm' },
-                { "still", required_argument, NULL, 'S' },
-                { "steps", required_argument, NULL, 'n' },
-                { "threads", required_argument, NULL, 't' },
-                { "pause", required_argument, NULL, 'p' },
-                { "sync-loop", no_argument, NULL, 'y' },
-                { "managed", no_argument, NULL, 'g' },
-                { "async-pool", no_argument, NULL, 'a' },
-                { "on-demand", no_argument, NULL, 'd' },
-                { "children", required_argument, NULL, 'c' },
-                { "forks", required_argument, NULL, 'f' },
-                { "seed", required_argument, NULL, 'e' },
-                { "log", required_argument, NULL, 'l' },
-                { NULL, 0, NULL, 0 },
-        };
-
-        for (int c; (c = getopt_long(argc, argv, "", names, NULL)) != -1;) {
-                switch (c) {
-                case 's':
-                        options->size = size_or_die(optarg) & ~(uint64_t)3;
-                        break;
-                case 'i':
-                        options->piece = size_or_die(optarg) & ~(uint64_t)3;
-                        break;
-                case 'S':
-                        options->still = strtoull(optarg, NULL, 10);
-                        break;
-                case 'm':
-                        options->small = strtoul(optarg, NULL, 10);
-                        break;
-                case 'n':
-                        options->steps = strtoul(optarg, NULL, 10);
-                        break;
-                case 't':
-                        options->threads = (unsigned int)strtoul(optarg, NULL, 10);
-                        break;
-                case 'p':
-                        options->pause_ms = (unsigned int)strtoul(optarg, NULL, 10);
-                        break;
-                case 'y':
-                        options->sync_loop = true;
-                        break;
-                case 'g':
-                        options->managed = true;
-                        break;
-                case 'a':
-                        options->async_pool = true;
-                        break;
-                case 'd':
-                        options->on_demand = true;
-                        break;
-                case 'c':
-                        options->children = (unsigned int)strtoul(optarg, NULL, 10);
-                        break;
-                case 'f':
-                        options->forks = (unsigned int)strtoul(optarg, NULL, 10);
-                        break;
-                case 'e':
-                        options->seed = (uint32_t)strtoul(optarg, NULL, 10);
-                        break;
-                case 'l':
-                        options->log = optarg;
-                        break;
-                default:
-                        fputs(usage, stderr);
-                        exit(2);
-                }
-        }
+        for (int c; (c = getopt_long(argc, argv, "", option_names, NULL)) != -1;)
+                parse_one(options, c, optarg);
         if (options->threads < 1 || options->piece == 0 || options->threads > 64 ||
-            options->forks > FORKS_MAX || (options->children && !options->log)) {
-                fputs(usage, stderr);
-                exit(2);
-        }
+            options->forks > FORKS_MAX || (options->children && !options->log))
+                fail_usage();
 }
 
 int main(int argc, char **argv)

@@ -240,12 +240,17 @@ class Operations(unittest.TestCase):
         guest.wait_steps()
         guest.finish()
 
+    def migrate_but_tidy_up_later(self):
+        """'train' is on device 1, and its former memory is still there until the fault point goes on."""
+        guest = self.host.guest("train", "--size", "16M")
+        self.host.fail_mover(1, "mover.job-ending=pause")
+        self.host.call("MigrateVgpu", name="train", device="1")
+        self.host.wait_paused("mover.job-ending")
+        return guest
+
     def test_a_rename_waits_until_all_is_tidied_up(self):
         host = self.host
-        guest = host.guest("train", "--size", "16M")
-        host.fail_mover(1, "mover.job-ending=pause")
-        host.call("MigrateVgpu", name="train", device="1")
-        host.wait_paused("mover.job-ending")
+        guest = self.migrate_but_tidy_up_later()
         rename = host.client()
         rename.send("RenameVgpu", name="train", to="other")
         host.call("GetInfo")  # it has been read by now
@@ -256,12 +261,9 @@ class Operations(unittest.TestCase):
 
     def test_memory_that_is_about_to_be_free_is_waited_for(self):
         host = self.host
-        guest = host.guest("train", "--size", "16M")
         host.call("CreateVgpu", name="other", frame_buffer=64 * MIB, device="1")
         other = host.guest("other", "--size", "16M")
-        host.fail_mover(1, "mover.job-ending=pause")
-        host.call("MigrateVgpu", name="train", device="1")
-        host.wait_paused("mover.job-ending")
+        guest = self.migrate_but_tidy_up_later()
         client = host.client()
         client.send("MigrateVgpu", name="other", device="0")
         host.call("GetInfo")
