@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/answer.h"
 
-/* Behind a struct: where anything may begin. */
+/* Items stand behind a struct, at an offset where any type may begin. */
 static size_t round_up(size_t size)
 {
         return (size + _Alignof(max_align_t) - 1) & ~(_Alignof(max_align_t) - 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment that 'vgpu run' has made identifies a guest. The manager is asked whether it
- * still controls the guest.
+ * A guest has the environment that 'vgpu run' made. The manager says whether it still controls the
+ * guest.
  */
 #include "lib/checkpoint-guest.h"
 

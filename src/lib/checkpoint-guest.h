@@ -10,10 +10,10 @@
 #define CHECKPOINT_GUEST_NAME_MAX 64
 
 /*
- * checkpoint_guest_find() - is @pid a program of a vGPU, of a manager that answers?
- * @ret_name:  of the vGPU, of CHECKPOINT_GUEST_NAME_MAX bytes
+ * checkpoint_guest_find() - does @pid run in a vGPU of a manager that answers?
+ * @ret_name:  gets the name of the vGPU; it has CHECKPOINT_GUEST_NAME_MAX bytes
  *
- * A guest whose manager is gone is nobody's: it may be helped.
+ * A guest whose manager is gone belongs to nobody, so it may be checkpointed.
  */
 bool checkpoint_guest_find(pid_t pid, char *ret_name);
 

@@ -2,7 +2,7 @@
 #ifndef LIB_CHECKPOINT_HANDLE_H
 #define LIB_CHECKPOINT_HANDLE_H
 
-/* The handle (checkpoint.c), for what acts on it (checkpoint-action.c) and looks (checkpoint-wait.c). */
+/* The handle (checkpoint.c). Actions (checkpoint-action.c) and waits (checkpoint-wait.c) use it. */
 
 #include <openvgpu/checkpoint.h>
 
@@ -17,16 +17,18 @@ struct vgpu_checkpoint {
         int pidfd[CHECKPOINT_PROCESSES_MAX];
         size_t n_results;
         struct vgpu_checkpoint_process result[CHECKPOINT_PROCESSES_MAX];
-        const struct vgpu_checkpoint_process *results[CHECKPOINT_PROCESSES_MAX]; /* to those */
+        const struct vgpu_checkpoint_process
+                *results[CHECKPOINT_PROCESSES_MAX]; /* to those processes */
 };
 
 /*
  * checkpoint_ask() - send @request about all processes of the handle to the helper, and take its answer
- * When the helper dies in it, another one undoes what it had begun. Returns 0 or the error's code.
+ * If the helper dies before it answers, another helper undoes what the first one began. Returns 0 or the
+ * error's code.
  */
 int checkpoint_ask(struct vgpu_checkpoint *checkpoint, struct checkpoint_wire_request *request);
 
-/* checkpoint_milliseconds() - rounded up, so that a little time is never none; what does not fit is for ever. */
+/* checkpoint_milliseconds() - round up, so that a short time never becomes 0; a time that does not fit lasts for ever. */
 uint32_t checkpoint_milliseconds(double seconds);
 
 #endif

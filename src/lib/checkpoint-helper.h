@@ -3,10 +3,10 @@
 #define LIB_CHECKPOINT_HELPER_H
 
 /*
- * The helper process vgpu-checkpointer, which calls the driver for us.
+ * The helper process vgpu-checkpointer calls the driver for the library.
  *
- * It is no child that the caller's program could notice: its end raises no SIGCHLD and no wait()
- * for any child returns it. It inherits no descriptor and has no terminal.
+ * The caller's program does not notice this child: its end raises no SIGCHLD, and no wait() for any
+ * child returns it. It inherits no descriptor and has no terminal.
  */
 
 #include <stdbool.h>
@@ -23,10 +23,10 @@ struct checkpoint_helper {
 
 #define CHECKPOINT_HELPER_NONE ((struct checkpoint_helper){ .socket = -1, .pidfd = -1 })
 
-/* checkpoint_helper_start() - unless it runs. Errors: -ENOENT (not installed), those of the kernel. */
+/* checkpoint_helper_start() - start the helper unless it runs. Errors: -ENOENT (it is not installed), those of the kernel. */
 int checkpoint_helper_start(struct checkpoint_helper *helper);
 
-/* checkpoint_helper_stop() - close the connection, at which it ends unless it holds a process. */
+/* checkpoint_helper_stop() - close the connection; the helper then ends unless it holds a process. */
 void checkpoint_helper_stop(struct checkpoint_helper *helper);
 
 /* What a helper told before it died. */
@@ -42,8 +42,7 @@ struct checkpoint_helper_notes {
 
 /*
  * checkpoint_helper_ask() - send @request, with a pidfd for each of its processes, and wait for the
- * answer. Errors: -ECONNRESET, the helper died: then it is stopped, and @ret_notes says how far it
- * had come.
+ * answer. Errors: -ECONNRESET, the helper died: @ret_notes says how far it came.
  */
 int checkpoint_helper_ask(struct checkpoint_helper *helper,
                           const struct checkpoint_wire_request *request, const int *pidfds,

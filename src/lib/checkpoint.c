@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handle of one or more processes. What is done to them is a request to the helper.
+ * The handle of one or more processes. Each action on them is a request to the helper.
  *
- * When the helper dies in the middle (the driver has crashed in it), another one undoes what it had
- * begun; the notes of the first say what that was.
+ * If the helper dies in the middle (the driver crashed in it), another helper undoes what the first one
+ * began. The notes of the first helper say how far it came.
  */
 
 #include <errno.h>

@@ -3,8 +3,8 @@
 #define LIB_CONNECTION_H
 
 /*
- * A stream connection to the manager that carries messages: texts that each end
- * with a NUL. Knows nothing of what they say.
+ * A stream connection to the manager carries messages: texts that each end with a
+ * NUL. This file knows nothing of their contents.
  *
  * Every wait has a deadline, a time of CLOCK_MONOTONIC in milliseconds. Signals
  * end no wait.
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* docs/control-protocol.md: a message is at most this long. */
+/* A message is at most this long (docs/control-protocol.md). */
 #define CONNECTION_MESSAGE_MAX ((size_t)1 << 20)
 
 #define CONNECTION_FOREVER INT64_MAX
@@ -26,14 +26,14 @@ struct connection {
         int fd; /* -1: closed */
         char *bytes;
         size_t size, room;
-        size_t taken; /* of @bytes: the message that was handed out, with its NUL */
+        size_t taken; /* bytes of the message that the caller has, with its NUL */
         int fds[CONNECTION_FDS_MAX];
-        size_t n_fds; /* that came with it */
+        size_t n_fds; /* descriptors that came with it */
 };
 
 #define CONNECTION_CLOSED ((struct connection){ .fd = -1 })
 
-/* connection_deadline() - the time in @timeout_ms milliseconds. */
+/* connection_deadline() - return the time in @timeout_ms milliseconds from now. */
 int64_t connection_deadline(unsigned int timeout_ms);
 
 /*
@@ -42,12 +42,12 @@ int64_t connection_deadline(unsigned int timeout_ms);
  */
 int connection_open(struct connection *connection, const char *path, int64_t deadline);
 
-/* connection_close() - may be called twice. */
+/* connection_close() - close the connection, if it is open. */
 void connection_close(struct connection *connection);
 
 /*
- * connection_is_quiet() - is it open, with nothing unread? Between two calls anything else means
- * that the peer has gone or is out of step.
+ * connection_is_quiet() - is the connection open, with nothing to read? Otherwise, between two calls,
+ * the peer has gone or is out of step.
  */
 bool connection_is_quiet(const struct connection *connection);
 
@@ -56,7 +56,7 @@ int connection_send(struct connection *connection, const char *text, int64_t dea
 
 /*
  * connection_receive() - receive one message
- * @ret_text:  borrowed until the next receive; ends with NUL
+ * @ret_text:  gets the text with its NUL, borrowed until the next receive
  *
  * Errors: -ETIMEDOUT, -ECONNRESET (the peer closed), -EMSGSIZE (longer than the limit), -ENOMEM.
  */
@@ -64,8 +64,8 @@ int connection_receive(struct connection *connection, const char **ret_text, siz
                        int64_t deadline);
 
 /*
- * connection_take_fds() - the descriptors that came with the last message are the caller's
- * @ret_fds:  room for CONNECTION_FDS_MAX. Returns how many.
+ * connection_take_fds() - hand the descriptors that came with the last message to the caller
+ * @ret_fds:  has room for CONNECTION_FDS_MAX. Returns how many there are.
  */
 size_t connection_take_fds(struct connection *connection, int *ret_fds);
 

@@ -14,7 +14,7 @@
 #include <openvgpu/error.h>
 
 struct error {
-        struct vgpu_error value; /* its texts are those below */
+        struct vgpu_error value; /* its texts point to the members below */
         char message[512];
         char hint[256];
         char parameter[64];
@@ -23,25 +23,25 @@ struct error {
 
 void error_clear(struct error *error);
 
-/* error_set() - returns the errno of @kind, negative. */
+/* error_set() - set the error. Returns the negative errno of @kind. */
 __attribute__((format(printf, 4, 5))) int error_set(struct error *error, enum vgpu_error_kind kind,
                                                     const char *hint, const char *message, ...);
 
-/* error_set_parameter() - VGPU_ERROR_INVALID_PARAMETER, and which; returns its errno. */
+/* error_set_parameter() - set VGPU_ERROR_INVALID_PARAMETER, and name the parameter. Returns its errno. */
 __attribute__((format(printf, 3, 4))) int
 error_set_parameter(struct error *error, const char *parameter, const char *message, ...);
 
 int error_set_no_memory(struct error *error);
 
 /*
- * error_set_answer() - what the manager answered: @name with or without a prefix, and @parameters,
- * which may be anything or NULL. Returns the errno of the kind.
+ * error_set_answer() - set the error that the manager answered: @name has a prefix or none, @parameters
+ * may be anything or NULL. Returns the errno of the kind.
  */
 int error_set_answer(struct error *error, const char *name, const json_t *parameters);
 
 /*
- * error_copy_options() - the caller's options struct, of whatever size it was compiled with, into
- * ours, zeroed. Errors: VGPU_ERROR_INVALID_PARAMETER, it wants what this library does not know.
+ * error_copy_options() - copy the caller's options struct, of the size that the caller was compiled with,
+ * into ours, and zero the rest. Errors: VGPU_ERROR_INVALID_PARAMETER, this library does not know an option.
  */
 int error_copy_options(struct error *error, void *to, size_t to_size, const void *from,
                        size_t from_size);

@@ -22,7 +22,7 @@ static int add_options(struct vgpu_client *client, json_t *parameters,
         return r;
 }
 
-/* One answer more. 1: there is another one after it. */
+/* Takes one answer more. 1: another answer follows. */
 static int collect_one(struct vgpu_client *client, json_t *parameters, json_t *all)
 {
         CLEANUP(json_decrefp) json_t *answer = NULL;

@@ -17,23 +17,24 @@
 #include "lib/host.h"
 
 struct growing {
-        void *items;        /* NULL: no room yet */
-        unsigned int count; /* to the driver: the room; from it: what there is, or what it needs */
+        void *items; /* NULL: no room yet */
+        unsigned int
+                count; /* the driver gets the room here, and returns how many items there are, or how many it needs */
         unsigned int room;
         unsigned int first; /* room to begin with */
         unsigned int rounds;
         size_t item_size;
 };
 
-/* Begin with room for @first_, 0 to ask. */
+/* Begins with room for @first_ items; 0 asks for the number first. */
 #define GROWING(type_, first_) ((struct growing){ .item_size = sizeof(type_), .first = (first_) })
 
-/* growing_start() - make the first room; only needed where that is not 0. */
+/* growing_start() - make the first room. Only needed if it is not 0. */
 int growing_start(struct vgpu_host *host, struct growing *growing);
 
 /*
- * growing_again() - must the call be made again? After false, @r is its result; if that is 0, the
- * answer is in @items and has @count items.
+ * growing_again() - does the caller have to make the call again? If not, @r is its result; if @r is 0,
+ * the answer is in @items and has @count items.
  */
 bool growing_again(struct vgpu_host *host, struct growing *growing, int *r);
 

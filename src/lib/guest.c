@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The environment of a guest: the caller's, with the manager's variables in it.
+ * A guest gets the caller's environment with the manager's variables.
  *
- * Search lists (LD_PRELOAD, ...) are put before what is there, so that a program which needs its own
- * keeps it; all other variables replace.
+ * A search list (LD_PRELOAD, ...) comes before the caller's list, so that a program keeps the entries
+ * that it needs. All other variables replace the caller's.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What concerns the whole host: its library, its driver, the range of vGPU versions. */
+/* Questions about the whole host: its library, its driver, the range of vGPU versions. */
 #include "lib/host.h"
 
 static const char *const capability_names[] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finding and loading NVML, and one call of it.
+ * Finds and loads NVML, and makes one call of it.
  *
- * The library is opened once for each host and not shared by us: NVML counts its users itself, and the
- * dynamic linker counts ours.
+ * Each host opens the library for itself: NVML counts its users, and the dynamic linker counts those
+ * that loaded it.
  */
 #include "lib/host.h"
 

@@ -3,8 +3,8 @@
 #define LIB_HOST_H
 
 /*
- * The inside of a host: one call of NVML, from the look-up of the function to an error that names
- * its subject.
+ * The inside of a host: it makes one call of NVML, from the look-up of the function to an error that
+ * names the subject of the call.
  *
  *     r = HOST_CALL(host, ABOUT_INSTANCE(id), nvmlVgpuInstanceGetFbUsage, id, &bytes);
  */
@@ -31,13 +31,13 @@ struct vgpu_host {
         nvmlReturn_t code;
 };
 
-/* host_open() - find and load the library unless that was done. */
+/* host_open() - find and load the library, unless it is loaded. */
 int host_open(struct vgpu_host *host);
 
-/* host_begin() - before @call: forgets the last error; says so if the driver lacks it. */
+/* host_begin() - before @call, forget the last error; fail if the driver lacks the call. */
 int host_begin(struct vgpu_host *host, struct about about, enum nvml_call call);
 
-/* host_end() - after it: its @code as 0 or a negative errno. */
+/* host_end() - after the call, return its @code as 0 or a negative errno. */
 int host_end(struct vgpu_host *host, nvmlReturn_t code);
 
 #define HOST_CALL(host_, about_, name_, ...)                                       \
@@ -49,21 +49,21 @@ int host_end(struct vgpu_host *host, nvmlReturn_t code);
                 r_;                                                                \
         })
 
-/* host_lacks() - does the driver not know the call, or the struct, of the error @r? Then try older. */
+/* host_lacks() - does @r say that the driver does not know the call, or its struct? Then try an older one. */
 bool host_lacks(const struct vgpu_host *host, int r);
 
-/* host_set_error() - @kind, with @message about @about. Returns its errno. */
+/* host_set_error() - set an error of @kind with @message about @about. Returns its errno. */
 __attribute__((format(printf, 5, 6))) int host_set_error(struct vgpu_host *host, struct about about,
                                                          enum vgpu_error_kind kind,
                                                          const char *hint, const char *message,
                                                          ...);
 
-/* host_set_needs() - what is asked for needs a newer driver, from @since on. Returns the errno. */
+/* host_set_needs() - set the error that @what needs a driver from @since on. Returns its errno. */
 int host_set_needs(struct vgpu_host *host, struct about about, const char *what, const char *since);
 
 /*
- * host_explain() - of @failed, the error of a call before others were made to explain it: it
- * becomes the error again, about @parameter and with @message before its own. Returns its code.
+ * host_explain() - make @failed the error again, about @parameter and with @message before its own. It is
+ * the error of a call, after which further calls looked for the cause. Returns its code.
  */
 __attribute__((format(printf, 4, 5))) int host_explain(struct vgpu_host *host,
                                                        const struct error *failed,
@@ -72,14 +72,14 @@ __attribute__((format(printf, 4, 5))) int host_explain(struct vgpu_host *host,
 
 int host_set_no_memory(struct vgpu_host *host);
 
-/* host_device() - the handle of the device with the index @device. */
+/* host_device() - get the handle of the device with the index @device. */
 int host_device(struct vgpu_host *host, uint32_t device, nvmlDevice_t *ret_handle);
 
-/* host_gpu_instance() - the handle of a GPU instance of it. */
+/* host_gpu_instance() - get the handle of a GPU instance of a device. */
 int host_gpu_instance(struct vgpu_host *host, uint32_t device, uint32_t gpu_instance,
                       nvmlGpuInstance_t *ret_handle);
 
-/* A name of a number: "unknown" for what the table does not have. */
+/* Names a number by a table; a number that the table lacks is "unknown". */
 #define HOST_NAME(names_, number_)                                                       \
         ((size_t)(number_) < sizeof(names_) / sizeof((names_)[0]) && (names_)[(number_)] \
                  ? (names_)[(number_)]                                                   \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Dumping processes. Until the image has its name they are only stopped: whatever fails before, they
- * are let go on, with their GPU memory back where it was. After it nothing can fail.
+ * Dumps processes. They are only stopped until the image has its name: if anything fails before this,
+ * they continue, with their GPU memory where it was. After this, nothing can fail.
  */
 #include <errno.h>
 #include <signal.h>

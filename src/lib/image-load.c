@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making processes again. First everything that can be known is checked; then CRIU makes them, with
- * their CUDA state still off the device, and a guest's memory is put into the pool; then they resume.
- * If that fails, they are ended: the image is as it was and can be loaded again.
+ * Makes processes again. The library first checks everything that it can know. Then CRIU makes the
+ * processes, with their CUDA state still off the device, and a guest's memory goes into the pool. Then
+ * the processes resume. If this fails, they are ended: the image has not changed and can be loaded again.
  */
 #include <errno.h>
 #include <signal.h>

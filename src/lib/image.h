@@ -2,7 +2,7 @@
 #ifndef LIB_IMAGE_H
 #define LIB_IMAGE_H
 
-/* Shared by the actions with images. */
+/* The actions with images share these functions. */
 
 #include <openvgpu/image.h>
 #include <openvgpu/instance.h>
@@ -11,28 +11,28 @@
 #include "lib/client.h"
 #include "lib/memory.h"
 
-/* image_begin() - forget the last error and take the caller's options. */
+/* image_begin() - forget the last error, and take the caller's options. */
 int image_begin(struct vgpu_client *client, const struct vgpu_image_options *options,
                 struct vgpu_image_options *ret_options, struct image_data_options *ret_data);
 
-/* image_set_error() - @error as the client's. Returns its errno. */
+/* image_set_error() - make @error the client's. Returns its errno. */
 int image_set_error(struct vgpu_client *client, const struct image_error *error);
 
-/* image_describe_origin() - into @manifest: time, host, the device @device_uuid or the first. */
+/* image_describe_origin() - write time, host, and the device @device_uuid or the first one into @manifest. */
 int image_describe_origin(struct vgpu_client *client, const char *device_uuid,
                           struct image_manifest *manifest);
 
-/* image_read_driver() - the version of the kernel's driver into @text; "" without one. */
+/* image_read_driver() - copy the version of the kernel's driver into @text; "" if there is none. */
 void image_read_driver(char text[IMAGE_TEXT_MAX]);
 
 void image_describe_vgpu(const struct vgpu_instance *instance, struct image_manifest *manifest);
 
-/* image_write_memory() - of @memory, into @directory and @manifest. */
+/* image_write_memory() - write @memory into @directory and @manifest. */
 int image_write_memory(struct memory *memory, const struct image_directory *directory,
                        const struct image_data_options *options, struct image_manifest *manifest,
                        struct image_data_report *ret_report);
 
-/* image_report() - about @manifest and what was done; the times are still to be filled in. */
+/* image_report() - make a report of @manifest and the action; the caller fills in the times. */
 int image_report(struct vgpu_client *client, const char *directory,
                  const struct image_manifest *manifest, const struct image_data_report *data,
                  struct vgpu_image_report **ret_report);

@@ -8,7 +8,7 @@
 
 DEFINE_CLEANUP(struct vgpu_instance *, vgpu_instance_free);
 
-/* instance_read() - the vGPU that @json, a part of the answer to @method, describes. */
+/* instance_read() - read the vGPU that @json, a part of the answer to @method, describes. */
 int instance_read(struct vgpu_client *client, const char *method, json_t *json,
                   struct vgpu_instance **ret_instance);
 

@@ -3,8 +3,8 @@
 #define LIB_MEMORY_H
 
 /*
- * The memory of a suspended vGPU: its part of the manager's pool, mapped here. It can be read, or
- * filled and then exchanged for the present contents.
+ * The memory of a suspended vGPU is a part of the manager's pool, mapped here. The library reads it, or
+ * fills new memory and then exchanges the contents.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 struct memory {
         struct vgpu_client *client;
         char *name;
-        json_t *answer; /* of the manager: the vGPU, its processes */
+        json_t *answer; /* the manager's answer: the vGPU, its processes */
         struct iovec *slabs;
         size_t n_slabs;
         struct iovec *pieces; /* in the order of the processes and their memory */
@@ -25,26 +25,27 @@ struct memory {
 };
 
 /*
- * memory_open() - of vGPU @name, to be read
- * @detach:  keep its processes' gates away until memory_close()
+ * memory_open() - open the memory of vGPU @name for reading
+ * @detach:  keep the gates of its processes away until memory_close()
  */
 int memory_open(struct memory *ret_memory, struct vgpu_client *client, const char *name,
                 bool detach);
 
 /*
- * memory_replace() - new memory for vGPU @name, to be filled
- * @image:  NULL: for the processes that it has. Else for those of the image, which were made again.
+ * memory_replace() - get new memory for vGPU @name, which the caller fills
+ * @image:  NULL: the memory is for the processes that the vGPU has; else for those of the image, which
+ *          were made again
  */
 int memory_replace(struct memory *ret_memory, struct vgpu_client *client, const char *name,
                    const struct image_manifest *image);
 
-/* memory_describe() - the processes, for a manifest. */
+/* memory_describe() - describe the processes, for a manifest. */
 int memory_describe(const struct memory *memory, struct image_manifest *manifest);
 
-/* memory_commit() - what was filled is theirs now. */
+/* memory_commit() - give the filled memory to the processes. */
 int memory_commit(struct memory *memory);
 
-/* memory_close() - without a commit nothing was changed. Leaves the last error alone. */
+/* memory_close() - end the access; without a commit nothing has changed. The last error stays. */
 void memory_close(struct memory *memory);
 
 #endif

@@ -3,8 +3,9 @@
 #define LIB_NVML_CALLS_H
 
 /*
- * The functions of NVML that the library calls, with the driver that brought each, as far as is known:
- * R390 is the oldest that knows vGPUs. The pointers are typed by our declarations.
+ * The library calls these functions of NVML. Each row names the driver that introduced the function, as
+ * far as this is known; R390 is the oldest driver that knows vGPUs. Our declarations give the pointers
+ * their types.
  */
 
 #include "abi/nvml-mig.h"

@@ -17,7 +17,7 @@ struct nvml_code {
         const char *hint;
 };
 
-/* nvml_code_explain() - never NULL. */
+/* nvml_code_explain() - find what @code means. Never returns NULL. */
 const struct nvml_code *nvml_code_explain(nvmlReturn_t code, enum about_kind about,
                                           const char *call);
 

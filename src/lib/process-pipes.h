@@ -18,7 +18,7 @@ struct process_pipe {
         pid_t reader; /* not in the tree */
 };
 
-/* process_pipes_find_cut() - a pipe into which the tree writes and that only others read */
+/* process_pipes_find_cut() - find a pipe into which the tree writes, and which only processes outside read */
 bool process_pipes_find_cut(const struct process_tree *tree, struct process_pipe *ret_pipe);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef LIB_PROCESS_TREE_H
 #define LIB_PROCESS_TREE_H
 
-/* A process and all processes below it, which CRIU dumps together. */
+/* CRIU dumps a process together with all processes below it. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,18 +15,18 @@ struct process_tree {
         size_t n;
 };
 
-/* process_tree_read() - as it is now. Errors: -ESRCH, -E2BIG. */
+/* process_tree_read() - list the tree as it is now. Errors: -ESRCH, -E2BIG. */
 int process_tree_read(struct process_tree *ret_tree, pid_t root);
 
 bool process_tree_has(const struct process_tree *tree, pid_t pid);
 
-/* process_tree_find_tracer() - of any thread of any of them; 0: there is none. */
+/* process_tree_find_tracer() - find the tracer of any of their threads; 0: there is none. */
 pid_t process_tree_find_tracer(const struct process_tree *tree, pid_t *ret_pid);
 
 /* process_tree_signal() - send @number to all, from the last to the first. */
 void process_tree_signal(const struct process_tree *tree, int number);
 
-/* process_tree_kill() - end all, and wait until they have; but not until their parents know. */
+/* process_tree_kill() - end all, and wait until they have ended. Their parents may learn of it later. */
 void process_tree_kill(const struct process_tree *tree);
 
 #endif

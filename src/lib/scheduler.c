@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two generations of calls: those of R595, which know engines and weights and take ARR for granted,
- * and those before, which can switch it off. Reading prefers the new ones; setting takes those that
- * can express what is wanted.
+ * NVML has two generations of calls. Those of R595 know engines and weights, and always use ARR. The
+ * older ones can switch ARR off. Reading prefers the new calls; setting uses the calls that can express
+ * what the caller wants.
  */
 #include <openvgpu/scheduler.h>
 

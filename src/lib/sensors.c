@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a device measures of itself. What its driver does not tell stays unknown. */
+/* The sensors of a device. A value that the driver does not tell stays unknown. */
 #include <openvgpu/device.h>
 
 #include "lib/answer.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/usage.h"
 
-/* One answer more. 1: there is another one after it. */
+/* Takes one answer more. 1: another answer follows. */
 static int collect_one(struct vgpu_client *client, const struct call *call, json_t *parameters,
                        const char *what, json_t *all)
 {

@@ -2,18 +2,18 @@
 #ifndef LIB_USAGE_H
 #define LIB_USAGE_H
 
-/* Shared by the ledger's usage and the accounts of processes. */
+/* The ledger's usage and the accounts of processes share this. */
 
 #include <openvgpu/usage.h>
 
 #include "lib/result.h"
 
 /*
- * usage_collect() - make @call again and again, each time with the offset of what there is, until
- * the answer has no "more"
- * @parameters:  without the offset
- * @record:      of a struct that is one list
- * @ret_list:    pointer to a pointer to such a struct, for result_free()
+ * usage_collect() - repeat @call, each time with the number of rows so far as the offset, until the answer
+ * has no "more"
+ * @parameters:  do not have the offset
+ * @record:      describes a struct that has one list
+ * @ret_list:    points to a pointer that gets such a struct, for result_free()
  */
 int usage_collect(struct vgpu_client *client, const struct call *call, json_t *parameters,
                   const struct record *record, void *ret_list);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Four calls of NVML with four layouts: of vGPUs and of processes, each in the form of R550, which
- * knows JPEG and OFA, and in the one before. The table has them all; the loop is one.
+ * Four calls of NVML have four layouts: for vGPUs and for processes, each in the form of R550, which
+ * knows JPEG and OFA, and in the form before. One table has all four; one loop serves them.
  */
 #include <openvgpu/utilization.h>
 
