@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Actions on a group of processes: all or none.
+ * An action applies to all processes of a group or to none.
  *
  * Steps away from running walk the group from its first process (the root of a tree, which feeds
  * the others) to the last; steps back to running walk it in reverse. A failed action is undone in

@@ -9,9 +9,9 @@
 #include "wire/checkpoint.h"
 
 /*
- * action_run() - do what @request says
- * @pidfds:  of the request's processes; taken
- * @socket:  to the library, for notes and to see it go
+ * action_run() - carry out @request
+ * @pidfds:  refer to the request's processes; action_run() takes them
+ * @socket:  leads to the library: for notes, and to see when it goes
  */
 void action_run(const struct checkpoint_wire_request *request, const int *pidfds, size_t n_pidfds,
                 int socket, struct checkpoint_wire_answer *ret_answer);

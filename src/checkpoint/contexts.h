@@ -18,18 +18,18 @@ struct context {
 };
 
 /*
- * contexts_retain() - that of @device, with streams for a crew
- * Errors: what the driver answers. Once retained it stays: later calls succeed.
+ * contexts_retain() - retain the context of @device, with streams for a crew
+ * Errors: what the driver answers. The context stays retained, so later calls succeed.
  */
 CUresult contexts_retain(unsigned int device);
 
-/* contexts_get() - of @device, which was retained. */
+/* contexts_get() - return the context of @device, which was retained. */
 const struct context *contexts_get(unsigned int device);
 
-/* contexts_find() - the device of a @stream of the driver's; -1: none that we have retained. */
+/* contexts_find() - find the device of a @stream of the driver's; -1: we retained no such device. */
 int contexts_find(CUstream stream);
 
-/* contexts_enter() - make that of @device current in this thread; of any of them, if it is -1. */
+/* contexts_enter() - make the context of @device current in this thread; any context, if @device is -1. */
 CUresult contexts_enter(int device);
 
 void contexts_release(void);

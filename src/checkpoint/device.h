@@ -29,20 +29,20 @@ struct device_list {
 };
 
 struct pairs {
-        unsigned int n; /* 0, or that of all devices */
+        unsigned int n; /* 0, or the number of all devices */
         CUcheckpointGpuPair pair[CHECKPOINT_PAIRS_MAX];
         unsigned int to[CHECKPOINT_PAIRS_MAX]; /* place of device i */
 };
 
-/* device_list_read() - Errors: -EIO; *ret_call and *ret_code say what failed. */
+/* device_list_read() - list the host's devices. Errors: -EIO; *ret_call and *ret_code say what failed. */
 int device_list_read(struct device_list *list, const char **ret_call, CUresult *ret_code);
 
-/* device_format_uuid() - "GPU-..." into @text of DEVICE_UUID_MAX bytes; returns @text. */
+/* device_format_uuid() - write "GPU-..." into @text of DEVICE_UUID_MAX bytes. Returns @text. */
 char *device_format_uuid(char *text, const CUuuid *uuid);
 
 /*
- * pairs_make() - a permutation of @list's devices in which every one of @moves is
- * @problem: when it fails, what is wrong with them, a text of @room bytes
+ * pairs_make() - make a permutation of @list's devices that contains every one of @moves
+ * @problem: on failure gets a text of at most @room bytes: what is wrong with the moves
  *
  * Errors: -EINVAL.
  */

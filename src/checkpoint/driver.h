@@ -9,7 +9,7 @@
 
 #include "abi/cuda.h"
 
-/* Those of the second list are missing in drivers before branch 570. */
+/* Drivers before branch 570 lack the functions of the second list. */
 #define DRIVER_FUNCTIONS(X)             \
         X(cuInit)                       \
         X(cuDriverGetVersion)           \
@@ -56,16 +56,16 @@ extern struct driver driver;
 
 /*
  * driver_load() - open the library of $OPENVGPU_DRIVER, or the system's, and initialize it
- * @ret_problem:  what to tell when it fails, a text of @room bytes
+ * @ret_problem:  on failure gets a text of at most @room bytes for the user
  *
- * May be called again, also after a failure. Errors: -ENODEV.
+ * The caller may repeat it, even after a failure. Errors: -ENODEV.
  */
 int driver_load(char *problem, size_t room);
 
-/* driver_error_name() - "CUDA_ERROR_NOT_READY"; "" for a code that the driver does not know. */
+/* driver_error_name() - return "CUDA_ERROR_NOT_READY"; "" for a code that the driver does not know. */
 const char *driver_error_name(CUresult code);
 
-/* driver_error_text() - "device not ready", in the driver's words; "" for a code it does not know. */
+/* driver_error_text() - return the driver's words, "device not ready"; "" for a code that it does not know. */
 const char *driver_error_text(CUresult code);
 
 #endif

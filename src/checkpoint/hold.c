@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Stopping threads, outside of the driver if possible.
+ * Stops threads, outside of the driver if possible.
  *
  * A thread in a loop of short driver calls is outside for some nanoseconds of each microsecond, so
  * it is found there by looking often: run for an instant, stop, look. Sleeping threads that are

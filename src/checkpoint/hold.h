@@ -3,7 +3,7 @@
 #define CHECKPOINT_HOLD_H
 
 /*
- * Holding a locked process: its threads are stopped, by ptrace, until it is unlocked again.
+ * Holds a locked process: ptrace stops its threads until the process is unlocked again.
  *
  * Measured on driver 580: a lock does not stop cuCtxSynchronize(). A thread in a loop of this call
  * keeps running in the driver while the checkpoint takes its context away, and dies of a
@@ -32,20 +32,20 @@ struct hold {
 
 /*
  * hold_begin() - stop the threads of the locked process @pid
- * @timeout_ms:  for each thread to be found outside of the driver
+ * @timeout_ms:  how long to try to find each thread outside of the driver
  *
  * Errors: -ESRCH; -EPERM, it may not be traced, or is traced already; -ENOMEM.
  */
 int hold_begin(struct hold *hold, pid_t pid, unsigned int timeout_ms);
 
-/* hold_end() - let them go; does nothing when nothing is held. */
+/* hold_end() - let the threads go, if any are held. */
 void hold_end(struct hold *hold);
 
 /*
  * hold_look() - does a thread of the locked process @pid run inside the driver?
  *
- * Stops threads that run for an instant, some times, to see where they are. What cannot be looked
- * at is not seen: then the answer is no.
+ * Stops running threads for an instant, several times, to see where they are. If it cannot look at a
+ * thread, the answer is no.
  */
 bool hold_look(pid_t pid);
 

@@ -3,7 +3,7 @@
 #define CHECKPOINT_JOB_H
 
 /*
- * A job: one request on a group of processes, from their first states to the answer.
+ * A job is one request on a group of processes, from their first states to the answer.
  *
  * The answer's processes are the group, in the order in which they are suspended. A function that
  * fails notes the reason in the job and returns -1. Only the first reason is reported, so the
@@ -33,8 +33,8 @@ struct job {
 };
 
 /*
- * job_fail() - note the failure of process @i (-1: of none)
- * @call: the driver's function, or "" when it was not the driver
+ * job_fail() - note the failure of process @i (-1: of no particular process)
+ * @call: the driver's function, or "" if the driver did not fail
  *
  * Returns -1.
  */
@@ -43,7 +43,7 @@ __attribute__((format(printf, 7, 8))) int job_fail(struct job *job, int i,
                                                    const char *call, CUresult code,
                                                    const char *hint, const char *message, ...);
 
-/* job_add() - process @pid, held by @pidfd, which is taken; its state is not known yet. */
+/* job_add() - add process @pid, and take @pidfd, which refers to it. Its state is not known yet. */
 int job_add(struct job *job, int pid, int pidfd);
 
 /* job_drop() - take process @i out of the group. */
@@ -51,22 +51,22 @@ void job_drop(struct job *job, int i);
 
 void job_deinit(struct job *job);
 
-/* job_read_devices() - into the job's list; false: the driver does not tell. */
+/* job_read_devices() - read the host's devices into the job's list; false: the driver does not tell. */
 bool job_read_devices(struct job *job);
 
 /* job_is_dead() - has process @i ended? Waits for it, at most @timeout_ms. */
 bool job_is_dead(const struct job *job, int i, int timeout_ms);
 
 /*
- * JOB_CALL() - the driver's @name on process @i; JOB_NOT_ASKED, and no call, when that has ended:
- * the driver knows only its number, which may be another's by now
+ * JOB_CALL() - call the driver's @name on process @i. If the process has ended, make no call and return
+ * JOB_NOT_ASKED: the driver knows only the number, which another process may have by now
  */
 #define JOB_CALL(job, i, name, ...)             \
         (job_is_dead(job, i, 0) ? JOB_NOT_ASKED \
                                 : driver.name((job)->answer.process[i].pid, __VA_ARGS__))
 #define JOB_NOT_ASKED ((CUresult)0x7fffffff)
 
-/* job_caller_is_gone() - has the process ended for which we work? */
+/* job_caller_is_gone() - has the process ended that made the request? */
 bool job_caller_is_gone(const struct job *job);
 
 uint64_t job_now_ns(void);

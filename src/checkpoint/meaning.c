@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Codes in words. Documentation names fewer codes than drivers answer; what each of them stands for
- * was measured on driver 580, or is what users of other drivers have reported.
+ * Explains codes in words. The documentation names fewer codes than drivers answer. The meaning of each
+ * was measured on driver 580, or reported by users of other drivers.
  */
 
 #include "checkpoint/meaning.h"

@@ -17,9 +17,9 @@ struct meaning {
 };
 
 /*
- * meaning_find() - of @code, the answer of @call on process @pid
+ * meaning_find() - find the meaning of @code, the answer of @call on process @pid
  * @is_dead:       the process has ended meanwhile
- * @state_before:  in which the process was found, or -1: the first call
+ * @state_before:  the state in which the process was found, or -1 at the first call
  */
 struct meaning meaning_find(const char *call, CUresult code, int pid, bool is_dead,
                             int state_before);

@@ -3,8 +3,8 @@
 #define CHECKPOINT_MEMORY_H
 
 /*
- * The check that a restore fits. A restore that finds too little memory loses the process for ever
- * (measured on driver 580), so the devices are asked first.
+ * Checks that a restore fits. A restore that finds too little memory loses the process for ever
+ * (measured on driver 580), so the helper asks the devices first.
  *
  * NVML says how much a process needs while it runs. The checkpoint notes this in the run directory,
  * under the process' number and start, for the restore. Without the note (another program made the
@@ -13,13 +13,13 @@
 
 #include "checkpoint/job.h"
 
-/* memory_note() - before the checkpoint of process @i: how much it holds, and where. Never fails. */
+/* memory_note() - before the checkpoint of process @i, note how much it holds, and where. Never fails. */
 void memory_note(struct job *job, int i);
 
-/* memory_get_used() - of process @i on each of the job's devices. Returns the sum; 0: not known. */
+/* memory_get_used() - find what process @i uses on each of the job's devices. Returns the sum; 0: not known. */
 uint64_t memory_get_used(struct job *job, int i, uint64_t *bytes);
 
-/* memory_forget() - process @i has been restored. */
+/* memory_forget() - remove the note: process @i has been restored. */
 void memory_forget(const struct job *job, int i);
 
 /*

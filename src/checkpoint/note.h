@@ -3,28 +3,29 @@
 #define CHECKPOINT_NOTE_H
 
 /*
- * Notes on checkpointed processes, for whoever restores them: files in the run directory, each under
- * its process' number, start and PID namespace, so that a later process of that number has none, and
- * nobody takes a process for dead that he cannot see: containers may share the directory.
+ * Notes on checkpointed processes, for the helper that restores them. Each note is a file in the run
+ * directory, named by its process' number, start and PID namespace. So a later process with the same
+ * number has no note, and a helper does not take a process for dead that it cannot see: containers may
+ * share the directory.
  */
 
 #include <stdbool.h>
 
 /*
- * note_path() - RUN/checkpoint/PID-START-NAMESPACE and @suffix, in a folder that only we can write to
- * @path:      of PATHS_MAX bytes
- * @can_make:  the folder
- * Errors: -ENOENT: no process, or no such folder.
+ * note_path() - write RUN/checkpoint/PID-START-NAMESPACE and @suffix, in a folder that only we can change
+ * @path:      has PATHS_MAX bytes
+ * @can_make:  make the folder if it is missing
+ * Errors: -ENOENT: there is no such process, or no folder.
  */
 int note_path(char *path, int pid, const char *suffix, bool can_make);
 
-/* note_name() - PID-START-NAMESPACE into @name of NOTE_NAME_MAX bytes. Errors: -ESRCH. */
+/* note_name() - write PID-START-NAMESPACE into @name of NOTE_NAME_MAX bytes. Errors: -ESRCH. */
 #define NOTE_NAME_MAX 48
 int note_name(char *name, int pid);
 
 /*
  * note_sweep() - remove the notes on processes that have ended
- * @remove:  does it for those that have @suffix
+ * @remove:  removes a note that has @suffix
  */
 void note_sweep(const char *suffix, void (*remove)(const char *path));
 

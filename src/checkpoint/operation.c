@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The driver's calls with custom storage. There is no way back from the moment when the driver maps
- * the memory until it is told that the copy is complete.
+ * Makes the driver's calls with custom storage. Once the driver has mapped the memory, there is no way
+ * back until the helper tells it that the copy is complete.
  */
 
 #include <errno.h>

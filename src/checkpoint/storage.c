@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides before the driver's calls where the memory goes, and reserves what this takes. */
+/* Before the driver's calls, decides where the memory goes, and reserves the room. */
 
 #include "checkpoint/storage.h"
 

@@ -16,42 +16,43 @@
 
 #include "checkpoint/job.h"
 
-/* storage_sweep() - remove what former actions have left of processes that have ended. */
+/* storage_sweep() - remove what former actions left of processes that have ended. */
 void storage_sweep(void);
 
-/* storage_look() - of process @i, whose state was just read: where its memory is, and what is stale. */
+/* storage_look() - find where the memory of process @i is, and what is stale. Its state was just read. */
 void storage_look(struct job *job, int i);
 
-/* storage_check_kept() - -1 when the driver shall keep what is stored elsewhere already. */
+/* storage_check_kept() - fail if the driver is to keep memory that is stored elsewhere already. */
 int storage_check_kept(struct job *job, int i);
 
 /*
- * storage_prepare() - before the checkpoint of the locked process @i: choose where its memory goes,
- * and reserve the room. -1 with the failure noted only when somebody has asked for what cannot be
- * done.
+ * storage_prepare() - before the checkpoint of the locked process @i, choose where its memory goes, and
+ * reserve the room. Returns -1, with the failure noted, only if the caller asked for something that
+ * cannot be done.
  */
 int storage_prepare(struct job *job, int i);
 
 /*
- * storage_prepare_restore() - before the restore of a checkpointed process: is its memory there,
- * and have we what it takes? Takes device memory for contexts, so ask before counting what is left.
+ * storage_prepare_restore() - before the restore of a checkpointed process, check that its memory is
+ * there, and take what the restore needs. This takes device memory for contexts, so call it before you
+ * count what is left.
  */
 int storage_prepare_restore(struct job *job, int i);
 
-/* storage_check_lost() - -1 when process @i has lost its device memory in an earlier action. */
+/* storage_check_lost() - fail if process @i lost its device memory in an earlier action. */
 int storage_check_lost(struct job *job, int i);
 
 /*
- * storage_checkpoint(), storage_restore() - by a store or the driver's own way. When that costs the
- * process its life, the failure is noted in the job, and its @is_lost is set.
+ * storage_checkpoint(), storage_restore() - use a store or the driver's own way. If this costs the process
+ * its life, the failure is noted in the job, and the process' @is_lost is set.
  */
 CUresult storage_checkpoint(struct job *job, int i);
 CUresult storage_restore(struct job *job, int i, CUcheckpointGpuPair *pairs, unsigned int n_pairs);
 
-/* storage_drop() - give up what is reserved and not used: before others may have the process again. */
+/* storage_drop() - give up unused reservations, before others may have the process again. */
 void storage_drop(struct job *job);
 
-/* storage_end() - the job is over: release contexts and pinned memory, too. */
+/* storage_end() - at the end of the job, release contexts and pinned memory, too. */
 void storage_end(struct job *job);
 
 #endif

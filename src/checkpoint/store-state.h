@@ -2,7 +2,7 @@
 #ifndef CHECKPOINT_STORE_STATE_H
 #define CHECKPOINT_STORE_STATE_H
 
-/* What a helper knows of a store (store.h). */
+/* A helper knows this of a store (store.h). */
 
 #include <stdint.h>
 
@@ -14,7 +14,7 @@
 enum store_state { STORE_NONE, STORE_RESERVED, STORE_SAVED, STORE_LOST };
 
 struct store_part {
-        char uuid[DEVICE_UUID_MAX]; /* of the device on which it was */
+        char uuid[DEVICE_UUID_MAX]; /* the device on which the memory was */
         uint64_t room;              /* bytes for which there are segments */
         uint64_t size;              /* bytes of memory */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory of a store and its segments. */
+/* Makes and removes the directory of a store and its segments. */
 
 #include "checkpoint/store.h"
 

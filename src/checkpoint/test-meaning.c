@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The same code means something else by the call that answered, and by what became of the process. */
+/* The meaning of a code depends on the call that answered, and on what became of the process. */
 #include <string.h>
 #include <unistd.h>
 

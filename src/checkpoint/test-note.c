@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A note is on one process, not on a later one of its number. What is not whole is no note. */
+/* A note is about one process, not about a later one with the same number. A torn note is no note. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Children are found through /proc/PID/task/TID/children, breadth first: the group's own array is
- * the queue. What is not a child any more when we look (its parent has died) is not below.
+ * Finds children through /proc/PID/task/TID/children, breadth first: the group's own array is the queue.
+ * A process whose parent has died is not a child any more, and not below.
  */
 
 #include "checkpoint/tree.h"

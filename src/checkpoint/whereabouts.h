@@ -22,17 +22,17 @@ struct whereabouts {
 
 #define WHEREABOUTS_NONE ((struct whereabouts){ .memory = -1 })
 
-/* whereabouts_init() - Errors: -ESRCH, -EACCES. whereabouts_deinit() - may be called twice. */
+/* whereabouts_init() - find the driver in process @pid. Errors: -ESRCH, -EACCES. A second deinit() is harmless. */
 int whereabouts_init(struct whereabouts *where, pid_t pid);
 void whereabouts_deinit(struct whereabouts *where);
 
-/* whereabouts_is_inside() - of a thread that is stopped by us. When it can't be told: yes. */
+/* whereabouts_is_inside() - is this thread, which we stopped, inside the driver? If unsure: yes. */
 bool whereabouts_is_inside(const struct whereabouts *where, pid_t thread);
 
-/* whereabouts_is_asleep_inside() - of a thread that sleeps in a system call. If unsure: no. */
+/* whereabouts_is_asleep_inside() - does this thread sleep in a system call inside the driver? If unsure: no. */
 bool whereabouts_is_asleep_inside(const struct whereabouts *where, pid_t thread);
 
-/* whereabouts_has_driver() - has process @pid loaded it? */
+/* whereabouts_has_driver() - has process @pid loaded the driver? */
 bool whereabouts_has_driver(pid_t pid);
 
 static inline void whereabouts_deinitp(struct whereabouts *where)
