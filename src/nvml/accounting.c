@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Accounting: the lives of the processes in a vGPU. The records of those that ended come first, in
- * the order of their ends, then those that run. A number of a process that was used twice is listed
- * once and means the one that ended last; one that runs is hidden behind it until it ends too, as in
- * NVIDIA's driver.
+ * Accounting tells the lives of the processes in a vGPU. The records of ended processes come first, in
+ * the order of their ends, then those of running ones. A process number that was used twice is listed
+ * once and means the process that ended last. It hides a running process with the same number until this
+ * one ends too, as in NVIDIA's driver.
  */
 
 #include <string.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which CPUs and which memory are near a device. One that does not exist is as near to all of them:
- * those of this machine that are in use, from sysfs. Only these questions read files.
+ * Tells which CPUs and which memory are near a device. A device that does not exist is equally near to
+ * all CPUs and memory of this machine that are in use, as sysfs lists them. Only these questions read
+ * files.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -2,14 +2,14 @@
 #ifndef NVML_BUS_ID_H
 #define NVML_BUS_ID_H
 
-/* PCI bus ids as NVML and its clients write them. */
+/* Reads and writes PCI bus ids as NVML and its clients do. */
 
 #include <stdbool.h>
 
 #include "abi/nvml.h"
 #include "state/state-page.h"
 
-/* Size of one as text, with its NUL; the old form is shorter. */
+/* The size of a bus id as text, with its NUL; the old form is shorter. */
 #define BUS_ID_MAX        NVML_DEVICE_PCI_BUS_ID_BUFFER_SIZE
 #define BUS_ID_LEGACY_MAX NVML_DEVICE_PCI_BUS_ID_BUFFER_V2_SIZE
 
@@ -18,12 +18,12 @@ struct bus_id {
 };
 
 /*
- * bus_id_parse() - domain:bus:device.function, domain:bus:device or bus:device.function, all
- * hexadecimal. False: none of them.
+ * bus_id_parse() - read domain:bus:device.function, domain:bus:device or bus:device.function, all
+ * hexadecimal. False: the text has none of these forms.
  */
 bool bus_id_parse(struct bus_id *ret_id, const char *text);
 
-/* bus_id_format() - "00000000:17:00.0"; the legacy form has four digits for the domain. */
+/* bus_id_format() - write "00000000:17:00.0"; the legacy form has four digits for the domain. */
 void bus_id_format(char *text, const struct state_device *device);
 void bus_id_format_legacy(char *text, const struct state_device *device);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks, what holds them down, and for how long it did. */
+/* Tells clocks, what holds them down, and for how long it did. */
 #include "nvml/answer.h"
 #include "nvml/sensors.h"
 #include "nvml/slots.h"

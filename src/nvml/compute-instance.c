@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Compute instances, where NVIDIA's library does not know them. The manager makes and ends them, for root.
- * A guest has none.
+ * Tells of compute instances that NVIDIA's library does not know. The manager makes and ends them, for
+ * root. A guest has none.
  */
 #include "nvml/compute-instance.h"
 

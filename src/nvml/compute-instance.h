@@ -3,10 +3,11 @@
 #define NVML_COMPUTE_INSTANCE_H
 
 /*
- * A compute instance, with all that it is a part of. A client holds it by two handles: as a compute instance,
- * and as a MIG device, which is asked as a device is.
+ * A compute instance, with its GPU instance and its device. A client has two handles for it: as a compute
+ * instance, and as a MIG device, which answers the questions of a device.
  *
- * They are of the state page: where NVIDIA's library is in use, they are its own and it answers for them.
+ * The state page has them. If NVIDIA's library is in use, the compute instances are its own, and it answers
+ * for them.
  */
 
 #include "abi/nvml-mig.h"
@@ -20,17 +21,17 @@ struct compute_instance {
         struct state_device device;
 };
 
-/* compute_instance_read() - the one at @slot. False: there is none, or we are in a guest. */
+/* compute_instance_read() - read the one at @slot. False: there is none, or this is a guest. */
 bool compute_instance_read(struct compute_instance *ret_instance, uint32_t slot);
 
-/* compute_instance_next() - a loop over those of a device: start with *cursor 0; false ends. */
+/* compute_instance_next() - loop over those of a device: start with *cursor 0; false ends the loop. */
 bool compute_instance_next(struct compute_instance *ret_instance, uint32_t *cursor,
                            uint32_t device);
 
-/* compute_instance_format_name() - "MIG 1c.3g.71gb", into NVML_GPU_INSTANCE_PROFILE_NAME_MAX. */
+/* compute_instance_format_name() - write "MIG 1c.3g.71gb" into NVML_GPU_INSTANCE_PROFILE_NAME_MAX bytes. */
 void compute_instance_format_name(char *name, uint32_t slices, const struct state_profile *whole);
 
-/* compute_instance_find_mig() - the one that is the MIG device @handle. False: it is something else. */
+/* compute_instance_find_mig() - find the one that is the MIG device @handle. False: @handle is something else. */
 bool compute_instance_find_mig(struct compute_instance *ret_instance, nvmlDevice_t handle);
 
 #endif

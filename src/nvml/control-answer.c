@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Of an answer few things count: has it an `error`, and which; and the number of what was made. So it is
- * not parsed but walked: members of the outermost object one by one, values skipped as they come. Every step
- * stops at the text's NUL.
+ * Two things count in an answer: its `error`, if it has one, and the number of the object that was made.
+ * The code therefore does not parse the answer. It walks the members of the outermost object and skips
+ * other values. Every step stops at the text's NUL.
  */
 #include "nvml/control-answer.h"
 

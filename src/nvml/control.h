@@ -13,14 +13,14 @@
 #include "abi/nvml.h"
 
 /*
- * control_call() - one call of @method with @parameters, a JSON object without its braces, in
- * printf()'s terms; nothing in it is escaped. Returns the code for the manager's answer; UNKNOWN
- * when there was none that could be understood in time.
+ * control_call() - call @method with @parameters, a JSON object without its braces, as a format of
+ * printf(); nothing in it is escaped. Returns the code for the manager's answer, or UNKNOWN if no
+ * intelligible answer came in time.
  */
 nvmlReturn_t control_call(const char *method, const char *parameters, ...)
         __attribute__((format(printf, 2, 3)));
 
-/* control_call_for() - the same, of what makes something: its id, which is in the answer. */
+/* control_call_for() - do the same for a method that makes something, and get its id from the answer. */
 nvmlReturn_t control_call_for(const char *method, unsigned int *ret_id, const char *parameters, ...)
         __attribute__((format(printf, 3, 4)));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a device is made of: what the state page says, else what its PCI number tells. */
+/* Tells what a device is made of: from the state page, or else from its PCI number. */
 #include "nvml/answer.h"
 #include "nvml/compute-instance.h"
 #include "nvml/sensors.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Samples of a device. Of how busy it was there is a past, as long as its ring on the state page; of what its
- * sensors say there is the newest sample only. A guest is told how busy its vGPU was.
+ * Answers samples of a device. The state page has a ring of samples that say how busy the device was, and
+ * only the newest sample of its sensors. A guest learns how busy its vGPU was.
  */
 #include "nvml/sensors.h"
 #include "nvml/slots.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What state a device is in: memory and utilization from the state page, and what never changes. */
+/* Tells the state of a device: memory and utilization from the state page, and values that never change. */
 #include <stddef.h>
 
 #include "nvml/compute-instance.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding devices, and what they are. */
+/* Finds devices, and tells what they are. */
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The table of unnamed functions that nvidia-smi asks for.
+ * Answers with the table of unnamed functions that nvidia-smi asks for.
  *
- * No document describes it. What is here was found by watching nvidia-smi 390, 418, 450,
+ * No document describes the table. Its contents were found by watching nvidia-smi 390, 418, 450,
  * 470, 535 and 550 call a table of our own, and holds for 580: word 0 is the size in bytes, the
  * others are functions or NULL, and a number below means the same in all that ask for it. Without
  * the table nvidia-smi gives up at once, and without slot 72 it lists no vGPU.
  *
- * With NVIDIA's library, its own table is copied and only what we know better is
- * replaced. A slot that we don't know must stay empty: nvidia-smi believes a success.
+ * With NVIDIA's library, its own table is copied, and only functions that we know
+ * better are replaced. A slot that we don't know must stay empty: nvidia-smi believes
+ * a success.
  */
 #include <stdio.h>
 #include <string.h>

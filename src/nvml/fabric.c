@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a device is registered with the switches of its NVLinks, where a scenario says so. */
+/* Tells how a device is registered with the switches of its NVLinks, as a scenario says. */
 #include <string.h>
 
 #include "nvml/sensors.h"

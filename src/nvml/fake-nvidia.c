@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A library in the place of NVIDIA's, for test-forward.c: two GPUs behind real pointers, of which
- * the second one is not in the manager's hands.
+ * This library takes the place of NVIDIA's, for test-forward.c. It has two GPUs behind real pointers. The
+ * manager does not have the second one.
  *
- * It declares nothing as NVML does: what comes through a jump stub must not depend on it.
+ * Nothing is declared as in NVML: a call through a jump stub must not depend on declarations.
  */
 #include <stddef.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Numbered fields: many values in one call, each with its own result. A field is answered as the
- * function that has the same value; those that are not in the table are not supported.
+ * A call for numbered fields asks for many values, each with its own result. A field gets the answer of the
+ * function that tells the same value. Fields that are not in the table are not supported.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #define NVML_FIXTURE_H
 
 /*
- * For our tests: a manager's state page in a run directory of its own, with two devices, two active
- * vGPUs and a suspended one on the first device, and two processes.
+ * The fixture of our tests makes a manager's state page in a run directory of its own, with two devices,
+ * two active vGPUs and a suspended one on the first device, and two processes.
  */
 
 #include "abi/nvml-vgpu-calls.h"
@@ -33,13 +33,13 @@ struct fixture {
 struct fixture *fixture_new(void);
 struct fixture *fixture_free(struct fixture *fixture);
 
-/* fixture_publish() - what a manager does that starts anew: another state page at the same place. */
+/* fixture_publish() - put another state page at the same place, as a manager does that starts anew. */
 void fixture_publish(struct fixture *fixture);
 
-/* fixture_update_offers() - what fits beside the device's vGPUs, after one of them was changed. */
+/* fixture_update_offers() - publish what fits beside the device's vGPUs, after one of them has changed. */
 void fixture_update_offers(struct fixture *fixture, uint32_t device);
 
-/* fixture_beat() - what a manager does many times a second; @ago_ns: as if it had been then. */
+/* fixture_beat() - beat as a manager does many times a second; @ago_ns: pretend that it was so long ago. */
 void fixture_beat(struct fixture *fixture, uint64_t ago_ns);
 
 /* Setup and teardown of cmocka: *state is the fixture, the library is initialised. */

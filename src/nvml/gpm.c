@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Metrics between two samples, where NVIDIA's library is not in use: what a scenario says of a device of
- * Hopper or later. A sample is a moment; between two of them the device's past says how busy it was, and
- * its links count what they carried. What units within a multiprocessor did, nobody knows.
+ * Answers metrics between two samples if NVIDIA's library is not in use: a scenario states them for a device
+ * of Hopper or later. A sample is a moment. Between two samples, the device's past says how busy it was, and
+ * its links count what they carried. Nobody knows what units within a multiprocessor did.
  *
- * A guest has none: it would be told what others did.
+ * A guest has no metrics, because they would tell it what others did.
  */
 #include "nvml/gpm.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Initialisation: who answers from now on.
+ * Initialisation decides who answers from now on.
  *
- *     state page  NVIDIA's library   answers
- *     yes    yes                both: vGPUs from the state page, the rest from NVIDIA's
- *     yes    no                 the state page, e.g. on the simulator
- *     no     yes                NVIDIA's, as if we were not there
- *     no     no                 nobody: NVML_ERROR_DRIVER_NOT_LOADED
+ *     state page   NVIDIA's library   who answers
+ *     yes          yes                both: vGPUs from the state page, the rest from NVIDIA's
+ *     yes          no                 the state page, e.g. on the simulator
+ *     no           yes                NVIDIA's library, as if ours were not there
+ *     no           no                 nobody: NVML_ERROR_DRIVER_NOT_LOADED
  *
- * That choice is made once, at the first nvmlInit(): a program that runs while the first manager
- * of the host starts sees vGPUs after its next initialisation. A manager that comes back is
- * noticed by itself (view.h). Shutting down forgets nothing but the choice, since calls in other
- * threads may still be under way; what is mapped is given back when the library is unloaded.
+ * The first nvmlInit() makes this choice: a program that runs while the first manager of the host
+ * starts sees vGPUs after its next initialisation. The view notices a manager that comes back
+ * (view.h). Shutting down forgets only the choice, since calls in other threads may still be under
+ * way; mappings end when the library is unloaded.
  */
 #include "nvml/library.h"
 

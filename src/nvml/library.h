@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* library_is_ours() - initialised, with a state page? False also means that NVIDIA's answers alone. */
+/* library_is_ours() - is it initialised, with a state page? If not, NVIDIA's library may answer alone. */
 bool library_is_ours(void);
 
 /* library_has_real() - is NVIDIA's library in use? */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Licences: of a vGPU, and the licensable features of a device.
+ * Tells the licence of a vGPU, and the licensable features of a device.
  *
  * The list of features grew four times; each name of the function fills the layout that it was made
  * for, with the beginning of the same entry.

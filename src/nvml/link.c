@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * NVLinks, where NVIDIA's library does not know them: what a scenario says. All links of a device are
- * alike, but for where they lead and whether they are up. A guest is told of none.
+ * Tells the NVLinks of a scenario, which NVIDIA's library does not know. All links of a device are alike, but
+ * for where they lead and whether they are up. A guest sees no links.
  */
 #include "nvml/link.h"
 

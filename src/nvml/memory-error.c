@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * ECC: what was found wrong with a device's memory. A scenario says how many errors there are in
- * all: they are those of the device memory, caches and registers have none. No page was retired and
- * no row remapped: boards from Ampere on do the one, those before them the other.
+ * ECC tells the errors of a device's memory. A scenario says how many errors there are. All of them are in
+ * the device memory; caches and registers have none. No page is retired and no row is remapped: boards from
+ * Ampere on remap rows, older ones retire pages.
  */
 #include "nvml/compute-instance.h"
 #include "nvml/sensors.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Memory limits of control groups, as R615 has them, on the devices of a scenario. The manager keeps them;
- * nothing runs on such a device, so nothing is held to them, and none of the memory is used. A limit goes
- * with its control group, as NVIDIA's does.
+ * Memory limits of control groups, as in R615, on the devices of a scenario. The manager keeps them. Nothing
+ * runs on such a device, so no limit takes effect, and no memory is used. A limit ends with its control
+ * group, as NVIDIA's does.
  */
 #include "nvml/memory-limit.h"
 

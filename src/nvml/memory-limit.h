@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* memory_limit_get_own() - the least hard limit on a device that this process is within; else @otherwise. */
+/* memory_limit_get_own() - return the lowest hard limit on a device that applies to this process; else @otherwise. */
 uint64_t memory_limit_get_own(uint32_t device, uint64_t otherwise);
 
 #endif

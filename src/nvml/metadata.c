@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a vGPU and a device tell of themselves before a migration, and whether the two fit.
+ * Describes a vGPU and a device before a migration, and tells whether they fit.
  *
- * The answer is a function of the two blobs alone, which may come from other hosts: so
- * each blob carries in its opaque part what kind of device it is about, with a magic number, and
- * whatever lacks that is "other". A vGPU moves while it runs (live) to a device of the
- * same kind whose host has the same driver: the driver's restore accepts nothing else. Room is
- * not part of the answer.
+ * The answer depends on the two blobs alone, which may come from other hosts. Each blob
+ * therefore has the kind of its device in its opaque part, with a magic number; a blob without
+ * it is "other". A vGPU moves while it runs (live) to a device of the same kind whose host has
+ * the same driver: the driver's restore accepts nothing else. The answer does not depend on
+ * room.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * MIG devices: compute instances that are asked as a device is. What they answer beside this is in the
- * functions of devices; all others are not supported for them.
+ * A MIG device is a compute instance that answers questions of a device. Some functions of devices answer
+ * for it, too; all others do not support it.
  */
 #include "nvml/compute-instance.h"
 #include "nvml/slots.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * GPU instances (MIG) of a device, where NVIDIA's library does not know them. A guest sees none:
- * its device is whole, however the host cut it. The manager makes and ends them, for root.
+ * Tells of GPU instances (MIG) that NVIDIA's library does not know. A guest sees none: its device is
+ * whole, however the host cut it. The manager makes and ends GPU instances, for root.
  */
 #include <stdatomic.h>
 #include <stdio.h>

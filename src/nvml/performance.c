@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Performance states of a device, and what could be changed of them: nothing. A scenario's device runs at its
- * highest clocks in P0, and tells no clocks of other states.
+ * Tells the performance states of a device; no client can change them. A scenario's device runs at its highest
+ * clocks in P0, and tells no clocks of other states.
  */
 #include <stdio.h>
 #include <string.h>

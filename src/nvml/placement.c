@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Placement: where in the frame buffer a vGPU lies, or may lie.
+ * A placement says where in the frame buffer a vGPU lies, or may lie.
  *
- * A type has a list of first slots for a device on which sizes mix (heterogeneous mode) and another
- * one for a device where all vGPUs are of one size. Creatable are those whose slots nobody
- * has, and of these as many as the site could take now: vGPUs that lie nowhere in particular,
- * whose memory is mapped page by page, take room but no slots.
+ * A type has one list of first slots for a device on which sizes mix (heterogeneous mode), and another
+ * one for a device on which all vGPUs have one size. A client can create a vGPU on slots that are free,
+ * and as many vGPUs as the site can take now: a vGPU whose memory is mapped page by page takes room but
+ * no slots.
  */
 #include <stddef.h>
 

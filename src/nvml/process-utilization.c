@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Utilization by the processes of a device, in the calls that know nothing of vGPUs. */
+/* Tells the utilization by the processes of a device, in the calls that know nothing of vGPUs. */
 #include "nvml/slots.h"
 #include "nvml/utilization.h"
 #include "nvml/view.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The processes of a device.
+ * Lists the processes of a device.
  *
- * On a host with NVIDIA's library the list is its, since it knows also those outside of vGPUs. The
- * three lists of the interface differ in the kind of process; none of ours is of MPS. Each list has
+ * On a host with NVIDIA's library, it answers, since it also knows the processes outside of vGPUs. The
+ * three lists of the interface differ in the kind of process; no process of ours uses MPS. Each list has
  * two layouts: the unsuffixed name fills 16-byte entries, _v2 and _v3 fill 24 bytes.
  */
 #include "nvml/process.h"

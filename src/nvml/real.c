@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * We are called libnvidia-ml.so.1 too and are probably the first one on the search
- * path, so the name alone would find ourselves. Hence full paths only, and a file is
- * not opened when it is the one that we were loaded from: compared by device and
- * inode, since a path can be written in many ways.
+ * Our library is called libnvidia-ml.so.1 too and is probably the first one on the search
+ * path, so the name alone would find ourselves. Only full paths are therefore tried. The
+ * file that we were loaded from is not opened; device and inode tell, since a path can be
+ * written in many ways.
  *
  * NVIDIA's library reaches some of its own functions by name, nvmlInit_v2() among them.
  * In a program that is linked with us, our names stand before its own, and it would call us from

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scheduler of a site, in both generations of its calls: state, log, limits.
+ * Tells the scheduler of a site, in both generations of its calls: state, log, limits.
  *
- * The first generation of the device's calls knows no engines: what stands in its engine
- * field is taken for one only if it is one. The second generation has adaptive round robin (ARR)
- * always on, hence no field for it.
+ * The first generation of the device's calls knows no engines: its engine field counts only if it
+ * names an engine. The second generation has adaptive round robin (ARR) always on, and no field for
+ * it.
  */
 #include <stddef.h>
 

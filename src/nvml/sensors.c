@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a device measures of itself: of one that a scenario made. A real one is asked by NVIDIA's
- * library, and a simulated one of no scenario measures nothing: "not supported". Nor does a
- * guest learn how warm or how busy others make the device.
+ * Answers the sensors of a scenario's device. NVIDIA's library asks a real device. A simulated device
+ * without a scenario has no sensors: "not supported". A guest does not learn how warm or how busy others
+ * make the device.
  */
 #include "nvml/sensors.h"
 

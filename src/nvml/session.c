@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions of the encoder and of frame-buffer capture: of one vGPU, or of all of a device. These
- * lists have a protocol of their own: a question without room is told the number, with success.
+ * Lists the sessions of the encoder and of frame-buffer capture, of one vGPU or of all of a device. These
+ * lists have a protocol of their own: a question without room gets the number, with success.
  */
 #include <stdatomic.h>
 

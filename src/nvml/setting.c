@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What changes something. Arguments are checked here, in the order that NVML's documents tell; then
- * the manager is asked, who decides whether the caller may, and whether this is the time for it.
+ * Changes settings. The library checks the arguments in the order of NVML's documents. Then the manager
+ * decides whether the caller may change the setting, and whether this is possible now.
  */
 #include <stdio.h>
 

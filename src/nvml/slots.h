@@ -3,10 +3,10 @@
 #define NVML_SLOTS_H
 
 /*
- * One slot for each line of abi/nvml.abi. What the library exports under a name is
- * a generated stub that jumps through the name's slot, so that "not initialised",
- * "ours" and "NVIDIA's" are values of a pointer and no function has to ask. A stub
- * knows no arguments: a forwarded function needs no prototype here.
+ * Each line of abi/nvml.abi has a slot. The library exports a generated stub under
+ * each name, which jumps through the name's slot. So "not initialised", "ours" and
+ * "NVIDIA's" are values of a pointer, and no function has to ask. A stub knows no
+ * arguments: a forwarded function needs no prototype here.
  *
  * Our function behind nvmlX is our_nvmlX(), declared here from the prototype in
  * src/abi/, hence checked against it.
@@ -66,13 +66,13 @@ typedef void (*nvml_function)(void);
 extern nvml_function nvml_slot[NVML_SLOT_COUNT];
 
 /*
- * NVIDIA's function, typed. Where its library is not in use, or lacks the name, it answers
- * NVML_ERROR_INVALID_ARGUMENT: what a handle that is not ours deserves.
+ * NVIDIA's function, typed. If its library is not in use, or lacks the name, this answers
+ * NVML_ERROR_INVALID_ARGUMENT, as for a handle that is not ours.
  */
 extern nvml_function nvml_real[NVML_SLOT_COUNT];
 #define NVML_REAL(name) ((__typeof__(&name))nvml_real[NVML_SLOT_##name])
 
-/* What answers: nobody yet, the state page alone, NVIDIA's library alone, or both; or both, to a guest. */
+/* Who answers: nobody yet, the state page alone, NVIDIA's library alone, or both; or both, to a guest. */
 enum slots_mode { SLOTS_UNINITIALIZED, SLOTS_STATE_PAGE, SLOTS_NVIDIA, SLOTS_BOTH, SLOTS_GUEST };
 
 /* slots_set_real() - take NVIDIA's functions from @library, a handle of dlopen(); NULL forgets. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions about the system: versions, error texts, names of processes. */
+/* Answers questions about the system: versions, error texts, names of processes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk through an answer stops at its end, whatever it is. */
+/* The walk through an answer stops at its end, whatever the answer is. */
 #include <stdlib.h>
 #include <string.h>
 

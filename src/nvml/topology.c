@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How two devices are connected, where NVIDIA's library does not know: over the bus they are far, but
- * peers; a scenario may have links between them.
+ * Tells how two devices are connected, where NVIDIA's library does not know. Over the bus they are far
+ * apart, but peers. A scenario may have links between them.
  */
 #include "nvml/link.h"
 #include "nvml/slots.h"

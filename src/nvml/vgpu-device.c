@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device as a host of vGPUs: its modes, and what it can do. */
+/* Tells of a device as a host of vGPUs: its modes, and its capabilities. */
 #include "nvml/site.h"
 #include "nvml/slots.h"
 #include "nvml/view.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions about one vGPU, and about the virtual machine that NVML takes it to be in. What only
- * the machine's driver knows is "not loaded" until that runs.
+ * Answers questions about one vGPU, and about the virtual machine in which NVML believes it to be. A value
+ * that only the machine's driver knows is "not loaded" until this driver runs.
  */
 #include <stddef.h>
 

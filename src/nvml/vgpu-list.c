@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a site offers, what it could take now, and what runs on it. */
+/* Lists what a site offers, what it could take now, and what runs on it. */
 #include "nvml/answer.h"
 #include "nvml/site.h"
 #include "nvml/slots.h"

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Questions about a vGPU type, by its id alone: a type is what some device of the host offers. A
- * guest knows the type of its own vGPU. The order of checks is that of NVIDIA's library where it
- * was seen.
+ * Answers questions about a vGPU type, by its id alone: some device of the host offers the type. A guest
+ * knows the type of its own vGPU. The checks have the order of NVIDIA's library, where this was seen.
  */
 #include <stddef.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Utilization of vGPUs and of the processes in them, each in its old and its new layout. Percent
- * of the physical device.
+ * Tells the utilization of vGPUs and of their processes, each in its old and its new layout, in percent of
+ * the physical device.
  */
 #include <stdio.h>
 
