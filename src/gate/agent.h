@@ -12,7 +12,7 @@
 /* agent_describe() - adds to @join what this process has of other processes' memory. For link_join(). */
 void agent_describe(struct gate_join *join);
 
-/* agent_start() - with the connection to the manager, which it takes. Errors: -EAGAIN. */
+/* agent_start() - start the agent, and give it the connection to the manager. Errors: -EAGAIN. */
 int agent_start(int socket);
 
 #endif

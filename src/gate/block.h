@@ -27,16 +27,16 @@ struct block {
         uint32_t bytes[BLOCK_GRANULES];      /* as asked for, at an allocation's start */
 };
 
-/* block_new() - an empty block, or NULL; free() it. */
+/* block_new() - make an empty block, or return NULL; free() it. */
 struct block *block_new(void);
 
-/* block_take() - room for @bytes (at least 1). False: there is none. */
+/* block_take() - take room for @bytes (at least 1). False: the block has none. */
 bool block_take(struct block *block, uint32_t bytes, uint32_t *ret_offset);
 
-/* block_give_back() - the allocation that starts at @offset is no more. */
+/* block_give_back() - end the allocation that starts at @offset. */
 void block_give_back(struct block *block, uint32_t offset);
 
-/* block_find() - the allocation that the byte at @offset belongs to. False: to none. */
+/* block_find() - find the allocation to which the byte at @offset belongs. False: it belongs to none. */
 bool block_find(const struct block *block, uint32_t offset, uint32_t *ret_start,
                 uint32_t *ret_bytes);
 

@@ -3,13 +3,12 @@
 #define GATE_CALLER_H
 
 /*
- * The callers: one record for each thread of the guest that has called the
- * driver. The jump stubs keep their marks in it (stub-x86_64.S); the drain reads
- * them (drain.c).
+ * Each thread of the guest that has called the driver has a record, its caller. The
+ * jump stubs keep their marks in it (stub-x86_64.S); the drain reads them (drain.c).
  *
  * Records are on the heap and not in the thread's own storage, so that a thread
  * that calls the driver from the last of its destructors leaves 1 KiB behind and
- * not a pointer into memory that is gone.
+ * no pointer to memory that is gone.
  */
 
 #include <stdatomic.h>
@@ -29,9 +28,9 @@ struct caller_frame {
 struct caller {
         _Alignas(CALLER_SIZE) struct caller_frame *_Atomic top; /* behind the last frame in use */
         _Atomic uint32_t
-                launches; /* not yet in the instance page; the thread adds, who flushes takes */
-        _Atomic uint32_t is_aside; /* inside, but it waits for something else than the driver */
-        uint32_t step;             /* in which it found that it may not go on; the thread's */
+                launches; /* not yet in the instance page: the thread adds, a flush takes */
+        _Atomic uint32_t is_aside; /* inside, but it waits for something other than the driver */
+        uint32_t step;             /* the last one in which the thread could not go on */
         struct caller *next;
         _Alignas(CALLER_FRAMES) struct caller_frame
                 frame[(CALLER_SIZE - CALLER_FRAMES) / FRAME_SIZE];
@@ -51,7 +50,7 @@ bool caller_is_registered(void);
 /* caller_register() - makes a record for the calling thread. False: no memory. */
 bool caller_register(void);
 
-/* caller_watch_ends() - @ended is told of each thread that ends. Once, before the first registration. */
+/* caller_watch_ends() - call @ended for each thread that ends. Once, before the first registration. */
 void caller_watch_ends(void (*ended)(struct caller *caller));
 
 /* caller_is_inside() - is the thread of @caller inside a driver call? */
@@ -61,15 +60,15 @@ static inline bool caller_is_inside(const struct caller *caller)
 }
 
 /*
- * caller_begin() - before a driver call that we make on a guest's thread outside its own calls; false:
- * the gate is closed, and it must not be made. caller_end() after it.
+ * caller_begin() - mark the thread before a driver call of ours outside the guest's own calls. False: the
+ * gate is closed, and the call must not be made. caller_end() removes the mark.
  */
 bool caller_begin(uint32_t entry);
 void caller_end(void);
 
 /*
- * caller_step_aside() - the calling thread, in the middle of a driver call of ours, waits for others: the
- * gate may close meanwhile. caller_step_back() - it goes on, once the gate is open.
+ * caller_step_aside() - let the gate close while the calling thread, in the middle of a driver call of ours,
+ * waits for others. caller_step_back() - go on, once the gate is open.
  */
 void caller_step_aside(void);
 void caller_step_back(void);
@@ -77,22 +76,22 @@ void caller_step_back(void);
 /* caller_wait() - waits until the gate is open, or until @may_go says so. */
 void caller_wait(bool (*may_go)(void));
 
-/* caller_find_busy() - is a thread inside a driver call, and which? */
+/* caller_find_busy() - is a thread inside a driver call, and in which call? */
 bool caller_find_busy(uint32_t *ret_entry);
 
-/* caller_count_waiting() - threads that wait at the closed gate. */
+/* caller_count_waiting() - count the threads that wait at the closed gate. */
 unsigned int caller_count_waiting(void);
 
-/* caller_count() - threads that have a record. */
+/* caller_count() - count the threads that have a record. */
 unsigned int caller_count(void);
 
-/* caller_take_launches() - the launches of all threads since the last time. */
+/* caller_take_launches() - return the launches of all threads since the last time. */
 uint64_t caller_take_launches(void);
 
-/* caller_exempt() - the calling thread, one of ours, shall never wait at the gate. */
+/* caller_exempt() - let the calling thread, one of ours, never wait at the gate. */
 void caller_exempt(void);
 
-/* caller_self_get() - something that is different in each thread. */
+/* caller_self_get() - return an address that is different in each thread. */
 const void *caller_self_get(void);
 
 #endif

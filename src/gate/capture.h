@@ -11,22 +11,22 @@
 
 #include "abi/cuda.h"
 
-/* capture_is_active() - or about to begin. */
+/* capture_is_active() - is a capture active, or about to begin? */
 bool capture_is_active(void);
 
 /*
- * capture_keep_away() - before a call that waits for the device and would ruin a capture. False:
- * one is active; there must be another way. True: none begins until capture_let_begin() or a moment
- * has passed, in which the driver has found that there is none: the wait itself may need the thread
- * that is to begin one.
+ * capture_keep_away() - keep captures away before a call that waits for the device and would ruin one.
+ * False: one is active; the caller needs another way. True: none begins until capture_let_begin(), or
+ * until a moment has passed in which the driver has found that there is none: the wait itself may need
+ * the thread that wants to begin one.
  */
 bool capture_keep_away(void);
 void capture_let_begin(void);
 
-/* capture_drop_context() - @context has ended, and its captures with it; with idle_hold(). */
+/* capture_drop_context() - forget the captures of @context, which has ended; with idle_hold(). */
 void capture_drop_context(CUcontext context);
 
-/* capture_drop_thread() - the thread of @caller has ended: nobody can end a capture of its own stream. */
+/* capture_drop_thread() - forget the captures of the thread of @caller's own stream: the thread has ended. */
 void capture_drop_thread(const void *caller);
 
 #endif

@@ -3,8 +3,8 @@
 #define GATE_CHANNEL_H
 
 /*
- * The channels through which the driver's library submits work to the graphics engine. The library
- * makes them by ioctl on the device nodes of its kernel module. The gate watches these ioctls and
+ * The driver's library submits work to the graphics engine through channels. It makes them by ioctl on
+ * the device nodes of its kernel module. The gate watches these ioctls and
  * lists the channels in the instance page, so that the manager can hold the process off the device
  * and let it on.
  *
@@ -12,10 +12,10 @@
  * continue at any time.
  */
 
-/* channel_note() - the ioctl @request on @fd with @argument has succeeded. */
+/* channel_note() - note that the ioctl @request on @fd with @argument has succeeded. */
 void channel_note(int fd, unsigned long request, const void *argument);
 
-/* channel_publish() - write them all into the instance page, which is new. */
+/* channel_publish() - write all channels into the instance page, which is new. */
 void channel_publish(void);
 
 #endif

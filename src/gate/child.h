@@ -37,7 +37,7 @@
 CHILD_FORGETS(CHILD_FORGET)
 #undef CHILD_FORGET
 
-/* child_watch() - once, when the process first uses the gate. */
+/* child_watch() - watch for forks; called once, when the process first uses the gate. */
 void child_watch(void);
 
 #endif

@@ -14,7 +14,7 @@
 
 #include "abi/cuda.h"
 
-/* context_current() - of the calling thread. */
+/* context_current() - get the current context of the calling thread. */
 CUresult context_current(CUcontext *ret_context, CUdevice *ret_device);
 
 /*
@@ -30,14 +30,14 @@ CUresult context_finish(CUcontext context);
  */
 CUresult context_finish_all(bool (*is_stopped)(void), const char **ret_call);
 
-/* context_add() - the application has created @context. False: no memory. context_remove() - it has ended. */
+/* context_add() - note that the application created @context. False: no memory. context_remove() - forget it. */
 bool context_add(CUcontext context);
 void context_remove(CUcontext context);
 
 /* context_use() - @change is 1 or -1. Returns how many uses are left; 1 for a context that we do not know. */
 unsigned int context_use(CUcontext context, int change);
 
-/* context_exchange_primary() - @context is the primary one of @device now. Returns the one before. */
+/* context_exchange_primary() - note @context as the primary one of @device. Returns the one before. */
 CUcontext context_exchange_primary(CUdevice device, CUcontext context);
 
 /* context_each() - call @each with every context, until it answers otherwise than CUDA_SUCCESS. */

@@ -3,7 +3,7 @@
 #define GATE_DRAIN_H
 
 /*
- * Closing and opening the gate, for the agent.
+ * Closes and opens the gate, for the agent.
  *
  * After drain_close() no thread of the guest is inside a driver call, none gets in until drain_open(), and
  * the device has no work of the guest left.
@@ -13,7 +13,7 @@
 
 #include "abi/cuda.h"
 
-/* drain_prepare() - once, before threads shall be drained. Errors: -ENOTSUP, no membarrier(2). */
+/* drain_prepare() - call once, before the first drain. Errors: -ENOTSUP, there is no membarrier(2). */
 int drain_prepare(void);
 
 /*

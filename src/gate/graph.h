@@ -25,7 +25,7 @@
 struct graph_memory;
 struct graph_handle; /* of a graph or of an executable one that has memory */
 
-/* graph_memory_new() - charge @bytes; NULL when that is over the quota (or malloc() fails). */
+/* graph_memory_new() - charge @bytes; NULL if this exceeds the quota (or malloc() fails). */
 struct graph_memory *graph_memory_new(uint64_t bytes);
 CUresult graph_memory_keep(struct graph_memory *memory, CUresult result, CUgraph graph);
 
@@ -35,11 +35,11 @@ CUresult graph_memory_keep(struct graph_memory *memory, CUresult result, CUgraph
  */
 CUresult graph_memory_share(CUresult result, CUgraph graph, const CUgraphExec *exec);
 
-/* graph_handle_take() - of a graph or of an executable one; NULL if it has no memory. */
+/* graph_handle_take() - take the handle of a graph or of an executable one; NULL: it has no memory. */
 struct graph_handle *graph_handle_take(const void *graph);
 CUresult graph_handle_settle(struct graph_handle *handle, CUresult result);
 
-/* graph_capture_find() - what @stream is captured into. False: it is not captured. */
+/* graph_capture_find() - find the graph into which @stream is captured. False: it is not captured. */
 bool graph_capture_find(CUstream stream, bool is_per_thread, CUgraph *ret_graph);
 
 #endif

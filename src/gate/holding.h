@@ -40,19 +40,19 @@ struct holding;
  */
 struct holding *holding_new(enum holding_kind kind, uint64_t bytes, uint32_t holds);
 
-/* holding_keep() - the driver has answered @result; on success @key names the holding. */
+/* holding_keep() - after the driver has answered @result: keep the holding under @key, or drop it. */
 CUresult holding_keep(struct holding *holding, CUresult result, uint64_t key);
 
-/* holding_take() - take out what is held under @key; NULL if nothing is. */
+/* holding_take() - take out the holding under @key; NULL: there is none. */
 struct holding *holding_take(enum holding_kind kind, uint64_t key);
 
-/* holding_settle() - the driver has answered @result: drop @holding (or NULL), or put it back. */
+/* holding_settle() - after the driver has answered @result: drop @holding (or NULL), or put it back. */
 CUresult holding_settle(struct holding *holding, CUresult result);
 
-/* holding_register() - there is a dma-buf of memory at @address. False: it is not in a HOLDING_POINTER. */
+/* holding_register() - note a dma-buf of memory at @address. False: no HOLDING_POINTER has this address. */
 bool holding_register(CUdeviceptr address);
 
-/* holding_drop_context() - @context is gone with all that was made while it was current. */
+/* holding_drop_context() - drop all that was made while @context was current: it is gone. */
 void holding_drop_context(CUcontext context);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef GATE_HOOK_H
 #define GATE_HOOK_H
 
-/* What the wrappers of driver calls share; the wrappers themselves are declared by entry.h. */
+/* The wrappers of driver calls share these functions; entry.h declares the wrappers. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -14,10 +14,10 @@
 CUresult hook_allocate_of_driver(CUdeviceptr *pointer, size_t size);
 CUresult hook_free_of_driver(CUdeviceptr pointer);
 
-/* hook_register_view() - there is a dma-buf of what the application has mapped there. False: nothing. */
+/* hook_register_view() - note a dma-buf of memory that the application has mapped. False: there is none. */
 bool hook_register_view(CUdeviceptr address, uint64_t size);
 
-/* hook_find_opened() - the allocation of another process, opened by legacy IPC, that @address lies in. */
+/* hook_find_opened() - find the allocation of another process, opened by legacy IPC, that has @address. */
 bool hook_find_opened(CUdeviceptr address, struct memory_info *ret_info);
 
 #endif

@@ -22,7 +22,7 @@
  */
 int idle_mark(void);
 
-/* idle_is_reached() - has all that is done that came before the mark? */
+/* idle_is_reached() - is all work done that came before the mark? */
 bool idle_is_reached(void);
 
 /*
@@ -32,7 +32,7 @@ bool idle_is_reached(void);
 bool idle_look(void);
 bool idle_was_busy(CUcontext context);
 
-/* idle_drop_context() - @context has ended; with idle_hold(). */
+/* idle_drop_context() - forget @context, which has ended; with idle_hold(). */
 void idle_drop_context(CUcontext context);
 
 #endif

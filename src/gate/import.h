@@ -30,7 +30,7 @@ CUresult import_open(struct physical **ret_physical, const struct gate_ticket *t
 /* import_connect() - questions go to this socket from now on, and are asked again. -1: to nobody. */
 void import_connect(int socket);
 
-/* import_tell_used() - whose memory we have. */
+/* import_tell_used() - tell the manager whose memory we have. */
 int import_tell_used(int socket);
 
 /*
@@ -51,7 +51,7 @@ int import_let_go(struct move *ret_move);
 /* import_are_away() - have some been let go, and not been taken again? */
 bool import_are_away(void);
 
-/* import_give_up() - what is away does not come back. */
+/* import_give_up() - forget memory that is away: it does not come back. */
 void import_give_up(void);
 
 /*

@@ -2,6 +2,6 @@
 #ifndef GATE_JOIN_H
 #define GATE_JOIN_H
 
-/* Joining: at cuInit() a process becomes part of its vGPU. */
+/* At cuInit() a process joins its vGPU. */
 
 #endif

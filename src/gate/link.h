@@ -2,17 +2,17 @@
 #ifndef GATE_LINK_H
 #define GATE_LINK_H
 
-/* The connection to the manager and its first two messages: JOIN, and WELCOME or REFUSED. */
+/* Connects to the manager, and exchanges the first two messages: JOIN, and WELCOME or REFUSED. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "wire/gate.h"
 
-/* link_is_wanted() - does this process belong to a vGPU? OPENVGPU_VGPU */
+/* link_is_wanted() - does this process belong to a vGPU (OPENVGPU_VGPU)? */
 bool link_is_wanted(void);
 
-/* link_get_vgpu() - the vGPU's UUID. False: it belongs to none. link_get_start_time() - as JOIN says. */
+/* link_get_vgpu() - get the vGPU's UUID. False: there is none. link_get_start_time() - return the time in JOIN. */
 bool link_get_vgpu(uint8_t ret_uuid[16]);
 uint64_t link_get_start_time(void);
 
@@ -32,7 +32,7 @@ struct link_report {
  */
 int link_join(const struct link_report *report, struct gate_welcome *ret_welcome, char *ret_text);
 
-/* link_send() - a message, with its header filled in, and descriptors, which stay the caller's. */
+/* link_send() - fill in the message's header and send it with descriptors, which stay the caller's. */
 int link_send(int socket, enum gate_message type, void *message, uint32_t size, const int *fds,
               uint32_t n_fds);
 

@@ -85,10 +85,10 @@ CUresult mapping_attach(struct mapping *mapping, int *fd, const char **ret_call)
 bool mapping_is_exportable(const struct mapping *mapping);
 CUresult mapping_make_own(struct mapping *mapping, const char **ret_call);
 
-/* mapping_export() - a descriptor of its memory for the caller. */
+/* mapping_export() - make a descriptor of its memory, for the caller. */
 CUresult mapping_export(const struct mapping *mapping, int *ret_fd, const char **ret_call);
 
-/* mapping_grant() - let the devices use it that may, after that has changed. */
+/* mapping_grant() - let the permitted devices use it, after the permissions have changed. */
 CUresult mapping_grant(const struct mapping *mapping);
 
 /*

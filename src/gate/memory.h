@@ -20,7 +20,7 @@
 
 #define MEMORY_LARGE ((uint64_t)1 << 20)
 
-/* memory_allocate() - @size > 0 bytes of the current context. */
+/* memory_allocate() - allocate @size > 0 bytes in the current context. */
 CUresult memory_allocate(CUdeviceptr *ret_address, uint64_t size);
 
 /*
@@ -36,7 +36,7 @@ struct memory_info {
         uint64_t buffer_id;
 };
 
-/* memory_find() - the allocation that @address lies in. False: in none of ours. */
+/* memory_find() - find the allocation that has @address. False: none of ours has it. */
 bool memory_find(CUdeviceptr address, struct memory_info *ret_info);
 
 /* memory_overlaps() - does the range touch our mappings, or where we make them? */
@@ -54,10 +54,10 @@ bool memory_register(CUdeviceptr address, uint64_t size);
 /* memory_set_sync_memops() - remember the attribute, to set it again after a move. */
 void memory_set_sync_memops(CUdeviceptr address, bool on);
 
-/* memory_drop_context() - @context is gone, and with it its allocations. */
+/* memory_drop_context() - drop the allocations of @context, which is gone. */
 void memory_drop_context(CUcontext context);
 
-/* memory_grant() - peer access to @device has changed. */
+/* memory_grant() - apply a change of peer access to @device. */
 CUresult memory_grant(CUdevice device);
 
 /*

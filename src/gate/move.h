@@ -22,7 +22,7 @@ struct move {
         CUresult code;    /* of the driver, or CUDA_SUCCESS */
 };
 
-/* move_count() - what there is to move. */
+/* move_count() - count the memory that can be moved. */
 struct move move_count(void);
 
 /* move_export() - send descriptors of all movable memory, as ALLOCATIONS messages. */
@@ -31,7 +31,7 @@ int move_export(struct move *ret_move, int socket);
 /* move_release() - give the memory of @range back to the driver; the addresses stay reserved. */
 int move_release(struct move *ret_move, struct gate_range range);
 
-/* move_create() - new memory at all addresses of @range that have none; and send it as move_export() does. */
+/* move_create() - make memory at all addresses of @range that have none, and send it as move_export() does. */
 int move_create(struct move *ret_move, struct gate_range range, int socket);
 
 /* move_is_complete() - has every address its memory? */

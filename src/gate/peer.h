@@ -15,13 +15,13 @@
 
 #define PEER_DEVICES_MAX 64
 
-/* peer_mask() - a bit for each other device that may use memory of @device. */
+/* peer_mask() - return a bit for each other device that may use memory of @device. */
 uint64_t peer_mask(CUdevice device);
 
-/* peer_access() - who may use memory of @device, itself first; returns how many. */
+/* peer_access() - list the devices that may use memory of @device, itself first. Returns how many. */
 size_t peer_access(CUmemAccessDesc access[static PEER_DEVICES_MAX], CUdevice device);
 
-/* peer_allow(), peer_deny() - @device may use memory of @owner from now on, or may not any more. */
+/* peer_allow(), peer_deny() - permit or forbid @device to use memory of @owner. */
 void peer_allow(CUdevice owner, CUdevice device);
 void peer_deny(CUdevice owner, CUdevice device);
 

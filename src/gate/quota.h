@@ -25,10 +25,10 @@
  */
 int quota_charge(enum instance_page_kind kind, uint64_t bytes);
 
-/* quota_settle() - the driver has answered, whatever it said. */
+/* quota_settle() - end a charge: the driver has answered. */
 void quota_settle(uint64_t bytes);
 
-/* quota_take_beside() - likewise, for @bytes that the quota does not count. quota_settle() follows. */
+/* quota_take_beside() - do the same for @bytes that the quota does not count. quota_settle() follows. */
 int quota_take_beside(uint64_t bytes);
 
 /* What a thread lacks although the quota has it; all zero but these two to begin with. */
@@ -51,10 +51,10 @@ void quota_end_wait(struct quota_want *want);
 /* quota_refund() - give @bytes back. */
 void quota_refund(enum instance_page_kind kind, uint64_t bytes);
 
-/* quota_move() - what was charged as @from is of kind @to from now on. */
+/* quota_move() - change the kind of a charge from @from to @to. */
 void quota_move(enum instance_page_kind from, enum instance_page_kind to, uint64_t bytes);
 
-/* quota_count_allocations() - @n more, or with a negative @n fewer, live allocations. */
+/* quota_count_allocations() - count @n more live allocations, or fewer if @n is negative. */
 void quota_count_allocations(int64_t n);
 
 /*
@@ -65,7 +65,7 @@ void quota_count_allocations(int64_t n);
 void quota_count_holds(uint32_t bits, int n);
 uint32_t quota_get_holds(void);
 
-/* quota_count_launches() - @n more kernels, graphs and host functions were launched. */
+/* quota_count_launches() - count @n more launches of kernels, graphs and host functions. */
 void quota_count_launches(uint64_t n);
 
 /*

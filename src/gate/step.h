@@ -3,7 +3,7 @@
 #define GATE_STEP_H
 
 /*
- * A step of the closed gate: threads go on until together they have made a number of launches.
+ * In a step of the closed gate, threads go on until together they have made a number of launches.
  *
  * The manager lets processes at rest take steps while others of their vGPU are not at rest, because the
  * kernels of those may wait for launches of these (src/manager/operation/rest.h).
@@ -26,16 +26,16 @@
  */
 void step_begin(uint32_t n_launches, bool is_for_idle);
 
-/* step_number() - which step it is, for a thread that need not try twice in one. */
+/* step_number() - return the number of the step: a thread need not try twice in one step. */
 uint32_t step_number(void);
 
-/* step_is_over() - all launches are made. A capture that has begun has to end first. */
+/* step_is_over() - are all launches made? A capture that has begun has to end first. */
 bool step_is_over(void);
 
-/* step_end() - nobody enters any more. Returns the number of launches made. */
+/* step_end() - let nobody enter any more. Returns the number of launches made. */
 uint32_t step_end(void);
 
-/* step_may_take() - may a thread that waits try? To be asked again when gate_closed has changed. */
+/* step_may_take() - may a waiting thread try? Ask again after gate_closed has changed. */
 bool step_may_take(void);
 
 /*
@@ -44,7 +44,7 @@ bool step_may_take(void);
  */
 bool step_take(uint32_t entry);
 
-/* step_is_launch() - is the call one that needs a launch of the step? */
+/* step_is_launch() - does the call need a launch of the step? */
 bool step_is_launch(uint32_t entry);
 
 #endif

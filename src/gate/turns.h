@@ -27,7 +27,7 @@
 /* Set while calls that give the device work go through turns_submit() first. */
 extern _Atomic uint32_t gate_watch;
 
-/* turns_watch() - as the manager has said; the agent's. */
+/* turns_watch() - watch for work as the manager says; for the agent. */
 void turns_watch(enum gate_watch watch);
 
 /*
@@ -36,7 +36,7 @@ void turns_watch(enum gate_watch watch);
  */
 bool turns_wait(int socket, bool is_open);
 
-/* turns_submit() - by a thread that is about to give the device work, while gate_watch is set. */
+/* turns_submit() - called by a thread that is about to give the device work, while gate_watch is set. */
 void turns_submit(void);
 
 #endif

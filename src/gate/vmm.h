@@ -22,10 +22,10 @@
 #include "gate/physical.h"
 #include "wire/gate.h"
 
-/* vmm_new() - with one user, the caller. NULL: no memory. */
+/* vmm_new() - make one with one user, the caller. NULL: no memory. */
 struct physical *vmm_new(void);
 
-/* vmm_add_user(), vmm_drop() - one user more or fewer; without any it ends. */
+/* vmm_add_user(), vmm_drop() - count one user more or fewer; it ends with the last. */
 void vmm_add_user(struct physical *physical);
 void vmm_drop(struct physical *physical);
 
@@ -35,22 +35,22 @@ void vmm_drop(struct physical *physical);
  */
 int vmm_add_handle(struct physical *physical, CUmemGenericAllocationHandle *number);
 
-/* vmm_find_handle() - behind @number, used by the caller too until vmm_drop(); NULL: unknown. */
+/* vmm_find_handle() - find the memory behind @number; the caller uses it until vmm_drop(). NULL: unknown. */
 struct physical *vmm_find_handle(CUmemGenericAllocationHandle number);
 
 /* vmm_take_handle() - the handle's use becomes the caller's. NULL: unknown. */
 struct physical *vmm_take_handle(CUmemGenericAllocationHandle number);
 
-/* vmm_find_behind() - what is mapped at @address, used by the caller too; NULL: nothing that we know. */
+/* vmm_find_behind() - find the memory mapped at @address; the caller uses it, too. NULL: unknown. */
 struct physical *vmm_find_behind(CUdeviceptr address);
 
-/* vmm_find_named() - memory that this process has created and exported as @name, likewise. */
+/* vmm_find_named() - find memory that this process created and exported as @name; the caller uses it, too. */
 struct physical *vmm_find_named(const uint8_t name[GATE_NAME_SIZE]);
 
-/* vmm_is_ours() - is this a number that we, and no driver, give out? */
+/* vmm_is_ours() - is this a number that the gate gives out, and no driver? */
 bool vmm_is_ours(CUmemGenericAllocationHandle number);
 
-/* vmm_real() - the driver's handle for what the application calls @number. */
+/* vmm_real() - return the driver's handle for the application's @number. */
 CUmemGenericAllocationHandle vmm_real(const struct physical *physical,
                                       CUmemGenericAllocationHandle number);
 
@@ -61,26 +61,26 @@ void vmm_settle_views(struct view *views, CUresult result);
 void vmm_note_access(CUdeviceptr address, uint64_t size, const CUmemAccessDesc *access, size_t n);
 void vmm_note_sync_memops(CUdeviceptr address, bool on);
 
-/* vmm_register() - there is a dma-buf of views in this range. False: there are no views. */
+/* vmm_register() - note a dma-buf of views in this range. False: there are no views. */
 bool vmm_register(CUdeviceptr address, uint64_t size);
 
-/* vmm_hold() - it cannot be moved any more, because of @holds. */
+/* vmm_hold() - note that it cannot be moved any more, because of @holds. */
 void vmm_hold(struct physical *physical, uint32_t holds);
 
-/* vmm_track() - it has its mapping or its import now. */
+/* vmm_track() - list it: it has its mapping or its import now. */
 void vmm_track(struct physical *physical);
 
-/* vmm_next_import() - the one behind @after (NULL: the first), for the agent while the gate is closed. */
+/* vmm_next_import() - return the one behind @after (NULL: the first); for the agent while the gate is closed. */
 struct physical *vmm_next_import(const struct physical *after);
 uint32_t vmm_count_imports(void);
 
 /* vmm_may_import() - is there less of others' memory than the manager puts up with? */
 bool vmm_may_import(void);
 
-/* vmm_uses() - is there memory of @process? */
+/* vmm_uses() - does this process have memory of @process? */
 bool vmm_uses(const struct gate_process *process);
 
-/* vmm_list_used() - the processes whose memory this one has; up to @max, each once. */
+/* vmm_list_used() - list the processes whose memory this one has; up to @max, each once. */
 uint32_t vmm_list_used(struct gate_process *ret_used, uint32_t max);
 
 #endif
