@@ -4,20 +4,20 @@
 
 /*
  * Blocks: 2 MiB of device memory that small allocations share, as on a real device, so that ten
- * thousand of them don't take twenty gigabytes. With the process' lock held.
+ * thousand of them don't take twenty gigabytes. Call these with the process' lock held.
  */
 
 #include <stdint.h>
 
 #include "sim/mapping.h"
 
-/* As on a real device: also what an address is a multiple of. */
+/* Sizes and addresses are multiples of this, as on a real device. */
 #define BLOCK_UNIT 512
 
-/* Greatest request that goes into a block. */
+/* The greatest request that goes into a block. */
 #define BLOCK_REQUEST_MAX (MEMORY_PAGE / 2)
 
-/* Who shares: allocations of one kind in one context and pool. */
+/* Allocations of one kind in one context and pool share a block. */
 struct block_owner {
         CUcontext context;
         CUmemoryPool pool;
@@ -25,10 +25,10 @@ struct block_owner {
 
 struct block;
 
-/* block_allocate() - @ret_address in @ret_block. */
+/* block_allocate() - allocate at @ret_address in @ret_block. */
 CUresult block_allocate(struct block **ret_block, uint64_t *ret_address, struct block_owner owner,
                         CUdevice device, uint64_t size);
-/* block_release() - the block ends with its last allocation. */
+/* block_release() - end an allocation; the block ends with its last one. */
 void block_release(struct block *block, uint64_t address, uint64_t size);
 
 struct mapping *block_get_mapping(const struct block *block);

@@ -3,7 +3,7 @@
 #define SIM_CALL_H
 
 /*
- * What happens at the beginning and end of every driver call, whatever it does.
+ * Every driver call begins and ends here, whatever it does.
  *
  * The exported functions are generated from abi/cuda.abi; each is a call_enter(), the function
  * sim_NAME() that somebody wrote, and a call_leave(). So every call can be made to fail
@@ -31,17 +31,17 @@ struct call {
         CUresult late; /* what it answers although it is done */
 };
 
-/* call_enter() - anything but CUDA_SUCCESS is the answer of the call. */
+/* call_enter() - begin a call. If this is not CUDA_SUCCESS, it is the answer of the call. */
 CUresult call_enter(struct call *call);
 void call_leave(struct call *call);
 
-/* call_finish() - what the call answers whose work has come to @result. */
+/* call_finish() - return the answer of a call whose work has come to @result. */
 static inline CUresult call_finish(const struct call *call, CUresult result)
 {
         return call->late ? call->late : result;
 }
 
-/* call_refuse() - the answer of an entry point that is not simulated. */
+/* call_refuse() - return the answer of an entry point that is not simulated. */
 CUresult call_refuse(enum call_name name);
 
 /* call_is_per_thread() - in the call that this thread is in, is stream 0 the thread's own? */
@@ -70,7 +70,7 @@ void call_tell_progress(void);
  */
 bool call_is_synchronizing(void);
 
-/* call_start() - make what is above, in cuInit(). */
+/* call_start() - prepare for calls, in cuInit(). */
 int call_start(void);
 
 /*
@@ -79,7 +79,7 @@ int call_start(void);
  */
 void call_end(void);
 
-/* call_disable() - in a forked child: every call answers CUDA_ERROR_NOT_INITIALIZED, also cuInit(). */
+/* call_disable() - in a forked child, let every call answer CUDA_ERROR_NOT_INITIALIZED, also cuInit(). */
 void call_disable(void);
 bool call_is_disabled(void);
 

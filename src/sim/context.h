@@ -2,7 +2,7 @@
 #ifndef SIM_CONTEXT_H
 #define SIM_CONTEXT_H
 
-/* Contexts: what belongs to one device in one process. With the process' lock held. */
+/* A context has everything of one process on one device. Call these with the process' lock held. */
 
 #include "sim/object.h"
 #include "sim/process.h"
@@ -28,17 +28,17 @@ struct CUctx_st {
         int cache_config, shared_config;
 };
 
-/* context_top() - the thread's current one, live or not; NULL: none. */
+/* context_top() - return the thread's current one, live or not; NULL: there is none. */
 CUcontext context_top(void);
 
-/* context_push() - false: the thread's stack is full. context_pop() - there is one. */
+/* context_push() - make @context current; false: the thread's stack is full. context_pop() - undo a push. */
 bool context_push(CUcontext context);
 void context_pop(void);
 
-/* context_get() - the current one of this thread. Errors: CUDA_ERROR_INVALID_CONTEXT; its fault. */
+/* context_get() - get the current one of this thread. Errors: CUDA_ERROR_INVALID_CONTEXT; its fault. */
 CUresult context_get(CUcontext *ret_context);
 
-/* context_find() - @context if it is live, else NULL. */
+/* context_find() - return @context if it is live, else NULL. */
 CUcontext context_find(CUcontext context);
 
 #endif

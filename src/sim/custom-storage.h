@@ -3,8 +3,8 @@
 #define SIM_CUSTOM_STORAGE_H
 
 /*
- * Checkpoint and restore with custom storage, in the process that asks for it: the memory of the other
- * process, mapped here until the operation is completed. It is the other's memory itself, no copy.
+ * Checkpoints and restores with custom storage, in the process that asks for it: the memory of the other
+ * process is mapped here until the operation is completed. It is the memory itself, no copy.
  */
 
 #include "sim/checkpoint-service.h"
@@ -15,7 +15,7 @@
  */
 CUresult custom_storage_begin(int fd, CUcheckpointCustomStorageInfo **ret_info);
 
-/* custom_storage_get_contexts() - host devices of which this process has retained the primary context. */
+/* custom_storage_get_contexts() - return a bit for each host device whose primary context this process retained. */
 uint32_t custom_storage_get_contexts(void);
 
 #endif

@@ -3,11 +3,11 @@
 #define SIM_ENGINE_H
 
 /*
- * The engine of a device: one kernel slice runs at a time, of all streams of all processes.
+ * The engine of a device runs one kernel slice at a time, of all streams of all processes.
  *
- * The kernel's file locks keep it: one who dies lets go. A plain lock is not fair (who has just
- * let go gets it again before a waiter has woken up), so there are two, one after the other: whoever
- * has the turn waits for the engine, and nobody else does.
+ * File locks of the operating system guard it: a process that dies lets go. One lock would not be fair (the
+ * stream that has just let go would get it again before a waiter wakes up). There are two locks, one after
+ * the other: only the stream that has the turn waits for the engine.
  */
 
 #include <stdint.h>
@@ -24,12 +24,12 @@ struct engine {
                 -1, -1, -1, 0 \
         }
 
-/* engine_take() - wait for host device @device. Errors: a file of the host is gone. */
+/* engine_take() - wait for host device @device. Fails if a file of the host is gone. */
 int engine_take(struct engine *engine, int device);
 
-/* engine_give() - what it was held for is noted in the holdings. Returns that time, in nanoseconds. */
+/* engine_give() - let go, and note in the holdings how long. Returns this time, in nanoseconds. */
 uint64_t engine_give(struct engine *engine);
-/* engine_now() - nanoseconds of CLOCK_MONOTONIC. */
+/* engine_now() - return CLOCK_MONOTONIC in nanoseconds. */
 uint64_t engine_now(void);
 void engine_close(struct engine *engine);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: a number of a stream, and the time when it was done. */
+/* An event is a number of a stream's work, and the time when this work was done. */
 
 #include "sim/event.h"
 

@@ -2,7 +2,7 @@
 #ifndef SIM_EVENT_H
 #define SIM_EVENT_H
 
-/* Events: a number of a stream, and the time when it was done. */
+/* An event is a number of a stream's work, and the time when this work was done. */
 
 #include "sim/object.h"
 #include "sim/stream-object.h"
@@ -18,10 +18,10 @@ struct CUevent_st {
         uint64_t capture;    /* id of the one that it was recorded in, or 0 */
 };
 
-/* event_unref() - the last one to do so ends it. Returns NULL. With the lock held. */
+/* event_unref() - give up a reference; the last one ends the event. Returns NULL. With the lock held. */
 CUevent event_unref(CUevent event);
 
-/* event_happen() - the recording @generation is done; without the lock held. */
+/* event_happen() - note that the recording @generation is done; without the lock held. */
 void event_happen(CUevent event, uint64_t generation);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef SIM_HANDLE_H
 #define SIM_HANDLE_H
 
-/* The numbers by which programs hold physical memory. With the process' lock held. */
+/* Programs hold physical memory by numbers. Call these with the process' lock held. */
 
 #include <stdbool.h>
 

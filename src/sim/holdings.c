@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The holdings: who holds how much memory of which device of the simulated host.
+ * The holdings say how much memory of each device of the simulated host each process holds.
  *
  * Sums over all slots are cheap; looking which processes and exported files are
  * still alive costs system calls, so a charge does that only when it would fail

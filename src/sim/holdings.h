@@ -3,7 +3,7 @@
 #define SIM_HOLDINGS_H
 
 /*
- * The holdings: who holds how much memory of which device of the simulated host.
+ * The holdings say how much memory of each device of the simulated host each process holds.
  *
  * A process counts what it alone holds in its own slot, so that a process that is killed takes
  * exactly its own with it. What it exports is from then on a file with a name, that belongs to all
@@ -28,26 +28,26 @@ struct holdings {
 /* holdings_open() - map the host and claim a slot. Errors: -EPROTO (no host), -EUSERS (no slot). */
 int holdings_open(struct holdings *holdings, const char *directory);
 
-/* holdings_abandon() - in a forked child: the slot is the parent's. */
+/* holdings_abandon() - in a forked child, let go of the slot: it is the parent's. */
 void holdings_abandon(struct holdings *holdings);
 
-/* holdings_charge() - Errors: -ENOMEM, the device has not so much left. */
+/* holdings_charge() - charge @size bytes. Errors: -ENOMEM, the device has less left. */
 int holdings_charge(struct holdings *holdings, int device, uint64_t size);
 void holdings_refund(struct holdings *holdings, int device, uint64_t size);
 
-/* holdings_note_context() - of what is charged, so much more (or less) is a context's. */
+/* holdings_note_context() - note that @size more (or fewer) of the charged bytes are a context's. */
 void holdings_note_context(struct holdings *holdings, int device, int64_t size);
 
-/* holdings_get_free() - exact at the moment of the call. */
+/* holdings_get_free() - return the free bytes, exact at the moment of the call. */
 uint64_t holdings_get_free(struct holdings *holdings, int device);
 
 /* holdings_share() - give the nameless file @fd a name, and take its @size out of our slot. */
 int holdings_share(struct holdings *holdings, int fd, int device, uint64_t size);
 
-/* holdings_note_busy() - our work kept @device busy for @ns more; needs no lock. */
+/* holdings_note_busy() - note that our work kept @device busy for @ns more; needs no lock. */
 void holdings_note_busy(struct holdings *holdings, int device, enum host_busy kind, uint64_t ns);
 
-/* holdings_find() - the slot of process @pid; NULL: there is none, or it is dead. */
+/* holdings_find() - find the slot of process @pid; NULL: there is none, or the process is dead. */
 struct host_slot *holdings_find(struct holdings *holdings, int pid);
 uint32_t holdings_slot_number(const struct holdings *holdings, const struct host_slot *slot);
 

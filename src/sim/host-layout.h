@@ -3,7 +3,7 @@
 #define SIM_HOST_LAYOUT_H
 
 /*
- * What lies in the directory of a simulated host.
+ * The directory of a simulated host has these files.
  *
  *   host         struct host, mapped by every process; a process that has a slot holds a POSIX
  *                record lock on the slot's byte of this file: the kernel drops it when the process

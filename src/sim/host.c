@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The simulated host: a directory that stands for a machine with GPUs.
+ * The simulated host is a directory that stands for a machine with GPUs.
  *
  * Everything that a device is stands in one table of kinds. UUIDs are made from
  * the kind and the index, so that a host created again has the same devices.

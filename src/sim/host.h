@@ -3,7 +3,7 @@
 #define SIM_HOST_H
 
 /*
- * The simulated host: a directory that stands for a machine with GPUs.
+ * The simulated host is a directory that stands for a machine with GPUs.
  *
  * Whoever wants such a machine creates the directory and starts programs with
  * OPENVGPU_SIM set to it and the simulated libcuda.so.1 as their driver. The
@@ -13,7 +13,7 @@
 
 #include "base/paths.h"
 
-/* Names the directory to the simulated driver. */
+/* This variable names the directory to the simulated driver. */
 #define SIM_HOST_VARIABLE "OPENVGPU_SIM"
 
 /*
@@ -44,7 +44,7 @@ int sim_host_check(const char *specification);
  */
 int sim_host_remove(const char *directory);
 
-/* sim_host_kinds() - the names of all kinds of devices, separated by ", ". */
+/* sim_host_kinds() - list the names of all kinds of devices, separated by ", ". */
 const char *sim_host_kinds(void);
 
 #endif

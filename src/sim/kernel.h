@@ -3,8 +3,8 @@
 #define SIM_KERNEL_H
 
 /*
- * The kernels that the simulated devices have: whatever a module's image is, functions of these
- * names can be got from it.
+ * The simulated devices have these kernels: any module, whatever its image is, has functions of these
+ * names.
  *
  *     fill(u64 pointer, u32 value, u64 n)   n words
  *     add(u64 pointer, u32 value, u64 n)    to each of n words
@@ -39,7 +39,7 @@ struct kernel {
 
 #define KERNEL_COUNT 5
 
-/* kernel_get() - the @index-th of KERNEL_COUNT. */
+/* kernel_get() - return kernel @index of KERNEL_COUNT. */
 const struct kernel *kernel_get(size_t index);
 
 #endif

@@ -22,14 +22,14 @@ struct mapping {
         bool is_in_reservation;    /* the address is somebody else's */
 };
 
-/* mapping_create() - @address 0: at an address of its own, aligned to MEMORY_PAGE. */
+/* mapping_create() - map at @address; 0: choose an address, aligned to MEMORY_PAGE. */
 CUresult mapping_create(struct mapping **ret_mapping, struct memory_file *file, uint64_t address);
 struct mapping *mapping_free(struct mapping *mapping);
 DEFINE_CLEANUP(struct mapping *, mapping_free);
 
 CUresult mapping_set_access(struct mapping *mapping, uint32_t readers, uint32_t writers);
 
-/* mapping_reserve() - addresses without memory, at @hint if they are free there. */
+/* mapping_reserve() - reserve addresses without memory, at @hint if they are free there. */
 CUresult mapping_reserve(uint64_t *ret_address, uint64_t size, uint64_t alignment, uint64_t hint);
 void mapping_unreserve(uint64_t address, uint64_t size);
 

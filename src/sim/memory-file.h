@@ -34,10 +34,10 @@ struct memory_file {
 /* memory_file_create() - charge @size bytes of host device @device and make a file for them. */
 CUresult memory_file_create(struct memory_file **ret_file, int device, uint64_t size);
 
-/* memory_file_import() - from a descriptor, which stays the caller's. */
+/* memory_file_import() - make one from a descriptor, which stays the caller's. */
 CUresult memory_file_import(struct memory_file **ret_file, int fd);
 
-/* memory_file_export() - a descriptor for the caller. */
+/* memory_file_export() - make a descriptor for the caller. */
 CUresult memory_file_export(struct memory_file *file, int *ret_fd);
 
 struct memory_file *memory_file_ref(struct memory_file *file);
@@ -50,7 +50,7 @@ DEFINE_CLEANUP(struct memory_file *, memory_file_unref);
  */
 CUresult memory_file_take_off(struct memory_file *file);
 
-/* memory_file_forget_all() - in a forked child: close them, without any accounting. */
+/* memory_file_forget_all() - in a forked child, close them without any accounting. */
 void memory_file_forget_all(void);
 
 #endif

@@ -3,8 +3,8 @@
 #define SIM_MEMORY_H
 
 /*
- * Memory that programs may name by an address: what cuPointerGetAttribute() and the copies look
- * up. With the process' lock held.
+ * Programs name this memory by addresses: cuPointerGetAttribute() and the copies look them up. Call these
+ * with the process' lock held.
  */
 
 #include "sim/block.h"
@@ -40,10 +40,10 @@ struct region {
         unsigned int n_opened;
 };
 
-/* memory_find() - the region that contains @address, or NULL. */
+/* memory_find() - find the region that contains @address, or return NULL. */
 struct region *memory_find(uint64_t address);
 
-/* memory_add() - Errors: CUDA_ERROR_OUT_OF_MEMORY. */
+/* memory_add() - add a region. Errors: CUDA_ERROR_OUT_OF_MEMORY. */
 CUresult memory_add(struct region **ret_region, enum region_kind kind, uint64_t address,
                     uint64_t size);
 void memory_remove(struct region *region);
@@ -51,23 +51,23 @@ void memory_remove(struct region *region);
 /* memory_is_accessible() - may kernels on ordinal @device use all of this? */
 bool memory_is_accessible(uint64_t address, uint64_t size, CUdevice device);
 
-/* memory_is_usable() - may it be copied from or to? Host memory that nobody has told us of may. */
+/* memory_is_usable() - may a copy read or write it? Unknown host memory may be copied. */
 bool memory_is_usable(uint64_t address, uint64_t size);
-/* memory_is_device() - all of it is device memory (or host memory that devices may use). */
+/* memory_is_device() - is all of it device memory (or host memory that devices may use)? */
 bool memory_is_device(uint64_t address, uint64_t size);
-/* memory_is_pageable() - on the host, and not registered. */
+/* memory_is_pageable() - is it on the host, and not registered? */
 bool memory_is_pageable(uint64_t address);
 
-/* memory_allocate() - small requests share a block. */
+/* memory_allocate() - allocate memory; small requests share a block. */
 CUresult memory_allocate(struct region **ret_region, enum region_kind kind, CUcontext context,
                          CUmemoryPool pool, uint64_t size);
 void memory_release(struct region *region);
-/* memory_release_pooled() - what cuMemFreeAsync() was given. */
+/* memory_release_pooled() - release the memory that cuMemFreeAsync() got. */
 void memory_release_pooled(uint64_t address);
 void memory_release_all(CUcontext context);
 void memory_release_pool(CUmemoryPool pool);
 
-/* memory_has_managed() - which the driver's checkpoint refuses. */
+/* memory_has_managed() - is there managed memory? The driver's checkpoint refuses it. */
 bool memory_has_managed(void);
 
 #endif

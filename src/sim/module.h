@@ -2,7 +2,7 @@
 #ifndef SIM_MODULE_H
 #define SIM_MODULE_H
 
-/* Modules, and the functions in them. With the process' lock held. */
+/* Modules, and the functions in them. Call these with the process' lock held. */
 
 #include "sim/context.h"
 #include "sim/kernel.h"
@@ -13,7 +13,7 @@ struct CUfunc_st {
         const struct kernel *kernel;
 };
 
-/* module_unload_all() - of a context that ends. */
+/* module_unload_all() - unload all modules of a context that ends. */
 void module_unload_all(CUcontext context);
 
 #endif

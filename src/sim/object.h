@@ -33,7 +33,7 @@ struct object {
 void object_add(struct object *object, enum object_kind kind);
 void object_remove(struct object *object);
 
-/* object_find() - @handle, when it is a live object of @kind; else NULL. */
+/* object_find() - return @handle if it is a live object of @kind, else NULL. */
 void *object_find(const void *handle, enum object_kind kind);
 
 #endif

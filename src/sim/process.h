@@ -53,7 +53,7 @@ struct process {
 
 extern struct process process;
 
-/* process_lock() - for a scope: CLEANUP(process_unlockp) struct process *p = process_lock(); */
+/* process_lock() - lock for a scope: CLEANUP(process_unlockp) struct process *p = process_lock(); */
 static inline struct process *process_lock(void)
 {
         (void)pthread_mutex_lock(&process.lock);
@@ -79,7 +79,7 @@ static inline void process_tell_locked(void)
         (void)pthread_cond_broadcast(&process.changed);
 }
 
-/* process_is_started() - has cuInit() succeeded (start.h)? process_set_started() - it has, from now on. */
+/* process_is_started() - has cuInit() succeeded (start.h)? process_set_started() - note that it has. */
 bool process_is_started(void);
 void process_set_started(void);
 
@@ -92,7 +92,7 @@ bool device_has_peers(void);
  */
 __attribute__((noreturn)) void process_die(void);
 
-/* process_device() - the device of ordinal @device, or NULL. */
+/* process_device() - return the device with the ordinal @device, or NULL. */
 struct device *process_device(CUdevice device);
 
 #endif

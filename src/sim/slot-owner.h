@@ -18,7 +18,7 @@
 
 #include "sim/host-layout.h"
 
-/* slot_owner_namespace() - what names ours; 0: nobody knows. */
+/* slot_owner_namespace() - return the number of our PID namespace; 0: it is not known. */
 static inline uint32_t slot_owner_namespace(void)
 {
         struct stat status;

@@ -12,7 +12,7 @@
 
 #include "abi/cuda.h"
 
-/* snapshot_save() - Errors: CUDA_ERROR_NOT_SUPPORTED (managed memory). */
+/* snapshot_save() - save the memory. Errors: CUDA_ERROR_NOT_SUPPORTED (there is managed memory). */
 CUresult snapshot_save(void);
 
 /*
@@ -27,7 +27,7 @@ CUresult snapshot_share_for_save(uint32_t contexts);
 CUresult snapshot_share_for_restore(uint32_t contexts, const CUcheckpointGpuPair *pairs,
                                     unsigned int n_pairs);
 
-/* snapshot_drop() - forget what the caller has copied out. snapshot_return() - use what it has copied in. */
+/* snapshot_drop() - forget memory that the caller copied out. snapshot_return() - use memory that it copied in. */
 void snapshot_drop(void);
 CUresult snapshot_return(void);
 

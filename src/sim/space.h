@@ -22,14 +22,14 @@ struct space {
         size_t n, capacity;
 };
 
-/* space_insert() - Errors: -ENOMEM; -EEXIST, it overlaps one that is there. */
+/* space_insert() - add a range. Errors: -ENOMEM; -EEXIST, it overlaps another one. */
 int space_insert(struct space *space, struct range *range);
 void space_remove(struct space *space, struct range *range);
 
-/* space_find() - the range that contains @address, or NULL. */
+/* space_find() - find the range that contains @address, or return NULL. */
 struct range *space_find(const struct space *space, uint64_t address);
 
-/* space_next() - the first range that begins at @address or above, or NULL. */
+/* space_next() - return the first range that begins at @address or above, or NULL. */
 struct range *space_next(const struct space *space, uint64_t address);
 
 #endif

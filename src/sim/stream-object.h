@@ -30,12 +30,12 @@ struct CUstream_st {
         struct engine engine;
 };
 
-/* stream_new() - NULL: no memory. */
+/* stream_new() - make a stream. NULL: no memory. */
 CUstream stream_new(CUcontext context, unsigned int flags, int priority);
 CUstream stream_ref(CUstream stream);
 CUstream stream_unref(CUstream stream);
 
-/* stream_find() - the stream that a program means by @handle. */
+/* stream_find() - find the stream that a program means by @handle. */
 CUresult stream_find(CUstream *ret_stream, CUstream handle);
 
 #endif

@@ -21,7 +21,7 @@
  */
 CUresult stream_submit(CUstream handle, struct work *work);
 
-/* stream_submit_locked() - the same with a stream that was found. */
+/* stream_submit_locked() - do the same with a stream that was found. */
 CUresult stream_submit_locked(CUstream stream, struct work *work);
 
 /* stream_run() - run @work, which is taken, in the default stream, and wait for it. */
@@ -30,7 +30,7 @@ CUresult stream_run(struct work *work);
 void stream_wait(CUstream stream, uint64_t number);
 void stream_wait_for_context(CUcontext context);
 
-/* stream_destroy_all() - of a context that ends; waits for their work. */
+/* stream_destroy_all() - destroy all streams of a context that ends; wait for their work. */
 void stream_destroy_all(CUcontext context);
 
 #endif

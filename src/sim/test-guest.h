@@ -80,7 +80,7 @@ static inline struct guest guest_start(void (*run)(int socket))
         return guest;
 }
 
-/* guest_end() - wait for it; its exit status, or 128 + the signal that ended it. */
+/* guest_end() - wait for its end. Returns the exit status, or 128 + the signal that ended it. */
 static inline int guest_end(struct guest *guest)
 {
         int status;
@@ -96,7 +96,7 @@ static inline int guest_kill(struct guest *guest)
         return guest_end(guest);
 }
 
-/* guest_run() - one that needs nobody else. */
+/* guest_run() - run a guest that needs no other. */
 static inline void guest_run(void (*run)(int socket))
 {
         struct guest guest = guest_start(run);
@@ -104,7 +104,7 @@ static inline void guest_run(void (*run)(int socket))
         assert_int_equal(guest_end(&guest), 0);
 }
 
-/* guest_init() - cuInit() and the primary context of device @ordinal, current. */
+/* guest_init() - call cuInit(), and make the primary context of device @ordinal current. */
 static inline CUcontext guest_init(int ordinal)
 {
         CUcontext context;

@@ -2,7 +2,7 @@
 #ifndef SIM_WORK_H
 #define SIM_WORK_H
 
-/* Work: one thing that a stream does. A graph is a list of it. */
+/* A piece of work is one thing that a stream does. A graph is a list of work. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,14 +71,14 @@ struct work {
 };
 
 struct work *work_new(enum work_kind kind);
-/* work_copy() - without what it waits for. */
+/* work_copy() - copy the work, but not what it waits for. */
 struct work *work_copy(const struct work *work);
 struct work *work_free(struct work *work);
 DEFINE_CLEANUP(struct work *, work_free);
 
-/* work_depend() - with the lock held. Errors: -ENOMEM. */
+/* work_depend() - let the work wait for @number of @stream; with the lock held. Errors: -ENOMEM. */
 int work_depend(struct work *work, CUstream stream, uint64_t number);
-/* work_drop_dependencies() - with the lock held. */
+/* work_drop_dependencies() - let the work wait for nothing; with the lock held. */
 void work_drop_dependencies(struct work *work);
 
 #endif
