@@ -28,7 +28,10 @@ struct vgpu_checkpoint {
  */
 int checkpoint_ask(struct vgpu_checkpoint *checkpoint, struct checkpoint_wire_request *request);
 
-/* checkpoint_milliseconds() - round up, so that a short time never becomes 0; a time that does not fit lasts for ever. */
+/*
+ * checkpoint_milliseconds() - round up, so that a short time never becomes 0. A time that does not fit
+ * lasts for ever.
+ */
 uint32_t checkpoint_milliseconds(double seconds);
 
 #endif

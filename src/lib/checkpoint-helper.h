@@ -23,7 +23,10 @@ struct checkpoint_helper {
 
 #define CHECKPOINT_HELPER_NONE ((struct checkpoint_helper){ .socket = -1, .pidfd = -1 })
 
-/* checkpoint_helper_start() - start the helper unless it runs. Errors: -ENOENT (it is not installed), those of the kernel. */
+/*
+ * checkpoint_helper_start() - start the helper unless it runs. Errors: -ENOENT (it is not installed), those
+ * of the kernel.
+ */
 int checkpoint_helper_start(struct checkpoint_helper *helper);
 
 /* checkpoint_helper_stop() - close the connection; the helper then ends unless it holds a process. */

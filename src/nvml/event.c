@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Events, where NVIDIA's library is not in use: what a scenario has happen to a device. nvidia-smi makes
- * a set at every start and gives up when it can't; the plugin of Kubernetes takes a device for broken
- * that can't be registered.
+ * Answers for events if NVIDIA's library is not in use: a scenario says what happens to a device. nvidia-smi
+ * makes a set at every start and gives up if it can't. The plugin of Kubernetes takes a device for broken if
+ * it can't be registered.
  *
- * The state page wakes nobody, so a wait looks again and again. A set that its client does not free is
- * free with the last nvmlShutdown().
+ * The state page wakes nobody, so a wait looks again and again. The last nvmlShutdown() frees a set that its
+ * client did not free.
  */
 #include "nvml/event.h"
 

@@ -51,7 +51,10 @@ uint32_t view_count_devices(void);
 /* view_state_page() - return the present state page. It stays mapped when its manager goes. */
 const struct state_page *view_state_page(void);
 
-/* view_get_handle() - return the handle of the device at this index of the state page; NULL: NVIDIA's library lacks it. */
+/*
+ * view_get_handle() - return the handle of the device at this index of the state page. NULL: NVIDIA's library
+ * lacks it.
+ */
 nvmlDevice_t view_get_handle(uint32_t device);
 
 /* view_knows() - is this the handle of a device of ours? */
