@@ -441,6 +441,28 @@ class Faults(Pairs, unittest.TestCase):
                 self.check_both_ways(maker, user, 3)
                 self.check_usable([*pairs, (maker, user)])
 
+    def test_an_importer_that_does_not_let_go_is_named(self):
+        with self.pairs("suspend.kept=pause") as pairs:
+            train = self.host.train("job", "--size", "4M")
+            client = self.host.connect()
+            client.send("SuspendVgpu", name="job", timeout=2)
+            self.host.wait_paused("suspend.kept")
+            user = pairs[0][1]
+            user.signal(signal.SIGSTOP)
+            self.host.remove_pause("suspend.kept")
+            with self.assertRaises(Refused) as refused:
+                client.answer()
+            self.assertEqual(refused.exception.name, "TimedOut", refused.exception.parameters)
+            self.assertIn(f"process {user.pid} ", refused.exception.parameters["message"])
+            train.wait_steps()
+            maker, other = pairs[1]
+            other.hold("check=1003")
+            self.check_both_ways(maker, other, 3)
+            user.signal(signal.SIGCONT)
+            self.host.wait_state("job", "running")
+            train.finish()
+            self.check_usable(pairs)
+
     def member_dies(self, kind, who):
         for step in UNDOABLE[kind]:
             with self.pairs(f"{kind}.{step}=pause", step=step) as pairs:
