@@ -449,29 +449,19 @@ static void write_vgpu_time(struct text *text, const struct vgpus *vgpus)
 
 /* Coming and going. */
 
-static bool is_waiting(const struct vgpu_usage_instance *instance)
+static double get_waiting(const struct vgpu_usage_instance *instance)
 {
         return instance->demand && strcmp(instance->demand, "waiting for memory") == 0;
 }
 
-static void write_vgpu_residency(struct text *text, const struct vgpus *vgpus)
+static double get_idle(const struct vgpu_usage_instance *instance)
 {
-        const struct vgpu_usage_snapshot *snapshot = vgpus->snapshot;
+        return instance->idle;
+}
 
-        text_family(text, "openvgpu_vgpu_idle_seconds", TEXT_GAUGE, "seconds",
-                    "Time that it has had no work on its device.");
-        for (size_t i = 0; i < snapshot->n_instances; i++)
-                text_sample(text, &vgpus->labels[i].now, snapshot->instances[i]->idle);
-        text_family(text, "openvgpu_vgpu_waiting", TEXT_GAUGE, NULL,
-                    "1 while it waits for memory of its device.");
-        for (size_t i = 0; i < snapshot->n_instances; i++)
-                text_sample_integer(text, &vgpus->labels[i].now,
-                                    is_waiting(snapshot->instances[i]));
-        text_family(text, "openvgpu_vgpu_host_memory_bytes", TEXT_GAUGE, "bytes",
-                    "Host memory that its evicted memory takes.");
-        for (size_t i = 0; i < snapshot->n_instances; i++)
-                text_sample_integer(text, &vgpus->labels[i].now,
-                                    snapshot->instances[i]->host_memory);
+static double get_host_memory(const struct vgpu_usage_instance *instance)
+{
+        return (double)instance->host_memory;
 }
 
 static double get_swaps(const struct vgpu_usage_instance *instance)
@@ -499,31 +489,49 @@ static double get_resident(const struct vgpu_usage_instance *instance)
         return instance->resident_seconds;
 }
 
-static void write_vgpu_sums(struct text *text, const struct vgpus *vgpus)
+static const struct {
+        const char *name;
+        enum text_type type;
+        const char *unit, *help;
+        double (*get)(const struct vgpu_usage_instance *instance);
+} residency[] = {
+        { "openvgpu_vgpu_idle_seconds", TEXT_GAUGE, "seconds",
+          "Time that it has had no work on its device.", get_idle },
+        { "openvgpu_vgpu_waiting", TEXT_GAUGE, NULL, "1 while it waits for memory of its device.",
+          get_waiting },
+        { "openvgpu_vgpu_host_memory_bytes", TEXT_GAUGE, "bytes",
+          "Host memory that its evicted memory takes.", get_host_memory },
+        { "openvgpu_vgpu_swaps", TEXT_COUNTER, NULL,
+          "Times that it left its device, or came back, by itself and by demand.", get_swaps },
+        { "openvgpu_vgpu_swapped_bytes", TEXT_COUNTER, "bytes", "Memory that these swaps moved.",
+          get_swapped_bytes },
+        { "openvgpu_vgpu_waits", TEXT_COUNTER, NULL,
+          "Times that it waited for room, to come in or to allocate.", get_waits },
+        { "openvgpu_vgpu_waited_seconds", TEXT_COUNTER, "seconds", "How long it waited for room.",
+          get_waited },
+        { "openvgpu_vgpu_resident_seconds", TEXT_COUNTER, "seconds",
+          "Time that its programs were on a device.", get_resident },
+};
+
+/* Most vGPUs have none of it: where a value is 0 there is no sample, which would cost more than it says. */
+static void write_vgpu_residency(struct text *text, const struct vgpus *vgpus)
 {
-        static const struct {
-                const char *name, *unit, *help;
-                double (*get)(const struct vgpu_usage_instance *instance);
-        } sums[] = {
-                { "openvgpu_vgpu_swaps", NULL,
-                  "Times that it left its device, or came back, by itself and by demand.",
-                  get_swaps },
-                { "openvgpu_vgpu_swapped_bytes", "bytes", "Memory that these swaps moved.",
-                  get_swapped_bytes },
-                { "openvgpu_vgpu_waits", NULL,
-                  "Times that it waited for room, to come in or to allocate.", get_waits },
-                { "openvgpu_vgpu_waited_seconds", "seconds", "How long it waited for room.",
-                  get_waited },
-                { "openvgpu_vgpu_resident_seconds", "seconds",
-                  "Time that its programs were on a device.", get_resident },
-        };
         const struct vgpu_usage_snapshot *snapshot = vgpus->snapshot;
 
-        for (size_t s = 0; s < sizeof(sums) / sizeof(sums[0]); s++) {
-                text_family(text, sums[s].name, TEXT_COUNTER, sums[s].unit, sums[s].help);
-                for (size_t i = 0; i < snapshot->n_instances; i++)
-                        text_sample(text, &vgpus->labels[i].lasting,
-                                    sums[s].get(snapshot->instances[i]));
+        for (size_t r = 0; r < sizeof(residency) / sizeof(residency[0]); r++) {
+                bool is_lasting = residency[r].type == TEXT_COUNTER;
+
+                text_family(text, residency[r].name, residency[r].type, residency[r].unit,
+                            residency[r].help);
+                for (size_t i = 0; i < snapshot->n_instances; i++) {
+                        double value = residency[r].get(snapshot->instances[i]);
+
+                        if (value > 0)
+                                text_sample(text,
+                                            is_lasting ? &vgpus->labels[i].lasting
+                                                       : &vgpus->labels[i].now,
+                                            value);
+                }
         }
 }
 
@@ -588,7 +596,6 @@ static void write_vgpus(struct text *text, const struct vgpu_usage_snapshot *sna
         write_vgpu_memory(text, &vgpus);
         write_vgpu_time(text, &vgpus);
         write_vgpu_residency(text, &vgpus);
-        write_vgpu_sums(text, &vgpus);
         if (has_processes)
                 write_processes(text, &vgpus);
 }

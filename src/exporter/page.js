@@ -578,14 +578,24 @@ const ACTIONS = {
                                                     : "Take the share of " + name + " away?"),
 };
 
+let answerBack = null; // of the question that is asked
+
+// The answer is told at once: the event that a dialog has closed may come when it asks something else already.
+function finish(isYes) {
+        const answer = answerBack;
+        answerBack = null;
+        document.getElementById("confirm").close();
+        if (answer)
+                answer(isYes);
+}
+
 function askBack(question, verb) {
-        const dialog = document.getElementById("confirm");
         setText(document.getElementById("confirm-text"), question);
         setText(document.getElementById("confirm-yes"), verb);
-        dialog.returnValue = "";
-        dialog.showModal();
-        return new Promise(resolve => dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"),
-                                                              { once: true }));
+        document.getElementById("confirm").showModal();
+        return new Promise(resolve => {
+                answerBack = resolve;
+        });
 }
 
 async function act(action) {
@@ -690,9 +700,9 @@ document.getElementById("month").addEventListener("change", showUsage);
 document.getElementById("save-usage").addEventListener("click", saveUsage);
 for (const button of document.querySelectorAll("[data-action]"))
         button.addEventListener("click", () => act(button.dataset.action));
-for (const answer of ["yes", "no"])
-        document.getElementById("confirm-" + answer).addEventListener(
-                "click", () => document.getElementById("confirm").close(answer));
+document.getElementById("confirm-yes").addEventListener("click", () => finish(true));
+document.getElementById("confirm-no").addEventListener("click", () => finish(false));
+document.getElementById("confirm").addEventListener("cancel", () => finish(false)); // the key Esc
 window.addEventListener("hashchange", route);
 setInterval(() => {
         if (opened && !document.hidden && !token)

@@ -3,6 +3,8 @@
 import re
 import signal
 import subprocess
+import urllib.error
+import urllib.parse
 import urllib.request
 
 import stage
@@ -52,16 +54,27 @@ class Metrics:
 
 
 class Exporter:
-    def __init__(self, host, *options):
+    def __init__(self, host, *options, **who):
         self.process = subprocess.Popen([EXPORTER, "--listen", "127.0.0.1:0", *options], text=True,
                                         env=host.environment(), stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL)
+                                        stderr=subprocess.DEVNULL, **who)
         self.url = self.process.stdout.readline().split()[1]
 
     def scrape(self, **headers):
         with urllib.request.urlopen(urllib.request.Request(self.url, headers=headers),
                                     timeout=PATIENCE) as answer:
             return Metrics(answer.read().decode())
+
+    def ask(self, path, body=None, **headers):
+        """(status, text) of another path; an underscore in a header's name is a dash."""
+        request = urllib.request.Request(urllib.parse.urljoin(self.url, path), body,
+                                         {name.replace("_", "-"): value for name, value in headers.items()})
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read().decode()
 
     def close(self):
         self.process.send_signal(signal.SIGTERM)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """vgpu-exporter beside a real vgpud: what it says is what `vgpu ls` says, and Prometheus reads it."""
 import contextlib
+import grp
 import json
 import os
 import pathlib
@@ -54,7 +55,7 @@ class Exporting(case.Case):
         """Metrics of a moment, and what `vgpu ls` said before and after it alike."""
         def look():
             before, metrics = self.listed(), self.scrape_now()
-            steady = [{**vgpu, "processes": [{**p, "launches": 0} for p in vgpu["processes"]]}
+            steady = [{**vgpu, "resident_seconds": 0, "processes": [{**p, "launches": 0} for p in vgpu["processes"]]}
                       for names in (before, self.listed()) for vgpu in names.values()]
             half = len(steady) // 2
             is_steady = steady[:half] == steady[half:] and metrics.get("openvgpu_up")
@@ -295,14 +296,7 @@ class Token(case.Case):
         self.addCleanup(self.exporter.close)
 
     def ask(self, path, body=None, **headers):
-        request = urllib.request.Request(urllib.parse.urljoin(self.exporter.url, path), body,
-                                         {name.replace("_", "-"): value for name, value in headers.items()})
-        try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            with error:
-                return error.code, error.read().decode()
+        return self.exporter.ask(path, body, **headers)
 
     def test_only_the_token_from_the_same_page_counts(self):
         self.host.create("train")
@@ -348,6 +342,73 @@ class Token(case.Case):
                               env=self.host.environment(), capture_output=True, timeout=PATIENCE)
         self.assertEqual(done.returncode, 1)
         self.assertIn("others may read", done.stderr)
+
+
+GROUPS = [group for group in grp.getgrall() if group.gr_gid not in (0, 65534)]
+
+
+@unittest.skipUnless(GROUPS and stage.can_be_used_by("nobody"), "needs root, and a build that all can read")
+class Steward(case.Case):
+    """vgpu-exporter as a user of its own may do what vgpud's groups let it do."""
+    HOST = {"devices": "1xH200:512M", "pool": "128M", "slab": "4M",
+            "options": ("--stewards", GROUPS[0].gr_name) if GROUPS else ()}
+
+    def start_exporter(self, *groups):
+        folder = tempfile.TemporaryDirectory(prefix="vg-")
+        self.addCleanup(folder.cleanup)
+        os.chmod(folder.name, 0o777)
+        file = pathlib.Path(folder.name, "token")
+        exporter = Exporter(self.host, "--token-file", file, user="nobody", group=65534,
+                            extra_groups=list(groups))
+        self.addCleanup(exporter.close)
+        return exporter, {"Authorization": "Bearer " + file.read_text().strip(),
+                          "Content-Type": "application/json"}
+
+    def test_what_another_users_exporter_may_do(self):
+        self.host.create("train")
+        self.host.train("train", "--size", "8M")
+        uuid = self.host.get("train")["uuid"]
+        body = json.dumps({"action": "suspend", "vgpu": uuid}).encode()
+        stranger, headers = self.start_exporter()
+        status, told = stranger.ask("/actions", body, **headers)
+        self.assertEqual(status, 403, told)
+        self.assertEqual(json.loads(stranger.ask(f"/vgpu?uuid={uuid}", **headers)[1])["events"], [])
+        steward, headers = self.start_exporter(GROUPS[0].gr_gid)
+        status, told = steward.ask("/actions", body, **headers)
+        self.assertEqual(status, 200, told)
+        self.assertEqual(self.host.get("train")["state"], "suspended")
+        events = json.loads(steward.ask(f"/vgpu?uuid={uuid}", **headers)[1])["events"]
+        self.assertRegex(events[-1]["message"], r"^suspended: .*, asked for by user 65534$")
+
+
+class Crowds(case.Case):
+    """Whoever connects too often harms nobody else."""
+    HOST = {"devices": "1xH200:512M", "pool": "128M", "slab": "4M"}
+
+    def test_thousands_of_connections_come_and_go(self):
+        exporter = Exporter(self.host)
+        self.addCleanup(exporter.close)
+        address = urllib.parse.urlsplit(exporter.url)
+        most = 0
+        for said in (b"", b"GET /metrics", b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", b"\0" * 100) * 5:
+            sockets = []
+            for _ in range(100):
+                one = socket.socket()
+                one.setblocking(False)
+                one.connect_ex((address.hostname, address.port))
+                sockets.append(one)
+            for one in sockets:
+                with contextlib.suppress(OSError):
+                    one.send(said)
+            most = max(most, len(os.listdir(f"/proc/{exporter.process.pid}/fd")))
+            for one in sockets:
+                one.close()
+        self.assertLess(most, 80, "descriptors of vgpu-exporter")
+
+        def look():
+            with contextlib.suppress(OSError):
+                return exporter.scrape().get("openvgpu_up")
+        until(look, "a scrape to be answered")
 
 
 class OfAScenario(unittest.TestCase):

@@ -33,6 +33,12 @@ class Logs(case.Case):
         self.assertEqual(events[0]["bytes"], 256 << 20)
         self.assertGreaterEqual(events[2]["bytes"], 4 << 20)
         self.assertGreater(events[2]["seconds"], 0)
+        parts = ("drain_seconds", "copy_seconds", "context_seconds")
+        for event in events[2:5]:
+            for part in parts:
+                self.assertLessEqual(event[part], event["seconds"], event)
+        self.assertGreater(sum(event[part] for event in events[2:5] for part in parts), 0)
+        self.assertEqual([events[0][part] for part in parts], [0, 0, 0])
         self.assertEqual(events[3]["message"].split(":")[0], "resumed")
         self.assertIn("to GPU 1", events[3]["message"])
         self.assertIn("from GPU 1 to GPU 0", events[4]["message"])

@@ -245,6 +245,7 @@ class Token(Browsing):
         self.wait_text("#act-said", "share: done")
         self.assertEqual(self.host.get("train")["share"], 40)
         self.wait_text("#events", "share: 40 percent.*migrated: .*resumed: .*suspended: ")
+        self.wait_text("#events", r"(copying|context|coming to rest) [\d.]+ s")
         self.assertEqual(self.browser.run("return document.querySelectorAll('#day-table tbody tr').length"), 48)
         self.press("#token-button")  # forgets it
         self.assertFalse(self.is_private())
