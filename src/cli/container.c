@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/container.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/cleanup.h"
+#include "cli/container-name.h"
 
 /* podman: libpod-ID, docker: docker-ID.scope or docker/ID, containerd: cri-containerd-ID.scope. */
-#define ID_LENGTH 64
+#define ID_LENGTH (CONTAINER_ID_MAX - 1)
 
 #define DIGITS "0123456789abcdef"
 
@@ -20,26 +18,23 @@ bool container_find_in(char id[CONTAINER_ID_MAX], const char *text)
                 size_t length = strspn(at, DIGITS);
 
                 if (length == ID_LENGTH) /* the last one: containers can be in containers */
-                        snprintf(id, CONTAINER_ID_MAX, "%.12s", at);
+                        snprintf(id, CONTAINER_ID_MAX, "%.*s", ID_LENGTH, at);
                 at += length;
         }
         return id[0] != '\0';
 }
 
-bool container_find(char id[CONTAINER_ID_MAX], pid_t pid)
+bool container_find(struct container *container, pid_t pid)
 {
         char path[32], text[8192];
-        CLEANUP(fd_closep) int fd = -1;
-        size_t size = 0;
-        ssize_t n;
 
+        *container = (struct container){ 0 };
         snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
-        fd = open(path, O_RDONLY | O_CLOEXEC);
-        id[0] = '\0';
-        if (fd < 0)
+        if (container_read(text, sizeof(text), path) < 0 || !container_find_in(container->id, text))
                 return false;
-        while (size < sizeof(text) - 1 && (n = read(fd, text + size, sizeof(text) - 1 - size)) > 0)
-                size += (size_t)n;
-        text[size] = '\0';
-        return container_find_in(id, text);
+        if (!container_name_of_podman(container->name, container->id, pid) &&
+            !container_name_of_docker(container->name, "", container->id) &&
+            !container_name_of_containerd(container->name, "", container->id))
+                snprintf(container->name, sizeof(container->name), "%.12s", container->id);
+        return true;
 }

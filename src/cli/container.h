@@ -5,15 +5,22 @@
 /* In which container a process is: engines put the id of a container into the name of its control group. */
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/types.h>
 
-/* As engines show it. */
-#define CONTAINER_ID_MAX 13
+#define CONTAINER_ID_MAX   65
+#define CONTAINER_NAME_MAX 128
 
-/* container_find() - the first letters of its id in @id; false and "" for a process in none, or gone. */
-bool container_find(char id[CONTAINER_ID_MAX], pid_t pid);
+struct container {
+        char id[CONTAINER_ID_MAX];
+        char name
+                [CONTAINER_NAME_MAX]; /* safe to print; the first letters of the id if it is not known */
+};
 
-/* container_find_in() - the same in @text, the content of /proc/PID/cgroup. */
+/* container_find() - false and "" for a process in none, or gone. */
+bool container_find(struct container *container, pid_t pid);
+
+/* container_find_in() - the id in @text, the content of /proc/PID/cgroup. */
 bool container_find_in(char id[CONTAINER_ID_MAX], const char *text);
 
 #endif

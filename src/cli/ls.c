@@ -105,7 +105,7 @@ static void add(struct table *table, const struct vgpu_instance *instance)
 static void add_processes(struct table *table, const struct vgpu_instance *instance,
                           bool has_containers)
 {
-        char container[CONTAINER_ID_MAX];
+        struct container container;
 
         for (size_t i = 0; i < instance->n_processes; i++) {
                 const struct vgpu_process *process = instance->processes[i];
@@ -119,17 +119,17 @@ static void add_processes(struct table *table, const struct vgpu_instance *insta
                 table_add(table, "%llu", (unsigned long long)process->n_launches);
                 if (has_containers)
                         table_add(table, "%s",
-                                  container_find(container, process->pid) ? container : "-");
+                                  container_find(&container, process->pid) ? container.name : "-");
         }
 }
 
 static bool has_containers(const struct found *found)
 {
-        char container[CONTAINER_ID_MAX];
+        struct container container;
 
         for (size_t i = 0; i < found->n; i++)
                 for (size_t k = 0; k < found->instances[i]->n_processes; k++)
-                        if (container_find(container, found->instances[i]->processes[k]->pid))
+                        if (container_find(&container, found->instances[i]->processes[k]->pid))
                                 return true;
         return false;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/container.h"
 
 /* Names: the least that can be told apart, what is usual, and all of it. */
 #define NAME_MIN   10
@@ -91,18 +92,26 @@ static size_t beside_label(const struct top_layout *layout)
         return layout->shows[TOP_STATE] ? 1 + columns[TOP_STATE].width : 0;
 }
 
+void top_layout_label(char label[TOP_LABEL_MAX], const struct vgpu_usage_process *process)
+{
+        struct container container;
+        bool is_in_one = container_find(&container, process->pid);
+
+        (void)snprintf(label, TOP_LABEL_MAX, "  %d %.100s%s%s%s", process->pid, process->name,
+                       is_in_one ? " (" : "", container.name, is_in_one ? ")" : "");
+}
+
 static size_t longest_name(const struct vgpu_usage_snapshot *snapshot)
 {
         size_t longest = NAME_USUAL;
-        char label[160];
+        char label[TOP_LABEL_MAX];
 
         for (size_t i = 0; i < snapshot->n_instances; i++) {
                 const struct vgpu_usage_instance *one = snapshot->instances[i];
 
                 longest = larger(longest, clean_width(one->name));
                 for (size_t j = 0; j < one->n_processes; j++) {
-                        snprintf(label, sizeof(label), TOP_LABEL_FORMAT, one->processes[j]->pid,
-                                 one->processes[j]->name);
+                        top_layout_label(label, one->processes[j]);
                         longest =
                                 larger(longest + 1 + columns[TOP_STATE].width, clean_width(label)) -
                                 1 - columns[TOP_STATE].width;

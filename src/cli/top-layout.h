@@ -49,8 +49,9 @@ void top_layout_make(struct top_layout *layout, const struct vgpu_usage_snapshot
 /* top_layout_put() - @text in @width columns; one that is too long ends with '+'. */
 void top_layout_put(char *to, size_t room, const char *text, size_t width);
 
-/* What stands before a program's name. */
-#define TOP_LABEL_FORMAT "  %d %.100s"
+/* top_layout_label() - of a program: its number, its name, and its container if it is in one */
+#define TOP_LABEL_MAX 256
+void top_layout_label(char label[TOP_LABEL_MAX], const struct vgpu_usage_process *process);
 
 /* top_column_get_width(), top_column_get_title() - numbers are flush right, as their titles are */
 size_t top_column_get_width(enum top_column column);

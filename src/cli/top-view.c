@@ -197,12 +197,12 @@ static void make_process(struct top_line *to, const struct top_layout *layout,
                          const struct vgpu_usage_process *process)
 {
         struct line line = { .text = to->text };
-        char label[160], used[16];
+        char label[TOP_LABEL_MAX], used[16];
 
         to->instance = instance;
         to->process = process;
         to->gpu = process->percents->gpu;
-        snprintf(label, sizeof(label), TOP_LABEL_FORMAT, process->pid, process->name);
+        top_layout_label(label, process);
         add_name(&line, label, layout->label);
         if (layout->shows[TOP_DEVICE])
                 add(&line, " %3s", "");

@@ -9,6 +9,7 @@ import pathlib
 import re
 import shutil
 import signal
+import stat
 import subprocess
 
 import case
@@ -188,12 +189,18 @@ class Containers(case.Case):
     def test_a_program_in_a_container_leaves_its_gpu_and_comes_back(self):
         podman = self.get_podman()
         name = self.host.create(f"box-{os.getpid()}")
-        guest = self.start(podman, name, "--read-only", "--security-opt", "no-new-privileges",
-                           "--user", "1000:1000", "--cap-drop", "all")
+        guest = self.start(podman, name, "--name", f"web-{os.getpid()}", "--read-only", "--security-opt",
+                           "no-new-privileges", "--user", "1000:1000", "--cap-drop", "all")
         (process,) = self.host.get(name)["processes"]
         with open(f"/proc/{process['pid']}/status") as status:
             self.assertRegex(status.read(), rf"\nNSpid:\t{process['pid']}\t1\n")
-        self.assertRegex(self.host.vgpu("ls", "-l", name).output, r"CONTAINER\n.* [0-9a-f]{12}\n")
+        self.assertRegex(self.host.vgpu("ls", "-l", name).output, rf"CONTAINER\n.* web-{os.getpid()}\n")
+        self.assertIn(f"guest-train (web-{os.getpid()})", self.host.vgpu("top", "--once").output)
+        try:
+            self.check_reach(process["pid"], name)
+        except AssertionError:
+            os.kill(process["pid"], signal.SIGKILL)
+            raise
 
         self.wait_steps(guest)
         self.host.vgpu("suspend", name)
@@ -205,6 +212,22 @@ class Containers(case.Case):
         os.kill(process["pid"], signal.SIGKILL)
         guest.join()
         self.host.wait_state(name, "idle")
+
+    def check_reach(self, pid, name):
+        """Of what is vgpud's, the container has the door of its vGPU, and the page of no other."""
+        self.host.create("other")
+        with open(f"/proc/{pid}/mountinfo") as mounts:
+            mine = {line.split()[3].split(self.host.run_directory.removeprefix("/tmp"))[1] for line in mounts
+                    if self.host.run_directory.removeprefix("/tmp") + "/" in line.split()[3]}
+        self.assertEqual(mine, {f"/cdi/{self.host.get(name)['uuid']}", "/sim"})
+        root = f"/proc/{pid}/root"
+        paths = [os.path.join(folder, file) for part in ("etc", "run", "tmp", "usr/lib/openvgpu/gate", "usr/lib/openvgpu/nvml")
+                 for folder, _, files in os.walk(os.path.join(root, part)) for file in files]
+        self.assertEqual([path for path in paths if stat.S_ISSOCK(os.lstat(path).st_mode)],
+                         [f"{root}/run/openvgpu/gate.sock"])
+        with open(f"/proc/{pid}/maps") as maps:
+            pages = {line.split()[4] for line in maps if "memfd:" in line and "page" in line}
+        self.assertEqual(len(pages), 1, pages)
 
     def test_a_container_may_have_users_of_its_own(self):
         podman = self.get_podman()

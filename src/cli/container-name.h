@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_CONTAINER_NAME_H
+#define CLI_CONTAINER_NAME_H
+
+/*
+ * What engines call the container with an id, by what each of them shows to others. A name is one line without
+ * control characters, whoever chose it. All of these return false and "" if they do not know.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "cli/container.h"
+
+/* container_name_of_podman() - from the arguments of conmon, which watches it from outside; also for CRI-O */
+bool container_name_of_podman(char name[CONTAINER_NAME_MAX], const char *id, pid_t pid);
+
+/* container_name_in() - the same in @text, @size bytes: the content of /proc/PID/cmdline of conmon */
+bool container_name_in(char name[CONTAINER_NAME_MAX], const char *id, const char *text,
+                       size_t size);
+
+/* container_name_of_docker() - from its state below @root, "" for "/", which root can read */
+bool container_name_of_docker(char name[CONTAINER_NAME_MAX], const char *root, const char *id);
+
+/* container_name_of_containerd() - the same; POD/CONTAINER in Kubernetes */
+bool container_name_of_containerd(char name[CONTAINER_NAME_MAX], const char *root, const char *id);
+
+/* container_read() - what a file of /proc has, as text; the bytes, or a negative errno */
+ssize_t container_read(char *text, size_t room, const char *path);
+
+#endif
