@@ -145,6 +145,7 @@ static int create(spank_t spank, struct vgpu_client *client, const char *name)
         options.name = name;
         options.frame_buffer = option_get()->frame_buffer;
         options.share = option_get()->share;
+        options.swap_class = option_get()->swap_class;
         options.is_transient = true;
         options.has_owner = user != geteuid();
         options.owner = user;

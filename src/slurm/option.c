@@ -22,12 +22,25 @@ static int parse_share(const char *text)
         return 0;
 }
 
+static int parse_class(const char *text)
+{
+        static const char *const classes[] = { "batch", "interactive" };
+
+        for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]); i++)
+                if (strcmp(text, classes[i]) == 0) {
+                        wanted.swap_class = classes[i];
+                        return 0;
+                }
+        return -EINVAL;
+}
+
 /* What may follow the size. */
 static const struct {
         const char *name;
         int (*parse)(const char *text);
 } settings[] = {
         { "share=", parse_share },
+        { "class=", parse_class },
 };
 
 static int parse_setting(const char *text)
@@ -41,7 +54,7 @@ static int parse_setting(const char *text)
         return -EINVAL;
 }
 
-/* SIZE[:share=PERCENT] */
+/* SIZE[:share=PERCENT][:class=CLASS] */
 static int parse(const char *text)
 {
         char copy[128], *rest = copy, *part;
@@ -62,8 +75,8 @@ static int on_vgpu(int value, const char *argument, int is_remote)
 {
         (void)value, (void)is_remote;
         if (!argument || parse(argument) < 0) {
-                slurm_error("--vgpu: '%s' is not a size, as 20G, or a size and a share, as "
-                            "20G:share=25",
+                slurm_error("--vgpu: '%s' is not a size, as 20G, with what may follow: a share, as "
+                            "20G:share=25, a class, as 20G:class=interactive (or batch)",
                             argument ? argument : "");
                 return -1;
         }
@@ -80,9 +93,9 @@ static int on_per_task(int value, const char *argument, int is_remote)
 
 /* Slurm's struct has no const. */
 static char vgpu_name[] = "vgpu";
-static char vgpu_argument[] = "SIZE[:share=PERCENT]";
+static char vgpu_argument[] = "SIZE[:share=PERCENT][:class=CLASS]";
 static char vgpu_usage[] =
-        "run each step in a vGPU with so much GPU memory, and a share of its time";
+        "run each step in a vGPU with so much GPU memory, a share of its time, and a class";
 static char per_task_name[] = "vgpu-per-task";
 static char per_task_usage[] = "with --vgpu: each task has a vGPU of its own, of that size";
 

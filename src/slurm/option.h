@@ -2,7 +2,7 @@
 #ifndef SLURM_OPTION_H
 #define SLURM_OPTION_H
 
-/* What users ask of the plugin: --vgpu=SIZE[:share=PERCENT] and --vgpu-per-task. */
+/* What users ask of the plugin: --vgpu=SIZE[:share=PERCENT][:class=CLASS] and --vgpu-per-task. */
 
 #include <slurm/spank.h>
 #include <stdbool.h>
@@ -13,6 +13,7 @@ struct wanted {
         bool is_per_task; /* --vgpu-per-task */
         uint64_t frame_buffer;
         uint32_t share;
+        const char *swap_class; /* NULL: that of vgpud */
 };
 
 /* option_register_all() - in slurm_spank_init(), the only place; false: Slurm refused. */

@@ -3,6 +3,7 @@
 """A real Slurm with two nodes on one machine, each with a vgpud over simulated GPUs (docs/slurm.md): a vGPU for each job
 step, jobs that leave their GPU when Slurm suspends them, and what Slurm does when a node fails."""
 import contextlib
+import json
 import os
 import pathlib
 import re
@@ -228,6 +229,11 @@ class Jobs(case.Case):
         self.assertIn("done 2 ok", done.stdout)
         until(lambda: not self.host.names(), "its vGPU to go", context=self.slurm.log)
 
+    def test_a_step_has_the_share_and_the_class_that_it_asks_for(self):
+        done = self.slurm.run("srun", "--vgpu=64M:class=interactive:share=30", stage.VGPU, "ls", "--json")
+        (vgpu,) = json.loads(done.stdout)["vgpus"]
+        self.assertEqual((vgpu["swap_class"], vgpu["share"], vgpu["frame_buffer"]), ("interactive", 30, 64 << 20))
+
     def test_the_use_of_a_job_is_accounted(self):
         _, name = self.train()
         self.host.wait_for(name, lambda vgpu: vgpu["processes"], "to have a program")
@@ -250,7 +256,7 @@ class Jobs(case.Case):
         done = self.slurm.run("srun", "--vgpu=900G", "true", code=None)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("no vGPU for this step", done.stderr)
-        for wrong in ("20X", "20G:share=0", "20G:share=101", "20G:part=3", "0"):
+        for wrong in ("20X", "20G:share=0", "20G:share=101", "20G:part=3", "0", "20G:class=urgent", "20G:"):
             with self.subTest(wrong):
                 done = self.slurm.run("srun", f"--vgpu={wrong}", "true", code=None)
                 self.assertNotEqual(done.returncode, 0)
