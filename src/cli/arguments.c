@@ -118,13 +118,26 @@ static int take_option(struct parser *parser, const char *word, const char *next
         return 1;
 }
 
+static bool has_option(const struct command *command, const char *name)
+{
+        for (size_t i = 0; i < count_options(command); i++)
+                if (strcmp(command->options[i].name, name) == 0)
+                        return true;
+        return false;
+}
+
 /* A number behind a name is a device: 'vgpu migrate train 1'. No vGPU is called so. */
 static bool is_device(const struct command *command, const char *word)
 {
-        for (size_t i = 0; i < count_options(command); i++)
-                if (strcmp(command->options[i].name, "device") == 0)
-                        return strspn(word, "0123456789") == strlen(word);
-        return false;
+        return has_option(command, "device") && strspn(word, "0123456789") == strlen(word);
+}
+
+/* 'vgpu resize train 40G'. A vGPU may be called so, but then there are two names, and one is too many. */
+static bool is_size(const struct command *command, const char *word)
+{
+        uint64_t bytes;
+
+        return has_option(command, "fb") && size_parse(&bytes, word) == 0;
 }
 
 static void complain_too_many(struct parser *parser, const char *word)
@@ -134,6 +147,8 @@ static void complain_too_many(struct parser *parser, const char *word)
 
         if (is_device(command, word))
                 snprintf(hint, sizeof(hint), "did you mean '--device %.20s'?", word);
+        else if (is_size(command, word))
+                snprintf(hint, sizeof(hint), "did you mean '--fb %.20s'?", word);
         else if (command->n_words_max > 0)
                 snprintf(hint, sizeof(hint), "one at a time, please");
         complain(parser, hint, "unexpected '%s'", word);

@@ -118,6 +118,8 @@ static const struct {
           "vgpu: create: --fb is given twice\nhint: see 'vgpu help create'\n" },
         { { "create", "a", "b", "--fb", "1G" },
           "vgpu: create: unexpected 'b'\nhint: one at a time, please\n" },
+        { { "resize", "a", "40G" },
+          "vgpu: resize: unexpected '40G'\nhint: did you mean '--fb 40G'?\n" },
         { { "migrate", "a", "1" },
           "vgpu: migrate: unexpected '1'\nhint: did you mean '--device 1'?\n" },
         { { "help", "--all" }, "vgpu: unknown option '--all'\nhint: vgpu help COMMAND\n" },
