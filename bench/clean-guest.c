@@ -3,7 +3,9 @@
  * A guest of which some changes: GIB GiB in allocations of 512 MiB. Each block of 2 MiB is filled with
  * its number, and has one word that counts how often the block was changed.
  *
- *     clean-guest GIB
+ *     clean-guest GIB [SEED]
+ *
+ * Guests are the same when they begin. What two of them change is another with another seed.
  *
  * Prints "ready" when filled. Each line on standard input is a command:
  *
@@ -25,6 +27,7 @@
 
 static CUdeviceptr piece[PIECES];
 static unsigned int count[PIECES * EACH];
+static unsigned int seed;
 static unsigned int words[PIECE / sizeof(unsigned int)];
 
 /* Somewhere else in each block. */
@@ -47,7 +50,7 @@ static void change(size_t n_blocks, double percent)
 
         for (size_t i = 0; i < n_blocks; i++)
                 if ((double)random() < percent / 100 * (double)RAND_MAX) {
-                        set_count(i, count[i] + 1);
+                        set_count(i, count[i] + 1 + 1000 * seed);
                         n++;
                 }
         must(DRIVER(cuCtxSynchronize)());
@@ -95,15 +98,17 @@ static void fill(size_t n_pieces)
 
 int main(int argc, char **argv)
 {
-        size_t n = argc == 2 ? strtoull(argv[1], NULL, 10) * 2 : 0;
+        size_t n = argc > 1 ? (size_t)(strtod(argv[1], NULL) * 2) : 0;
         CUcontext context;
         char line[64];
         CUdevice gpu;
 
         if (n == 0 || n > PIECES) {
-                fprintf(stderr, "usage: clean-guest GIB (at most %d)\n", PIECES / 2);
+                fprintf(stderr, "usage: clean-guest GIB [SEED] (0.5 to %d)\n", PIECES / 2);
                 return 2;
         }
+        seed = argc > 2 ? (unsigned int)strtoul(argv[2], NULL, 10) : 0;
+        srandom(seed + 1);
         setvbuf(stdout, NULL, _IOLBF, 0);
         must(DRIVER(cuInit)(0));
         must(DRIVER(cuDeviceGet)(&gpu, 0));

@@ -29,6 +29,7 @@ struct vgpu_pool {
         uint64_t huge_pages; /* bytes of @size in huge pages */
         uint64_t held;       /* bytes of slabs that left the pool and that clients still have */
         uint64_t spare;      /* bytes kept of resumed vGPUs, and given up when the room is needed */
+        uint64_t saved;      /* bytes more that would be used if equal blocks were not kept once */
 };
 
 struct vgpu_manager {

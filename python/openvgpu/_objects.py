@@ -145,6 +145,7 @@ class Pool:
     slab_size: int = 0
     huge_pages: int = 0
     spare: int = 0  # kept of resumed vGPUs, and given up when the room is needed
+    saved: int = 0  # more that would be used if equal blocks were not kept once
 
 
 @dataclasses.dataclass(frozen=True)

@@ -64,6 +64,9 @@ static void write_pool(struct text *text, const struct vgpu_pool *pool)
                   (double)pool->ready);
         write_one(text, "openvgpu_pool_used_bytes", TEXT_GAUGE, "bytes",
                   "Host memory of the pool that suspended vGPUs fill.", (double)pool->used);
+        write_one(text, "openvgpu_pool_saved_bytes", TEXT_GAUGE, "bytes",
+                  "Host memory more that they would fill if equal blocks were not kept once.",
+                  (double)pool->saved);
         write_one(text, "openvgpu_pool_spare_bytes", TEXT_GAUGE, "bytes",
                   "Host memory of the pool with copies of resumed vGPUs, given up when needed.",
                   (double)pool->spare);

@@ -16,7 +16,9 @@ struct pool_spare_user {
 
 struct pool_reservation {
         struct pool_reservation *next;
-        char owner[POOL_OWNER_MAX];
+        char owner[POOL_OWNER_MAX]; /* of its slabs */
+        char vgpu
+                [POOL_OWNER_MAX]; /* whose memory its stamps say it is; the same, if not of a group */
         uint64_t generation;
         struct pool_extent *extents;
         size_t n_extents, n_extents_max;
@@ -53,6 +55,11 @@ struct pool {
 static inline uint32_t pool_bit(uint32_t device)
 {
         return (uint32_t)1 << device;
+}
+
+static inline struct slab_range pool_range(const struct pool_extent *extent)
+{
+        return (struct slab_range){ .offset = extent->offset, .length = extent->length };
 }
 
 struct slab *pool_find(const struct pool *pool, uint32_t slab);

@@ -8,9 +8,11 @@
 /* The extents are spare in their slabs, or are not any more. */
 static void mark(struct pool *pool, const struct pool_reservation *reservation, bool is_spare)
 {
-        for (size_t i = 0; i < reservation->n_extents; i++)
-                slab_set_spare(pool_find(pool, reservation->extents[i].slab),
-                               reservation->extents[i].length, is_spare);
+        for (size_t i = 0; i < reservation->n_extents; i++) {
+                const struct slab_range range = pool_range(&reservation->extents[i]);
+
+                slab_set_spare(pool_find(pool, reservation->extents[i].slab), &range, is_spare);
+        }
 }
 
 /* NULL: no memory. */
@@ -77,9 +79,10 @@ int pool_spare(struct pool *pool, struct pool_reservation *reservation, uid_t us
                 return -ENOMEM;
         for (size_t i = 0; i < reservation->n_extents; i++) {
                 const struct pool_extent *extent = &reservation->extents[i];
-                const struct slab_range range = { extent->offset, extent->length };
+                const struct slab_range range = pool_range(extent);
 
-                slab_stamps_clear(pool_find(pool, extent->slab)->stamps, &range);
+                slab_stamps_clear(pool_find(pool, extent->slab)->stamps, &range,
+                                  reservation->generation);
         }
         mark(pool, reservation, true);
         reservation->spare_user->bytes += pool_get_length(reservation);

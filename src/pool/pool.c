@@ -127,6 +127,11 @@ static int add_extent(struct pool_reservation *reservation, uint32_t slab,
         return 0;
 }
 
+static bool is_of_group(const struct pool_reservation *reservation)
+{
+        return strcmp(reservation->owner, reservation->vgpu) != 0;
+}
+
 /* All that is free in @slab, up to @bytes; what is missing then is left in it. */
 static int take_from(struct slab *slab, struct pool_reservation *reservation, uint64_t *bytes)
 {
@@ -137,9 +142,10 @@ static int take_from(struct slab *slab, struct pool_reservation *reservation, ui
                 r = slab_take(slab, reservation->owner, *bytes, &range);
                 if (r < 0)
                         return r == -ENOSPC ? 0 : r;
+                slab->is_common = is_of_group(reservation);
                 r = add_extent(reservation, slab->id, &range);
                 if (r < 0) {
-                        slab_give_back(slab, range.offset);
+                        slab_give_back(slab, &range, reservation->generation);
                         return r;
                 }
                 *bytes -= range.length;
@@ -178,19 +184,20 @@ static int take_new(struct pool *pool, struct pool_reservation *reservation, uin
 }
 
 static int reservation_new(struct pool *pool, struct pool_reservation **ret_reservation,
-                           const char *owner)
+                           const char *owner, const char *vgpu)
 {
         struct pool_reservation *reservation;
 
-        if (strlen(owner) >= POOL_OWNER_MAX)
+        if (strlen(owner) >= POOL_OWNER_MAX || strlen(vgpu) >= POOL_OWNER_MAX)
                 return -ENAMETOOLONG;
-        if (!*owner)
+        if (!*owner || !*vgpu)
                 return -EINVAL; /* nobody's memory is a slab's state */
 
         reservation = calloc(1, sizeof(*reservation));
         if (!reservation)
                 return -ENOMEM;
         memcpy(reservation->owner, owner, strlen(owner) + 1);
+        memcpy(reservation->vgpu, vgpu, strlen(vgpu) + 1);
         reservation->next = pool->reservations;
         pool->reservations = reservation;
         *ret_reservation = reservation;
@@ -203,7 +210,7 @@ int pool_make_generation(uint64_t *ret_generation)
         do
                 if (getrandom(ret_generation, sizeof(*ret_generation), 0) < 0)
                         return -errno;
-        while (*ret_generation == 0);
+        while (*ret_generation == 0 || *ret_generation == SLAB_ALL_STAMPS);
         return 0;
 }
 
@@ -229,12 +236,18 @@ static uint64_t available_now(const struct pool *pool, const char *owner)
 int pool_reserve(struct pool *pool, struct pool_reservation **ret_reservation, const char *owner,
                  uint32_t device, uint64_t bytes)
 {
+        return pool_reserve_in(pool, ret_reservation, owner, owner, device, bytes);
+}
+
+int pool_reserve_in(struct pool *pool, struct pool_reservation **ret_reservation, const char *owner,
+                    const char *vgpu, uint32_t device, uint64_t bytes)
+{
         struct pool_reservation *reservation;
         int r;
 
         if (bytes == 0 || device >= POOL_DEVICES_MAX)
                 return -EINVAL;
-        r = reservation_new(pool, &reservation, owner);
+        r = reservation_new(pool, &reservation, owner, vgpu);
         if (r < 0)
                 return r;
 
@@ -268,9 +281,12 @@ void pool_give_back(struct pool *pool, struct pool_reservation *reservation)
 {
         pool_set_needed(pool, reservation);
         unlink_reservation(pool, reservation);
-        for (size_t i = 0; i < reservation->n_extents; i++)
-                slab_give_back(pool_find(pool, reservation->extents[i].slab),
-                               reservation->extents[i].offset);
+        for (size_t i = 0; i < reservation->n_extents; i++) {
+                const struct slab_range range = pool_range(&reservation->extents[i]);
+
+                slab_give_back(pool_find(pool, reservation->extents[i].slab), &range,
+                               reservation->generation);
+        }
         free(reservation->extents);
         free(reservation);
 }
@@ -331,11 +347,6 @@ uint64_t pool_get_generation(const struct pool_reservation *reservation)
         return reservation->generation;
 }
 
-static struct slab_range range_of(const struct pool_extent *extent)
-{
-        return (struct slab_range){ .offset = extent->offset, .length = extent->length };
-}
-
 static struct pool_mark make_mark(const struct pool_reservation *reservation, pid_t pid,
                                   uint64_t start_time)
 {
@@ -343,7 +354,7 @@ static struct pool_mark make_mark(const struct pool_reservation *reservation, pi
                                   .start_time = start_time,
                                   .pid = pid };
 
-        memcpy(mark.owner, reservation->owner, sizeof(mark.owner));
+        memcpy(mark.owner, reservation->vgpu, sizeof(mark.owner));
         return mark;
 }
 
@@ -354,7 +365,7 @@ int pool_stamp(struct pool *pool, const struct pool_reservation *reservation, pi
         int r = 0;
 
         for (size_t i = 0; i < reservation->n_extents && r == 0; i++) {
-                const struct slab_range range = range_of(&reservation->extents[i]);
+                const struct slab_range range = pool_range(&reservation->extents[i]);
                 struct slab *slab = pool_find(pool, reservation->extents[i].slab);
 
                 r = slab->stamps ? slab_stamps_put(slab->stamps, &range, &mark) : -ENOSPC;
@@ -370,7 +381,7 @@ int pool_check(const struct pool *pool, const struct pool_reservation *reservati
         if (mark.generation == 0)
                 return 0;
         for (size_t i = 0; i < reservation->n_extents; i++) {
-                const struct slab_range range = range_of(&reservation->extents[i]);
+                const struct slab_range range = pool_range(&reservation->extents[i]);
                 const struct slab *slab = pool_find(pool, reservation->extents[i].slab);
 
                 *ret_slab = slab->id;
@@ -429,32 +440,37 @@ int pool_adopt(struct pool *pool, uint32_t id, int fd)
 static int adopt_extent(struct pool *pool, struct pool_reservation *reservation,
                         const struct pool_mark *mark, const struct pool_extent *extent)
 {
-        const struct slab_range range = { .offset = extent->offset, .length = extent->length };
+        const struct slab_range range = pool_range(extent);
         struct slab *slab = pool_find(pool, extent->slab);
+        enum slab_finding found = SLAB_FOUND_NOTHING;
         int r;
 
         if (!slab)
                 return -ENOENT;
-        if (slab->stamps && slab_stamps_look(slab->stamps, &range, mark) == SLAB_FOUND_OTHER)
+        if (slab->stamps)
+                found = slab_stamps_look(slab->stamps, &range, mark);
+        if (found == SLAB_FOUND_OTHER)
                 return -ESTALE;
 
-        r = slab_adopt_range(slab, reservation->owner, &range);
+        r = slab_adopt_range(slab, reservation->owner, &range,
+                             is_of_group(reservation) && found == SLAB_FOUND_MARK);
         if (r < 0)
                 return r;
+        slab->is_common = is_of_group(reservation);
         r = add_extent(reservation, slab->id, &range);
         if (r < 0)
-                slab_give_back(slab, range.offset);
+                slab_give_back(slab, &range, mark->generation);
         return r;
 }
 
 int pool_adopt_reservation(struct pool *pool, struct pool_reservation **ret_reservation,
-                           const struct pool_mark *mark, const struct pool_extent *extents,
-                           size_t n_extents)
+                           const char *owner, const struct pool_mark *mark,
+                           const struct pool_extent *extents, size_t n_extents)
 {
         struct pool_reservation *reservation;
         int r;
 
-        r = reservation_new(pool, &reservation, mark->owner);
+        r = reservation_new(pool, &reservation, owner, mark->owner);
         if (r < 0)
                 return r;
 
@@ -543,6 +559,19 @@ void pool_set_limit(struct pool *pool, uint64_t limit)
         pool_work_ahead(pool);
 }
 
+static void add_needed(const struct slab *slab, struct pool_info *info)
+{
+        for (size_t i = 0; i < slab->n_ranges; i++) {
+                const struct slab_range *range = &slab->ranges[i];
+                uint32_t n_needed = range->n_holders - range->n_spare;
+
+                if (n_needed == 0)
+                        continue;
+                info->used += range->length;
+                info->saved += (n_needed - 1) * range->length;
+        }
+}
+
 void pool_get_info(const struct pool *pool, struct pool_info *ret_info)
 {
         *ret_info = (struct pool_info){ .limit = pool->limit,
@@ -555,9 +584,7 @@ void pool_get_info(const struct pool *pool, struct pool_info *ret_info)
                 ret_info->size += slab->size;
                 ret_info->ready += slab->ready ? slab->size : 0;
                 ret_info->huge += slab->is_huge ? slab->size : 0;
-                for (size_t k = 0; k < slab->n_ranges; k++)
-                        ret_info->used += slab->ranges[k].length;
-                ret_info->used -= slab->spare_bytes;
                 ret_info->spare += slab->spare_bytes;
+                add_needed(slab, ret_info);
         }
 }

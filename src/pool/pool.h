@@ -15,6 +15,9 @@
  *       ^                    ^---------- same owner -----------|
  *       '---------------------- zeroed ------------------------'
  *
+ * The owner may be a group instead, the vGPUs of one user (pool_reserve_in()). Then reservations of the group
+ * may hold the same block: pool-common.c, and slab.h says what must hold.
+ *
  * It is "ready" on a device when that device's mover has it pinned. New slabs all
  * have the same size; an adopted one keeps its own. The pool never grows above its limit; it is
  * larger only while a lowered limit waits for slabs in use.
@@ -39,6 +42,12 @@
 
 struct pool;
 struct pool_reservation;
+
+/* Where a block of a reservation is. */
+struct pool_place {
+        uint32_t slab; /* 0: no slab */
+        uint64_t offset;
+};
 
 /* A piece of a slab. The order of a reservation's extents is the order of its bytes. */
 struct pool_extent {
@@ -103,6 +112,7 @@ struct pool_info {
         uint64_t size;      /* of all slabs */
         uint64_t ready;     /* of the slabs that are pinned for at least one device */
         uint64_t used;      /* of all extents that are not spare */
+        uint64_t saved;     /* what they would be more, if each had its own of what several hold */
         uint64_t spare;     /* of those that are */
         uint64_t huge;      /* of the slabs in huge pages */
         uint64_t held;      /* of slabs that have left it, and that clients have kept */
@@ -132,6 +142,13 @@ uint64_t pool_available(const struct pool *pool, const char *owner);
  */
 int pool_reserve(struct pool *pool, struct pool_reservation **ret_reservation, const char *owner,
                  uint32_t device, uint64_t bytes);
+
+/*
+ * pool_reserve_in() - the same in slabs of the group @owner, for @vgpu of that group
+ * What is free in a slab that a client has had is given to nobody of it.
+ */
+int pool_reserve_in(struct pool *pool, struct pool_reservation **ret_reservation, const char *owner,
+                    const char *vgpu, uint32_t device, uint64_t bytes);
 
 /*
  * pool_prepare() - make all slabs of @reservation ready on @device: zeroed if they had another
@@ -244,13 +261,44 @@ int pool_adopt(struct pool *pool, uint32_t slab, int fd);
 
 /*
  * pool_adopt_reservation() - take a reservation of a former manager, for slabs that are adopted
+ * @owner: that of the mark, or its group. Of a group several may hold the same; then it has the stamp of each.
  * Errors: -ENOENT (a slab is missing: that memory is lost), -EINVAL (outside of the slab, overlaps,
  * or two owners in one slab), -ESTALE (the slab says that it is another's); nothing is changed
  * then.
  */
 int pool_adopt_reservation(struct pool *pool, struct pool_reservation **ret_reservation,
-                           const struct pool_mark *mark, const struct pool_extent *extents,
-                           size_t n_extents);
+                           const char *owner, const struct pool_mark *mark,
+                           const struct pool_extent *extents, size_t n_extents);
+
+/* Blocks that several reservations hold: @block bytes each, the first at the reservation's first byte. */
+
+/* pool_get_places() - where the first @n blocks are; nowhere, if one is in two pieces. */
+void pool_get_places(const struct pool_reservation *reservation, uint64_t block,
+                     struct pool_place *places, size_t n);
+
+/* pool_is_lone() - does nobody else hold any of it? Only then may it be written to. */
+bool pool_is_lone(const struct pool *pool, const struct pool_reservation *reservation);
+
+/*
+ * pool_part() - make it lone: each of its @n blocks that has another holder is another one, with nothing in it
+ *
+ * @ret_others has the former ones; NULL: there were none. @ret_places says of each block where in there it is
+ * (nowhere: it is where it was). Errors: -EBUSY (it is spare, or being prepared), -ENOSPC, -ENOMEM, and
+ * nothing has changed.
+ */
+int pool_part(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
+              uint64_t block, size_t n, struct pool_place *ret_places,
+              struct pool_reservation **ret_others);
+
+/*
+ * pool_join() - for each of its @n blocks that has a place in @places: hold what is there instead
+ *
+ * The caller knows that the contents are the same. To be done before pool_stamp(). Errors: -EBUSY (it is spare,
+ * or being prepared), -EINVAL (a place of another owner, or that nobody holds), -ENOMEM, and nothing has
+ * changed.
+ */
+int pool_join(struct pool *pool, struct pool_reservation *reservation, uint64_t block,
+              const struct pool_place *places, size_t n);
 
 /*
  * pool_make_segments() - lay memories of @sizes one after another into @extents

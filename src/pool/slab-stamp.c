@@ -98,6 +98,11 @@ static bool is_on(const struct stamp *stamp, const struct slab_range *range)
                range->offset < stamp->offset + stamp->length;
 }
 
+static bool is_exactly_on(const struct stamp *stamp, const struct slab_range *range)
+{
+        return stamp->offset == range->offset && stamp->length == range->length;
+}
+
 enum slab_finding slab_stamps_look(const struct slab_stamps *stamps, const struct slab_range *range,
                                    const struct pool_mark *mark)
 {
@@ -108,10 +113,9 @@ enum slab_finding slab_stamps_look(const struct slab_stamps *stamps, const struc
 
                 if (!is_on(stamp, range))
                         continue;
-                if (stamp->offset != range->offset || stamp->length != range->length ||
-                    memcmp(&stamp->mark, mark, sizeof(*mark)) != 0)
-                        return SLAB_FOUND_OTHER;
-                found = SLAB_FOUND_MARK;
+                if (is_exactly_on(stamp, range) && memcmp(&stamp->mark, mark, sizeof(*mark)) == 0)
+                        return SLAB_FOUND_MARK;
+                found = SLAB_FOUND_OTHER;
         }
         return found;
 }
@@ -132,24 +136,31 @@ static struct stamp *find_unused(struct slab_stamps *stamps)
 int slab_stamps_put(struct slab_stamps *stamps, const struct slab_range *range,
                     const struct pool_mark *mark)
 {
-        struct stamp *stamp;
+        struct stamp *stamp = NULL;
 
-        slab_stamps_clear(stamps, range);
-        stamp = find_unused(stamps);
+        for (uint32_t i = 0; i < count(stamps) && !stamp; i++)
+                if (is_exactly_on(&stamps->stamp[i], range) &&
+                    stamps->stamp[i].mark.generation == mark->generation)
+                        stamp = &stamps->stamp[i];
+        if (!stamp)
+                stamp = find_unused(stamps);
         if (!stamp)
                 return -ENOSPC;
+        atomic_store(&stamp->length, 0);
         stamp->offset = range->offset;
         stamp->mark = *mark;
         atomic_store(&stamp->length, range->length);
         return 0;
 }
 
-void slab_stamps_clear(struct slab_stamps *stamps, const struct slab_range *range)
+void slab_stamps_clear(struct slab_stamps *stamps, const struct slab_range *range,
+                       uint64_t generation)
 {
         for (uint32_t i = 0; i < count(stamps); i++) {
                 struct stamp *stamp = &stamps->stamp[i];
 
-                if (!is_on(stamp, range))
+                if (!is_on(stamp, range) ||
+                    (generation != SLAB_ALL_STAMPS && stamp->mark.generation != generation))
                         continue;
                 atomic_store(&stamp->length, 0);
                 stamp->offset = 0;

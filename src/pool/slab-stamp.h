@@ -8,8 +8,9 @@
  * The database says where in the slabs a process' memory is. If the database were wrong, one vGPU
  * would get the memory of another. Each extent is therefore stamped when the copy to it has ended.
  * A stamp stands behind the data in the same file, and has the owner, the process and a number that
- * no other reservation ever had. Taking a range, or giving it back, removes its stamps. Nothing is
- * copied from an extent to a device without the right stamp.
+ * no other reservation ever had. Taking a range removes its stamps, and who gives it back removes his own.
+ * Nothing is copied from an extent to a device without the right stamp. What several hold (slab.h) has the
+ * stamps of all of them.
  */
 
 #include <stdint.h>
@@ -23,6 +24,8 @@ struct pool_mark;
 struct slab_range {
         uint64_t offset;
         uint64_t length;
+        uint32_t n_holders; /* slab.h: extents of reservations; and of them, those that are spare */
+        uint32_t n_spare;
 };
 
 /* slab_stamps_make() - none yet, behind the first @size bytes of the new file @fd. */
@@ -40,17 +43,23 @@ struct slab_stamps *slab_stamps_free(struct slab_stamps *stamps);
 
 enum slab_finding {
         SLAB_FOUND_NOTHING, /* no stamp is on any of it */
-        SLAB_FOUND_MARK,    /* exactly this one is on exactly this range */
-        SLAB_FOUND_OTHER,
+        SLAB_FOUND_MARK,    /* exactly this one is on exactly this range, perhaps beside others */
+        SLAB_FOUND_OTHER,   /* only others */
 };
 
 enum slab_finding slab_stamps_look(const struct slab_stamps *stamps, const struct slab_range *range,
                                    const struct pool_mark *mark);
 
-/* slab_stamps_put() - instead of what is there. Errors: -ENOSPC (too many in this slab). */
+/*
+ * slab_stamps_put() - beside those of other reservations, and instead of that of its own on the same range.
+ * Errors: -ENOSPC (too many in this slab).
+ */
 int slab_stamps_put(struct slab_stamps *stamps, const struct slab_range *range,
                     const struct pool_mark *mark);
 
-void slab_stamps_clear(struct slab_stamps *stamps, const struct slab_range *range);
+/* slab_stamps_clear() - those on any of @range: of the reservation with @generation, or all. */
+#define SLAB_ALL_STAMPS UINT64_MAX
+void slab_stamps_clear(struct slab_stamps *stamps, const struct slab_range *range,
+                       uint64_t generation);
 
 #endif

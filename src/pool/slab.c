@@ -124,8 +124,9 @@ static bool is_his(const struct slab *slab, const char *owner)
 
 bool slab_is_usable(const struct slab *slab, const char *owner)
 {
-        return !slab->is_leaving && slab->stamps &&
-               ((slab_is_free(slab) && !slab->is_shared) || strcmp(slab->owner, owner) == 0);
+        if (slab->is_leaving || !slab->stamps || (slab->is_shared && slab->is_common))
+                return false;
+        return (slab_is_free(slab) && !slab->is_shared) || strcmp(slab->owner, owner) == 0;
 }
 
 /* Ranges. A gap is before the range @index, or, for the last, behind all. */
@@ -159,18 +160,79 @@ uint64_t slab_room_without_spare(const struct slab *slab, const char *owner)
                 return 0;
         if (!slab_is_needed(slab) && !slab->is_shared)
                 return slab->size;
+        if (slab->is_shared && slab->is_common)
+                return 0;
         return strcmp(slab->owner, owner) == 0 ? slab_room(slab) + slab->spare_bytes : 0;
 }
 
-void slab_set_spare(struct slab *slab, uint64_t bytes, bool is_spare)
+/* Holders. */
+
+static uint64_t end_of(const struct slab_range *range)
 {
-        if (is_spare) {
-                slab->n_spare++;
-                slab->spare_bytes += bytes;
-        } else {
-                slab->n_spare--;
-                slab->spare_bytes -= bytes;
+        return range->offset + range->length;
+}
+
+static void count_needed(struct slab *slab)
+{
+        slab->n_needed = 0;
+        slab->spare_bytes = 0;
+        for (size_t i = 0; i < slab->n_ranges; i++) {
+                if (slab->ranges[i].n_holders > slab->ranges[i].n_spare)
+                        slab->n_needed++;
+                else
+                        slab->spare_bytes += slab->ranges[i].length;
         }
+}
+
+/* The first that ends behind @offset; n_ranges: none does. */
+static size_t find_range(const struct slab *slab, uint64_t offset)
+{
+        size_t first = 0, end = slab->n_ranges;
+
+        while (first < end) {
+                size_t middle = first + (end - first) / 2;
+
+                if (end_of(&slab->ranges[middle]) <= offset)
+                        first = middle + 1;
+                else
+                        end = middle;
+        }
+        return first;
+}
+
+void slab_set_spare(struct slab *slab, const struct slab_range *range, bool is_spare)
+{
+        for (size_t i = find_range(slab, range->offset);
+             i < slab->n_ranges && slab->ranges[i].offset < end_of(range); i++) {
+                if (is_spare)
+                        slab->ranges[i].n_spare++;
+                else
+                        slab->ranges[i].n_spare--;
+        }
+        count_needed(slab);
+}
+
+uint32_t slab_get_holders(const struct slab *slab, const struct slab_range *range)
+{
+        uint64_t offset = range->offset;
+        uint32_t n = 0;
+
+        for (size_t i = find_range(slab, offset); offset < end_of(range); i++) {
+                if (i == slab->n_ranges || slab->ranges[i].offset > offset)
+                        return 0;
+                if (slab->ranges[i].n_holders > n)
+                        n = slab->ranges[i].n_holders;
+                offset = end_of(&slab->ranges[i]);
+        }
+        return n;
+}
+
+void slab_hold_range(struct slab *slab, const struct slab_range *range)
+{
+        for (size_t i = find_range(slab, range->offset);
+             i < slab->n_ranges && slab->ranges[i].offset < end_of(range); i++)
+                slab->ranges[i].n_holders++;
+        count_needed(slab);
 }
 
 static int insert(struct slab *slab, size_t index, const struct slab_range *range)
@@ -189,6 +251,31 @@ static int insert(struct slab *slab, size_t index, const struct slab_range *rang
         slab->ranges[index] = *range;
         slab->n_ranges++;
         return 0;
+}
+
+static int split_at(struct slab *slab, uint64_t offset)
+{
+        size_t i = find_range(slab, offset);
+        struct slab_range rest;
+        int r;
+
+        if (i == slab->n_ranges || slab->ranges[i].offset >= offset)
+                return 0;
+        rest = slab->ranges[i];
+        rest.length = end_of(&rest) - offset;
+        rest.offset = offset;
+        r = insert(slab, i + 1, &rest);
+        if (r == 0)
+                slab->ranges[i].length -= rest.length;
+        count_needed(slab);
+        return r;
+}
+
+int slab_split(struct slab *slab, const struct slab_range *range)
+{
+        int r = split_at(slab, range->offset);
+
+        return r < 0 ? r : split_at(slab, end_of(range));
 }
 
 /* The first range decides whose slab it is, and whether that one may see what is in it. */
@@ -213,34 +300,56 @@ int slab_take(struct slab *slab, const char *owner, uint64_t wanted, struct slab
                         continue;
                 if (range.length > wanted)
                         range.length = wanted;
+                range.n_holders = 1;
                 r = insert(slab, i, &range);
                 if (r < 0)
                         return r;
+                count_needed(slab);
                 set_owner(slab, owner);
-                slab_stamps_clear(slab->stamps, &range);
+                slab_stamps_clear(slab->stamps, &range, SLAB_ALL_STAMPS);
                 *ret_range = range;
                 return 0;
         }
         return -ENOSPC;
 }
 
-int slab_adopt_range(struct slab *slab, const char *owner, const struct slab_range *range)
+/* What nobody has of @range is a range of its own, and all of it has one holder more. */
+static int adopt(struct slab *slab, const struct slab_range *range)
 {
-        size_t i = 0;
+        uint64_t offset = range->offset;
+        int r = slab_split(slab, range);
+
+        for (size_t i = find_range(slab, offset); offset < end_of(range) && r == 0; i++) {
+                const struct slab_range *next = i < slab->n_ranges ? &slab->ranges[i] : NULL;
+                struct slab_range missing = { .offset = offset, .length = end_of(range) - offset };
+
+                if (next && next->offset < end_of(range))
+                        missing.length = next->offset - offset;
+                if (missing.length > 0)
+                        r = insert(slab, i, &missing);
+                offset = r == 0 ? end_of(&slab->ranges[i]) : offset;
+        }
+        if (r == 0)
+                slab_hold_range(slab, range);
+        return r;
+}
+
+int slab_adopt_range(struct slab *slab, const char *owner, const struct slab_range *range,
+                     bool may_share)
+{
         uint64_t end;
+        size_t i;
         int r;
 
         if (!is_his(slab, owner) || range->length == 0 ||
             __builtin_add_overflow(range->offset, range->length, &end) || end > slab->size)
                 return -EINVAL;
 
-        while (i < slab->n_ranges && slab->ranges[i].offset < range->offset)
-                i++;
-        if ((i < slab->n_ranges && slab->ranges[i].offset < end) ||
-            (i > 0 && slab->ranges[i - 1].offset + slab->ranges[i - 1].length > range->offset))
+        i = find_range(slab, range->offset);
+        if (!may_share && i < slab->n_ranges && slab->ranges[i].offset < end)
                 return -EINVAL;
 
-        r = insert(slab, i, range);
+        r = adopt(slab, range);
         if (r < 0)
                 return r;
         set_owner(slab, owner);
@@ -248,17 +357,29 @@ int slab_adopt_range(struct slab *slab, const char *owner, const struct slab_ran
         return 0;
 }
 
-void slab_give_back(struct slab *slab, uint64_t offset)
+/* The range @i has no holder any more. */
+static void remove_range(struct slab *slab, size_t i)
 {
-        size_t i = 0;
-
-        while (slab->ranges[i].offset != offset)
-                i++;
         if (slab->stamps)
-                slab_stamps_clear(slab->stamps, &slab->ranges[i]);
+                slab_stamps_clear(slab->stamps, &slab->ranges[i], SLAB_ALL_STAMPS);
         memmove(slab->ranges + i, slab->ranges + i + 1,
                 (slab->n_ranges - i - 1) * sizeof(*slab->ranges));
         slab->n_ranges--;
+}
+
+void slab_give_back(struct slab *slab, const struct slab_range *range, uint64_t generation)
+{
+        size_t i = find_range(slab, range->offset);
+
+        if (slab->stamps)
+                slab_stamps_clear(slab->stamps, range, generation);
+        while (i < slab->n_ranges && slab->ranges[i].offset < end_of(range)) {
+                if (--slab->ranges[i].n_holders == 0)
+                        remove_range(slab, i);
+                else
+                        i++;
+        }
+        count_needed(slab);
         if (slab->n_ranges > 0)
                 return;
 

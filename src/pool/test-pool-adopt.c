@@ -9,7 +9,8 @@ static int adopt(struct fixture *fixture, struct pool_reservation **ret_reservat
         struct pool_mark mark = { 0 };
 
         snprintf(mark.owner, sizeof(mark.owner), "%s", owner);
-        return pool_adopt_reservation(fixture->pool, ret_reservation, &mark, extents, n);
+        return pool_adopt_reservation(fixture->pool, ret_reservation, mark.owner, &mark, extents,
+                                      n);
 }
 
 static void test_slabs_cannot_be_cut_off(void **state)
@@ -117,7 +118,7 @@ static int adopt_marked(struct fixture *fixture, const char *owner, uint64_t gen
         int r;
 
         snprintf(mark.owner, sizeof(mark.owner), "%s", owner);
-        r = pool_adopt_reservation(fixture->pool, &reservation, &mark, extent, 1);
+        r = pool_adopt_reservation(fixture->pool, &reservation, mark.owner, &mark, extent, 1);
         if (r == 0)
                 r = pool_check(fixture->pool, reservation, GUEST, &(uint32_t){ 0 });
         return r;

@@ -24,6 +24,7 @@
 #include "tests/guests/kernels.h"
 
 #define ALLOCATIONS_MAX 65536
+#define BLOCK           (2 * MIB)
 #define SMALL_SIZE      256
 #define SAMPLES         8
 
@@ -47,6 +48,7 @@ struct options {
         bool managed;
         bool async_pool;
         bool on_demand;
+        bool alike;
         const char *log;
 };
 
@@ -90,12 +92,31 @@ static uint32_t first_word(const struct training *training, size_t allocation)
         return training->options.seed + (uint32_t)allocation;
 }
 
-/* What each word of the allocation is after the steps so far. */
-static uint32_t word_now(const struct training *training, size_t allocation)
+/* Each block of an allocation is another: one in the place of another is noticed, and no two are kept as one. */
+static uint32_t block_word(const struct training *training, size_t at)
+{
+        return training->options.alike ? 0 : (uint32_t)(at / BLOCK) << 16;
+}
+
+/* What the word at @at of the allocation is after the steps so far. */
+static uint32_t word_now(const struct training *training, size_t allocation, size_t at)
 {
         bool is_still = allocation < training->options.still;
 
-        return first_word(training, allocation) + (is_still ? 0 : (uint32_t)training->step);
+        return first_word(training, allocation) + block_word(training, at) +
+               (is_still ? 0 : (uint32_t)training->step);
+}
+
+static void fill(const struct training *training, const struct allocation *allocation,
+                 uint32_t word)
+{
+        for (size_t at = 0; at < allocation->size; at += BLOCK) {
+                size_t rest = allocation->size - at;
+                const struct allocation block = { .pointer = allocation->pointer + at,
+                                                  .size = rest < BLOCK ? rest : BLOCK };
+
+                launch(training->fill, &block, word + block_word(training, at));
+        }
 }
 
 static void add_allocation(struct training *training, CUdeviceptr pointer, size_t size)
@@ -107,7 +128,7 @@ static void add_allocation(struct training *training, CUdeviceptr pointer, size_
                 exit(2);
         }
         *allocation = (struct allocation){ .pointer = pointer, .size = size };
-        launch(training->fill, allocation, first_word(training, training->n_allocations));
+        fill(training, allocation, first_word(training, training->n_allocations));
         training->n_allocations++;
 }
 
@@ -168,7 +189,7 @@ static void compare_samples(struct training *training, size_t i, size_t stride, 
                 uint32_t word;
 
                 must(DRIVER(cuMemcpyDtoH_v2)(&word, allocation->pointer + at, sizeof(word)));
-                compare(wrong, i, at, word, word_now(training, i));
+                compare(wrong, i, at, word, word_now(training, i, at));
         }
 }
 
@@ -185,7 +206,7 @@ static bool compare_everywhere(struct training *training)
                 must(DRIVER(cuMemcpyDtoH_v2)(words, allocation->pointer, allocation->size));
                 for (size_t word = 0; word < allocation->size / sizeof(*words); word++)
                         compare(&wrong, i, word * sizeof(*words), words[word],
-                                word_now(training, i));
+                                word_now(training, i, word * sizeof(*words)));
                 free(words);
         }
         if (wrong.words)
@@ -393,18 +414,28 @@ static const char usage[] =
         "  --on-demand          after the first step, one for each line of standard input\n"
         "  --children N         start N more processes like this one\n"
         "  --forks N            fork children all the time, N live at once (at most 16)\n"
+        "  --alike              all blocks of 2 MiB of an allocation are the same\n"
         "  --seed N             all words are so much larger than without it\n"
         "  --log FILE           one line a step (default: standard error)\n";
 
 static const struct option option_names[] = {
-        { "size", required_argument, NULL, 's' },  { "piece", required_argument, NULL, 'i' },
-        { "small", required_argument, NULL, 'm' }, { "still", required_argument, NULL, 'S' },
-        { "steps", required_argument, NULL, 'n' }, { "threads", required_argument, NULL, 't' },
-        { "pause", required_argument, NULL, 'p' }, { "sync-loop", no_argument, NULL, 'y' },
-        { "managed", no_argument, NULL, 'g' },     { "async-pool", no_argument, NULL, 'a' },
-        { "on-demand", no_argument, NULL, 'd' },   { "children", required_argument, NULL, 'c' },
-        { "forks", required_argument, NULL, 'f' }, { "seed", required_argument, NULL, 'e' },
-        { "log", required_argument, NULL, 'l' },   { NULL, 0, NULL, 0 },
+        { "size", required_argument, NULL, 's' },
+        { "piece", required_argument, NULL, 'i' },
+        { "small", required_argument, NULL, 'm' },
+        { "still", required_argument, NULL, 'S' },
+        { "steps", required_argument, NULL, 'n' },
+        { "threads", required_argument, NULL, 't' },
+        { "pause", required_argument, NULL, 'p' },
+        { "sync-loop", no_argument, NULL, 'y' },
+        { "managed", no_argument, NULL, 'g' },
+        { "async-pool", no_argument, NULL, 'a' },
+        { "on-demand", no_argument, NULL, 'd' },
+        { "alike", no_argument, NULL, 'A' },
+        { "children", required_argument, NULL, 'c' },
+        { "forks", required_argument, NULL, 'f' },
+        { "seed", required_argument, NULL, 'e' },
+        { "log", required_argument, NULL, 'l' },
+        { NULL, 0, NULL, 0 },
 };
 
 static void fail_usage(void)
@@ -419,6 +450,7 @@ static bool parse_switch(struct options *options, int option)
                        : option == 'g' ? &options->managed
                        : option == 'a' ? &options->async_pool
                        : option == 'd' ? &options->on_demand
+                       : option == 'A' ? &options->alike
                                        : NULL;
 
         if (member)

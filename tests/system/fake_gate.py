@@ -61,7 +61,10 @@ class Gate:
         return 0x700000000000 + index * 0x10000000
 
     def pattern(self, index):
-        return struct.pack("=II", os.getpid(), index) * (self.sizes[index] // 8)
+        """Each block of 2 MiB is another, so that no two are kept as one."""
+        size, block = self.sizes[index], 2 << 20
+        return b"".join(struct.pack("=II", os.getpid(), index + (at // block << 16)) * (min(block, size - at) // 8)
+                        for at in range(0, size, block))
 
     def fill(self, index):
         os.pwrite(self.fds[index], self.pattern(index), 0)

@@ -351,7 +351,7 @@ class Accounts(unittest.TestCase):
         names = [f"greedy-{i}" for i in range(5)]
         for name in names:
             self.create(name, GREEDY)
-            self.host.fake_guest(name, 4 * MIB, user=GREEDY)
+            self.host.fake_guest(name, 8 * MIB, user=GREEDY)
         for name in names[:4]:  # a slab each, half of them
             self.host.call("SuspendVgpu", name=name)
         error = expect_error("PoolTooSmall", self.host.call, "SuspendVgpu", name=names[4])
@@ -362,7 +362,7 @@ class Accounts(unittest.TestCase):
         self.host.call("ResumeVgpu", name="other")
         self.assertTrue(guest.is_intact())
         self.host.call("ResumeVgpu", name=names[0])
-        until(lambda: self.host.call("GetInfo")["pool"]["used"] == 3 * 4 * MIB,  # it is let go after the answer
+        until(lambda: self.host.call("GetInfo")["pool"]["used"] == 3 * 8 * MIB,  # it is let go after the answer
               "the memory of what was resumed to be let go")
         self.host.call("SuspendVgpu", name=names[4])
 

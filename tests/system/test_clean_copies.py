@@ -79,7 +79,7 @@ class CleanCopies(unittest.TestCase):
         guest.finish()
 
     def test_each_process_of_a_vgpu_has_its_own(self):
-        guests = [self.guest("--still", str(n), "--seed", str(n)) for n in (1, 2, 3)]
+        guests = [self.guest("--still", str(n), "--seed", str(1000 * n)) for n in (1, 2, 3)]
         self.swap_at_rest()
         for guest in guests:
             guest.wait_steps()  # what changes has changed

@@ -198,6 +198,18 @@ class Images(case.Case):
         until(lambda: any("BAD" in line for line in self.guest.log_lines()),
               "the guest to notice", context=self.guest.context)
 
+    def test_blocks_that_are_kept_once_are_all_in_the_image(self):
+        self.suspended("--alike")
+        other = self.host.train(self.host.create("other"), "--size", "20M", "--alike")
+        self.host.vgpu("suspend", "other")
+        self.assertGreater(self.host.info()["pool"]["saved"], 20 << 20)
+        path = self.dump()
+        self.host.vgpu("resume", "other")
+        self.load(path)
+        other.wait_steps()
+        other.finish()
+        self.check_goes_on()
+
     def test_several_processes_and_devices(self):
         self.suspended()
         self.host.vgpu("resume", "train")

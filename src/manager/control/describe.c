@@ -31,6 +31,7 @@ static void get_pool(const struct pool *pool, struct vgpu_pool *ret_record)
                 .huge_pages = info.huge,
                 .held = info.held,
                 .spare = info.spare,
+                .saved = info.saved,
         };
 }
 

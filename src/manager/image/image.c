@@ -243,7 +243,7 @@ static int reserve(struct image_session *session, struct image_member *member,
 
         if (member->memory_bytes == 0)
                 return 0;
-        r = policy_check_pool(instance, member->memory_bytes, failure);
+        r = policy_check_pool(instance, instance->uuid, member->memory_bytes, failure);
         if (r == 0)
                 r = pool_reserve(pool, &member->reservation, instance->uuid,
                                  instance->device->index, member->memory_bytes);

@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "hash/hash.h"
+#include "manager/model/device.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -17,11 +18,18 @@
 struct clean_copy {
         struct pool_reservation *reservation; /* spare; NULL: it is the guest's */
         uint64_t generation;                  /* of the reservation that the hashes belong to */
-        bool is_true;                         /* and they are those of its contents */
-        struct gate_allocation *memory;       /* what is in it, in this order */
+        bool has_arrived;               /* they are those of what the guest had at the last copy */
+        bool is_true;                   /* and they are those of its contents */
+        struct gate_allocation *memory; /* what is in it, in this order */
         size_t n_memory;
         struct hash_value *hashes;
         size_t n_hashes;
+
+        struct pool_reservation
+                *others;           /* the blocks that it was parted from; or NULL, and no more: */
+        struct pool_place *places; /* of these, for each block */
+        struct hash_value *former; /* their hashes */
+        bool is_asked;             /* the mover was told those */
 };
 
 #define KEY_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL)
@@ -52,6 +60,8 @@ static struct clean_copy *clean_copy_free(struct clean_copy *copy)
         if (copy) {
                 free(copy->memory);
                 free(copy->hashes);
+                free(copy->places);
+                free(copy->former);
         }
         free(copy);
         return NULL;
@@ -62,6 +72,17 @@ DEFINE_CLEANUP(struct clean_copy *, clean_copy_free);
 void clean_copy_forget(struct guest *guest)
 {
         guest->clean_copy = clean_copy_free(guest->clean_copy);
+}
+
+/* Nobody asks any more what it was parted from. */
+static void forget_others(struct guest *guest)
+{
+        struct clean_copy *copy = guest->clean_copy;
+
+        copy->others = pool_release(guest->instance->manager->pool, copy->others);
+        free(TAKE(copy->places));
+        free(TAKE(copy->former));
+        copy->is_asked = false;
 }
 
 /* The pool has taken the room for something that is needed. */
@@ -79,8 +100,32 @@ void clean_copy_drop(struct guest *guest)
 {
         if (!guest->clean_copy)
                 return;
+        forget_others(guest);
         pool_release(guest->instance->manager->pool, guest->clean_copy->reservation);
         guest->clean_copy = clean_copy_free(guest->clean_copy);
+}
+
+/* Its reservation is lone from now on: what stands in for others' blocks has nothing in it. */
+static int part(struct guest *guest)
+{
+        struct clean_copy *copy = guest->clean_copy;
+        int r;
+
+        copy->places = calloc(copy->n_hashes, sizeof(*copy->places));
+        copy->former = calloc(copy->n_hashes, sizeof(*copy->former));
+        if (!copy->places || !copy->former)
+                return -ENOMEM;
+        r = pool_part(guest->instance->manager->pool, guest->reservation,
+                      guest->instance->device->index, HASH_BLOCK, copy->n_hashes, copy->places,
+                      &copy->others);
+        for (size_t i = 0; i < copy->n_hashes && r == 0; i++) {
+                copy->former[i] = copy->hashes[i];
+                if (copy->places[i].slab)
+                        copy->hashes[i] = HASH_UNKNOWN;
+        }
+        if (!copy->others)
+                forget_others(guest);
+        return r;
 }
 
 bool clean_copy_take(struct guest *guest, uint64_t bytes)
@@ -97,7 +142,11 @@ bool clean_copy_take(struct guest *guest, uint64_t bytes)
         }
         guest->reservation = TAKE(copy->reservation);
         copy->generation = pool_get_generation(guest->reservation);
-        return true;
+        if (part(guest) == 0)
+                return true;
+        clean_copy_drop(guest);
+        guest->reservation = pool_release(pool, guest->reservation);
+        return false;
 }
 
 /* Hashes. */
@@ -145,29 +194,87 @@ static struct clean_copy *clean_copy_new(const struct guest *guest)
         return TAKE(copy);
 }
 
-struct hash_value *clean_copy_begin(struct guest *guest, size_t *ret_n)
+/* What has not changed of these is copied nowhere, so nothing would be compared. */
+static void ask_for_others(struct clean_copy *copy)
 {
+        for (size_t i = 0; i < copy->n_hashes; i++)
+                if (copy->places[i].slab)
+                        copy->hashes[i] = copy->former[i];
+        copy->is_asked = true;
+}
+
+struct hash_value *clean_copy_begin(struct guest *guest, bool must_verify, size_t *ret_n)
+{
+        struct clean_copy *copy;
+
         if (guest->clean_copy && !is_of(guest->clean_copy, guest))
                 clean_copy_drop(guest);
         if (!guest->clean_copy && is_made_of_blocks(guest))
                 guest->clean_copy = clean_copy_new(guest);
-        if (!guest->clean_copy)
+        copy = guest->clean_copy;
+        if (!copy)
                 return NULL;
-        guest->clean_copy->is_true = false;
-        *ret_n = guest->clean_copy->n_hashes;
-        return guest->clean_copy->hashes;
+        copy->is_true = copy->has_arrived = false;
+        if (copy->others && must_verify)
+                forget_others(guest);
+        else if (copy->others)
+                ask_for_others(copy);
+        *ret_n = copy->n_hashes;
+        return copy->hashes;
 }
 
 void clean_copy_end(struct guest *guest, bool is_true)
 {
         if (guest->clean_copy)
-                guest->clean_copy->is_true = is_true;
+                guest->clean_copy->has_arrived = is_true;
+}
+
+/* Without hashes all was copied. */
+static int hold_others(struct guest *guest, bool *ret_has_moved)
+{
+        struct clean_copy *copy = guest->clean_copy;
+
+        *ret_has_moved = copy->is_asked && copy->has_arrived;
+        if (!*ret_has_moved)
+                return 0;
+        for (size_t i = 0; i < copy->n_hashes; i++)
+                if (!hash_is_equal(&copy->hashes[i], &copy->former[i]))
+                        copy->places[i].slab = 0;
+        return pool_join(guest->instance->manager->pool, guest->reservation, HASH_BLOCK,
+                         copy->places, copy->n_hashes);
+}
+
+int clean_copy_complete(struct guest *guest, bool *ret_has_moved)
+{
+        struct clean_copy *copy = guest->clean_copy;
+        int r;
+
+        *ret_has_moved = false;
+        if (!copy)
+                return 0;
+        r = hold_others(guest, ret_has_moved);
+        copy->is_true = r == 0 && copy->has_arrived;
+        forget_others(guest);
+        return r;
+}
+
+const struct hash_value *clean_copy_get_hashes(const struct guest *guest, size_t *ret_n)
+{
+        const struct clean_copy *copy = guest->clean_copy;
+
+        if (!copy || !copy->is_true || copy->reservation || copy->others || !guest->reservation ||
+            copy->generation != pool_get_generation(guest->reservation))
+                return NULL;
+        *ret_n = copy->n_hashes;
+        return copy->hashes;
 }
 
 void clean_copy_spoil(struct guest *guest)
 {
-        if (guest->clean_copy && !guest->clean_copy->reservation)
-                guest->clean_copy->is_true = false;
+        if (!guest->clean_copy || guest->clean_copy->reservation)
+                return;
+        guest->clean_copy->is_true = guest->clean_copy->has_arrived = false;
+        forget_others(guest);
 }
 
 void clean_copy_put_back(struct guest *guest)
@@ -178,6 +285,8 @@ void clean_copy_put_back(struct guest *guest)
 
         if (!reservation)
                 return;
+        if (copy)
+                forget_others(guest);
         if (copy && copy->is_true && !copy->reservation &&
             copy->generation == pool_get_generation(reservation) &&
             pool_spare(pool, reservation, guest->instance->owner, on_given_up, guest) == 0) {

@@ -13,7 +13,13 @@
  * store and the keeper do not know it, and it goes with the process and with vgpud. What is worth
  * something is never in it alone.
  *
- *     guest->reservation --put_back--> spare --take--> guest->reservation --begin, end--> new hashes
+ *     guest->reservation --put_back--> spare --take--> guest->reservation --begin, end, complete--> new hashes
+ *
+ * Blocks of it that others hold too (equal-blocks.h) are not to be written to. So they are parted from the
+ * reservation when it is taken, and others that are empty stand in for them. The mover is told the former
+ * hashes: what has changed it copies to the empty ones; what has not changed it copies nowhere, and
+ * clean_copy_complete() holds the former block again. Until then, and whatever fails before, what the
+ * reservation has of such blocks is nothing: the hash is unknown, and nothing is stamped.
  */
 
 #include <stdbool.h>
@@ -37,13 +43,24 @@ bool clean_copy_take(struct guest *guest, uint64_t bytes);
 /*
  * clean_copy_begin() - all of the guest's memory is about to be copied to its reservation
  *
- * Returns the hashes of what is there, one for each block, unknown where nothing is known. Until
- * clean_copy_end() they are the mover's. NULL: its memory is not made of blocks, or there is no memory.
+ * Returns the hashes of what the pool has of it, one for each block, unknown where nothing is known. Until
+ * clean_copy_end() they are the mover's. @must_verify: those that the mover could not compare are unknown.
+ * NULL: its memory is not made of blocks, or there is no memory.
  */
-struct hash_value *clean_copy_begin(struct guest *guest, size_t *ret_n);
+struct hash_value *clean_copy_begin(struct guest *guest, bool must_verify, size_t *ret_n);
 
 /* clean_copy_end() - the copy has arrived; @is_true: and the hashes are those of it. */
 void clean_copy_end(struct guest *guest, bool is_true);
+
+/*
+ * clean_copy_complete() - after that: blocks that others hold and that have not changed are held again
+ * Only then is everything in the reservation. @ret_has_moved: its extents are others now. Errors: those of
+ * pool_join(), and it is not.
+ */
+int clean_copy_complete(struct guest *guest, bool *ret_has_moved);
+
+/* clean_copy_get_hashes() - of what is in the guest's reservation, in its order. NULL: not known. */
+const struct hash_value *clean_copy_get_hashes(const struct guest *guest, size_t *ret_n);
 
 /* clean_copy_spoil() - something else is written to the reservation. */
 void clean_copy_spoil(struct guest *guest);

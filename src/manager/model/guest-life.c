@@ -98,6 +98,8 @@ struct guest *guest_unload(struct guest *guest)
         room_forget(&guest->returning);
         sd_event_source_disable_unref(guest->pid_source);
         clean_copy_forget(guest);
+        sd_event_source_disable_unref(guest->comparison.source);
+        free(guest->comparison.places);
         guest_forget_memory(guest);
         session_drop(guest);
         fd_close(guest->pidfd);

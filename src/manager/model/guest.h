@@ -166,10 +166,18 @@ struct guest {
                 size_t step;                /* of it, the next one */
                 guest_copied_fn then;       /* NULL: it is a part of the operation */
                 bool is_hashed, is_done;
+                bool has_moved;        /* its extents are others than before it */
                 struct device *device; /* whose mover it is for */
                 uint32_t generation;   /* of the mover that has it; 0: no job */
                 uint64_t bytes_done;   /* of its progress, as counted so far */
         } job;
+
+        struct { /* model/keep-once.c: its blocks are compared with equal ones, byte by byte */
+                struct pool_place *places; /* of the others; NULL: none are being compared */
+                size_t n, next;
+                sd_event_source *source;
+                void (*then)(struct guest *guest);
+        } comparison;
 
         size_t return_width; /* so many allocations at once come back (undo-release.c) */
 

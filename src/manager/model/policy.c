@@ -9,6 +9,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/pool-group.h"
 #include "manager/model/promise.h"
 
 int policy_check_share(uid_t uid, struct failure *failure)
@@ -94,14 +95,14 @@ static bool has_reservation(const struct instance *instance)
 
 static uint64_t get_pool_bytes(const struct instance *instance)
 {
-        uint64_t room;
+        uint64_t room, bytes = pool_group_get_owned(instance);
 
         return has_reservation(instance)
-                       ? pool_get_owned(instance->manager->pool, instance->uuid, &room)
-                       : 0;
+                       ? bytes + pool_get_owned(instance->manager->pool, instance->uuid, &room)
+                       : bytes;
 }
 
-/* The reservations are the books: they are counted anew each time. */
+/* The reservations are the books: they are counted anew each time. A block that several hold is one. */
 static int count_pool(struct manager *manager, struct accounts *accounts)
 {
         const struct instance *instance;
@@ -135,16 +136,17 @@ static int get_pool_room(const struct instance *instance, uint64_t *ret_room)
         return r;
 }
 
-/* What @instance takes of the others' when it gets @bytes: whole slabs, beside what it has. */
-static uint64_t get_demand(const struct instance *instance, uint64_t bytes)
+/* What @owner takes of the others' when it gets @bytes: whole slabs, beside what is free in those it has. */
+static uint64_t get_demand(const struct pool *pool, const char *owner, uint64_t bytes)
 {
         struct pool_info info;
-        uint64_t own;
+        uint64_t room;
 
-        pool_get_info(instance->manager->pool, &info);
-        (void)pool_get_owned(instance->manager->pool, instance->uuid, &own);
-        return bytes <= own ? 0
-                            : (bytes - own + info.slab_size - 1) / info.slab_size * info.slab_size;
+        pool_get_info(pool, &info);
+        (void)pool_get_owned(pool, owner, &room);
+        return bytes <= room
+                       ? 0
+                       : (bytes - room + info.slab_size - 1) / info.slab_size * info.slab_size;
 }
 
 static int refuse_pool(const struct instance *instance, uint64_t bytes, uint64_t room,
@@ -162,9 +164,9 @@ static int refuse_pool(const struct instance *instance, uint64_t bytes, uint64_t
 }
 
 /* What vGPUs of overcommitted devices may need at any time is not for others. */
-static uint64_t get_available(const struct instance *instance)
+static uint64_t get_available(const struct instance *instance, const char *owner)
 {
-        uint64_t available = pool_available(instance->manager->pool, instance->uuid), held;
+        uint64_t available = pool_available(instance->manager->pool, owner), held;
 
         if (promise_is_overcommitted(instance->device))
                 return available;
@@ -178,9 +180,10 @@ static bool is_promised(const struct instance *instance, uint64_t bytes)
         return promise_is_overcommitted(instance->device) && bytes <= instance->frame_buffer;
 }
 
-int policy_check_pool(const struct instance *instance, uint64_t bytes, struct failure *failure)
+int policy_check_pool(const struct instance *instance, const char *owner, uint64_t bytes,
+                      struct failure *failure)
 {
-        uint64_t available = get_available(instance), room = 0;
+        uint64_t available = get_available(instance, owner), room = 0;
         char wanted_text[SIZE_TEXT_MAX], room_text[SIZE_TEXT_MAX];
         int r;
 
@@ -194,7 +197,7 @@ int policy_check_pool(const struct instance *instance, uint64_t bytes, struct fa
         if (account_is_operator(instance->owner) || is_promised(instance, bytes))
                 return 0;
         r = get_pool_room(instance, &room);
-        if (r < 0 || get_demand(instance, bytes) <= room)
+        if (r < 0 || get_demand(instance->manager->pool, owner, bytes) <= room)
                 return r;
         return refuse_pool(instance, bytes, room, failure);
 }

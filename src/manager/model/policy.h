@@ -26,9 +26,10 @@ int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame
 int policy_check_growth(const struct instance *instance, uint64_t bytes, struct failure *failure);
 
 /*
- * policy_check_pool() - may @bytes more of @instance go to the pool? PoolTooSmall: it has no room, or its
- * owner has so much of it that the rest is for others (account.h).
+ * policy_check_pool() - may @bytes more of @instance go to the pool, in slabs of @owner (pool.h)?
+ * PoolTooSmall: it has no room, or its user has so much of it that the rest is for others (account.h).
  */
-int policy_check_pool(const struct instance *instance, uint64_t bytes, struct failure *failure);
+int policy_check_pool(const struct instance *instance, const char *owner, uint64_t bytes,
+                      struct failure *failure);
 
 #endif

@@ -9,6 +9,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/pool-group.h"
 
 bool promise_is_overcommitted(const struct device *device)
 {
@@ -79,6 +80,8 @@ static uint64_t get_taken_by_others(const struct device *device, const struct in
                 if (instance != except && !get_need(instance->device, NULL, info.slab_size) &&
                     !is_of(instance, device))
                         sum += get_owned(instance);
+        list_for_each(instance, &manager->instances, link)
+                sum += pool_group_get_owned(instance); /* none of an overcommitted device's */
         for (size_t i = 0; i < manager->n_devices; i++)
                 if (&manager->device[i] != device)
                         sum += get_need(&manager->device[i], except, info.slab_size);

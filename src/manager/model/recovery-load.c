@@ -19,6 +19,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/pool-group.h"
 #include "manager/model/recovery-internal.h"
 #include "manager/model/recovery.h"
 
@@ -86,6 +87,7 @@ static int adopt_reservation(struct guest *guest, const struct store_extent *sto
 {
         CLEANUP(freep) struct pool_extent *extents = calloc(n + 1, sizeof(*extents));
         struct pool_mark mark = { .pid = guest->pid, .start_time = guest->start_time };
+        char group[POOL_OWNER_MAX];
 
         if (!extents)
                 return -ENOMEM;
@@ -96,8 +98,9 @@ static int adopt_reservation(struct guest *guest, const struct store_extent *sto
                         (struct pool_extent){ stored[i].slab, stored[i].offset, stored[i].length };
         mark.generation = stored[0].generation;
         snprintf(mark.owner, sizeof(mark.owner), "%s", guest->instance->uuid);
-        return pool_adopt_reservation(guest->instance->manager->pool, &guest->reservation, &mark,
-                                      extents, n);
+        pool_group_name(guest->instance, group);
+        return pool_adopt_reservation(guest->instance->manager->pool, &guest->reservation, group,
+                                      &mark, extents, n);
 }
 
 static int adopt_allocations(struct guest *guest, const struct gate_allocation *allocations,

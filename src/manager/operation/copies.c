@@ -13,9 +13,12 @@
 #include "manager/model/clean-copy.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
+#include "manager/model/equal-blocks.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
+#include "manager/model/keep-once.h"
 #include "manager/model/manager.h"
+#include "manager/model/recovery.h"
 #include "manager/operation/operation.h"
 
 /* What the database says about the pool is believed only when the slabs say the same. */
@@ -149,6 +152,12 @@ static int make_segments(const struct guest *guest, struct mover_segment **ret_s
         return r;
 }
 
+static bool must_verify(const struct operation *operation)
+{
+        return operation->must_verify ||
+               operation->instance->manager->options->clean_copies == OPTIONS_CLEAN_COPIES_VERIFY;
+}
+
 /*
  * What goes out is hashed, so that it need not go out again. Not at the second try: what ended the first
  * mover may have been that.
@@ -163,8 +172,8 @@ static void add_hashes(struct guest *guest, struct mover_job *job)
                 clean_copy_spoil(guest);
                 return;
         }
-        job->hashes = clean_copy_begin(guest, &job->n_hashes);
-        job->must_verify = operation->must_verify || how == OPTIONS_CLEAN_COPIES_VERIFY;
+        job->must_verify = must_verify(operation);
+        job->hashes = clean_copy_begin(guest, job->must_verify, &job->n_hashes);
 }
 
 static int add_places(struct guest *guest, struct mover_job *job, const struct lists *lists,
@@ -181,6 +190,8 @@ static int add_places(struct guest *guest, struct mover_job *job, const struct l
         }
         if (job->kind == MOVER_IN)
                 r = copies_check(guest, &operation->failure);
+        else if (!pool_is_lone(operation->instance->manager->pool, guest->reservation))
+                r = -EBUSY; /* what others hold is never written to: slab.h */
         if (r == 0)
                 r = make_segments(guest, ret_segments, &job->n_segments);
         job->segments = *ret_segments;
@@ -219,7 +230,7 @@ static int begin_job(struct guest *guest, enum mover_job_kind kind)
  * returns STEP_WAITS when a callback of its own will call go_on(), and fails with what it returns else.
  */
 #define STEP_WAITS 1
-#define STEPS_MAX  5
+#define STEPS_MAX  7
 
 struct copy_way {
         bool (*is_pooled)(
@@ -276,6 +287,31 @@ static void start(struct guest *guest, const struct copy_way *way)
         guest->job.step = 0;
         guest->job.is_done = false;
         go_on(guest);
+}
+
+/* be lone: what others hold is never written to. The try before may have come as far as to share blocks. */
+
+static int store_extents(struct guest *guest)
+{
+        int r = recovery_put_slabs(guest);
+
+        return r < 0 ? r : recovery_store_memory(guest);
+}
+
+static int be_lone(struct guest *guest)
+{
+        struct pool *pool = guest->instance->manager->pool;
+        uint64_t bytes = pool_get_length(guest->reservation);
+        char owner[POOL_OWNER_MAX];
+        int r;
+
+        if (!guest->reservation || pool_is_lone(pool, guest->reservation))
+                return 0;
+        guest->reservation = pool_release(pool, guest->reservation);
+        equal_blocks_name_owner(guest->instance, owner);
+        r = pool_reserve_in(pool, &guest->reservation, owner, guest->instance->uuid,
+                            guest->job.device->index, bytes);
+        return r < 0 ? r : store_extents(guest);
 }
 
 /* prepare: all slabs of the guest's reservation are made ready on the job's device. */
@@ -411,14 +447,40 @@ static int run(struct guest *guest)
         return r < 0 ? r : STEP_WAITS;
 }
 
+/* keep once: all that the reservation is to have is there, and nothing twice. */
+
+static int keep_equal_once(struct guest *guest)
+{
+        struct operation *operation = guest->instance->operation;
+        int r;
+
+        guest->job.has_moved = false;
+        if (!guest->job.is_hashed)
+                return 0;
+        r = clean_copy_complete(guest, &guest->job.has_moved);
+        if (r < 0) {
+                guest->job.is_done = false;
+                operation_fail_errno(operation, r, "sharing memory of the pool");
+                operation_leave_guest(operation, guest);
+                return 0; /* what is left to do is to end the job */
+        }
+        return keep_once(guest, must_verify(operation), go_on) ? STEP_WAITS : 0;
+}
+
 /* stamp: the copy out is complete; only now, and for this process alone, it is what may be copied in. */
 
 static int stamp(struct guest *guest)
 {
         struct operation *operation = guest->instance->operation;
-        int r = pool_stamp(operation->instance->manager->pool, guest->reservation, guest->pid,
-                           guest->start_time);
+        int r;
 
+        if (!guest->job.is_done)
+                return 0;
+        r = pool_stamp(operation->instance->manager->pool, guest->reservation, guest->pid,
+                       guest->start_time);
+        if (r == 0 &&
+            guest->job.has_moved) /* the next manager adopts what others hold by the stamp */
+                r = store_extents(guest);
         if (r < 0) {
                 guest->job.is_done = false;
                 operation_fail_errno(operation, r, "marking memory of the pool");
@@ -506,7 +568,8 @@ static bool is_parked(const struct guest *guest)
 static const struct copy_way out = { always,
                                      MOVER_OUT,
                                      false,
-                                     { prepare, begin, run, stamp, let_go } },
+                                     { be_lone, prepare, begin, run, keep_equal_once, stamp,
+                                       let_go } },
                              ahead = { is_from_pool, MOVER_IN, false, { prepare, begin, stage } },
                              in = { is_from_pool, MOVER_IN, true, { prepare, begin, run, let_go } },
                              back = { is_parked, MOVER_IN, false, { prepare, begin, run, let_go } },

@@ -10,6 +10,7 @@
 #include "manager/model/clean-copy.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
+#include "manager/model/equal-blocks.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -44,8 +45,10 @@ static void fail_small(struct operation *operation, uint64_t needed)
 {
         const struct instance *instance = operation->instance;
         struct failure failure = { 0 };
+        char owner[POOL_OWNER_MAX];
 
-        if (policy_check_pool(instance, needed, &failure) == 0)
+        equal_blocks_name_owner(instance, owner);
+        if (policy_check_pool(instance, owner, needed, &failure) == 0)
                 (void)failure_from_errno(&failure, -ENOSPC, "reserving memory of the pool");
         operation_fail(operation, -ENOSPC, "PoolTooSmall", failure.hint, "vGPU %s: %.400s",
                        instance->name, failure.message);
@@ -56,15 +59,17 @@ static int reserve(struct operation *operation, struct guest *guest, uint64_t by
 {
         struct pool *pool = operation->instance->manager->pool;
         struct failure failure = { 0 };
+        char owner[POOL_OWNER_MAX];
         int r;
 
-        if (pool_get_length(guest->reservation) == bytes)
+        if (pool_get_length(guest->reservation) == bytes && pool_is_lone(pool, guest->reservation))
                 return 0;
         guest->reservation = pool_release(pool, guest->reservation);
-        r = policy_check_pool(operation->instance, bytes, &failure);
+        equal_blocks_name_owner(operation->instance, owner);
+        r = policy_check_pool(operation->instance, owner, bytes, &failure);
         if (r == 0)
-                r = pool_reserve(pool, &guest->reservation, operation->instance->uuid,
-                                 operation->source->index, bytes);
+                r = pool_reserve_in(pool, &guest->reservation, owner, operation->instance->uuid,
+                                    operation->source->index, bytes);
         if (r == -ENOSPC)
                 fail_small(operation, bytes);
         else if (r < 0)
@@ -85,12 +90,14 @@ static void reserve_claimed(struct operation *operation)
 {
         const struct instance *instance = operation->instance;
         struct failure failure = { 0 };
+        char owner[POOL_OWNER_MAX];
         uint64_t sum = 0;
         struct guest *guest;
 
+        equal_blocks_name_owner(instance, owner);
         operation_for_each_guest(guest, operation)
                 sum += movable_bytes(guest);
-        if (policy_check_pool(instance, sum, &failure) < 0) {
+        if (policy_check_pool(instance, owner, sum, &failure) < 0) {
                 fail_small(operation, sum);
                 return;
         }

@@ -9,6 +9,7 @@
 #include "daemon/log.h"
 #include "manager/guests/guest-request.h"
 #include "manager/model/device.h"
+#include "manager/model/equal-blocks.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -81,15 +82,19 @@ static void on_parked(struct guest *guest, bool is_done)
         next_part(guest);
 }
 
-/* For all of it, as everywhere; a suspend has that already. */
+/* For all of it, as everywhere; a suspend has that already, but what others hold is not to be written to. */
 static int reserve(struct guest *guest)
 {
-        struct manager *manager = guest->instance->manager;
+        struct pool *pool = guest->instance->manager->pool;
+        char owner[POOL_OWNER_MAX];
         int r = 0;
 
+        if (guest->reservation && !pool_is_lone(pool, guest->reservation))
+                guest->reservation = pool_release(pool, guest->reservation);
+        equal_blocks_name_owner(guest->instance, owner);
         if (!guest->reservation)
-                r = pool_reserve(manager->pool, &guest->reservation, guest->instance->uuid,
-                                 guest->instance->operation->source->index, guest->memory_bytes);
+                r = pool_reserve_in(pool, &guest->reservation, owner, guest->instance->uuid,
+                                    guest->instance->operation->source->index, guest->memory_bytes);
         if (r == 0)
                 r = recovery_put_slabs(guest);
         if (r < 0)

@@ -1,0 +1,295 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Equal blocks of one user's suspended vGPUs are kept once, and everybody gets his own back."""
+import concurrent.futures
+import contextlib
+import os
+import signal
+import unittest
+
+from harness import MIB, Host
+from wait import until
+from wire import Refused
+
+BLOCK = 2 * MIB
+BLOCKS, STILL = 20, 18  # of a guest: each is another, and 18 are the same in all guests
+SIZE = BLOCKS * BLOCK
+N = 3
+
+
+class Servers(unittest.TestCase):
+    """Some guests of one model, each in a vGPU of its own. They check their memory at each step."""
+
+    options = []
+
+    def setUp(self):
+        self.host = self.enterContext(Host(options=self.options))
+        self.host.start()
+        self.guests = {}
+
+    def add(self, name, *arguments, **parameters):
+        self.host.call("CreateVgpu", name=name, frame_buffer=128 * MIB, device="0", **parameters)
+        self.guests[name] = self.host.guest(name, "--size", str(SIZE), "--piece", str(BLOCK), "--still", str(STILL),
+                                            "--on-demand", *arguments)
+
+    def add_all(self):
+        """Each changes its last blocks another number of times."""
+        for i in range(N):
+            self.add(f"server-{i}")
+            for _ in range(8 * i):
+                self.guests[f"server-{i}"].step()
+
+    def suspend(self, *names, **parameters):
+        return [self.host.call("SuspendVgpu", name=name, **parameters) for name in names or self.guests]
+
+    def resume(self, *names):
+        for name in names or self.guests:
+            self.host.call("ResumeVgpu", name=name)
+
+    def step(self, *names):
+        for name in names or self.guests:
+            self.guests[name].step()
+
+    def finish(self):
+        for guest in self.guests.values():
+            guest.finish()
+
+    def pool(self):
+        return self.host.call("GetInfo")["pool"]
+
+    def check_all_once(self, n=N):
+        """The common blocks once, and those of each that are its own."""
+        pool = self.pool()
+        self.assertEqual(pool["used"], (STILL + n * (BLOCKS - STILL)) * BLOCK)
+        self.assertEqual(pool["saved"], (n - 1) * STILL * BLOCK)
+
+    def wait_empty(self):
+        """What resumed vGPUs had is given back after the answer."""
+        until(lambda: self.pool()["used"] == 0 and self.pool()["saved"] == 0, "the room to be given back")
+
+    def kill_manager(self):
+        self.host.kill_manager()
+        self.host.start()
+
+    # what is kept
+
+    def test_what_is_equal_is_kept_once(self):
+        self.add_all()
+        for report in self.suspend():
+            self.assertEqual(report["bytes"], SIZE)
+        self.check_all_once()
+        self.resume()
+        self.step()
+        self.wait_empty()
+        self.finish()
+
+    def test_equal_blocks_of_one_are_one(self):
+        self.host.call("CreateVgpu", name="train", frame_buffer=128 * MIB, device="0")
+        self.guests["train"] = self.host.guest("train", "--size", str(SIZE), "--piece", str(4 * BLOCK), "--alike",
+                                              "--on-demand")
+        for _ in range(3):
+            self.suspend()
+            self.assertEqual(self.pool()["used"], BLOCKS // 4 * BLOCK)
+            self.assertEqual(self.pool()["saved"], SIZE - BLOCKS // 4 * BLOCK)
+            self.resume()
+            self.step()
+        self.finish()
+
+    def test_who_came_first_may_go_first(self):
+        self.add_all()
+        self.suspend()
+        self.resume("server-0")
+        self.step("server-0")
+        self.guests.pop("server-0").finish()
+        self.host.call("RemoveVgpu", name="server-0")
+        until(lambda: self.pool()["spare"] == 0, "the room of the first to be free")
+        self.check_all_once(N - 1)
+        self.add("other", "--seed", "1000")  # takes that room
+        self.suspend("other")
+        self.resume()
+        self.step()
+        self.finish()
+
+    def test_who_ends_while_suspended_takes_nothing_along(self):
+        self.add_all()
+        self.suspend()
+        self.guests.pop("server-0").kill()
+        until(lambda: self.pool()["saved"] == (N - 2) * STILL * BLOCK, "its part to be given back")
+        self.check_all_once(N - 1)
+        self.resume()
+        self.step()
+        self.finish()
+
+    def test_what_one_changes_the_others_have_as_it_was(self):
+        self.add_all()
+        for _ in range(3):
+            self.suspend()
+            for name in self.guests:
+                self.resume(name)
+                for _ in range(3):
+                    self.step(name)
+                self.suspend(name)
+            self.resume()
+            self.step()
+        self.finish()
+
+    def test_a_block_that_several_have_leaves_for_nothing_the_second_time(self):
+        self.add_all()
+        self.suspend()
+        for name in self.guests:
+            self.resume(name)
+            report, = self.suspend(name)
+            self.assertEqual(report["bytes_unchanged"], SIZE)
+            self.resume(name)
+            self.step(name)
+            report, = self.suspend(name)
+            self.assertEqual(report["bytes_unchanged"], STILL * BLOCK)
+        self.check_all_once()
+        self.resume()
+        self.step()
+        self.finish()
+
+    def test_processes_of_one_vgpu_share_too(self):
+        self.host.call("CreateVgpu", name="train", frame_buffer=256 * MIB, device="0")
+        for i in range(N):
+            self.guests[i] = self.host.guest("train", "--size", str(SIZE), "--piece", str(BLOCK), "--still",
+                                             str(BLOCKS), "--on-demand")
+        self.suspend("train")
+        self.assertEqual(self.pool()["used"], SIZE)
+        self.resume("train")
+        self.step()
+        self.finish()
+
+    @unittest.skipIf(os.geteuid() != 0, "only root makes vGPUs for others")
+    def test_never_across_users(self):
+        for owner in (0, 1000, 1001):
+            self.add(f"of-{owner}", owner=owner)
+        self.suspend()
+        self.assertEqual(self.pool()["used"], 3 * SIZE)
+        self.assertEqual(self.pool()["saved"], 0)
+        self.resume()
+        self.step()
+        self.finish()
+
+    # what goes wrong
+
+    def test_the_next_vgpud_counts_the_same(self):
+        self.add_all()
+        self.suspend()
+        before = self.pool()
+        self.kill_manager()
+        self.assertEqual({key: self.pool()[key] for key in ("used", "saved")},
+                         {key: before[key] for key in ("used", "saved")})
+        self.resume("server-0")
+        self.step("server-0")
+        self.suspend("server-0")
+        self.kill_manager()
+        self.resume()
+        self.step()
+        self.wait_empty()
+        self.finish()
+
+    def test_vgpud_may_die_at_any_step(self):
+        self.add_all()
+        for point in ("suspend.kept", "suspend.copied", "suspend.moved", "suspend.recorded", "resume.recorded",
+                      "resume.dropped"):
+            with self.subTest(point=point):
+                self.suspend("server-0", "server-2")
+                (self.host.faults / f"{point}=kill").write_text("")
+                with contextlib.suppress(ConnectionError):
+                    self.suspend("server-1")
+                    self.resume("server-1")
+                self.host.wait_killed()
+                self.host.start()
+                until(lambda: self.host.vgpu("server-1")["state"] in ("running", "suspended"), "the undoing")
+                if self.host.vgpu("server-1")["state"] == "suspended":
+                    self.resume("server-1")
+                self.resume("server-0", "server-2")
+                self.step()
+        self.finish()
+
+    def test_a_failed_suspend_takes_nothing_from_the_others(self):
+        self.add_all()
+        self.suspend()
+        for point in ("suspend.kept", "suspend.copied", "suspend.moved"):
+            with self.subTest(point=point):
+                self.resume("server-1")
+                (self.host.faults / f"{point}=fail").write_text("")
+                with self.assertRaises(Refused):
+                    self.suspend("server-1")
+                self.step("server-1")
+                self.suspend("server-1")
+                self.check_all_once()
+        self.resume()
+        self.step()
+        self.finish()
+
+    def test_a_mover_that_dies_is_followed_by_one_that_copies_everything(self):
+        self.add_all()
+        self.suspend()
+        for point in ("mover.hashed", "mover.copy-half", "mover.job-copied"):
+            with self.subTest(point=point):
+                self.resume("server-1")
+                self.step("server-1")
+                (self.host.faults / f"{point}=kill").write_text("")
+                self.suspend("server-1")
+                self.resume("server-1")
+                self.step("server-1")
+                self.suspend("server-1")
+        self.resume()
+        self.step()
+        self.finish()
+
+    def test_a_mover_that_dies_when_blocks_are_shared_already(self):
+        """The second try writes to nothing that another has."""
+        self.add_all()
+        self.suspend("server-0", "server-2")
+        (self.host.faults / "mover.locked=pause").write_text("")
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            suspend = pool.submit(self.host.client().call, "SuspendVgpu", name="server-1")
+            self.host.wait_paused("mover.locked")
+            until(lambda: self.pool()["saved"] == 2 * STILL * BLOCK, "the blocks to be shared")
+            for pid in self.host.movers():
+                os.kill(pid, signal.SIGKILL)
+            self.assertEqual(suspend.result()["bytes"], SIZE)
+        self.assertEqual(self.pool()["saved"], STILL * BLOCK)  # of the second try nothing is known
+        self.resume()
+        self.step()
+        self.finish()
+
+
+class Verifying(Servers):
+    """Blocks are compared byte by byte before they are shared."""
+
+    options = ["--clean-copies", "verify"]
+
+    def test_a_block_that_several_have_leaves_for_nothing_the_second_time(self):
+        """It is copied, to be compared, and kept once again."""
+        self.add_all()
+        self.suspend()
+        self.resume("server-1")
+        self.suspend("server-1")
+        self.check_all_once()
+        self.resume()
+        self.step()
+        self.finish()
+
+
+class Off(unittest.TestCase):
+    def test_nothing_is_shared(self):
+        host = self.enterContext(Host(options=["--clean-copies", "off"]))
+        host.start()
+        guests = []
+        for i in range(2):
+            host.call("CreateVgpu", name=f"server-{i}", frame_buffer=128 * MIB, device="0")
+            guests.append(host.guest(f"server-{i}", "--size", str(SIZE), "--piece", str(BLOCK)))
+            host.call("SuspendVgpu", name=f"server-{i}")
+        self.assertEqual(host.call("GetInfo")["pool"]["used"], 2 * SIZE)
+        for i in range(2):
+            host.call("ResumeVgpu", name=f"server-{i}")
+            guests[i].wait_steps()
+            guests[i].finish()
+
+
+if __name__ == "__main__":
+    unittest.main()
