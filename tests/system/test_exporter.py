@@ -12,6 +12,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import unittest
 import urllib.error
 import urllib.parse
@@ -382,7 +383,7 @@ class Steward(case.Case):
 
 
 class Crowds(case.Case):
-    """Whoever connects too often harms nobody else."""
+    """Whoever connects too often, or while vgpud comes and goes, harms nobody else."""
     HOST = {"devices": "1xH200:512M", "pool": "128M", "slab": "4M"}
 
     def test_thousands_of_connections_come_and_go(self):
@@ -409,6 +410,37 @@ class Crowds(case.Case):
             with contextlib.suppress(OSError):
                 return exporter.scrape().get("openvgpu_up")
         until(look, "a scrape to be answered")
+
+    def test_every_scrape_of_a_restart_is_whole(self):
+        exporter = Exporter(self.host)
+        self.addCleanup(exporter.close)
+        self.host.create("train")
+        answers, failures, must_end = [], [], threading.Event()
+
+        def scrape():
+            while not must_end.is_set():
+                try:
+                    answers.append(exporter.scrape(Accept="application/openmetrics-text"))
+                except Exception as failure:  # pylint: disable=broad-except
+                    failures.append(failure)
+        threads = [threading.Thread(target=scrape) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        try:
+            for _ in range(3):
+                self.host.kill()
+                until(lambda: answers and answers[-1].get("openvgpu_up") == 0, "vgpud to be missed")
+                self.host.start()
+                until(lambda: answers[-1].get("openvgpu_up") == 1, "vgpud to be back")
+        finally:
+            must_end.set()
+            for thread in threads:
+                thread.join()
+        self.assertEqual(failures, [])
+        for answer in answers:
+            self.assertTrue(answer.text.endswith("# EOF\n"))
+            self.assertIn(answer.get("openvgpu_up"), (0, 1))
+            self.assertEqual(answer.get("openvgpu_up"), len(answer.labels("openvgpu_vgpu_info")))
 
 
 class OfAScenario(unittest.TestCase):
