@@ -81,6 +81,8 @@ struct vgpu_instance {
         uint64_t swapped_bytes;  /* that it moved by itself and by demand, since then */
         uint64_t n_waits;        /* times that it waited for room to come in or to allocate */
         double waited_seconds;
+        uint64_t n_swaps; /* times that it left its device, or came back, by itself and by demand */
+        uint32_t demand_percent; /* of its memory that has moved, while "leaving" or "coming in" */
 };
 
 struct vgpu_instance_list {

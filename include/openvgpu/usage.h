@@ -82,6 +82,8 @@ struct vgpu_usage_instance {
         uint64_t swapped_bytes;
         uint64_t n_waits;
         double waited_seconds;
+        uint32_t demand_percent;
+        const char *swap_class;
 };
 
 struct vgpu_usage_device {
@@ -93,6 +95,8 @@ struct vgpu_usage_device {
         uint64_t memory_used; /* by vGPUs */
         const struct vgpu_usage_percents *percents;
         uint64_t memory_promised; /* the sum of the vGPUs' quotas; 0: a vgpud that does not say */
+        uint64_t memory_swapped;  /* of its vGPUs that are off it, in the pool; 0: likewise */
+        bool is_overcommitted;
 };
 
 struct vgpu_usage_snapshot {

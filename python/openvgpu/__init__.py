@@ -30,7 +30,7 @@ __all__ = ["Account", "Busy", "Client", "ConnectionLost", "Device", "DeviceUse",
            "NoSuchDevice", "NoSuchVgpu", "NotMovable", "Percents", "PermissionDenied", "Pool", "PoolTooSmall",
            "Process", "ProcessUse", "Progress", "Report", "Seconds", "TimedOut", "Unsupported", "Usage",
            "Utilization", "Vgpu", "VgpuExists", "VgpuUse", "WrongState", "accounting", "create", "created",
-           "devices", "environment", "events", "info", "migrate", "parse_size", "remove", "rename", "resize", "resume", "set_share", "start",
+           "devices", "environment", "events", "info", "migrate", "parse_size", "remove", "rename", "resize", "resume", "set_class", "set_idle", "set_share", "start",
            "suspend", "suspended", "usage", "utilization", "vgpu", "vgpus"]
 
 _local = threading.local()
@@ -68,6 +68,8 @@ remove = _of_default("remove")
 rename = _of_default("rename")
 resize = _of_default("resize")
 resume = _of_default("resume")
+set_class = _of_default("set_class")
+set_idle = _of_default("set_idle")
 set_share = _of_default("set_share")
 start = _of_default("start")
 suspend = _of_default("suspend")

@@ -91,7 +91,8 @@ class Client:
 
     def create(self, name: str | None = None, frame_buffer: int | str = 0, *,
                device: int | str | None = None, share: int | None = None,
-               owner: int | None = None) -> Vgpu:
+               owner: int | None = None, idle_after: float | None = None,
+               idle_keep_context: bool | None = None, swap_class: str | None = None) -> Vgpu:
         """Create a vGPU, which stays until it is removed.
 
         name:          None: vgpud makes one up
@@ -99,9 +100,13 @@ class Client:
         device:        index, UUID or beginning of a UUID; None: where most is left
         share:         percent of the device's time; for root
         owner:         user id; None: the caller's own; for root
+        idle_after:    seconds without work, then it leaves its device; None: never
+        idle_keep_context:  then only its memory leaves
+        swap_class:    "batch" (as without it) or "interactive": how it waits for room
         """
         return Vgpu.from_answer(self.call(
             "CreateVgpu", name=name, frame_buffer=parse_size(frame_buffer), share=share, owner=owner,
+            idle_after=idle_after, idle_keep_context=idle_keep_context, swap_class=swap_class,
             device=None if device is None else str(device))["vgpu"])
 
     def remove(self, name: str) -> Vgpu:
@@ -131,6 +136,15 @@ class Client:
     def set_share(self, name: str, percent: int) -> None:
         """Give a vGPU a share of its device's time, 1 to 100 percent; 0: none. For root."""
         self.call("SetVgpuShare", name=name, percent=percent)
+
+    def set_idle(self, name: str, after: float | None, keep_context: bool = False) -> Vgpu:
+        """Let a vGPU leave its device after so many seconds without work; None: never."""
+        return Vgpu.from_answer(self.call("SetVgpuIdle", name=name, idle_after=after,
+                                          idle_keep_context=keep_context)["vgpu"])
+
+    def set_class(self, name: str, swap_class: str) -> Vgpu:
+        """Say how a vGPU waits for room on an overcommitted device: "batch" or "interactive"."""
+        return Vgpu.from_answer(self.call("SetVgpuClass", name=name, swap_class=swap_class)["vgpu"])
 
     # Programs.
 

@@ -100,6 +100,8 @@ class Vgpu(_Answered):
     swapped_bytes: int = 0
     waits: int = 0
     waited_seconds: float = 0
+    swaps: int = 0           # times that it left or came back by itself
+    demand_percent: int = 0  # of its memory that has moved, while it is leaving or coming in
 
     @classmethod
     def from_answer(cls, answer: dict[str, Any]) -> Vgpu:
@@ -193,7 +195,10 @@ class DeviceUse:
     name: str
     source: str = ""  # "turns", "engine", "samples", "none"
     memory_total: int = 0
+    memory_promised: int = 0
     memory_used: int = 0
+    memory_swapped: int = 0  # of vGPUs that are off it
+    overcommitted: bool = False
     percents: Percents = Percents()
 
 
@@ -218,6 +223,17 @@ class VgpuUse:
     frame_buffer_used: int = 0
     share: int = 0
     entitled: float = 0  # percent of the device that it can count on
+    idle: float = 0      # this and the following as in Vgpu
+    demand: str = ""
+    demand_reason: str = ""
+    demand_percent: int = 0
+    swap_class: str = ""
+    resident_seconds: float = 0
+    swaps: int = 0
+    swapped_bytes: int = 0
+    waits: int = 0
+    waited_seconds: float = 0
+    host_memory: int = 0  # what its evicted memory takes of the pool
     percents: Percents = Percents()
     seconds: Seconds = Seconds()
     processes: tuple[ProcessUse, ...] = ()

@@ -10,6 +10,7 @@
 #include "base/size.h"
 #include "cli/declared.h"
 #include "cli/document.h"
+#include "cli/duration.h"
 #include "cli/instance.h"
 #include "cli/say.h"
 
@@ -61,6 +62,9 @@ static void create(struct application *application, const struct declared *decla
         options.share = declared->share;
         options.has_owner = declared->has_owner;
         options.owner = declared->owner;
+        options.idle_after = declared->idle_after;
+        options.idle_keeps_context = declared->idle_keeps_context;
+        options.swap_class = declared->swap_class;
         if (vgpu_instance_create(application->client, &options, &instance) < 0) {
                 refuse(application, declared);
                 return;
@@ -124,17 +128,60 @@ static int set_share(struct application *application, const struct declared *dec
         return 0;
 }
 
+static void format_idle(char *text, size_t size, double after, bool keeps_context)
+{
+        char time[DURATION_TEXT_MAX];
+
+        if (after == 0)
+                snprintf(text, size, "never");
+        else
+                snprintf(text, size, "%s (%s)", duration_format(time, after),
+                         duration_get_how(keeps_context));
+}
+
+static int set_idle(struct application *application, const struct declared *declared,
+                    const struct vgpu_instance *instance, char *changes, size_t size)
+{
+        bool keeps_context = declared->idle_after > 0 && declared->idle_keeps_context;
+        char is[64], was[64];
+
+        if (!declared->has_idle || (declared->idle_after == instance->idle_after &&
+                                    keeps_context == instance->idle_keeps_context))
+                return 0;
+        if (vgpu_instance_set_idle(application->client, declared->name, declared->idle_after,
+                                   keeps_context, NULL) < 0)
+                return -1;
+        format_idle(is, sizeof(is), declared->idle_after, keeps_context);
+        format_idle(was, sizeof(was), instance->idle_after, instance->idle_keeps_context);
+        add_change(changes, size, "idle time", is, was);
+        return 0;
+}
+
+static int set_class(struct application *application, const struct declared *declared,
+                     const struct vgpu_instance *instance, char *changes, size_t size)
+{
+        if (!declared->swap_class || strcmp(declared->swap_class, instance->swap_class) == 0)
+                return 0;
+        if (vgpu_instance_set_class(application->client, declared->name, declared->swap_class,
+                                    NULL) < 0)
+                return -1;
+        add_change(changes, size, "class", declared->swap_class, instance->swap_class);
+        return 0;
+}
+
 static void compare(struct application *application, const struct declared *declared,
                     const struct vgpu_instance *instance)
 {
-        char changes[192] = "", line[320];
-        int r;
+        static int (*const set[])(struct application *, const struct declared *,
+                                  const struct vgpu_instance *, char *,
+                                  size_t) = { set_quota, set_share, set_idle, set_class };
+        char changes[384] = "", line[512];
+        int r = 0;
 
         if (!check_owner(application, declared, instance))
                 return;
-        r = set_quota(application, declared, instance, changes, sizeof(changes));
-        if (r == 0)
-                r = set_share(application, declared, instance, changes, sizeof(changes));
+        for (size_t i = 0; r == 0 && i < sizeof(set) / sizeof(set[0]); i++)
+                r = set[i](application, declared, instance, changes, sizeof(changes));
         if (r < 0) {
                 refuse(application, declared);
                 return;
@@ -211,16 +258,18 @@ const struct command command_apply = {
         .summary = "create the vGPUs that files declare",
         .description =
                 "Creates each declared vGPU that does not exist. A file, or each NAME.conf in a\n"
-                "folder, has one section for each vGPU, with its fb, device, share and owner:\n"
+                "folder, has one section for each vGPU, with its fb, device, share, owner,\n"
+                "idle-after, idle and class:\n"
                 "\n"
                 "  [train]\n"
                 "  fb = 40G\n"
                 "  device = 0\n"
                 "  share = 25\n"
                 "  owner = alice\n"
+                "  idle-after = 10m\n"
                 "\n"
-                "If a vGPU exists, the command sets its quota and its share, and reports an owner\n"
-                "that differs, because that cannot change. The device is where a vGPU is created;\n"
+                "If a vGPU exists, the command sets all that the file says of it, and reports an\n"
+                "owner that differs, because that cannot change. The device is where a vGPU is created;\n"
                 "it may have moved since. The command never removes a vGPU.\n"
                 "\n"
                 "Without FILE, the command reads /etc/openvgpu/vgpu.d. The unit of vgpud runs it so\n"

@@ -9,6 +9,7 @@
 
 #include "base/configuration.h"
 #include "base/size.h"
+#include "cli/duration.h"
 #include "cli/say.h"
 
 int declared_parse_user(uint32_t *ret_user, const char *text)
@@ -80,6 +81,34 @@ static bool set_share(struct declared *declared, const struct configuration_plac
         return true;
 }
 
+static bool set_text(char **text, const char *value)
+{
+        free(*text);
+        *text = strdup(value);
+        return *text != NULL;
+}
+
+/* When the vGPU leaves by itself, how, and how it waits for room. */
+static bool set_residency(struct declared *declared, const struct configuration_place *place,
+                          const char *value)
+{
+        if (strcmp(place->key, "idle-after") == 0) {
+                declared->has_idle = duration_parse(&declared->idle_after, value) == 0;
+                return declared->has_idle || bad(place, value, "a time such as 30s, 5m, or never");
+        }
+        if (strcmp(place->key, "idle") == 0)
+                return duration_parse_how(&declared->idle_keeps_context, value) == 0 ||
+                       bad(place, value, "a way to leave: suspend or keep-context");
+        if (strcmp(place->key, "class") == 0) {
+                if (strcmp(value, "batch") != 0 && strcmp(value, "interactive") != 0)
+                        return bad(place, value, "a class: batch or interactive");
+                return set_text(&declared->swap_class, value);
+        }
+        configuration_complain(place, "unknown key; a vGPU has fb, device, share, owner, "
+                                      "idle-after, idle and class");
+        return false;
+}
+
 static bool set_value(struct declared *declared, const struct configuration_place *place,
                       const char *value)
 {
@@ -94,13 +123,9 @@ static bool set_value(struct declared *declared, const struct configuration_plac
         }
         if (strcmp(place->key, "share") == 0)
                 return set_share(declared, place, value);
-        if (strcmp(place->key, "device") == 0) {
-                free(declared->device);
-                declared->device = strdup(value);
-                return declared->device != NULL;
-        }
-        configuration_complain(place, "unknown key; a vGPU has fb, device, share and owner");
-        return false;
+        if (strcmp(place->key, "device") == 0)
+                return set_text(&declared->device, value);
+        return set_residency(declared, place, value);
 }
 
 static bool set(const struct configuration_place *place, const char *value, void *userdata)
@@ -171,6 +196,7 @@ void declared_list_deinit(struct declared_list *list)
                 free(declared->file);
                 free(declared->name);
                 free(declared->device);
+                free(declared->swap_class);
                 free(declared);
                 declared = next;
         }

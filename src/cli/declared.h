@@ -25,8 +25,11 @@ struct declared {
         char *name;
         char *device; /* where it is made, NULL: anywhere */
         uint64_t frame_buffer;
-        bool has_share, has_owner;
+        bool has_share, has_owner, has_idle;
         uint32_t share, owner;
+        double idle_after; /* as of 'vgpu idle' */
+        bool idle_keeps_context;
+        char *swap_class; /* NULL: whatever it is */
 };
 
 struct declared_list {

@@ -79,7 +79,9 @@ static void add_state(struct table *table, const struct vgpu_instance *instance)
 {
         const char *state = vgpu_instance_state_get_name(instance->state);
 
-        if (instance->demand[0])
+        if (instance->demand[0] && instance->demand_percent > 0)
+                table_add(table, "%s, %u %%", instance->demand, instance->demand_percent);
+        else if (instance->demand[0])
                 table_add(table, "%s", instance->demand);
         else if (instance->idle >= 1)
                 table_add(table, "%s, idle %.0f s", state, instance->idle);
@@ -267,7 +269,8 @@ const struct command command_ls = {
                 "  STATE         idle (has no program), running, suspending, suspended,\n"
                 "                evicted (memory off the GPU, context still on it),\n"
                 "                resuming, migrating, failed. With 'vgpu idle': how long it has\n"
-                "                had no work; 'away': it left its GPU by itself\n"
+                "                had no work; 'away': it left its GPU by itself;\n"
+                "                'coming in, 40 %': so much of its memory is there\n"
                 "  FRAME BUFFER  the memory that its programs hold / its quota\n"
                 "  MOVABLE       the memory that suspend moves at the speed of the bus; the\n"
                 "                driver moves the rest, which is slower\n",

@@ -9,8 +9,41 @@
 
 #include "base/size.h"
 #include "cli/document.h"
+#include "cli/duration.h"
 #include "cli/facts.h"
 #include "cli/host.h"
+
+/* When it leaves its device by itself, how it waits for room, and what that came to. */
+static void add_residency(struct facts *facts, const struct vgpu_instance *record)
+{
+        char time[DURATION_TEXT_MAX], bytes[SIZE_TEXT_MAX];
+
+        facts_add(facts, "idle_after", "leaves by itself", json_real(record->idle_after), "%s%s%s",
+                  record->idle_after > 0 ? "after " : "",
+                  record->idle_after > 0 ? duration_format(time, record->idle_after) : "never",
+                  record->idle_after == 0      ? ""
+                  : record->idle_keeps_context ? " without work; its context stays"
+                                               : " without work");
+        facts_add(facts, "idle_keep_context", NULL, json_boolean(record->idle_keeps_context), "%s",
+                  "");
+        facts_add(facts, "swap_class", "class", json_string(record->swap_class), "%s",
+                  record->swap_class);
+        facts_add(facts, "demand", "by itself", json_string(record->demand), "%s%s%s",
+                  record->demand[0] ? record->demand : "nothing now",
+                  record->demand_reason[0] ? ": " : "", record->demand_reason);
+        facts_add(facts, "demand_reason", NULL, json_string(record->demand_reason), "%s", "");
+        facts_add(facts, "swaps", "swapped", json_integer((json_int_t)record->n_swaps),
+                  "%llu times, %s", (unsigned long long)record->n_swaps,
+                  size_format(bytes, record->swapped_bytes));
+        facts_add(facts, "swapped_bytes", NULL, json_integer((json_int_t)record->swapped_bytes),
+                  "%s", "");
+        facts_add(facts, "waits", "waited for room", json_integer((json_int_t)record->n_waits),
+                  "%llu times, %.1f s", (unsigned long long)record->n_waits,
+                  record->waited_seconds);
+        facts_add(facts, "waited_seconds", NULL, json_real(record->waited_seconds), "%s", "");
+        facts_add(facts, "resident_seconds", "on a device", json_real(record->resident_seconds),
+                  "%.0f s", record->resident_seconds);
+}
 
 /* What vgpud says; it may not be there. */
 static void add_record(struct facts *facts, const struct vgpu_instance *record)
@@ -24,6 +57,7 @@ static void add_record(struct facts *facts, const struct vgpu_instance *record)
                   "%s, of which %s is used", size_format(quota, record->frame_buffer),
                   size_format(used, record->frame_buffer_used));
         facts_add(facts, "owner", "owner", json_integer(record->owner), "user %u", record->owner);
+        add_residency(facts, record);
 }
 
 static void add_suspended(struct facts *facts, const struct vgpu_instance *record)

@@ -149,24 +149,45 @@ static void add_time(struct line *line, const struct top_layout *layout, double 
         end(line);
 }
 
+#define MINUTE 60
+#define HOUR   3600
+
+/* In ten columns. */
+static void format_idle(char *text, size_t size, double seconds)
+{
+        if (seconds < 1000)
+                snprintf(text, size, "idle %.0f s", seconds);
+        else if (seconds < 16 * HOUR)
+                snprintf(text, size, "idle %.0fmin", seconds / MINUTE);
+        else
+                snprintf(text, size, "idle %.0f h", seconds / HOUR);
+}
+
+static void format_demand(char *text, size_t size, const char *demand, uint32_t percent)
+{
+        bool is_coming = strcmp(demand, "coming in") == 0;
+
+        if (strcmp(demand, "waiting for memory") == 0)
+                snprintf(text, size, "needs room");
+        else if (percent > 0 && (is_coming || strcmp(demand, "leaving") == 0))
+                snprintf(text, size, "%s %u%%", is_coming ? "coming" : "leaves", percent);
+        else
+                snprintf(text, size, "%s", demand);
+}
+
 /* What it does by itself comes before its state: both do not fit. */
 static void add_state(struct line *line, const struct vgpu_usage_instance *instance)
 {
-        const char *state = vgpu_instance_state_get_name(instance->state);
-        const char *demand = instance->demand ? instance->demand : "";
-        char idle[32];
+        char text[40];
 
-        snprintf(idle, sizeof(idle), "idle %.0f s", instance->idle);
-        if (strcmp(demand, "away") == 0)
-                state = "away";
-        else if (strcmp(demand, "waiting for memory") == 0)
-                state = "needs room";
-        else if (demand[0])
-                state = demand;
+        if (instance->demand && instance->demand[0])
+                format_demand(text, sizeof(text), instance->demand, instance->demand_percent);
         else if (instance->idle >= 1)
-                state = idle;
+                format_idle(text, sizeof(text), instance->idle);
+        else
+                snprintf(text, sizeof(text), "%s", vgpu_instance_state_get_name(instance->state));
         add(line, " %-*.*s", (int)top_column_get_width(TOP_STATE),
-            (int)top_column_get_width(TOP_STATE), state);
+            (int)top_column_get_width(TOP_STATE), text);
 }
 
 static void make_instance(struct top_line *to, const struct top_layout *layout,

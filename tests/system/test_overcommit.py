@@ -105,9 +105,13 @@ class Classes(Overcommitted):
         self.assertGreater(vgpu["resident_seconds"], 0)
         swapped = [v for v in self.host.call("ListVgpus")["vgpus"] if v["swapped_bytes"]]
         self.assertTrue(any(v["waits"] and v["waited_seconds"] for v in swapped), swapped)
+        self.assertTrue(any(v["swaps"] for v in swapped), swapped)
         expect_error("InvalidParameter", self.host.call, "SetVgpuClass", name="i", swap_class="best")
         self.host.call("SetVgpuClass", name="i", swap_class="interactive")
+        before = self.host.vgpu("i")["resident_seconds"]
         self.finish(guest, *batch)
+        self.host.wait_state("i", "idle")
+        self.assertGreaterEqual(self.host.vgpu("i")["resident_seconds"], before)
         self.host.kill_manager()
         self.host.start()
         self.assertEqual(self.host.vgpu("i")["swap_class"], "interactive")

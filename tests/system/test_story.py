@@ -210,6 +210,16 @@ class Story(case.Case):
         self.assertEqual(done.output, "changed one: its quota is 65 MiB and was 64 MiB, its share is 5 and was 0\n"
                                       "changed two: its share is 0 and was 30\n")
         self.assertEqual(self.host.get("one")["frame_buffer"], 65 << 20)
+        self.apply("[six]\nfb = 8M\nidle-after = 1h\nidle = keep-context\nclass = interactive\n")
+        six = self.host.get("six")
+        self.assertEqual((six["idle_after"], six["idle_keep_context"], six["swap_class"]), (3600, True, "interactive"))
+        _, done = self.apply("[six]\nfb = 8M\nidle-after = never\nclass = batch\n")
+        self.assertEqual(done.output, "changed six: its idle time is never and was 60 min (keep-context), its class is "
+                                      "batch and was interactive\n")
+        shown = self.host.vgpu("show", "six").output
+        self.assertRegex(shown, r"leaves by itself +never\n")
+        self.assertRegex(shown, r"class +batch\n")
+        self.host.vgpu("rm", "six")
         path, done = self.apply("[two]\nfb = 32M\n[three]\nfb = 9G\n[four]\nfb = 16M\n", code=1)
         self.assertRegex(done.errors, rf"vGPU three \({path}:3\): .*not 9 GiB")
         self.assertEqual(sorted(self.host.names()), ["four", "one", "two"])
@@ -220,6 +230,9 @@ class Story(case.Case):
                            ("[a]\nfb = 64M\n[b]\n", ":3: vGPU b has no fb"),
                            ("[a]\nfb = much\n", ":2: fb: 'much' is not a size"),
                            ("[a]\nfb = 64M\nowner = nobody-here\n", ":3: owner: 'nobody-here' is not a user"),
+                           ("[a]\nfb = 64M\nidle-after = soon\n", ":3: idle-after: 'soon' is not a time"),
+                           ("[a]\nfb = 64M\nidle = away\n", ":3: idle: 'away' is not a way to leave"),
+                           ("[a]\nfb = 64M\nclass = best\n", ":3: class: 'best' is not a class"),
                            ("[a]\nfb = 64M\ncolour = red\n", ":3: colour: unknown key")):
             path, done = self.apply(text, code=2)
             self.assertIn(said, done.errors)

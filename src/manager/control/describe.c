@@ -201,6 +201,8 @@ static void get_instance(const struct instance *instance, struct vgpu_instance *
                 .swapped_bytes = instance->residency.sums.swapped_bytes,
                 .n_waits = instance->residency.sums.n_waits,
                 .waited_seconds = (double)instance->residency.sums.waited_ns / 1e9,
+                .n_swaps = instance->residency.sums.n_swaps,
+                .demand_percent = view.percent,
         };
 }
 

@@ -27,6 +27,9 @@ enum vgpu_instance_state describe_get_state(const struct instance *instance);
 /* describe_count_processes() - how many describe_instance() has. */
 int describe_count_processes(const struct instance *instance);
 
+/* describe_get_host_memory() - bytes of the pool that its evicted memory takes. */
+uint64_t describe_get_host_memory(const struct instance *instance);
+
 /* describe_write_instance() - the same as a text: for all of them. */
 void describe_write_instance(struct writer *writer, const struct instance *instance);
 

@@ -19,7 +19,11 @@ struct residency_instance {
 
         uint64_t last_work_ns, since_ns;
         uint64_t leave_ns, cost_ns; /* what its last leaving took, and its last swap */
+        uint64_t
+                present_ns; /* its programs were on the device when that was looked at last; 0: they were not */
         bool is_leaving, is_coming; /* by itself, by demand: just now */
+        bool waits_for_room;        /* of it: the operation has begun, and the device is full */
+        uint32_t moved_percent;     /* of its memory, by that operation */
         uint64_t wanted_ns;         /* since when a program waits for it; 0: none does */
         uint64_t not_before_ns, pause_ns;
         struct room_promise promise; /* what others leave or have left for it */
@@ -31,7 +35,7 @@ struct residency_instance {
         bool lacked_room;
         bool is_interactive;
         struct {
-                uint64_t resident_ns; /* of stays that are over */
+                uint64_t resident_ns; /* until present_ns */
                 uint64_t swapped_bytes, n_swaps, n_waits, waited_ns;
         } sums;           /* since we started */
         char reason[192]; /* why it stayed, or has not come, when it should; "" */

@@ -35,7 +35,7 @@ uint64_t residency_get_interval(const struct instance *instance)
 static const char *get_demand(const struct instance *instance)
 {
         if (instance->residency.is_coming && instance->state == STATE_RESUMING)
-                return "coming in";
+                return instance->residency.waits_for_room ? "waiting for memory" : "coming in";
         if (instance->residency.is_leaving && instance->state == STATE_SUSPENDING)
                 return "leaving";
         if (instance->residency.asks_ns)
@@ -48,10 +48,9 @@ static const char *get_demand(const struct instance *instance)
 uint64_t residency_view_get_resident(const struct instance *instance)
 {
         const struct residency_instance *mine = &instance->residency;
-        bool is_there = !instance_is_off(instance) && !list_is_empty(&instance->guests);
 
         return mine->sums.resident_ns +
-               (is_there ? clock_now(CLOCK_MONOTONIC) - mine->since_ns : 0);
+               (mine->present_ns ? clock_now(CLOCK_MONOTONIC) - mine->present_ns : 0);
 }
 
 void residency_view_get(const struct instance *instance, struct residency_view *ret_view)
@@ -62,6 +61,8 @@ void residency_view_get(const struct instance *instance, struct residency_view *
         *ret_view = (struct residency_view){ .idle = -1,
                                              .demand = get_demand(instance),
                                              .reason = mine->reason };
+        if (instance->operation && (mine->is_leaving || mine->is_coming))
+                ret_view->percent = mine->moved_percent;
         if (residency_may_leave(instance) && idle_ns > residency_get_interval(instance))
                 ret_view->idle = (double)idle_ns / NS_PER_SECOND;
 }

@@ -12,6 +12,7 @@ struct instance;
 struct residency_view {
         double idle;        /* seconds without work; negative: it has work, or is not looked at */
         const char *demand; /* "", "leaving", "away", "waiting for memory" or "coming in" */
+        uint32_t percent;   /* of its memory that has moved, while it is leaving or coming in */
         const char *reason;
 };
 

@@ -11,6 +11,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/policy.h"
 #include "manager/model/promise.h"
+#include "manager/model/residency-view.h"
 
 static struct options settings;
 
@@ -197,6 +198,33 @@ static void test_an_overcommitted_device_promises_what_the_pool_can_hold(void **
         free_manager(manager);
 }
 
+/* Once it is on its way, how far it is; not while the device is full. */
+static void test_one_that_comes_in_says_how_far_it_is(void **state)
+{
+        struct manager *manager = make_manager();
+        struct instance one = add(manager, 0, GIB);
+        struct residency_view view;
+        (void)state;
+
+        one.state = STATE_RESUMING;
+        one.operation = (struct operation *)&one; /* any */
+        one.residency.is_coming = one.residency.waits_for_room = true;
+        residency_view_get(&one, &view);
+        assert_string_equal(view.demand, "waiting for memory");
+        one.residency.waits_for_room = false;
+        one.residency.moved_percent = 40;
+        residency_view_get(&one, &view);
+        assert_string_equal(view.demand, "coming in");
+        assert_int_equal(view.percent, 40);
+        one.operation = NULL;
+        one.residency.is_coming = false;
+        one.state = STATE_RUNNING;
+        residency_view_get(&one, &view);
+        assert_string_equal(view.demand, "");
+        assert_int_equal(view.percent, 0);
+        free_manager(manager);
+}
+
 static void test_the_owner_root_and_ourselves_may_change_it(void **state)
 {
         struct manager *manager = make_manager();
@@ -263,6 +291,7 @@ int main(void)
                 cmocka_unit_test(test_promises_are_of_those_on_the_device),
                 cmocka_unit_test(test_a_move_promises_at_its_target_as_well),
                 cmocka_unit_test(test_an_overcommitted_device_promises_what_the_pool_can_hold),
+                cmocka_unit_test(test_one_that_comes_in_says_how_far_it_is),
                 cmocka_unit_test(test_the_owner_root_and_ourselves_may_change_it),
                 cmocka_unit_test(test_suspended_vgpus_count_for_their_user),
                 cmocka_unit_test(test_uuids_are_made_and_read),

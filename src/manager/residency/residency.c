@@ -244,9 +244,37 @@ static uint64_t look_at_away(struct instance *instance, uint64_t now)
 
 /* Looking. */
 
+/* Summed up here, so that what is shown never gets less. */
+static void note_presence(struct instance *instance)
+{
+        struct residency_instance *mine = &instance->residency;
+        const struct guest *guest;
+        uint64_t now = now_ns();
+        size_t n = 0;
+
+        list_for_each(guest, &instance->guests, link)
+                n += !guest->is_dead;
+        if (mine->present_ns)
+                mine->sums.resident_ns += now - mine->present_ns;
+        mine->present_ns = n > 0 && !instance_is_off(instance) ? now : 0;
+}
+
+static void note_move(struct instance *instance)
+{
+        const struct operation *operation = instance->operation;
+        struct residency_instance *mine = &instance->residency;
+
+        mine->waits_for_room = operation && operation->admission.is_waiting;
+        mine->moved_percent = operation && operation->bytes > 0
+                                      ? (uint32_t)(100 * operation->bytes_done / operation->bytes)
+                                      : 0;
+}
+
 static uint64_t look_at(struct instance *instance, uint64_t now)
 {
         tell_gates(instance);
+        note_presence(instance);
+        note_move(instance);
         if (instance->operation && is_ours(instance))
                 return now + ROOM_LOOK_NS / 4;
         if (residency_may_leave(instance))
@@ -329,6 +357,7 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
                 room_came(userdata);
         else if (event != INSTANCE_UNLOADED)
                 look_soon(userdata, instance);
+        note_presence(instance);
 }
 
 static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
@@ -338,6 +367,7 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
 
         if (event == GUEST_UNLOADED)
                 return;
+        note_presence(instance);
         residency->n_ends += event == GUEST_LEFT;
         if (event == GUEST_LEFT)
                 guest->residency.is_wanting = false;
@@ -371,7 +401,6 @@ static void note_success(const struct operation *operation, uint64_t took_ns)
                 mine->sums.swapped_bytes += operation->bytes_done;
         }
         if (operation->kind == &operation_suspend) {
-                mine->sums.resident_ns += now_ns() - mine->since_ns;
                 mine->leave_ns = took_ns;
                 mine->since_ns = now_ns();
                 return;
@@ -421,6 +450,7 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
                              stay_get_cost(now_ns() - operation->started_ns, operation->pool_ns));
         else
                 note_failure(operation);
+        note_presence(instance);
         if (has_succeeded && operation->kind != &operation_resume)
                 room_came(residency);
         look_soon(residency, instance);
