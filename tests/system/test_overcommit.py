@@ -199,6 +199,42 @@ class Faults(Overcommitted):
         self.finish(held)
         self.finish(self.guest("waits"))
 
+    def test_remove_of_one_that_is_half_in(self):
+        """It is refused, as its program runs, and the vGPU comes in."""
+        guests = self.crowd()
+        i = self.away()
+        (self.host.faults / "resume.created=pause").touch()
+        wanted = guests[i].steps() + 1
+        guests[i].write("")
+        self.host.wait_paused("resume.created")
+        client = self.host.client()
+        client.send("RemoveVgpu", name=f"v{i}")
+        self.host.go_on("resume.created")
+        expect_error("Busy", client.answer)
+        until(lambda: guests[i].steps() >= wanted, "the step")
+        self.finish(*guests)
+
+    def test_the_pool_is_too_small(self):
+        """A smaller one after a restart: nobody can leave, so one waits; all others go on, and then it does, too."""
+        guests = self.crowd()
+        i = self.away()
+        others = [guest for guest in guests if guest is not guests[i]]
+        for guest in others:  # so these two are on the device
+            guest.step()
+        self.host.kill_manager()
+        self.host.start(options=("--pool-limit", "88M"))
+        wanted = guests[i].steps() + 1
+        guests[i].write("")
+        until(lambda: any("pool" in vgpu["demand_reason"] for vgpu in self.host.call("ListVgpus")["vgpus"]), "the reason")
+        for guest in others:
+            guest.step()
+        self.assertLess(guests[i].steps(), wanted)
+        self.assertEqual(self.host.vgpu(f"v{i}")["demand"], "waiting for memory")
+        self.host.kill_manager()
+        self.host.start()
+        until(lambda: guests[i].steps() >= wanted, "the step")
+        self.finish(*guests)
+
     def test_one_that_is_never_idle(self):
         """Kernels of a second and a half, one after another: it leaves between two of them, and comes back."""
         busy = self.host.start_guest(self.create("busy"), "guest-busy", 1500000, "175M")
