@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "cli/container.h"
+#define CONTAINER_NAME_MAX 128
 
 /* container_name_of_podman() - from the arguments of conmon, which watches it from outside; also for CRI-O */
 bool container_name_of_podman(char name[CONTAINER_NAME_MAX], const char *id, pid_t pid);

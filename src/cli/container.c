@@ -4,8 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/container-name.h"
-
 /* podman: libpod-ID, docker: docker-ID.scope or docker/ID, containerd: cri-containerd-ID.scope. */
 #define ID_LENGTH (CONTAINER_ID_MAX - 1)
 

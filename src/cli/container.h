@@ -8,8 +8,9 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define CONTAINER_ID_MAX   65
-#define CONTAINER_NAME_MAX 128
+#include "cli/container-name.h"
+
+#define CONTAINER_ID_MAX 65
 
 struct container {
         char id[CONTAINER_ID_MAX];
