@@ -58,6 +58,17 @@ class Python(case.Case):
         self.assertEqual(self.client.remove("train").name, "train")
         self.assertEqual(self.client.vgpus(), [])
 
+    def test_when_a_vgpu_leaves_and_how_it_waits(self):
+        vgpu = self.client.create("nb", "32M", idle_after=60, swap_class="interactive")
+        self.assertEqual((vgpu.idle_after, vgpu.swap_class, vgpu.swaps, vgpu.demand_percent), (60, "interactive", 0, 0))
+        vgpu = self.client.set_idle("nb", 30, keep_context=True)
+        self.assertEqual((vgpu.idle_after, vgpu.idle_keep_context), (30, True))
+        self.assertEqual(self.client.set_idle("nb", None).idle_after, 0)
+        self.assertEqual(self.client.set_class("nb", "batch").swap_class, "batch")
+        used = [used for used in self.client.utilization().vgpus if used.name == "nb"][0]
+        self.assertEqual((used.swap_class, used.swaps, used.host_memory), ("batch", 0, 0))
+        self.client.remove("nb")
+
     def test_what_a_newer_vgpud_answers_is_there(self):
         vgpu = openvgpu.Vgpu.from_answer({"id": 1, "name": "train", "uuid": "u", "device": 0, "state": "idle",
                                           "a_later_member": 7})
