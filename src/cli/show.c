@@ -18,6 +18,8 @@ static void add_residency(struct facts *facts, const struct vgpu_instance *recor
 {
         char time[DURATION_TEXT_MAX], bytes[SIZE_TEXT_MAX];
 
+        if (!record->swap_class[0])
+                return; /* the vgpud is older, and tells none of this */
         facts_add(facts, "idle_after", "leaves by itself", json_real(record->idle_after), "%s%s%s",
                   record->idle_after > 0 ? "after " : "",
                   record->idle_after > 0 ? duration_format(time, record->idle_after) : "never",

@@ -45,6 +45,14 @@ class Scene:
         method, parameters = METHODS[self.kind]
         return self.host.call(method, name="train", **parameters)
 
+    def go_back(self):
+        """To where it was before it ran."""
+        method, parameters = {"resume": ("SuspendVgpu", {}), "migrate": ("MigrateVgpu", {"device": "0"})}[self.kind]
+        self.host.call(method, name="train", **parameters)
+        if self.kind == "resume":
+            self.host.call("ResumeVgpu", name="train", device="0")
+            self.host.call("SuspendVgpu", name="train")
+
     def run_until(self, step):
         method, parameters = METHODS[self.kind]
         client = self.host.client()

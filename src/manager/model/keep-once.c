@@ -40,10 +40,10 @@ static bool is_equal(const struct guest *guest, const struct pool_place *own,
         bool is_equal = one && other && memcmp(one, other, HASH_BLOCK) == 0;
 
         if (one && other && !is_equal)
-                log_event(LOG_LEVEL_ERROR,
-                          "memory that is not the same was taken for the same; both are kept",
-                          "vgpu=%s pid=%d bytes=%" PRIu64, guest->instance->name, (int)guest->pid,
-                          HASH_BLOCK);
+                log_event_of(guest->payer, LOG_LEVEL_ERROR,
+                             "memory that is not the same was taken for the same; both are kept",
+                             "vgpu=%s pid=%d bytes=%" PRIu64, guest->instance->name,
+                             (int)guest->pid, HASH_BLOCK);
         unmap_block(one);
         unmap_block(other);
         return is_equal;
