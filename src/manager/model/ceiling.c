@@ -29,7 +29,7 @@ static void write_ceiling(struct instance *instance, uint64_t bytes)
         page_write_ceiling(&instance->page, bytes, clock_now(CLOCK_MONOTONIC) + TERM_NS);
 }
 
-uint64_t ceiling_freeze(struct device *device)
+uint64_t ceiling_freeze(struct device *device, const struct instance *except)
 {
         struct instance *instance;
         uint64_t pending = 0;
@@ -39,7 +39,8 @@ uint64_t ceiling_freeze(struct device *device)
                         continue;
                 write_ceiling(instance, CLOSED);
                 page_read_claim(&instance->page, instance->frame_buffer, &instance->claim);
-                pending += instance->claim.pending;
+                if (instance != except)
+                        pending += instance->claim.pending;
         }
         return pending;
 }
@@ -146,15 +147,15 @@ void ceiling_look(struct device *device)
         }
         set_timer(device);
         if (!device->mover || mover_is_lost(device->mover) || !device->has_context) {
-                (void)ceiling_freeze(device); /* nobody knows what is free */
+                (void)ceiling_freeze(device, NULL); /* nobody knows what is free */
                 return;
         }
         if (device->ceiling.is_looking) { /* a mark of now would not go with that answer */
-                (void)ceiling_freeze(device);
+                (void)ceiling_freeze(device, NULL);
                 return;
         }
         device->ceiling.mark = room_mark(&device->room);
-        device->ceiling.pending = ceiling_freeze(device);
+        device->ceiling.pending = ceiling_freeze(device, NULL);
         device->ceiling.is_looking = mover_info(device->mover, on_info, device) == 0;
         if (!device->ceiling.is_looking)
                 divide(device, 0);

@@ -17,9 +17,13 @@
 #include <stdint.h>
 
 struct device;
+struct instance;
 
-/* ceiling_freeze() - before the driver is asked. Returns what the driver is being asked for just now. */
-uint64_t ceiling_freeze(struct device *device);
+/*
+ * ceiling_freeze() - before the driver is asked. Returns what the driver is being asked for just now, by all
+ * but @except, which may be NULL.
+ */
+uint64_t ceiling_freeze(struct device *device, const struct instance *except);
 
 /*
  * ceiling_settle() - after it: @free bytes, with the room's mark from before and what ceiling_freeze()

@@ -324,7 +324,7 @@ static void on_context(struct mover *mover, const struct mover_done *done, void 
         int r = done->error;
 
         operation->admission.mark = room_mark(&operation->target->room);
-        operation->admission.pending = ceiling_freeze(operation->target);
+        operation->admission.pending = ceiling_freeze(operation->target, NULL);
         operation->target->has_context |= r == 0;
         if (r == 0)
                 r = mover_info(mover, on_info, operation);

@@ -247,6 +247,13 @@ static void on_suspended(struct mover *mover, const struct mover_done *done, voi
 #define ROOM_LOOK_US   100000
 #define ASKING_LOOK_US 2000
 
+/*
+ * So long the ceilings of all vGPUs of a device may be frozen for one guest's way back: a call of the driver
+ * takes milliseconds, a gate waits twice as long for its ceiling, and a guest that says for ever that it
+ * asks is no reason for more.
+ */
+#define ASKING_MAX_MS 1500u
+
 static int on_room_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct guest *guest = userdata;
@@ -259,17 +266,19 @@ static int on_room_time(sd_event_source *source, uint64_t usec, void *userdata)
 
 /*
  * On the way back: who was let through before, and is asking the driver, could get what the mover lets go
- * for the restore. False: nobody asks any more, and nobody begins to; or that was long enough.
+ * for the restore. False: nobody asks any more, and nobody begins to; or that was long enough. Whoever waits
+ * in its own vGPU has a closed gate, and does not ask before all are back.
  */
 static bool waits_for_those_who_ask(struct guest *guest, struct device *target)
 {
         const struct operation *operation = guest->instance->operation;
+        uint32_t ms = operation->timeout_ms < ASKING_MAX_MS ? operation->timeout_ms : ASKING_MAX_MS;
         uint64_t now_ns = clock_now(CLOCK_MONOTONIC);
 
-        if (!operation->is_undoing || ceiling_freeze(target) == 0)
+        if (!operation->is_undoing || ceiling_freeze(target, guest->instance) == 0)
                 return false;
         if (guest->asking_deadline_ns == 0) {
-                guest->asking_deadline_ns = now_ns + operation->timeout_ms * 1000000ull;
+                guest->asking_deadline_ns = now_ns + ms * 1000000ull;
                 log_event_of(guest->payer, LOG_LEVEL_INFO,
                              "waiting for those who ask for memory before going back",
                              "vgpu=%s pid=%d device=%u", guest->instance->name, (int)guest->pid,

@@ -79,26 +79,46 @@ int shared_check(struct operation *operation, struct failure *failure)
 /* Between two looks whether all gates are back. */
 #define LOOK_AGAIN_US 20000
 
-static const struct guest *find_untold(const struct instance *instance)
+static bool is_untold(const struct guest *guest)
+{
+        return !guest->has_told && !guest->is_dead && !guest->is_waiting &&
+               guest->presence != GUEST_ABSENT; /* who shares is never left behind */
+}
+
+static const struct guest *find_untold(const struct instance *instance, bool is_other)
 {
         const struct guest *guest;
 
         list_for_each(guest, &instance->guests, link)
-                if (!guest->has_told && !guest->is_dead && !guest->is_waiting &&
-                    guest->presence != GUEST_ABSENT) /* who shares is never left behind */
+                if (is_untold(guest) && !(is_other && guest->is_confined))
                         return guest;
         return NULL;
 }
 
-/* Only processes of the same owner can have memory of ours. */
+static bool may_share_with_others(const struct instance *instance)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (!guest->is_confined)
+                        return true;
+        return false;
+}
+
+/*
+ * Only processes of the same owner can have memory of ours, and none in a container: there the vGPUs of
+ * many tenants have one owner, root, and whoever says nothing may hold up nobody else.
+ */
 const struct guest *shared_find_untold(const struct instance *instance)
 {
+        const struct guest *guest = find_untold(instance, false);
         const struct instance *other;
-        const struct guest *guest = NULL;
 
+        if (guest || !may_share_with_others(instance))
+                return guest;
         list_for_each(other, &instance->manager->instances, link)
                 if (!guest && other->owner == instance->owner)
-                        guest = find_untold(other);
+                        guest = find_untold(other, true);
         return guest;
 }
 
