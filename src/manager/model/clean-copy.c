@@ -142,6 +142,7 @@ bool clean_copy_take(struct guest *guest, uint64_t bytes)
         }
         guest->reservation = TAKE(copy->reservation);
         copy->generation = pool_get_generation(guest->reservation);
+        copy->has_arrived = false; /* what it holds is about to change: nobody may join it */
         if (part(guest) == 0)
                 return true;
         clean_copy_drop(guest);
@@ -262,8 +263,8 @@ const struct hash_value *clean_copy_get_hashes(const struct guest *guest, size_t
 {
         const struct clean_copy *copy = guest->clean_copy;
 
-        if (!copy || !copy->is_true || copy->reservation || copy->others || !guest->reservation ||
-            copy->generation != pool_get_generation(guest->reservation))
+        if (!copy || !copy->is_true || !copy->has_arrived || copy->reservation || copy->others ||
+            !guest->reservation || copy->generation != pool_get_generation(guest->reservation))
                 return NULL;
         *ret_n = copy->n_hashes;
         return copy->hashes;
