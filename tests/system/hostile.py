@@ -115,6 +115,9 @@ class Hostile:
     def older_version(self):
         self.join(version=0)
 
+    def claims_imports_and_tells_of_none(self):
+        self.join(imports=1)
+
     def claims_suspended_memory(self):
         self.join(state=Gate.RELEASED_STATE)
 

@@ -19,7 +19,8 @@ from host import Host
 from wait import PATIENCE, until
 from wire import Gate
 
-SHORT_LIVED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "short_lived.py")
+HERE = os.path.dirname(os.path.abspath(__file__))
+SHORT_LIVED, HOSTILE = os.path.join(HERE, "short_lived.py"), os.path.join(HERE, "hostile.py")
 
 # podman looks there and nowhere else; one file for each that runs this test.
 CDI_FILE = f"/var/run/cdi/openvgpu-test-{os.getpid()}.json"
@@ -156,6 +157,21 @@ class Containers(case.Case):
                            stdout=subprocess.DEVNULL, timeout=PATIENCE)
         finally:
             os.close(door)
+
+    def test_a_container_that_says_nothing_holds_up_no_other_vgpu(self):
+        """It claims to have memory of somebody, and does not tell of whom. One user owns both vGPUs."""
+        self.host.create("box")
+        self.host.create("other")
+        guest = self.host.train("other", "--size", "4M")
+        silent = subprocess.Popen([stage.SYSTEM_PYTHON, HOSTILE, self.door("box"), self.host.get("box")["uuid"],
+                                   "claims_imports_and_tells_of_none"],
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.assertEqual(silent.stdout.readline(), "joined\n")
+        self.host.vgpu("suspend", "other", "--timeout", "5")
+        self.host.vgpu("resume", "other")
+        silent.communicate(timeout=PATIENCE)
+        guest.wait_steps()
+        guest.finish()
 
     # With podman.
 
