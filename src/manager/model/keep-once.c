@@ -13,8 +13,8 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 
-/* In one turn of the event loop: about a millisecond. */
-#define BLOCKS_A_TURN 2
+/* In one turn of the event loop: some milliseconds. */
+#define BLOCKS_A_TURN 8
 
 /* Comparing. */
 
@@ -91,30 +91,14 @@ static bool join_compared(struct guest *guest)
         return join(guest, places, n);
 }
 
-/*
- * Each turn has a timer of its own, and no deferred event that is enabled again: that counts as pending since
- * its creation, and nobody else would have a turn.
- */
-static int on_turn(sd_event_source *source, uint64_t usec, void *userdata);
-
-static int wait_for_turn(struct guest *guest)
-{
-        guest->comparison.source = sd_event_source_disable_unref(guest->comparison.source);
-        return sd_event_add_time_relative(guest->instance->manager->event,
-                                          &guest->comparison.source, CLOCK_MONOTONIC, 0, 1, on_turn,
-                                          guest);
-}
-
-static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
+static int on_turn(sd_event_source *source, void *userdata)
 {
         struct guest *guest = userdata;
 
-        (void)source, (void)usec;
         compare_next(guest);
-        if (guest->comparison.next == guest->comparison.n)
-                guest->job.has_moved |= join_compared(guest);
-        else if (wait_for_turn(guest) >= 0)
-                return 0;
+        if (guest->comparison.next < guest->comparison.n)
+                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+        guest->job.has_moved |= join_compared(guest);
         guest->comparison.source = sd_event_source_disable_unref(guest->comparison.source);
         free(TAKE(guest->comparison.places));
         guest->comparison.then(guest);
@@ -132,7 +116,8 @@ bool keep_once(struct guest *guest, bool must_verify, kept_once_fn then)
                 guest->job.has_moved |= join(guest, places, n);
                 return false;
         }
-        if (wait_for_turn(guest) < 0)
+        if (sd_event_add_defer(guest->instance->manager->event, &guest->comparison.source, on_turn,
+                               guest) < 0)
                 return false;
         guest->comparison.places = TAKE(places);
         guest->comparison.n = n;
