@@ -343,5 +343,6 @@ class Host:
     def sweep(self):
         """Whatever is left goes."""
         for pid, _ in self.processes():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.directory, ignore_errors=True)
