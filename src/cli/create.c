@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-
-#include "base/size.h"
 #include "cli/declared.h"
 #include "cli/document.h"
 #include "cli/duration.h"
@@ -29,7 +26,6 @@ static int run_create(const struct arguments *arguments, struct vgpu_client *cli
 {
         struct vgpu_instance_options options = VGPU_INSTANCE_OPTIONS_INIT;
         CLEANUP(vgpu_instance_freep) struct vgpu_instance *instance = NULL;
-        char size[SIZE_TEXT_MAX];
         int r;
 
         if (!arguments_get(arguments, "fb"))
@@ -56,12 +52,7 @@ static int run_create(const struct arguments *arguments, struct vgpu_client *cli
         }
         if (vgpu_instance_create(client, &options, &instance) < 0)
                 return say_error(arguments, client);
-        if (arguments->is_json)
-                return document_print(arguments, document_from_instance(instance));
-
-        printf("created %s: %s on GPU %u\n", instance->name,
-               size_format(size, instance->frame_buffer), instance->device);
-        return 0;
+        return document_print_instance(arguments, "created", instance);
 }
 
 static const struct option options[] = {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/cleanup.h"
+#include "base/size.h"
 #include "cli/say.h"
 #include "record/records.h"
 
@@ -59,5 +60,17 @@ int document_print(const struct arguments *arguments, json_t *document)
                 return say_failure(arguments, EXIT_CODE_FAILED, "OutOfMemory", "",
                                    "cannot print the result");
         putchar('\n');
+        return 0;
+}
+
+int document_print_instance(const struct arguments *arguments, const char *done,
+                            const struct vgpu_instance *instance)
+{
+        char size[SIZE_TEXT_MAX];
+
+        if (arguments->is_json)
+                return document_print(arguments, document_from_instance(instance));
+        printf("%s %s: %s on GPU %u\n", done, instance->name,
+               size_format(size, instance->frame_buffer), instance->device);
         return 0;
 }

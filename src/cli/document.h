@@ -30,4 +30,11 @@ json_t *document_from_manager(const struct vgpu_manager *manager);
 /* document_print() - takes the reference @document, which may be NULL. Returns an exit code. */
 int document_print(const struct arguments *arguments, json_t *document);
 
+/*
+ * document_print_instance() - {"vgpu": ...} with --json, else what was done: "@done train: 40 GiB on GPU 0".
+ * Returns the exit code.
+ */
+int document_print_instance(const struct arguments *arguments, const char *done,
+                            const struct vgpu_instance *instance);
+
 #endif

@@ -1,7 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdio.h>
-
-#include "base/size.h"
 #include "cli/document.h"
 #include "cli/instance.h"
 #include "cli/say.h"
@@ -9,7 +6,6 @@
 static int run(const struct arguments *arguments, struct vgpu_client *client)
 {
         CLEANUP(vgpu_instance_freep) struct vgpu_instance *instance = NULL;
-        char size[SIZE_TEXT_MAX];
         uint64_t frame_buffer = 0;
         int r;
 
@@ -21,12 +17,7 @@ static int run(const struct arguments *arguments, struct vgpu_client *client)
                 return r;
         if (vgpu_instance_resize(client, arguments->words[0], frame_buffer, &instance) < 0)
                 return say_error(arguments, client);
-        if (arguments->is_json)
-                return document_print(arguments, document_from_instance(instance));
-
-        printf("resized %s: %s on GPU %u\n", instance->name,
-               size_format(size, instance->frame_buffer), instance->device);
-        return 0;
+        return document_print_instance(arguments, "resized", instance);
 }
 
 static const struct option options[] = {
