@@ -406,6 +406,7 @@ int manager_new(struct manager **ret_manager, const struct options *options,
         manager->lock = manager->hash_key = -1;
         manager->tally.started_ns = clock_now(CLOCK_REALTIME);
         list_init(&manager->instances);
+        list_init(&manager->comparisons);
         manager->device = calloc(STATE_DEVICES_MAX, sizeof(*manager->device));
         if (!manager->device)
                 return -ENOMEM;

@@ -120,7 +120,10 @@ static size_t count_blocks(const struct guest *guest)
         return sum;
 }
 
-/* The guest's own come last: of two that are equal the one that somebody holds already is kept. */
+/*
+ * The guest's own come last: of two that are equal the one that somebody holds already is kept. Whoever still
+ * compares is about to hold other blocks, and is no source: else of three that are equal two would be left.
+ */
 static int fill(struct table *table, const struct guest *guest)
 {
         const struct instance *instance;
@@ -132,7 +135,7 @@ static int fill(struct table *table, const struct guest *guest)
                         continue;
                 list_for_each(other, &instance->guests, link)
                         if (r == 0 && other != guest && !other->is_dead && other->reservation &&
-                            is_in_slabs_of(other, guest))
+                            list_is_empty(&other->comparison.link) && is_in_slabs_of(other, guest))
                                 r = add_guest(table, other);
         }
         return r < 0 ? r : add_guest(table, guest);

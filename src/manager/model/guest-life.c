@@ -12,6 +12,7 @@
 #include "manager/model/clean-copy.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
+#include "manager/model/keep-once.h"
 #include "manager/model/launch.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
@@ -56,6 +57,7 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         list_init(&guest->sessions);
         list_init(&guest->turns);
         list_init(&guest->burial);
+        list_init(&guest->comparison.link);
         list_init(&guest->makers);
         list_init(&guest->users);
         list_init(&guest->questions);
@@ -98,8 +100,7 @@ struct guest *guest_unload(struct guest *guest)
         room_forget(&guest->returning);
         sd_event_source_disable_unref(guest->pid_source);
         clean_copy_forget(guest);
-        sd_event_source_disable_unref(guest->comparison.source);
-        free(guest->comparison.places);
+        keep_once_forget(guest);
         guest_forget_memory(guest);
         session_drop(guest);
         fd_close(guest->pidfd);

@@ -174,7 +174,8 @@ struct guest {
         } job;
 
         struct { /* model/keep-once.c: its blocks are compared with equal ones, byte by byte */
-                struct pool_place *places; /* of the others; NULL: none are being compared */
+                struct list link;          /* in the manager's comparisons */
+                struct pool_place *places; /* of the others; NULL: it has not begun */
                 size_t n, next;
                 sd_event_source *source;
                 void (*then)(struct guest *guest);

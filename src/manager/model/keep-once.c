@@ -13,8 +13,8 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 
-/* In one turn of the event loop: some milliseconds. */
-#define BLOCKS_A_TURN 8
+/* In one turn of the event loop: about a millisecond. */
+#define BLOCKS_A_TURN 2
 
 /* Comparing. */
 
@@ -91,22 +91,85 @@ static bool join_compared(struct guest *guest)
         return join(guest, places, n);
 }
 
-static int on_turn(sd_event_source *source, void *userdata)
+/*
+ * Turns. Of the guests of one owner one compares at a time: two would join each other's blocks and leave those
+ * that a third has. Guests of several owners compare in turn.
+ */
+
+static struct guest *find_first(const struct manager *manager, uid_t owner)
+{
+        struct guest *guest;
+
+        list_for_each(guest, &manager->comparisons, comparison.link)
+                if (guest->instance->owner == owner)
+                        return guest;
+        return NULL;
+}
+
+static int on_turn(sd_event_source *source, uint64_t usec, void *userdata);
+
+/*
+ * A timer of its own for each turn, and no deferred event that is enabled again: that counts as pending since
+ * its creation, and nobody else would have a turn.
+ */
+static int wait_for_turn(struct guest *guest)
+{
+        guest->comparison.source = sd_event_source_disable_unref(guest->comparison.source);
+        return sd_event_add_time_relative(guest->instance->manager->event,
+                                          &guest->comparison.source, CLOCK_MONOTONIC, 0, 1, on_turn,
+                                          guest);
+}
+
+/* Without memory for a turn, what is equal stays twice. */
+static void wake_next(const struct manager *manager, uid_t owner)
+{
+        struct guest *next = find_first(manager, owner);
+
+        while (next && !next->comparison.source && wait_for_turn(next) < 0) {
+                list_remove(&next->comparison.link);
+                next->comparison.then(next);
+                next = find_first(manager, owner);
+        }
+}
+
+void keep_once_forget(struct guest *guest)
+{
+        guest->comparison.source = sd_event_source_disable_unref(guest->comparison.source);
+        free(TAKE(guest->comparison.places));
+        if (list_is_empty(&guest->comparison.link))
+                return;
+        list_remove(&guest->comparison.link);
+        wake_next(guest->instance->manager, guest->instance->owner);
+}
+
+/* False: nothing is equal any more. */
+static bool begin(struct guest *guest)
+{
+        guest->comparison.next = 0;
+        return equal_blocks_find(guest, &guest->comparison.places, &guest->comparison.n) >= 0 &&
+               guest->comparison.places;
+}
+
+static int on_turn(sd_event_source *source, uint64_t usec, void *userdata)
 {
         struct guest *guest = userdata;
 
-        compare_next(guest);
-        if (guest->comparison.next < guest->comparison.n)
-                return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
-        guest->job.has_moved |= join_compared(guest);
-        guest->comparison.source = sd_event_source_disable_unref(guest->comparison.source);
-        free(TAKE(guest->comparison.places));
+        (void)source, (void)usec;
+        if (guest->comparison.places || begin(guest)) {
+                compare_next(guest);
+                if (guest->comparison.next < guest->comparison.n && wait_for_turn(guest) >= 0)
+                        return 0;
+                if (guest->comparison.next == guest->comparison.n)
+                        guest->job.has_moved |= join_compared(guest);
+        }
+        keep_once_forget(guest);
         guest->comparison.then(guest);
         return 0;
 }
 
 bool keep_once(struct guest *guest, bool must_verify, kept_once_fn then)
 {
+        struct manager *manager = guest->instance->manager;
         CLEANUP(freep) struct pool_place *places = NULL;
         size_t n = 0;
 
@@ -116,12 +179,9 @@ bool keep_once(struct guest *guest, bool must_verify, kept_once_fn then)
                 guest->job.has_moved |= join(guest, places, n);
                 return false;
         }
-        if (sd_event_add_defer(guest->instance->manager->event, &guest->comparison.source, on_turn,
-                               guest) < 0)
+        if (!find_first(manager, guest->instance->owner) && wait_for_turn(guest) < 0)
                 return false;
-        guest->comparison.places = TAKE(places);
-        guest->comparison.n = n;
-        guest->comparison.next = 0;
         guest->comparison.then = then;
+        list_append(&manager->comparisons, &guest->comparison.link);
         return true;
 }

@@ -56,6 +56,7 @@ struct manager {
         struct device *device; /* STATE_DEVICES_MAX, of which there are */
         size_t n_devices;
         struct list instances;
+        struct list comparisons; /* of guests, by keep-once.h, in the order in which they came */
         struct observers observers;
         struct accounts *accounts;     /* what each user has of vgpud */
         struct fair_queue *fair_queue; /* whose request is next */
