@@ -320,6 +320,27 @@ class Crowd(case.Case):
         for one in (guest, other):
             one.finish()
 
+    def test_who_asks_for_ever_does_not_keep_others_from_going_back(self):
+        """Not for the time of the whole operation, which may be a day."""
+        (name,), (guest,) = self.start(1, 60)
+        self.host.create("other", "256M")
+        other = self.host.run("other", "guest-train", "--size", "8M")
+        other.wait_ready()
+        self.host.arm("gate-asking", "pause")
+        late = self.host.run("other", "guest-train", "--size", f"{CONTEXT // MIB}M", "--piece", f"{CONTEXT // MIB}M")
+        self.host.wait_paused("gate-asking")
+        self.host.arm("suspend.moved", "fail")
+        with self.host.connect() as suspend:
+            suspend.send("SuspendVgpu", name=name, timeout=86400)
+            with self.assertRaises(Refused):
+                suspend.answer()
+        self.assertIn(f"waiting for those who ask for memory before going back vgpu={name}", self.host.log())
+        self.assertEqual(self.host.get(name)["state"], "running")
+        guest.wait_steps()
+        late.kill()
+        for one in (guest, other):
+            one.finish()
+
     def test_a_manager_that_dies_while_room_is_held_leaves_none_of_it(self):
         (name,), (guest,) = self.start(1, 60)
         self.host.vgpu("suspend", name)

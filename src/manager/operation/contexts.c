@@ -249,10 +249,10 @@ static void on_suspended(struct mover *mover, const struct mover_done *done, voi
 
 /*
  * So long the ceilings of all vGPUs of a device may be frozen for one guest's way back: a call of the driver
- * takes milliseconds, a gate waits twice as long for its ceiling, and a guest that says for ever that it
- * asks is no reason for more.
+ * takes milliseconds, a gate waits 3 s for its ceiling, and a guest that says for ever that it asks is no
+ * reason for more.
  */
-#define ASKING_MAX_MS 1500u
+#define ASKING_MAX_MS 2500u
 
 static int on_room_time(sd_event_source *source, uint64_t usec, void *userdata)
 {
