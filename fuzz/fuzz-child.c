@@ -208,8 +208,8 @@ static void check_guest(const struct guest *guest)
 
         for (size_t i = 0; i < METER_ENGINES; i++)
                 assert(guest->meter.told_percent[i] <= 100);
-        assert(guest->meter.context_bytes <= guest->instance->device->memory_total);
-        assert(guest->context_bytes <= guest->instance->device->memory_total);
+        assert(guest->meter.context_bytes <= instance_home(guest->instance)->memory_total);
+        assert(guest->context_bytes <= instance_home(guest->instance)->memory_total);
         for (link = guest->sessions.next; link != &guest->sessions; link = link->next)
                 n_sessions++;
         assert(n_sessions <= STATE_ENCODER_SESSIONS_MAX + STATE_CAPTURE_SESSIONS_MAX);

@@ -134,7 +134,7 @@ static void on_done(struct guest *guest, const struct guest_answer *answer, void
         (void)userdata;
         assert(answer->error <= 0);
         assert(memchr(answer->call, '\0', sizeof(answer->call)));
-        assert(guest->memory_bytes <= guest->instance->device->memory_total);
+        assert(guest->memory_bytes <= instance_home(guest->instance)->memory_total);
 }
 
 static void request(uint8_t which)

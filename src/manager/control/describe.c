@@ -61,7 +61,7 @@ static uint32_t count_instances(const struct device *device)
         uint32_t n = 0;
 
         list_for_each(instance, &device->manager->instances, link)
-                n += instance->device == device;
+                n += instance_is_on(instance, device);
         return n;
 }
 
@@ -95,7 +95,8 @@ static void write_guest(struct writer *writer, const struct guest *guest)
         struct page_use use = { 0 };
 
         if (guest->slot != UINT32_MAX)
-                page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+                page_read(&guest->instance->part[0].page, guest->slot,
+                          guest->instance->frame_buffer, &use);
         write_process(writer, &(struct vgpu_process){
                                       .pid = guest->pid,
                                       .name = guest->name,
@@ -181,8 +182,8 @@ static void get_instance(const struct instance *instance, struct vgpu_instance *
                 .id = instance->id,
                 .name = instance->name,
                 .uuid = instance->uuid,
-                .device = instance->device->index,
-                .device_uuid = instance->device->uuid,
+                .device = instance_home(instance)->index,
+                .device_uuid = instance_home(instance)->uuid,
                 .state = describe_get_state(instance),
                 .frame_buffer = instance->frame_buffer,
                 .frame_buffer_used = guests_get_used(instance),

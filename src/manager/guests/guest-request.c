@@ -294,8 +294,9 @@ int guest_welcome(struct guest *guest)
         };
 
         snprintf(welcome.device_uuid, sizeof(welcome.device_uuid), "%s",
-                 guest->instance->device->uuid);
-        return gate_link_send(guest->gate, &welcome, sizeof(welcome), &guest->instance->page.fd, 1);
+                 instance_home(guest->instance)->uuid);
+        return gate_link_send(guest->gate, &welcome, sizeof(welcome),
+                              &guest->instance->part[0].page.fd, 1);
 }
 
 void guest_attach(struct guest *guest, struct gate_link *gate, const struct gate_join *join)
@@ -383,7 +384,7 @@ static int add_memory(struct guest *guest, const struct gate_allocation *allocat
         struct guest_memory *memory;
 
         if (guest->n_memory == MEMORIES_MAX || !is_behind_all(guest, allocation) ||
-            guest->memory_bytes + allocation->size > guest->instance->device->memory_total)
+            guest->memory_bytes + allocation->size > instance_home(guest->instance)->memory_total)
                 return -EPROTO;
         if (charge(guest, guest_charge_source) < 0)
                 return let_go(guest, fd);
@@ -431,7 +432,7 @@ static int receive_allocations(struct guest *guest, const void *message, size_t 
                 const struct gate_allocation *allocation = &batch->allocation[i];
 
                 if (allocation->size == 0 || allocation->size % GRANULARITY ||
-                    allocation->size > guest->instance->device->memory_total ||
+                    allocation->size > instance_home(guest->instance)->memory_total ||
                     !foreign_is_memory(fds[i]))
                         return -EPROTO;
                 if (guest->request.refused)

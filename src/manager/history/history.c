@@ -62,7 +62,7 @@ note(struct history *history, const struct instance *instance, const char *word,
         *event = (struct store_event){
                 .time_ms = clock_now(CLOCK_REALTIME) / 1000000,
                 .owner = instance->owner,
-                .device = instance->device->index,
+                .device = instance_home(instance)->index,
         };
         (void)snprintf(event->uuid, sizeof(event->uuid), "%s", instance->uuid);
         (void)snprintf(event->name, sizeof(event->name), "%s", instance->name);
@@ -81,7 +81,7 @@ static void on_instance(struct instance *instance, enum instance_event event, vo
 
         if (event == INSTANCE_ADDED)
                 note(userdata, instance, "created", &spare, "created: %s on GPU %u",
-                     size_format(size, instance->frame_buffer), instance->device->index)
+                     size_format(size, instance->frame_buffer), instance_home(instance)->index)
                         ->bytes = instance->frame_buffer;
         else if (event == INSTANCE_LOADED && instance->state != STATE_IDLE)
                 note(userdata, instance, "vgpud-began", &spare,

@@ -379,7 +379,7 @@ static int exchange_all(struct image_session *session, struct failure *failure)
                 r = exchange_member(session, &session->members[i], failure);
         if (r == 0 && is_new)
                 r = store_set_instance(store, instance->id, STATE_SUSPENDED,
-                                       instance->device->uuid);
+                                       instance_home(instance)->uuid);
         if (r == 0 && is_new)
                 r = residency_record_put_left(&instance->residency, store, instance->id, false);
         if (r == 0)

@@ -246,10 +246,10 @@ static int reserve(struct image_session *session, struct image_member *member,
         r = policy_check_pool(instance, instance->uuid, member->memory_bytes, failure);
         if (r == 0)
                 r = pool_reserve(pool, &member->reservation, instance->uuid,
-                                 instance->device->index, member->memory_bytes);
+                                 instance_home(instance)->index, member->memory_bytes);
         if (r == 0)
-                r = pool_prepare(pool, member->reservation, instance->device->index, on_prepared,
-                                 session, &is_ready);
+                r = pool_prepare(pool, member->reservation, instance_home(instance)->index,
+                                 on_prepared, session, &is_ready);
         if (r == 0 && !is_ready)
                 session->n_preparing++;
         return r;

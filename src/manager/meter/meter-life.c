@@ -20,7 +20,7 @@ static void enter(struct instance *instance, uint64_t since_ns)
 {
         instance->meter.since_ns = since_ns;
         instance->meter.entered_ns = meter_now();
-        instance->meter.device = instance->device->index;
+        instance->meter.device = instance_home(instance)->index;
         instance->meter.is_held = !instance_is_off(instance);
         meter_books_add_vgpu(instance->manager->meter, instance);
 }
@@ -183,8 +183,8 @@ static void end(struct meter *meter, struct guest *guest)
 
         if (!meter_has(guest))
                 return;
-        if (instance->device->meter.has_turns)
-                schedule_tell_meter(instance->device);
+        if (instance_home(instance)->meter.has_turns)
+                schedule_tell_meter(instance_home(instance));
         now_ns = meter_now();
         meter_read_wall(meter, now_ns);
         meter_settle(meter, instance, now_ns);

@@ -43,7 +43,7 @@ static struct guest *find_guest(struct manager *manager, const struct device *de
         struct guest *guest;
 
         list_for_each(instance, &manager->instances, link) {
-                if (instance->device != device)
+                if (!instance_is_on(instance, device))
                         continue;
                 list_for_each(guest, &instance->guests, link)
                         if (guest->pid == pid && guest->meter.record.serial)
@@ -84,10 +84,11 @@ static void note_memory(struct guest *guest, uint64_t bytes)
 
         if (instance->state != STATE_RUNNING)
                 return;
-        page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+        page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
         charged = use.movable + use.fixed;
-        if (bytes > instance->device->memory_total)
-                bytes = instance->device->memory_total; /* who is promised more is never moved */
+        if (bytes > instance_home(instance)->memory_total)
+                bytes = instance_home(instance)
+                                ->memory_total; /* who is promised more is never moved */
         guest->meter.context_bytes = bytes > charged ? bytes - charged : 0;
 }
 

@@ -55,7 +55,7 @@ static void divide_turns(struct meter *meter, struct instance *instance, uint64_
         uint64_t weights[INSTANCE_PAGE_SLOTS] = { 0 }, parts[INSTANCE_PAGE_SLOTS];
         size_t n;
 
-        if (!instance->device->meter.has_turns && instance->meter.turn_ns == 0)
+        if (!instance_home(instance)->meter.has_turns && instance->meter.turn_ns == 0)
                 return;
         n = list_guests(instance, guests);
         for (size_t i = 0; i < n; i++) {
@@ -85,7 +85,7 @@ static uint64_t read_memory(struct guest *guest)
         struct page_use use = { 0 };
 
         if (guest->slot != UINT32_MAX)
-                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+                page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
         if (use.peak > guest->meter.record.max_memory)
                 guest->meter.record.max_memory = use.peak;
         return instance_is_off(instance) ? 0 : use.movable + use.fixed;
@@ -153,7 +153,7 @@ void meter_settle(struct meter *meter, struct instance *instance, uint64_t now_n
                 if (meter_has(guest))
                         settle_guest(meter, guest, now_ns);
         settle_quota(meter, instance, now_ns);
-        instance->meter.device = instance->device->index;
+        instance->meter.device = instance_home(instance)->index;
         instance->meter.is_held = !instance_is_off(instance);
 }
 

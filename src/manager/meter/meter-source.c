@@ -63,7 +63,7 @@ enum meter_source_kind meter_source_get_kind(const struct meter_source *source,
 
 void meter_source_add(struct guest *guest, enum meter_engine engine, uint64_t ns)
 {
-        if (engine == METER_SM && guest->instance->device->meter.has_turns)
+        if (engine == METER_SM && instance_home(guest->instance)->meter.has_turns)
                 guest->meter.weight_ns += ns;
         else
                 guest->meter.new_ns[engine] += ns;

@@ -14,7 +14,7 @@ static bool get_ring(struct account_ring *ring, struct instance *instance)
 
         *ring = (struct account_ring){
                 .state_page = state_page,
-                .slot = instance->state_slot,
+                .slot = instance->part[0].state_slot,
                 .instance = instance->id,
                 .accounting = &instance->meter.accounting,
         };
@@ -93,7 +93,7 @@ static void sample_instance(struct state_page *state_page, struct instance *inst
         struct state_sample sample = make_sample(instance, 0, instance->meter.percent, at_us);
         struct guest *guest;
 
-        (void)state_append_sample(state_page, instance->state_slot, &sample);
+        (void)state_append_sample(state_page, instance->part[0].state_slot, &sample);
         list_for_each(guest, &instance->guests, link) {
                 if (guest->meter.record.serial == 0 || guest->state_slot == UINT32_MAX ||
                     !has_news(guest))
@@ -111,7 +111,7 @@ void meter_page_sample(struct instance *instance, uint64_t at_us)
 
         if (!state_page)
                 return;
-        if (instance->state_slot != UINT32_MAX)
+        if (instance->part[0].state_slot != UINT32_MAX)
                 sample_instance(state_page, instance, at_us);
         meter_page_update(instance);
 }

@@ -39,7 +39,7 @@
 static void sample_guest(struct guest *guest, uint64_t now_ns, uint64_t period_ns)
 {
         struct meter_guest *mine = &guest->meter;
-        bool has_turns = guest->instance->device->meter.has_turns;
+        bool has_turns = instance_home(guest->instance)->meter.has_turns;
 
         for (int engine = 0; engine < METER_ENGINES; engine++) {
                 bool is_told = now_ns < mine->told_until_ns && !(has_turns && engine == METER_SM);
@@ -93,7 +93,7 @@ static size_t sample_instance(struct instance *instance, uint64_t now_ns, uint64
                 add_percent(instance->meter.percent, guest->meter.percent);
                 n++;
         }
-        add_percent(instance->device->meter.percent, instance->meter.percent);
+        add_percent(instance_home(instance)->meter.percent, instance->meter.percent);
         return n;
 }
 
@@ -192,7 +192,7 @@ double meter_get_entitled(const struct instance *instance, uint32_t n_running)
 
         if (instance->state != STATE_RUNNING)
                 return 0;
-        if (instance->device->meter.has_turns && schedule_get_share(instance, &share))
+        if (instance_home(instance)->meter.has_turns && schedule_get_share(instance, &share))
                 return (double)share.entitled / 10000; /* it is in parts of a million */
         return 100.0 / n_running;
 }

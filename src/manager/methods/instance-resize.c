@@ -27,7 +27,7 @@
 /* What is off its device needs no room there: it is looked for when the vGPU comes back. */
 static int check(const struct instance *instance, uint64_t frame_buffer, struct failure *failure)
 {
-        const struct device *device = instance->device;
+        const struct device *device = instance_home(instance);
         bool is_larger = frame_buffer > instance->frame_buffer;
         int r = instance_check_idle(instance, failure);
 
@@ -59,8 +59,9 @@ static int lower_quota(struct instance *instance, uint64_t frame_buffer, struct 
 {
         char held_text[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX];
         uint64_t held = get_away(instance);
-        int r = held > frame_buffer ? -EDQUOT
-                                    : page_lower_quota(&instance->page, frame_buffer, &held);
+        int r = held > frame_buffer
+                        ? -EDQUOT
+                        : page_lower_quota(&instance->part[0].page, frame_buffer, &held);
 
         if (r == -EAGAIN)
                 return failure_set(failure, -EBUSY, "Busy", "try again in a moment",
@@ -90,8 +91,8 @@ static int store_size(const struct instance *instance, uint64_t frame_buffer)
 
 static void set_quota(struct instance *instance, uint64_t frame_buffer)
 {
-        instance->page.quota = frame_buffer;
-        page_write_quota(&instance->page, frame_buffer);
+        instance->part[0].page.quota = frame_buffer;
+        page_write_quota(&instance->part[0].page, frame_buffer);
 }
 
 int instance_resize(struct instance *instance, uint64_t frame_buffer, struct failure *failure)
@@ -113,7 +114,7 @@ int instance_resize(struct instance *instance, uint64_t frame_buffer, struct fai
                      "vgpu=%s from=%" PRIu64 " frame_buffer=%" PRIu64, instance->name,
                      instance->frame_buffer, frame_buffer);
         instance->frame_buffer = frame_buffer;
-        instance->placement = STATE_PLACEMENT_NONE; /* its type may be another one */
+        instance->part[0].placement = STATE_PLACEMENT_NONE; /* its type may be another one */
         set_quota(instance, frame_buffer);
         observer_tell_instance(observers, instance, INSTANCE_RESIZED);
         observer_tell_changed(observers);

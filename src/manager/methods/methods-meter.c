@@ -72,7 +72,7 @@ static void write_process(struct writer *writer, const struct guest *guest)
         };
         struct page_use use = { 0 };
 
-        page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+        page_read(&guest->instance->part[0].page, guest->slot, guest->instance->frame_buffer, &use);
         record.memory_used = use.movable + use.fixed;
         writer_begin_object(writer, NULL);
         record_write(&record_usage_process, &record, writer);
@@ -109,7 +109,7 @@ static void get_vgpu(const struct instance *instance, uint32_t n_running,
                 .name = instance->name,
                 .uuid = instance->uuid,
                 .owner = instance->owner,
-                .device = instance->device->index,
+                .device = instance_home(instance)->index,
                 .state = describe_get_state(instance),
                 .frame_buffer = instance->frame_buffer,
                 .frame_buffer_used = guests_get_used(instance),
@@ -179,10 +179,10 @@ static void write_vgpus(struct writer *writer, const struct manager *manager, bo
         const struct instance *instance;
 
         list_for_each(instance, &manager->instances, link)
-                n_running[instance->device->index] += instance->state == STATE_RUNNING;
+                n_running[instance_home(instance)->index] += instance->state == STATE_RUNNING;
         writer_begin_array(writer, "vgpus");
         list_for_each(instance, &manager->instances, link)
-                write_vgpu(writer, instance, n_running[instance->device->index], is_short);
+                write_vgpu(writer, instance, n_running[instance_home(instance)->index], is_short);
         writer_end_array(writer);
 }
 

@@ -67,7 +67,7 @@ static json_t *describe_shares(const struct device *device, bool has_turns)
         json_t *shares = json_array();
 
         list_for_each(instance, &device->manager->instances, link)
-                if (instance->device == device)
+                if (instance_is_on(instance, device))
                         json_array_append_new(shares, describe_share(instance, has_turns));
         return shares;
 }

@@ -240,11 +240,11 @@ static void add_simulation(json_t *environment, const struct manager *manager)
 static json_t *make_environment(const struct instance *instance)
 {
         const struct manager *manager = instance->manager;
-        json_t *environment =
-                json_pack("{ss, ss, ss, ss, ss, ss}", "LD_PRELOAD", manager->gate_path,
-                          "LD_LIBRARY_PATH", manager->nvml_path, "OPENVGPU_VGPU", instance->uuid,
-                          "OPENVGPU_RUN", manager->options->run_directory, "OPENVGPU_DRIVER",
-                          manager->driver_path, "CUDA_VISIBLE_DEVICES", instance->device->uuid);
+        json_t *environment = json_pack(
+                "{ss, ss, ss, ss, ss, ss}", "LD_PRELOAD", manager->gate_path, "LD_LIBRARY_PATH",
+                manager->nvml_path, "OPENVGPU_VGPU", instance->uuid, "OPENVGPU_RUN",
+                manager->options->run_directory, "OPENVGPU_DRIVER", manager->driver_path,
+                "CUDA_VISIBLE_DEVICES", instance_home(instance)->uuid);
 
         if (manager->simulation[0])
                 add_simulation(environment, manager);

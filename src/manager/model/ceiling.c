@@ -21,12 +21,12 @@
 
 static bool is_resident(const struct instance *instance, const struct device *device)
 {
-        return instance->device == device && !instance_is_off(instance);
+        return instance_is_on(instance, device) && !instance_is_off(instance);
 }
 
 static void write_ceiling(struct instance *instance, uint64_t bytes)
 {
-        page_write_ceiling(&instance->page, bytes, clock_now(CLOCK_MONOTONIC) + TERM_NS);
+        page_write_ceiling(&instance->part[0].page, bytes, clock_now(CLOCK_MONOTONIC) + TERM_NS);
 }
 
 uint64_t ceiling_freeze(struct device *device, const struct instance *except)
@@ -38,9 +38,10 @@ uint64_t ceiling_freeze(struct device *device, const struct instance *except)
                 if (!is_resident(instance, device))
                         continue;
                 write_ceiling(instance, CLOSED);
-                page_read_claim(&instance->page, instance->frame_buffer, &instance->claim);
+                page_read_claim(&instance->part[0].page, instance->frame_buffer,
+                                &instance->part[0].claim);
                 if (instance != except)
-                        pending += instance->claim.pending;
+                        pending += instance->part[0].claim.pending;
         }
         return pending;
 }
@@ -71,7 +72,7 @@ static uint64_t grant_wanted(struct device *device, uint64_t spare)
         struct instance *instance;
 
         list_for_each(instance, &device->manager->instances, link) {
-                struct page_claim *claim = &instance->claim;
+                struct page_claim *claim = &instance->part[0].claim;
 
                 if (!is_resident(instance, device))
                         continue;
@@ -97,8 +98,9 @@ static void divide(struct device *device, uint64_t spare)
         part = grant_wanted(device, spare) / n;
         list_for_each(instance, &device->manager->instances, link)
                 if (is_resident(instance, device))
-                        write_ceiling(instance, instance->claim.taken + instance->claim.wanted +
-                                                        part + CLOSED);
+                        write_ceiling(instance, instance->part[0].claim.taken +
+                                                        instance->part[0].claim.wanted + part +
+                                                        CLOSED);
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)

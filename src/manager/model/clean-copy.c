@@ -116,8 +116,8 @@ static int part(struct guest *guest)
         if (!copy->places || !copy->former)
                 return -ENOMEM;
         r = pool_part(guest->instance->manager->pool, guest->reservation,
-                      guest->instance->device->index, HASH_BLOCK, copy->n_hashes, copy->places,
-                      &copy->others);
+                      instance_home(guest->instance)->index, HASH_BLOCK, copy->n_hashes,
+                      copy->places, &copy->others);
         for (size_t i = 0; i < copy->n_hashes && r == 0; i++) {
                 copy->former[i] = copy->hashes[i];
                 if (copy->places[i].slab)

@@ -192,7 +192,8 @@ static uint64_t wanted_of(const struct guest *guest)
         struct page_use use = { 0 };
 
         if (guest->slot != UINT32_MAX && !guest->reservation)
-                page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+                page_read(&guest->instance->part[0].page, guest->slot,
+                          guest->instance->frame_buffer, &use);
         return use.movable > has ? use.movable - has : 0;
 }
 
@@ -207,7 +208,7 @@ static bool is_wanted(const struct device *device, uint64_t *ret_bytes)
         list_for_each(instance, &device->manager->instances, link) {
                 if (instance_is_bound_for(instance, device))
                         wanted = true;
-                if (instance->device != device || list_is_empty(&instance->guests))
+                if (!instance_is_on(instance, device) || list_is_empty(&instance->guests))
                         continue;
                 wanted = true;
                 list_for_each(guest, &instance->guests, link) {
@@ -223,7 +224,7 @@ static bool may_be_moved_to(const struct device *device)
         const struct instance *instance;
 
         list_for_each(instance, &device->manager->instances, link)
-                if (instance->device != device && !list_is_empty(&instance->guests))
+                if (!instance_is_on(instance, device) && !list_is_empty(&instance->guests))
                         return true;
         return false;
 }

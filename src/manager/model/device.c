@@ -78,7 +78,7 @@ uint64_t device_get_used(const struct device *device)
         uint64_t sum = device->virtual_used;
 
         list_for_each(instance, &device->manager->instances, link)
-                if (instance->device == device && !instance_is_off(instance))
+                if (instance_is_on(instance, device) && !instance_is_off(instance))
                         sum += guests_get_used(instance);
         return sum;
 }

@@ -20,7 +20,7 @@
 
 void equal_blocks_name_owner(const struct instance *instance, char ret_name[POOL_OWNER_MAX])
 {
-        if (promise_is_overcommitted(instance->device))
+        if (promise_is_overcommitted(instance_home(instance)))
                 snprintf(ret_name, POOL_OWNER_MAX, "%s", instance->uuid);
         else
                 pool_group_name(instance, ret_name);

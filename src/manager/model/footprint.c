@@ -27,7 +27,7 @@ static uint64_t fixed_bytes(const struct guest *guest)
 
         if (guest->slot == UINT32_MAX)
                 return 0;
-        page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+        page_read(&guest->instance->part[0].page, guest->slot, guest->instance->frame_buffer, &use);
         return use.fixed;
 }
 
@@ -49,7 +49,7 @@ uint64_t footprint_get(const struct guest *guest, const struct device *device)
 
 static void keep(struct guest *guest, uint64_t bytes)
 {
-        const struct device *device = guest->instance->device;
+        const struct device *device = instance_home(guest->instance);
 
         if (bytes > device->memory_total)
                 bytes = device->memory_total; /* whatever a mover has told */

@@ -52,7 +52,7 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         guest->pidfd = -1;
         guest->slot = UINT32_MAX;
         guest->state_slot = UINT32_MAX;
-        guest->context_device = instance->device;
+        guest->context_device = instance_home(instance);
         list_init(&guest->link);
         list_init(&guest->sessions);
         list_init(&guest->turns);
@@ -119,7 +119,7 @@ struct guest *guest_free(struct guest *guest)
                 guest_leave(guest);
         recovery_drop_memory(guest);
         if (guest->slot != UINT32_MAX) {
-                page_give_slot(&instance->page, guest->slot);
+                page_give_slot(&instance->part[0].page, guest->slot);
                 if (store_remove_process(manager->store, instance->id, guest->pid) < 0)
                         backlog_add_process(guest);
         }
@@ -134,17 +134,17 @@ struct guest *guest_free(struct guest *guest)
 int guest_admit(struct guest *guest)
 {
         struct instance *instance = guest->instance;
-        int r = page_take_slot(&instance->page, &guest->slot);
+        int r = page_take_slot(&instance->part[0].page, &guest->slot);
 
         if (r < 0)
                 return r;
         guest->is_waiting = false;
-        guest->context_device = instance->device;
+        guest->context_device = instance_home(instance);
         r = backlog_forget_process(instance, guest->pid);
         if (r == 0)
                 r = recovery_store_process(guest);
         if (r < 0) {
-                page_give_slot(&instance->page, guest->slot);
+                page_give_slot(&instance->part[0].page, guest->slot);
                 guest->slot = UINT32_MAX;
                 return r;
         }

@@ -58,7 +58,7 @@ uint64_t guests_get_used(const struct instance *instance)
 
                 if (guest->is_dead || guest->slot == UINT32_MAX)
                         continue;
-                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+                page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
                 sum += use.movable + use.fixed;
         }
         return sum < instance->frame_buffer ? sum : instance->frame_buffer; /* they may lie */

@@ -81,7 +81,7 @@ struct instance *instance_free(struct instance *instance)
         sd_event_source_disable_unref(instance->catch_up_timer);
         backlog_end_lack(instance);
         room_forget(&instance->residency.promise);
-        page_deinit(&instance->page);
+        page_deinit(&instance->part[0].page);
         account_end(&instance->charge);
         accounting_deinit(&instance->meter.accounting);
         free(instance);
@@ -102,18 +102,21 @@ static int instance_new(struct instance **ret_instance, struct manager *manager,
         *instance = (struct instance){
                 .manager = manager,
                 .id = stored->id,
-                .device = device_find_uuid(manager, stored->device_uuid),
+                .n_parts = 1,
                 .frame_buffer = stored->frame_buffer,
                 .created_ns = stored->created_ns,
                 .owner = stored->owner,
                 .state = stored->state,
-                .page = { .fd = -1 },
-                .state_slot = UINT32_MAX,
                 .encoder_capacity = 100,
-                .placement = STATE_PLACEMENT_NONE,
                 .is_transient = stored->is_transient,
                 .creator = stored->creator,
                 .creator_start = stored->creator_start,
+        };
+        instance->part[0] = (struct instance_part){
+                .device = device_find_uuid(manager, stored->device_uuid),
+                .page = { .fd = -1 },
+                .state_slot = UINT32_MAX,
+                .placement = STATE_PLACEMENT_NONE,
         };
         snprintf(instance->name, sizeof(instance->name), "%s", stored->name);
         snprintf(instance->uuid, sizeof(instance->uuid), "%s", stored->uuid);
@@ -141,7 +144,7 @@ int instance_add(struct manager *manager, struct store_instance *stored, instanc
                 r = account_take(manager->accounts, &instance->charge, instance->owner, &cost,
                                  failure);
         if (r == 0)
-                r = page_create(&instance->page, instance->frame_buffer);
+                r = page_create(&instance->part[0].page, instance->frame_buffer);
         if (r == 0)
                 r = recovery_put_page(instance);
         if (r == 0)
@@ -171,10 +174,10 @@ int instance_restore(struct manager *manager, const struct store_instance *store
 
         if (r < 0)
                 return r;
-        if (!instance->device) {
+        if (!instance_home(instance)) {
                 log_event(LOG_LEVEL_ERROR, "the device of a vGPU is gone; moved to device 0",
                           "vgpu=%s device=%s", stored->name, stored->device_uuid);
-                instance->device = &manager->device[0];
+                instance->part[0].device = &manager->device[0];
         }
         r = account_force(manager->accounts, &instance->charge, instance->owner, &cost);
         if (r == 0)
@@ -196,7 +199,7 @@ void instance_set_state(struct instance *instance, enum state_instance_state sta
 {
         instance->state = state;
         if (store_set_instance(instance->manager->store, instance->id, state,
-                               instance->device->uuid) < 0)
+                               instance_home(instance)->uuid) < 0)
                 backlog_add_instance(instance);
         observer_tell_changed(&instance->manager->observers);
 }

@@ -28,6 +28,22 @@ const char *instance_state_name(enum state_instance_state state)
         return state_names[state];
 }
 
+struct instance_part *instance_find_part(struct instance *instance, const struct device *device)
+{
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (instance->part[i].device == device)
+                        return &instance->part[i];
+        return NULL;
+}
+
+bool instance_is_on(const struct instance *instance, const struct device *device)
+{
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (instance->part[i].device == device)
+                        return true;
+        return false;
+}
+
 bool instance_is_off(const struct instance *instance)
 {
         return instance->state == STATE_SUSPENDED || instance->state == STATE_EVICTED;
@@ -35,7 +51,7 @@ bool instance_is_off(const struct instance *instance)
 
 bool instance_is_bound_for(const struct instance *instance, const struct device *device)
 {
-        return instance->course.target == device && instance->device != device;
+        return instance->course.target == device && !instance_is_on(instance, device);
 }
 
 bool instance_is_away(const struct instance *instance)

@@ -3,8 +3,8 @@
 #define MANAGER_INSTANCE_H
 
 /*
- * A vGPU instance: a quota on a device, the page that says so to its processes,
- * and those processes.
+ * A vGPU instance: a quota on a device, or on each of several, the pages that say so to its
+ * processes, and those processes.
  *
  * Its state is what state page.h calls it. IDLE and RUNNING follow from whether it has
  * processes; an operation sets the others. A suspended or evicted instance does
@@ -30,20 +30,34 @@ struct image_session;
 struct manager;
 struct operation;
 
+/* At most so many devices have a part of one vGPU: as many GPUs as a server has. */
+#define INSTANCE_PARTS_MAX 8
+
+/* What a vGPU has of one device. */
+struct instance_part {
+        struct device *device;
+        struct page page;
+        struct page_claim claim; /* at the last look of the ceilings */
+        uint32_t placement;      /* first slot on @placed_on; STATE_PLACEMENT_NONE */
+        const struct device *placed_on;
+        uint32_t state_slot;         /* UINT32_MAX: not published yet */
+        struct state_instance shown; /* what the state page says of it */
+        uint64_t shown_uses;
+};
+
 struct instance {
         struct list link; /* in manager->instances */
         struct manager *manager;
         uint32_t id;
         char name[STORE_NAME_MAX];
         char uuid[STORE_UUID_MAX];
-        struct device *device;
-        uint64_t frame_buffer;
-        uint64_t created_ns; /* CLOCK_REALTIME */
+        struct instance_part part[INSTANCE_PARTS_MAX]; /* as its programs count its devices */
+        size_t n_parts;                                /* at least 1 */
+        uint64_t frame_buffer;                         /* of each part */
+        uint64_t created_ns;                           /* CLOCK_REALTIME */
         uid_t owner;
         struct account_charge charge; /* of its owner */
         enum state_instance_state state;
-        struct page page;
-        struct page_claim claim; /* at the last look of the ceilings */
         struct list guests;
         struct list turns;           /* schedule_vgpu: of its device, and of one that it leaves */
         struct list launches;        /* programs that are no guests yet, see launch.h */
@@ -68,11 +82,6 @@ struct instance {
         struct residency_instance residency;
         uint32_t share;            /* percent of its device; 0: none */
         uint32_t encoder_capacity; /* percent */
-        uint32_t placement;        /* first slot on @placed_on; STATE_PLACEMENT_NONE */
-        const struct device *placed_on;
-        uint32_t state_slot;         /* UINT32_MAX: not published yet */
-        struct state_instance shown; /* what the state page says of it */
-        uint64_t shown_uses;
 
         bool is_transient;
         pid_t creator; /* transient: goes when this process and all guests are gone */
@@ -80,6 +89,18 @@ struct instance {
         sd_event_source *creator_source;
         bool is_creator_gone;
 };
+
+/*
+ * instance_home() - the device of its first part: where it is shown, and where operations take it from.
+ * instance_find_part() - what it has of @device; NULL: nothing. instance_is_on() - has it anything?
+ */
+static inline struct device *instance_home(const struct instance *instance)
+{
+        return instance->part[0].device;
+}
+
+struct instance_part *instance_find_part(struct instance *instance, const struct device *device);
+bool instance_is_on(const struct instance *instance, const struct device *device);
 
 /* instance_check_idle() - does nothing go on with it? Errors: -EBUSY. */
 int instance_check_idle(const struct instance *instance, struct failure *failure);

@@ -168,7 +168,7 @@ static uint64_t get_available(const struct instance *instance, const char *owner
 {
         uint64_t available = pool_available(instance->manager->pool, owner), held;
 
-        if (promise_is_overcommitted(instance->device))
+        if (promise_is_overcommitted(instance_home(instance)))
                 return available;
         held = promise_get_held(instance->manager);
         return available > held ? available - held : 0;
@@ -177,7 +177,7 @@ static uint64_t get_available(const struct instance *instance, const char *owner
 /* It was, when the vGPU was created there. */
 static bool is_promised(const struct instance *instance, uint64_t bytes)
 {
-        return promise_is_overcommitted(instance->device) && bytes <= instance->frame_buffer;
+        return promise_is_overcommitted(instance_home(instance)) && bytes <= instance->frame_buffer;
 }
 
 int policy_check_pool(const struct instance *instance, const char *owner, uint64_t bytes,

@@ -18,7 +18,7 @@ bool promise_is_overcommitted(const struct device *device)
 
 static bool is_of(const struct instance *instance, const struct device *device)
 {
-        return instance->device == device || instance_is_bound_for(instance, device);
+        return instance_is_on(instance, device) || instance_is_bound_for(instance, device);
 }
 
 static uint64_t get_quotas(const struct device *device, const struct instance *except)
@@ -77,7 +77,8 @@ static uint64_t get_taken_by_others(const struct device *device, const struct in
         pool_get_info(manager->pool, &info);
         sum = info.held;
         list_for_each(instance, &manager->instances, link)
-                if (instance != except && !get_need(instance->device, NULL, info.slab_size) &&
+                if (instance != except &&
+                    !get_need(instance_home(instance), NULL, info.slab_size) &&
                     !is_of(instance, device))
                         sum += get_owned(instance);
         list_for_each(instance, &manager->instances, link)
@@ -127,7 +128,7 @@ uint64_t promise_get_held(const struct manager *manager)
         list_for_each(instance, &manager->instances, link) {
                 uint64_t need = round_up(instance->frame_buffer, info.slab_size), own;
 
-                if (get_need(instance->device, NULL, info.slab_size) == 0)
+                if (get_need(instance_home(instance), NULL, info.slab_size) == 0)
                         continue;
                 own = get_owned(instance);
                 sum += own < need ? need - own : 0;
@@ -142,7 +143,7 @@ uint64_t promise_get_swapped(const struct device *device)
         uint64_t sum = 0;
 
         list_for_each(instance, &device->manager->instances, link)
-                if (instance->device == device && instance_is_off(instance))
+                if (instance_is_on(instance, device) && instance_is_off(instance))
                         list_for_each(guest, &instance->guests, link)
                                 sum += pool_get_length(guest->reservation);
         return sum;
@@ -160,7 +161,7 @@ uint64_t promise_get_sum(const struct device *device, const struct instance *exc
         list_for_each(instance, &device->manager->instances, link) {
                 if (instance == except)
                         continue;
-                if (instance->device == device && !instance_is_off(instance))
+                if (instance_is_on(instance, device) && !instance_is_off(instance))
                         sum += instance->frame_buffer;
                 else if (instance_is_bound_for(instance, device))
                         sum += instance->frame_buffer;

@@ -214,7 +214,7 @@ static int load_guest(struct instance *instance, const struct store_process *pro
         }
         if (r < 0)
                 return r;
-        r = page_claim_slot(&instance->page, process->slot);
+        r = page_claim_slot(&instance->part[0].page, process->slot);
         if (r < 0)
                 return r;
         guest->slot = process->slot;
@@ -243,7 +243,7 @@ static int load_guests(struct instance *instance)
                 r = load_guest(instance, &list.processes[i]);
         free(list.processes);
         if (r == 0)
-                page_mend(&instance->page);
+                page_mend(&instance->part[0].page);
         return r;
 }
 

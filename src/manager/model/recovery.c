@@ -41,7 +41,7 @@ int recovery_put_page(struct instance *instance)
         char label[KEEPER_LABEL_MAX];
 
         page_label(label, instance);
-        return keeper_put(instance->manager->keeper, label, instance->page.fd);
+        return keeper_put(instance->manager->keeper, label, instance->part[0].page.fd);
 }
 
 void recovery_drop_page(struct instance *instance)
@@ -60,11 +60,11 @@ int recovery_get_page(struct instance *instance)
         page_label(label, instance);
         fd = keeper_find(instance->manager->keeper, label);
         if (fd >= 0) {
-                r = page_adopt(&instance->page, fd, instance->frame_buffer);
+                r = page_adopt(&instance->part[0].page, fd, instance->frame_buffer);
                 if (r != -EPROTO)
                         return r;
         }
-        r = page_create(&instance->page, instance->frame_buffer);
+        r = page_create(&instance->part[0].page, instance->frame_buffer);
         return r < 0 ? r : recovery_put_page(instance);
 }
 
@@ -244,7 +244,8 @@ static int put_settled(struct instance *instance)
         const struct store_memory nothing = { 0 };
         struct store *store = instance->manager->store;
         const struct guest *guest;
-        int r = store_set_instance(store, instance->id, instance->state, instance->device->uuid);
+        int r = store_set_instance(store, instance->id, instance->state,
+                                   instance_home(instance)->uuid);
 
         if (r == 0)
                 r = store_remove_operation(store, instance->id);

@@ -18,14 +18,16 @@
 bool residency_may_leave(const struct instance *instance)
 {
         return instance->state == STATE_RUNNING && !instance->operation && !instance->image &&
-               (instance->residency.after_ns > 0 || promise_is_overcommitted(instance->device));
+               (instance->residency.after_ns > 0 ||
+                promise_is_overcommitted(instance_home(instance)));
 }
 
 uint64_t residency_get_interval(const struct instance *instance)
 {
         uint64_t part = instance->residency.after_ns / LOOK_PART;
 
-        if (promise_is_overcommitted(instance->device) && (part == 0 || part > LOOK_SHARED_NS))
+        if (promise_is_overcommitted(instance_home(instance)) &&
+            (part == 0 || part > LOOK_SHARED_NS))
                 return LOOK_SHARED_NS;
         if (part < LOOK_MIN_NS)
                 return LOOK_MIN_NS;

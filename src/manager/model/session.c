@@ -68,7 +68,7 @@ void session_settle(struct device *device)
         struct guest *guest;
 
         list_for_each(instance, &device->manager->instances, link) {
-                if (instance->device != device)
+                if (!instance_is_on(instance, device))
                         continue;
                 list_for_each(guest, &instance->guests, link)
                         settle(guest);

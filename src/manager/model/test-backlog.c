@@ -41,9 +41,10 @@ static int set_up(void **state)
         assert_int_equal(store_add_instance(manager->store, &stored), 0);
         fixture->instance = (struct instance){ .manager = manager,
                                                .id = stored.id,
-                                               .device = &manager->device[0],
-                                               .page = { .fd = -1 } };
-        assert_int_equal(page_create(&fixture->instance.page, GIB), 0);
+                                               .part[0].device = &manager->device[0],
+                                               .n_parts = 1,
+                                               .part[0].page.fd = -1 };
+        assert_int_equal(page_create(&fixture->instance.part[0].page, GIB), 0);
         *state = fixture;
         return 0;
 }
@@ -52,7 +53,7 @@ static int tear_down(void **state)
 {
         struct fixture *fixture = *state;
 
-        page_deinit(&fixture->instance.page);
+        page_deinit(&fixture->instance.part[0].page);
         store_close(fixture->manager.store);
         backlog_free(fixture->manager.backlog);
         sd_event_unref(fixture->manager.event);

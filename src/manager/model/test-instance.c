@@ -54,7 +54,8 @@ static uid_t stranger_uid(void)
 static struct instance add(struct manager *manager, uint32_t device, uint64_t size)
 {
         return (struct instance){ .manager = manager,
-                                  .device = &manager->device[device],
+                                  .part[0].device = &manager->device[device],
+                                  .n_parts = 1,
                                   .frame_buffer = size,
                                   .name = "train",
                                   .uuid = "6368faf8-f65e-4293-bd82-d89b0913e237",
@@ -190,7 +191,7 @@ static void test_an_overcommitted_device_promises_what_the_pool_can_hold(void **
         /* A second one needs as much of the same pool. */
         settings.overcommit = 3;
         assert_int_equal(promise_get_left(&manager->device[1]), 10 * GIB);
-        one.device = &manager->device[1];
+        one.part[0].device = &manager->device[1];
         assert_int_equal(promise_get_held(manager), 0);
         settings.overcommit = 0;
         assert_int_equal(promise_get_left(&manager->device[1]), GIB);

@@ -34,7 +34,7 @@ static uint64_t memory_bytes(const struct guest *guest)
 
         if (guest->n_memory > 0)
                 return guest->memory_bytes;
-        page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+        page_read(&guest->instance->part[0].page, guest->slot, guest->instance->frame_buffer, &use);
         return use.movable;
 }
 

@@ -38,7 +38,7 @@ int coming_check_promise(const struct operation *operation, struct failure *fail
 /* By what the state page says of both, and so as NVML's library answers for their metadata. */
 int coming_check_kind(const struct operation *operation, struct failure *failure)
 {
-        const struct device *from = operation->instance->device, *to = operation->target;
+        const struct device *from = instance_home(operation->instance), *to = operation->target;
         const struct state_page *state_page = from->manager->state_page;
         struct state_kind from_kind, to_kind;
         struct state_device record;
@@ -137,7 +137,7 @@ static void settle(struct operation *operation)
 {
         struct guest *guest;
 
-        operation->instance->device = operation->target;
+        operation->instance->part[0].device = operation->target;
         operation->instance->state = state_after(operation);
         operation_for_each_guest(guest, operation)
                 guest->is_remembered = false;

@@ -175,8 +175,8 @@ static uint64_t neighbours_bytes(const struct operation *operation)
         uint64_t sum = 0;
 
         list_for_each(instance, &operation->source->manager->instances, link)
-                if (instance != operation->instance && instance->device == operation->source &&
-                    !instance_is_off(instance))
+                if (instance != operation->instance &&
+                    instance_is_on(instance, operation->source) && !instance_is_off(instance))
                         sum += guests_get_used(instance);
         return sum;
 }

@@ -423,8 +423,8 @@ struct operation *operation_new(struct instance *instance, const struct operatio
         *operation = (struct operation){
                 .instance = instance,
                 .kind = kind,
-                .source = instance->device,
-                .target = instance->device,
+                .source = instance_home(instance),
+                .target = instance_home(instance),
                 .former_state = instance->state,
                 .started_ns = clock_now(CLOCK_MONOTONIC),
         };

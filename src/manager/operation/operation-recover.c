@@ -79,8 +79,8 @@ int operation_recover(struct instance *instance, const struct store_operation *s
                 return -ENOMEM;
         log_event(LOG_LEVEL_NOTICE, "undoing an incomplete operation",
                   "vgpu=%s operation=%s step=%s", instance->name, stored->kind, stored->step);
-        operation->source = source ? source : instance->device;
-        operation->target = target ? target : instance->device;
+        operation->source = source ? source : instance_home(instance);
+        operation->target = target ? target : instance_home(instance);
         operation->keep_context = stored->keep_context;
         operation->timeout_ms = RECOVERY_TIMEOUT_MS;
         operation->is_recovery = true;

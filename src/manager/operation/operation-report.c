@@ -147,8 +147,8 @@ json_t *operation_report_left(struct instance *instance)
 {
         const struct operation nothing = {
                 .instance = instance,
-                .source = instance->device,
-                .target = instance->device,
+                .source = instance_home(instance),
+                .target = instance_home(instance),
                 .started_ns = clock_now(CLOCK_MONOTONIC),
                 .n_processes = guests_count(instance),
                 .had_left = true,

@@ -81,7 +81,7 @@ static uint64_t movable_bytes(const struct guest *guest)
 {
         struct page_use use;
 
-        page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+        page_read(&guest->instance->part[0].page, guest->slot, guest->instance->frame_buffer, &use);
         return use.movable;
 }
 
@@ -221,7 +221,7 @@ static int put(struct operation *operation)
         struct instance *instance = operation->instance;
         struct store *store = instance->manager->store;
         int r = store_set_instance(store, instance->id, state_after(operation),
-                                   instance->device->uuid);
+                                   instance_home(instance)->uuid);
 
         if (r == 0)
                 r = store_remove_operation(store, instance->id);

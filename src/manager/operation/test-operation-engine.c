@@ -198,10 +198,11 @@ static int set_up(void **state)
         list_init(&fixture->device.admissions);
         fixture->instance = (struct instance){ .manager = manager,
                                                .id = stored.id,
-                                               .device = &fixture->device,
+                                               .part[0].device = &fixture->device,
+                                               .n_parts = 1,
                                                .state = STATE_EVICTED,
-                                               .page = { .fd = -1 } };
-        assert_int_equal(page_create(&fixture->instance.page, GIB), 0);
+                                               .part[0].page.fd = -1 };
+        assert_int_equal(page_create(&fixture->instance.part[0].page, GIB), 0);
         list_init(&fixture->instance.guests);
         list_init(&fixture->instance.turns);
         list_append(&manager->instances, &fixture->instance.link);
@@ -219,7 +220,7 @@ static int tear_down(void **state)
         struct fixture *fixture = *state;
 
         assert_null(fixture->instance.operation);
-        page_deinit(&fixture->instance.page);
+        page_deinit(&fixture->instance.part[0].page);
         store_close(fixture->manager.store);
         backlog_free(fixture->manager.backlog);
         sd_event_unref(fixture->manager.event);

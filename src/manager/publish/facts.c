@@ -157,7 +157,7 @@ void facts_of_instance(struct state_instance *ret_record, const struct instance 
 {
         *ret_record = (struct state_instance){
                 .id = instance->id,
-                .device = instance->device->index,
+                .device = instance_home(instance)->index,
                 .state = instance->state,
                 .n_processes = (uint32_t)guests_count(instance),
                 .tenant_uid = instance->owner,
@@ -195,7 +195,7 @@ uint64_t facts_get_uses(const struct instance *instance)
 
                 if (guest->is_dead || guest->slot == UINT32_MAX)
                         continue;
-                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+                page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
                 uses |= (use.holds & GATE_HOLDS_MANAGED ? STATE_USES_MANAGED : 0) |
                         (use.holds & (GATE_HOLDS_IMPORTED | GATE_HOLDS_FABRIC) ? STATE_USES_IMPORTED
                                                                                : 0) |
@@ -219,7 +219,7 @@ void facts_of_vm(struct state_vm *ret_record, const struct instance *instance)
                  instance->manager->driver_version);
         /* A guest sees the device where the host sees it. */
         snprintf(ret_record->pci_bus_id, sizeof(ret_record->pci_bus_id), "%.31s",
-                 instance->device->pci_bus_id);
+                 instance_home(instance)->pci_bus_id);
 }
 
 void facts_of_use(struct guest_shown *ret_shown, const struct guest *guest)
@@ -229,7 +229,7 @@ void facts_of_use(struct guest_shown *ret_shown, const struct guest *guest)
 
         *ret_shown = (struct guest_shown){ 0 };
         if (guest->slot != UINT32_MAX)
-                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+                page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
         ret_shown->memory_used = use.movable + use.fixed;
         memcpy(ret_shown->percent, guest->meter.percent, sizeof(ret_shown->percent));
 }
@@ -240,11 +240,11 @@ void facts_of_guest(struct state_process *ret_record, const struct guest *guest)
         struct page_use use = { 0 };
 
         if (guest->slot != UINT32_MAX)
-                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+                page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
         *ret_record = (struct state_process){
                 .pid = (uint32_t)guest->pid,
                 .instance = instance->id,
-                .device = instance->device->index,
+                .device = instance_home(instance)->index,
                 .kind = STATE_COMPUTE,
                 .utilization_gpu = guest->meter.percent[METER_SM],
                 .utilization_memory = guest->meter.percent[METER_MEMORY],
@@ -265,7 +265,7 @@ void facts_of_encoder_session(struct state_encoder_session *ret_record, const st
 
         *ret_record = (struct state_encoder_session){
                 .instance = guest->instance->id,
-                .device = guest->instance->device->index,
+                .device = instance_home(guest->instance)->index,
                 .id = told->id,
                 .pid = (uint32_t)guest->pid,
                 .codec = told->kind,
@@ -284,7 +284,7 @@ void facts_of_capture_session(struct state_capture_session *ret_record, const st
 
         *ret_record = (struct state_capture_session){
                 .instance = guest->instance->id,
-                .device = guest->instance->device->index,
+                .device = instance_home(guest->instance)->index,
                 .id = told->id,
                 .pid = (uint32_t)guest->pid,
                 .display = told->display,

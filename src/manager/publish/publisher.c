@@ -123,11 +123,11 @@ static void write_device(struct publisher *publisher, const struct device *devic
         record.n_instances = device->n_virtual;
         record.memory_used = device->virtual_used;
         list_for_each(instance, &publisher->manager->instances, link) {
-                if (instance->device != device)
+                if (!instance_is_on(instance, device))
                         continue;
                 record.n_instances++;
                 if (!instance_is_off(instance))
-                        record.memory_used += instance->shown.frame_buffer_used;
+                        record.memory_used += instance->part[0].shown.frame_buffer_used;
         }
         state_write_device(publisher->state_page, device->index, &record);
         sample_device(publisher->state_page, &record);
@@ -206,15 +206,16 @@ static void place(struct publisher *publisher, struct instance *instance,
         if (!is_heterogeneous || instance->state == STATE_SUSPENDED ||
             !state_find_type(state_page, record->type_id, &slot) ||
             !state_read_type(state_page, slot, &type)) {
-                instance->placement = STATE_PLACEMENT_NONE;
+                instance->part[0].placement = STATE_PLACEMENT_NONE;
                 return;
         }
-        if (instance->placed_on != instance->device || instance->placement == STATE_PLACEMENT_NONE)
-                instance->placement = find_placement(publisher, &type, record->device);
-        instance->placed_on = instance->device;
-        record->placement = instance->placement;
+        if (instance->part[0].placed_on != instance_home(instance) ||
+            instance->part[0].placement == STATE_PLACEMENT_NONE)
+                instance->part[0].placement = find_placement(publisher, &type, record->device);
+        instance->part[0].placed_on = instance_home(instance);
+        record->placement = instance->part[0].placement;
         record->placement_size =
-                instance->placement == STATE_PLACEMENT_NONE ? 0 : type.placement_size;
+                instance->part[0].placement == STATE_PLACEMENT_NONE ? 0 : type.placement_size;
 }
 
 /* What follows from what it is and where: its type, its place, its machine. */
@@ -225,10 +226,10 @@ static void fill_fixed(struct publisher *publisher, struct instance *instance,
         struct state_host host;
 
         if (!publisher->has_changed) {
-                record->type_id = instance->shown.type_id;
-                record->vgpu_version = instance->shown.vgpu_version;
-                record->placement = instance->shown.placement;
-                record->placement_size = instance->shown.placement_size;
+                record->type_id = instance->part[0].shown.type_id;
+                record->vgpu_version = instance->part[0].shown.vgpu_version;
+                record->placement = instance->part[0].shown.placement;
+                record->placement_size = instance->part[0].shown.placement_size;
                 return;
         }
         record->type_id = catalog_type_of_quota(state_page, state_site_of_device(record->device),
@@ -244,11 +245,11 @@ static void write_vm(struct publisher *publisher, struct instance *instance)
         uint64_t uses = facts_get_uses(instance);
         struct state_vm vm;
 
-        if (!publisher->has_changed && uses == instance->shown_uses)
+        if (!publisher->has_changed && uses == instance->part[0].shown_uses)
                 return;
-        instance->shown_uses = uses;
+        instance->part[0].shown_uses = uses;
         facts_of_vm(&vm, instance);
-        state_write_vm(publisher->state_page, instance->state_slot, &vm);
+        state_write_vm(publisher->state_page, instance->part[0].state_slot, &vm);
 }
 
 static void write_instance(struct publisher *publisher, struct instance *instance)
@@ -257,13 +258,14 @@ static void write_instance(struct publisher *publisher, struct instance *instanc
 
         facts_of_instance(&record, instance);
         fill_fixed(publisher, instance, &record);
-        instance->state_slot = take_slot(publisher, publisher->instance_round, STATE_INSTANCES_MAX,
-                                         instance->state_slot);
-        if (instance->state_slot == UINT32_MAX)
+        instance->part[0].state_slot = take_slot(publisher, publisher->instance_round,
+                                                 STATE_INSTANCES_MAX, instance->part[0].state_slot);
+        if (instance->part[0].state_slot == UINT32_MAX)
                 return;
-        if (publisher->has_changed || memcmp(&record, &instance->shown, sizeof(record)) != 0)
-                state_write_instance(publisher->state_page, instance->state_slot, &record);
-        instance->shown = record;
+        if (publisher->has_changed ||
+            memcmp(&record, &instance->part[0].shown, sizeof(record)) != 0)
+                state_write_instance(publisher->state_page, instance->part[0].state_slot, &record);
+        instance->part[0].shown = record;
         write_vm(publisher, instance);
 }
 
@@ -394,7 +396,7 @@ static void publish(struct publisher *publisher)
         if (manager->stage)
                 virtual_play(manager->stage);
         list_for_each(instance, &manager->instances, link) {
-                page_write_quota(&instance->page, instance->frame_buffer);
+                page_write_quota(&instance->part[0].page, instance->frame_buffer);
                 write_instance(publisher, instance);
                 write_guests(publisher, instance);
         }

@@ -55,7 +55,7 @@ static uint64_t movable_bytes(const struct guest *guest)
                 return guest->memory_bytes;
         if (guest->slot == UINT32_MAX)
                 return 0;
-        page_read(&guest->instance->page, guest->slot, guest->instance->frame_buffer, &use);
+        page_read(&guest->instance->part[0].page, guest->slot, guest->instance->frame_buffer, &use);
         return use.movable;
 }
 
@@ -65,14 +65,14 @@ static uint64_t get_bytes(const struct instance *instance)
         const struct guest *guest;
         uint64_t sum = 0;
 
-        if (!promise_is_overcommitted(instance->device))
+        if (!promise_is_overcommitted(instance_home(instance)))
                 return instance->frame_buffer;
         list_for_each(guest, &instance->guests, link) {
                 if (!residency_takes_part(guest))
                         continue;
                 sum += movable_bytes(guest);
                 if (!instance->residency.keeps_context)
-                        sum += footprint_get(guest, instance->device);
+                        sum += footprint_get(guest, instance_home(instance));
         }
         return sum;
 }
@@ -82,7 +82,7 @@ static uint64_t get_wanted(const struct instance *instance)
 {
         struct page_claim claim;
 
-        page_read_claim(&instance->page, instance->frame_buffer, &claim);
+        page_read_claim(&instance->part[0].page, instance->frame_buffer, &claim);
         return (claim.wanted < instance->frame_buffer ? claim.wanted : instance->frame_buffer) +
                instance->residency.extra;
 }
@@ -98,14 +98,14 @@ static uint64_t get_return(const struct instance *instance)
                         continue;
                 sum += movable_bytes(guest);
                 if (guest->context != GUEST_CONTEXT_RUNNING)
-                        sum += footprint_get(guest, instance->device);
+                        sum += footprint_get(guest, instance_home(instance));
         }
         return sum;
 }
 
 static uint64_t get_needs(const struct instance *instance)
 {
-        if (!promise_is_overcommitted(instance->device))
+        if (!promise_is_overcommitted(instance_home(instance)))
                 return instance->frame_buffer;
         return instance_is_off(instance) ? get_return(instance) : get_wanted(instance);
 }
@@ -119,7 +119,7 @@ static uint32_t get_weight(const struct instance *instance)
         if (instance->share)
                 return instance->share;
         list_for_each(other, &instance->manager->instances, link) {
-                if (other->device != instance->device)
+                if (instance_home(other) != instance_home(instance))
                         continue;
                 shares += other->share;
                 n += other->share == 0;
@@ -149,7 +149,7 @@ struct stay residency_get_stay(const struct instance *instance)
                 .not_before = mine->not_before_ns,
                 .bytes = get_bytes(instance),
                 .is_held = hold[0] != '\0',
-                .takes_turns = promise_is_overcommitted(instance->device),
+                .takes_turns = promise_is_overcommitted(instance_home(instance)),
                 .class = mine->is_interactive ? STAY_INTERACTIVE : STAY_BATCH,
                 .weight = get_weight(instance),
                 .place = get_place(instance),
@@ -168,7 +168,7 @@ static bool is_played(const struct instance *instance, const struct device *devi
 {
         const struct operation *operation = instance->operation;
 
-        if (instance->device != device)
+        if (!instance_is_on(instance, device))
                 return false;
         if (operation)
                 return operation->is_by_itself && (operation->kind == &operation_suspend ||
@@ -206,7 +206,7 @@ static size_t find_players(const struct device *device, uint64_t now, struct pla
 
 static void hold(struct instance *instance, uint64_t bytes)
 {
-        struct device *device = instance->device;
+        struct device *device = instance_home(instance);
         struct room_promise *promise = &instance->residency.promise;
 
         if (!promise_is_overcommitted(device))
@@ -222,7 +222,7 @@ static void let_go(struct instance *instance)
         if (!instance->residency.promise.room)
                 return;
         room_forget(&instance->residency.promise);
-        ceiling_look(instance->device);
+        ceiling_look(instance_home(instance));
 }
 
 static void come(struct instance *instance)
@@ -256,11 +256,11 @@ static void answer(struct instance *instance, bool is_denied)
                         "vgpu=%s reason=\"the device has not as much even without the others\"",
                         instance->name);
         mine->extra = mine->extra ? 2 * mine->extra : EXTRA_FIRST;
-        if (mine->extra > instance->device->memory_total / EXTRA_PART)
-                mine->extra = instance->device->memory_total / EXTRA_PART;
+        if (mine->extra > instance_home(instance)->memory_total / EXTRA_PART)
+                mine->extra = instance_home(instance)->memory_total / EXTRA_PART;
         mine->sums.waited_ns += clock_now(CLOCK_MONOTONIC) - mine->asks_ns;
         mine->asks_ns = mine->stuck_ns = 0;
-        page_answer(&instance->page, is_denied);
+        page_answer(&instance->part[0].page, is_denied);
 }
 
 static void note(struct instance *instance, const char *reason)
@@ -273,7 +273,7 @@ static void note_stuck(struct instance *instance)
 {
         const struct instance *other;
 
-        if (!promise_is_overcommitted(instance->device)) {
+        if (!promise_is_overcommitted(instance_home(instance))) {
                 note(instance,
                      "its device has promised its memory to vGPUs that have work or do not "
                      "leave by themselves");
@@ -283,7 +283,8 @@ static void note_stuck(struct instance *instance)
                 char hold[sizeof(instance->residency.reason)];
 
                 residency_find_hold(other, hold, sizeof(hold));
-                if (other == instance || other->device != instance->device || !hold[0])
+                if (other == instance || instance_home(other) != instance_home(instance) ||
+                    !hold[0])
                         continue;
                 snprintf(instance->residency.reason, sizeof(instance->residency.reason),
                          "vGPU %.40s stays on the device: %.120s", other->name, hold);
@@ -310,9 +311,9 @@ static bool has_others_busy(const struct instance *instance)
         const struct instance *other;
 
         list_for_each(other, &instance->manager->instances, link)
-                if (other->operation && !is_played(other, instance->device) &&
-                    (other->operation->source == instance->device ||
-                     other->operation->target == instance->device))
+                if (other->operation && !is_played(other, instance_home(instance)) &&
+                    (other->operation->source == instance_home(instance) ||
+                     other->operation->target == instance_home(instance)))
                         return true;
         return false;
 }
@@ -412,8 +413,8 @@ static bool is_unpromised(const struct instance *instance, const struct device *
 {
         const struct guest *guest;
 
-        if (instance->device != device || !instance->operation || instance->operation->step > 0 ||
-            instance->operation->kind != &operation_resume)
+        if (!instance_is_on(instance, device) || !instance->operation ||
+            instance->operation->step > 0 || instance->operation->kind != &operation_resume)
                 return false;
         list_for_each(guest, &instance->guests, link)
                 if (guest->coming.room || guest->arriving.room)

@@ -19,7 +19,8 @@ bool residency_takes_part(const struct guest *guest)
  */
 static bool had_work(struct guest *guest)
 {
-        const struct instance_page_slot *slot = &guest->instance->page.map->slot[guest->slot];
+        const struct instance_page_slot *slot =
+                &guest->instance->part[0].page.map->slot[guest->slot];
         uint32_t n_works = atomic_load(&slot->n_works);
         uint64_t n_launches = atomic_load(&slot->n_launches);
         bool is_new =
@@ -51,7 +52,7 @@ void residency_find_hold(const struct instance *instance, char *text, size_t siz
         list_for_each(guest, &instance->guests, link) {
                 if (!residency_takes_part(guest) || instance->residency.keeps_context)
                         continue;
-                page_read(&instance->page, guest->slot, instance->frame_buffer, &use);
+                page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
                 if (use.holds)
                         snprintf(text, size, "process %d (%.40s) holds %s", (int)guest->pid,
                                  guest->name, broadcast_what_keeps(use.holds));

@@ -80,7 +80,7 @@ void residency_look_in(struct residency *residency, uint64_t ns)
 static bool is_ours(const struct instance *instance)
 {
         return instance->residency.after_ns > 0 || instance_is_away(instance) ||
-               promise_is_overcommitted(instance->device);
+               promise_is_overcommitted(instance_home(instance));
 }
 
 /* Not from within what calls us: that may be in the middle of something. */
@@ -188,16 +188,17 @@ static void look_at_asks(struct instance *instance, uint64_t now)
         struct residency_instance *mine = &instance->residency;
         struct page_claim claim;
 
-        page_write_waits(&instance->page, promise_is_overcommitted(instance->device));
-        if (!promise_is_overcommitted(instance->device))
+        page_write_waits(&instance->part[0].page,
+                         promise_is_overcommitted(instance_home(instance)));
+        if (!promise_is_overcommitted(instance_home(instance)))
                 return;
-        if (page_is_asking(&instance->page)) {
+        if (page_is_asking(&instance->part[0].page)) {
                 mine->sums.n_waits += mine->asks_ns == 0;
                 mine->asks_ns = mine->asks_ns ? mine->asks_ns : now;
                 return;
         }
         mine->asks_ns = 0;
-        page_read_claim(&instance->page, instance->frame_buffer, &claim);
+        page_read_claim(&instance->part[0].page, instance->frame_buffer, &claim);
         if (claim.wanted > 0)
                 return;
         mine->extra = 0;
@@ -295,7 +296,7 @@ static void give_room(struct residency *residency, uint64_t now)
 
         list_for_each(instance, &manager->instances, link)
                 if (is_waiting(instance))
-                        devices |= 1ull << instance->device->index;
+                        devices |= 1ull << instance_home(instance)->index;
         residency->is_waited = devices != 0;
         for (size_t i = 0; i < manager->n_devices; i++)
                 if (devices >> i & 1)
@@ -374,7 +375,8 @@ static void on_guest(struct guest *guest, enum guest_event event, void *userdata
         if (event == GUEST_JOINED)
                 instance->residency.last_work_ns = now_ns();
         if (event == GUEST_JOINED || event == GUEST_RETURNED)
-                page_write_waits(&instance->page, promise_is_overcommitted(instance->device));
+                page_write_waits(&instance->part[0].page,
+                                 promise_is_overcommitted(instance_home(instance)));
         if (event == GUEST_RETURNED && guest->state == GATE_STATE_OPEN)
                 guest->residency.is_wanting = false;
         if (event == GUEST_WANTS && !guest->is_waiting)
@@ -420,8 +422,8 @@ static void note_lack(struct instance *instance)
 
         mine->lacked_room = true;
         mine->extra = mine->extra ? 2 * mine->extra : LACK_FIRST;
-        if (mine->extra > instance->device->memory_total / LACK_PART)
-                mine->extra = instance->device->memory_total / LACK_PART;
+        if (mine->extra > instance_home(instance)->memory_total / LACK_PART)
+                mine->extra = instance_home(instance)->memory_total / LACK_PART;
 }
 
 static void note_failure(const struct operation *operation)

@@ -101,7 +101,7 @@ static struct schedule_guest *find_guest(const struct schedule_vgpu *vgpu,
 
 struct schedule *schedule_find(const struct instance *instance, struct schedule_vgpu **ret_vgpu)
 {
-        struct schedule *schedule = instance->device->schedule;
+        struct schedule *schedule = instance_home(instance)->schedule;
 
         *ret_vgpu = schedule ? find_vgpu(schedule, instance) : NULL;
         if (*ret_vgpu)
@@ -328,7 +328,7 @@ static int make_room(struct schedule *schedule)
 
 static uint32_t portion_of(const struct instance *instance)
 {
-        uint64_t n = instance->device->memory_total / instance->frame_buffer;
+        uint64_t n = instance_home(instance)->memory_total / instance->frame_buffer;
 
         return n > 0 ? (uint32_t)(SCHEDULER_WHOLE / n) : SCHEDULER_WHOLE;
 }
@@ -341,7 +341,7 @@ static struct schedule_vgpu *add_vgpu(struct schedule *schedule, struct instance
                 return NULL;
         vgpu->schedule = schedule;
         vgpu->instance = instance;
-        vgpu->page = instance->page.map;
+        vgpu->page = instance->part[0].page.map;
         list_init(&vgpu->guests);
         vgpu->member.id = instance->id;
         vgpu->member.share = instance->share;
@@ -447,14 +447,14 @@ static void settle_vgpus(struct schedule *schedule)
         bool is_enforcing;
 
         list_for_each_safe(vgpu, after, &schedule->vgpus, link) {
-                if (vgpu->instance->device == schedule->device && is_member(vgpu->instance))
+                if (instance_is_on(vgpu->instance, schedule->device) && is_member(vgpu->instance))
                         continue;
                 hold_vgpu(schedule, vgpu);
                 if (vgpu->n_guests == 0)
                         forget_vgpu(schedule, vgpu);
         }
         list_for_each(instance, &manager->instances, link)
-                if (instance->device == schedule->device && is_member(instance))
+                if (instance_is_on(instance, schedule->device) && is_member(instance))
                         settle_vgpu(schedule, instance);
         pthread_mutex_lock(&schedule->lock);
         is_enforcing = scheduler_is_enforcing(&schedule->scheduler);
@@ -510,7 +510,7 @@ static uint32_t sum_shares(const struct device *device, const struct instance *e
 
         list_for_each(instance, &device->manager->instances, link)
                 if (instance != except &&
-                    (instance->device == device || instance_is_bound_for(instance, device)))
+                    (instance_is_on(instance, device) || instance_is_bound_for(instance, device)))
                         sum += instance->share;
         return sum;
 }
@@ -541,7 +541,8 @@ int schedule_check_move(const struct instance *instance, const struct device *ta
 {
         uint32_t sum = sum_shares(target, instance);
 
-        if (target == instance->device || instance->share == 0 || sum + instance->share <= 100)
+        if (target == instance_home(instance) || instance->share == 0 ||
+            sum + instance->share <= 100)
                 return 0;
         return failure_set(
                 failure, -ENOSPC, "NoRoom",

@@ -34,11 +34,12 @@ static int set_up(void **state)
                                  0);
         }
         fixture->instance = (struct instance){ .manager = manager,
-                                               .device = &manager->device[0],
+                                               .part[0].device = &manager->device[0],
+                                               .n_parts = 1,
                                                .id = 1,
                                                .frame_buffer = 1,
                                                .state = STATE_RUNNING,
-                                               .page.map = &fixture->page };
+                                               .part[0].page.map = &fixture->page };
         list_init(&fixture->instance.turns);
         list_init(&fixture->instance.guests);
         list_append(&manager->instances, &fixture->instance.link);
@@ -63,7 +64,7 @@ static void be_in_both(struct fixture *fixture)
         struct manager *manager = &fixture->manager;
 
         schedule_settle(&manager->device[0]);
-        fixture->instance.device = &manager->device[1];
+        fixture->instance.part[0].device = &manager->device[1];
         schedule_settle(&manager->device[1]);
         assert_int_equal(list_count(&fixture->instance.turns), 2);
 }

@@ -33,7 +33,8 @@ static struct manager *make_manager(void)
 static struct instance add(struct manager *manager, uint32_t device)
 {
         return (struct instance){ .manager = manager,
-                                  .device = &manager->device[device],
+                                  .part[0].device = &manager->device[device],
+                                  .n_parts = 1,
                                   .frame_buffer = GIB,
                                   .name = "train" };
 }

@@ -97,7 +97,7 @@ int settings_check_size(const struct device *device, uint64_t bytes, const struc
         state_page = settings_get_state_page(manager);
         type = catalog_type_of_quota(state_page, site.site, bytes);
         list_for_each(instance, &manager->instances, link)
-                if (instance != except && instance->device == device &&
+                if (instance != except && instance_is_on(instance, device) &&
                     instance->state != STATE_SUSPENDED &&
                     catalog_type_of_quota(state_page, site.site, instance->frame_buffer) != type)
                         return refuse_size(device, failure);

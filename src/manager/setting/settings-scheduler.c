@@ -119,7 +119,7 @@ static const struct instance *find_running(const struct manager *manager,
         const struct instance *instance;
 
         list_for_each(instance, &manager->instances, link)
-                if (instance->device == device && instance->state != STATE_SUSPENDED &&
+                if (instance_is_on(instance, device) && instance->state != STATE_SUSPENDED &&
                     guests_count(instance) > 0)
                         return instance;
         return NULL;

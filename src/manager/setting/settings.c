@@ -71,7 +71,7 @@ bool settings_is_active(const struct manager *manager, const struct settings_sit
         struct state_instance record;
 
         list_for_each(instance, &manager->instances, link)
-                if (instance->device == site->device && instance->state != STATE_SUSPENDED &&
+                if (instance_is_on(instance, site->device) && instance->state != STATE_SUSPENDED &&
                     site->gpu_instance == STATE_NONE)
                         return true;
         for (uint32_t slot = 0; slot < state_end_instance(state_page); slot++)
@@ -290,7 +290,7 @@ static int remember_number(struct instance *instance, const char *name, uint32_t
 
 int settings_set_share(struct instance *instance, uint32_t share, struct failure *failure)
 {
-        int r = schedule_check_share(instance->device, instance, share, failure);
+        int r = schedule_check_share(instance_home(instance), instance, share, failure);
 
         if (r == 0 && instance->operation) /* which may take it elsewhere */
                 r = schedule_check_share(instance->course.target, instance, share, failure);
