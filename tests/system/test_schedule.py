@@ -174,6 +174,23 @@ class Turns(unittest.TestCase):
         self.create("new", share=100)  # what has left keeps nothing
         self.finish(guest)
 
+    def test_who_is_back_is_shown_at_once(self):
+        """Not first when what was left of the resume, or of the move, is tidied up."""
+        self.create("train", share=40)
+        guest = self.host.guest("train", "--size", "9M", "--small", "20")
+        client = self.host.client()
+        for method, parameters in (("ResumeVgpu", {}), ("MigrateVgpu", {"device": "1"})) * 5:
+            if method == "ResumeVgpu":
+                client.call("SuspendVgpu", name="train")
+                away = client.call("GetScheduler", device="0")["vgpus"][0]
+                self.assertEqual((away["enforced"], away["entitled"]), (False, 0))
+            client.call(method, name="train", **parameters)
+            here = client.call("GetScheduler", device=parameters.get("device", "0"))["vgpus"][0]
+            self.assertEqual((here["enforced"], here["entitled"]), (True, 100))
+            if method == "MigrateVgpu":
+                client.call("MigrateVgpu", name="train", device="0")
+        guest.kill()
+
     # One percent of the time: it is off the device nearly always.
 
     def rarely_on(self):

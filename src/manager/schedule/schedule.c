@@ -434,9 +434,10 @@ static void settle_vgpu(struct schedule *schedule, struct instance *instance)
         pthread_mutex_unlock(&schedule->lock);
 }
 
+/* Also while its last operation tidies up: its programs run again, beside the others. */
 static bool is_member(const struct instance *instance)
 {
-        return instance_is_usable(instance) && !instance->operation;
+        return instance_is_usable(instance) && !instance->course.is_undoing;
 }
 
 static void settle_vgpus(struct schedule *schedule)

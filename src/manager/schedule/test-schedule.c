@@ -106,6 +106,36 @@ static void test_a_schedule_that_ends_is_that_of_nobody(void **state)
                          fixture->manager.device[0].schedule);
 }
 
+static uint32_t get_entitled(struct fixture *fixture)
+{
+        struct schedule_share share = { 0 };
+
+        schedule_settle(&fixture->manager.device[0]);
+        return schedule_get_share(&fixture->instance, &share) ? share.entitled : 0;
+}
+
+/* It is off the device or comes to it, runs while the operation tidies up, and is taken off again. */
+static void test_who_runs_is_in_the_schedule_before_its_operation_is_over(void **state)
+{
+        struct fixture *fixture = *state;
+        struct instance *instance = &fixture->instance;
+
+        assert_int_equal(get_entitled(fixture), SCHEDULER_WHOLE);
+        instance->operation = (struct operation *)instance; /* nobody here looks at it */
+        instance->state = STATE_SUSPENDING;
+        assert_int_equal(get_entitled(fixture), 0);
+        instance->state = STATE_RESUMING;
+        assert_int_equal(get_entitled(fixture), 0);
+        instance->state = STATE_RUNNING;
+        assert_int_equal(get_entitled(fixture), SCHEDULER_WHOLE);
+        instance->course.is_undoing = true;
+        assert_int_equal(get_entitled(fixture), 0);
+        instance->state = STATE_SUSPENDED;
+        instance->course.is_undoing = false;
+        instance->operation = NULL;
+        assert_int_equal(get_entitled(fixture), 0);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -115,6 +145,9 @@ int main(void)
                                                 tear_down),
                 cmocka_unit_test_setup_teardown(test_a_schedule_that_ends_is_that_of_nobody, set_up,
                                                 tear_down),
+                cmocka_unit_test_setup_teardown(
+                        test_who_runs_is_in_the_schedule_before_its_operation_is_over, set_up,
+                        tear_down),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
