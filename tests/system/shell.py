@@ -34,7 +34,8 @@ esac
 
 # Becomes the program: what the manager sees has the program's name and one process.
 PROGRAM = """import os
-os.execv("{guest}", ["{name}", "--size", "8M", "--steps", "{steps}", "--log", "{name}.log"])
+os.execv("{guest}", ["{name}", "--size", "8M", "--piece", "2M", "--still", "3", "--steps", "{steps}",
+                     "--log", "{name}.log"])
 """
 
 EXPORTER = """import ctypes

@@ -22,6 +22,9 @@ from shell import Shell
 DOCUMENTS = blocks.documents(pathlib.Path(__file__).resolve().parents[2])
 OTHER_USER = "nobody"
 
+# What a command may say or not, as things are: where a document shows it, it must be so.
+SAYINGS = ("the rest had not changed", "its context stays on")
+
 # "NAME  DEVICE  STATE": the titles of a table.
 TITLES = re.compile(r"[A-Z][A-Z/]+( +[A-Z][A-Z/]*)+")
 
@@ -47,7 +50,7 @@ class Session(unittest.TestCase):
                     shutil.rmtree(link.parent)
 
     def check(self, where, answer, printed):
-        """The exit status that the document shows, or 0; and the tables have the titles that it shows."""
+        """The exit status that the document shows, or 0; its titles of tables, and its sayings."""
         shown = re.search(r'"exit_code": (\d+)', "\n".join(printed))
         expected = int(shown[1]) if shown else 0
         self.assertEqual(answer.code, expected, f"{where}\n{answer.output}{answer.errors}")
@@ -55,7 +58,9 @@ class Session(unittest.TestCase):
         for line in printed:
             if TITLES.fullmatch(line.strip()):
                 self.assertIn(" ".join(line.split()), lines, f"{where}\n{answer.output}")
-
+            for saying in SAYINGS:
+                if saying in line:
+                    self.assertIn(saying, answer.output, where)
 
 
 class Documents(Session):
