@@ -6,12 +6,13 @@
 #include <string.h>
 
 #include "gate/child.h"
+#include "gate/context.h"
 #include "gate/entry.h"
 #include "gate/hash.h"
 #include "gate/quota.h"
 
 struct graph_memory {
-        uint64_t bytes;
+        uint64_t bytes[QUOTA_PARTS_MAX]; /* by the device that was current */
         int64_t n_nodes;
         uint32_t n_handles;
         struct graph_handle *first; /* for the graph's */
@@ -44,17 +45,31 @@ static void add_locked(struct graph_handle *handle, struct graph_memory *memory,
         hash_add(&graphs.handles, &handle->node, key);
 }
 
+/* A part of its own for each device; without a manager, any will do. */
+static unsigned int index_of(CUdevice device)
+{
+        return device >= 0 && device < QUOTA_PARTS_MAX ? (unsigned int)device : 0;
+}
+
+static void refund(const struct graph_memory *memory)
+{
+        for (int device = 0; device < QUOTA_PARTS_MAX; device++)
+                if (memory->bytes[device] > 0)
+                        quota_refund(device, INSTANCE_PAGE_FIXED, memory->bytes[device]);
+}
+
 struct graph_memory *graph_memory_new(uint64_t bytes)
 {
+        CUdevice device = context_current_device();
         struct graph_memory *memory = calloc(1, sizeof(*memory));
         struct graph_handle *handle = calloc(1, sizeof(*handle));
 
-        if (!memory || !handle || quota_charge(INSTANCE_PAGE_FIXED, bytes) < 0) {
+        if (!memory || !handle || quota_charge(device, INSTANCE_PAGE_FIXED, bytes) < 0) {
                 free(memory);
                 free(handle);
                 return NULL;
         }
-        memory->bytes = bytes;
+        memory->bytes[index_of(device)] = bytes;
         memory->n_nodes = 1;
         memory->first = handle;
         return memory;
@@ -65,7 +80,7 @@ CUresult graph_memory_keep(struct graph_memory *memory, CUresult result, CUgraph
         struct graph_handle *known;
 
         if (result != CUDA_SUCCESS) {
-                quota_refund(INSTANCE_PAGE_FIXED, memory->bytes);
+                refund(memory);
                 free(memory->first);
                 free(memory);
                 return result;
@@ -74,7 +89,8 @@ CUresult graph_memory_keep(struct graph_memory *memory, CUresult result, CUgraph
         pthread_mutex_lock(&graphs.lock);
         known = find_locked(graph);
         if (known) {
-                known->memory->bytes += memory->bytes;
+                for (int device = 0; device < QUOTA_PARTS_MAX; device++)
+                        known->memory->bytes[device] += memory->bytes[device];
                 known->memory->n_nodes++;
                 free(memory->first);
                 free(memory);
@@ -125,7 +141,7 @@ CUresult graph_handle_settle(struct graph_handle *handle, CUresult result)
         } else {
                 free(handle);
                 if (--memory->n_handles == 0) {
-                        quota_refund(INSTANCE_PAGE_FIXED, memory->bytes);
+                        refund(memory);
                         quota_count_allocations(-memory->n_nodes);
                         free(memory);
                 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "gate/child.h"
+#include "gate/context.h"
 #include "gate/entry.h"
 #include "gate/hash.h"
 #include "gate/quota.h"
@@ -17,6 +18,7 @@ struct holding {
         uint64_t bytes;
         uint32_t holds;    /* GATE_HOLDS_* */
         CUcontext context; /* current when it was made, or NULL */
+        CUdevice device;   /* likewise; it is charged there */
 };
 
 static struct {
@@ -27,12 +29,14 @@ static struct {
 struct holding *holding_new(enum holding_kind kind, uint64_t bytes, uint32_t holds)
 {
         struct holding *holding = calloc(1, sizeof(*holding));
+        CUdevice device = context_current_device();
 
-        if (!holding || quota_charge(INSTANCE_PAGE_FIXED, bytes) < 0) {
+        if (!holding || quota_charge(device, INSTANCE_PAGE_FIXED, bytes) < 0) {
                 free(holding);
                 return NULL;
         }
         holding->kind = kind;
+        holding->device = device;
         holding->bytes = bytes;
         holding->holds = holds;
         return holding;
@@ -54,13 +58,13 @@ static void count(const struct holding *holding, int n)
 
 static void drop(struct holding *holding)
 {
-        quota_refund(INSTANCE_PAGE_FIXED, holding->bytes);
+        quota_refund(holding->device, INSTANCE_PAGE_FIXED, holding->bytes);
         free(holding);
 }
 
 CUresult holding_keep(struct holding *holding, CUresult result, uint64_t key)
 {
-        quota_settle(holding->bytes);
+        quota_settle(holding->device, holding->bytes);
         if (result != CUDA_SUCCESS) {
                 drop(holding);
                 return result;

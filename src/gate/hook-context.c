@@ -32,7 +32,7 @@ static uint64_t bytes_of_one(CUdevice device)
 /* Where room is promised to others, a new context waits for it; false: in vain. */
 static bool may_create(CUdevice device)
 {
-        return quota_take_beside(bytes_of_one(device)) == 0;
+        return quota_take_beside(device, bytes_of_one(device)) == 0;
 }
 
 /* On an overcommitted device others may leave for a context. */
@@ -45,7 +45,7 @@ static bool may_try_again(CUresult result, struct quota_want *want)
 static CUresult created(CUresult result, struct quota_want *want, CUcontext context)
 {
         quota_end_wait(want);
-        quota_settle(want->bytes);
+        quota_settle(want->device, want->bytes);
         if (result != CUDA_SUCCESS || context_add(context))
                 return result;
         DRIVER(cuCtxDestroy_v2)(context);
@@ -54,7 +54,7 @@ static CUresult created(CUresult result, struct quota_want *want, CUcontext cont
 
 CUresult our_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 {
-        struct quota_want want = { .bytes = bytes_of_one(device) };
+        struct quota_want want = { .device = device, .bytes = bytes_of_one(device) };
         CUresult result;
 
         if (!may_create(device))
@@ -67,7 +67,7 @@ CUresult our_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device
 
 CUresult our_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
-        struct quota_want want = { .bytes = bytes_of_one(device) };
+        struct quota_want want = { .device = device, .bytes = bytes_of_one(device) };
         CUresult result;
 
         if (!may_create(device))
@@ -81,7 +81,7 @@ CUresult our_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice dev
 CUresult our_cuCtxCreate_v3(CUcontext *context, void *affinity, int n_affinity, unsigned int flags,
                             CUdevice device)
 {
-        struct quota_want want = { .bytes = bytes_of_one(device) };
+        struct quota_want want = { .device = device, .bytes = bytes_of_one(device) };
         CUresult result;
 
         if (!may_create(device))
@@ -94,7 +94,7 @@ CUresult our_cuCtxCreate_v3(CUcontext *context, void *affinity, int n_affinity, 
 
 CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device)
 {
-        struct quota_want want = { .bytes = bytes_of_one(device) };
+        struct quota_want want = { .device = device, .bytes = bytes_of_one(device) };
         CUresult result;
 
         if (!may_create(device))
@@ -171,7 +171,7 @@ static bool has_primary(CUdevice device)
 
 CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-        struct quota_want want = { .bytes = bytes_of_one(device) };
+        struct quota_want want = { .device = device, .bytes = bytes_of_one(device) };
         bool is_new = !has_primary(device);
         CUresult result;
 
@@ -182,7 +182,7 @@ CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
         while (is_new && may_try_again(result, &want));
         quota_end_wait(&want);
         if (is_new)
-                quota_settle(bytes_of_one(device));
+                quota_settle(device, bytes_of_one(device));
         if (result == CUDA_SUCCESS && device >= 0 && device < PEER_DEVICES_MAX)
                 (void)context_exchange_primary(device, *context);
         return result;

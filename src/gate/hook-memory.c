@@ -2,6 +2,7 @@
 /* Allocate, free, and how much there is: under the quota, out of memory that we can move. */
 #include <stdatomic.h>
 
+#include "gate/context.h"
 #include "gate/entry.h"
 #include "gate/hook.h"
 #include "gate/log.h"
@@ -106,7 +107,7 @@ CUresult our_cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
         CUresult result = DRIVER(cuMemGetInfo_v2)(free_bytes, total);
         struct quota_view quota;
 
-        quota_get(&quota);
+        quota_get(context_current_device(), &quota);
         if (result != CUDA_SUCCESS || !quota.is_limited)
                 return result;
         if (free_bytes && *free_bytes > quota.left)
@@ -121,7 +122,7 @@ CUresult our_cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
         CUresult result = DRIVER(cuDeviceTotalMem_v2)(bytes, device);
         struct quota_view quota;
 
-        quota_get(&quota);
+        quota_get(device, &quota);
         if (result == CUDA_SUCCESS && quota.is_limited && *bytes > quota.limit)
                 *bytes = quota.limit;
         return result;

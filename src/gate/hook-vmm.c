@@ -28,25 +28,26 @@
 /* Memory with the driver's number. */
 
 /* Before the driver makes a handle; NULL: over the quota, or malloc() failed. */
-static struct physical *native_new(uint64_t bytes, uint32_t holds)
+static struct physical *native_new(CUdevice device, uint64_t bytes, uint32_t holds)
 {
         struct physical *physical = vmm_new();
 
-        if (!physical || quota_charge(INSTANCE_PAGE_FIXED, bytes) < 0) {
+        if (!physical || quota_charge(device, INSTANCE_PAGE_FIXED, bytes) < 0) {
                 free(physical);
                 return NULL;
         }
         physical->bytes = bytes;
         physical->holds = holds;
+        physical->device = device;
         return physical;
 }
 
 static CUresult native_keep(struct physical *physical, CUresult result,
                             CUmemGenericAllocationHandle *number)
 {
-        quota_settle(physical->bytes);
+        quota_settle(physical->device, physical->bytes);
         if (result != CUDA_SUCCESS) {
-                quota_refund(INSTANCE_PAGE_FIXED, physical->bytes);
+                quota_refund(physical->device, INSTANCE_PAGE_FIXED, physical->bytes);
                 free(physical);
                 return result;
         }
@@ -112,7 +113,8 @@ CUresult our_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                 return DRIVER(cuMemCreate)(handle, size, prop, flags);
         if (is_movable(prop, size, flags))
                 return create_movable(handle, size, prop);
-        physical = native_new(size, 0);
+        want.device = prop->location.id;
+        physical = native_new(want.device, size, 0);
         if (!physical)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         do
@@ -203,7 +205,7 @@ CUresult our_cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle
         if (type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR &&
             ticket_from_fd(&ticket, (int)(intptr_t)shareable))
                 return import_ticket(handle, &ticket);
-        physical = native_new(0, holds);
+        physical = native_new(0, 0, holds);
         if (!physical)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         return native_keep(physical,
@@ -326,7 +328,7 @@ CUresult our_cuMulticastCreate(CUmemGenericAllocationHandle *handle, const void 
 
         if (!handle)
                 return DRIVER(cuMulticastCreate)(handle, prop);
-        physical = native_new(0, GATE_HOLDS_MULTICAST);
+        physical = native_new(0, 0, GATE_HOLDS_MULTICAST);
         if (!physical)
                 return CUDA_ERROR_OUT_OF_MEMORY;
         return native_keep(physical, DRIVER(cuMulticastCreate)(handle, prop), handle);

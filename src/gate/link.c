@@ -179,7 +179,7 @@ static int understand(const union answer *answer, size_t size, int *fds, size_t 
                       char *ret_text)
 {
         const struct gate_header *header = &answer->header;
-        int fd, r;
+        int r;
 
         snprintf(ret_text, GATE_TEXT_MAX, "the manager is of another version (%s here)",
                  OPENVGPU_VERSION);
@@ -192,9 +192,7 @@ static int understand(const union answer *answer, size_t size, int *fds, size_t 
             !memchr(answer->welcome.device_uuid, 0, sizeof(answer->welcome.device_uuid)))
                 return -EPROTO;
         snprintf(ret_text, GATE_TEXT_MAX, "the instance page is of another version");
-        fd = fds[0];
-        fds[0] = -1;
-        r = quota_attach(fd, answer->welcome.slot);
+        r = quota_attach(fds, 1, answer->welcome.slot);
         if (r == 0)
                 channel_publish();
         return r;

@@ -358,7 +358,7 @@ struct mapping *mapping_new(CUcontext context, CUdevice device, uint64_t size)
 {
         struct mapping *mapping = calloc(1, sizeof(*mapping));
 
-        if (!mapping || quota_charge(INSTANCE_PAGE_MOVABLE, size) < 0) {
+        if (!mapping || quota_charge(device, INSTANCE_PAGE_MOVABLE, size) < 0) {
                 free(mapping);
                 return NULL;
         }
@@ -373,7 +373,8 @@ void mapping_free(struct mapping *mapping)
 {
         if (!mapping)
                 return;
-        quota_refund(mapping->is_pinned ? INSTANCE_PAGE_FIXED : INSTANCE_PAGE_MOVABLE,
+        quota_refund(mapping->device,
+                     mapping->is_pinned ? INSTANCE_PAGE_FIXED : INSTANCE_PAGE_MOVABLE,
                      mapping->size);
         if (mapping->is_registered)
                 quota_count_holds(GATE_HOLDS_REGISTERED, -1);

@@ -100,7 +100,8 @@ static CUresult discard(struct mapping *mapping)
 static void pin_locked(struct mapping *mapping)
 {
         if (!mapping->is_pinned)
-                quota_move(INSTANCE_PAGE_MOVABLE, INSTANCE_PAGE_FIXED, mapping->size);
+                quota_move(mapping->device, INSTANCE_PAGE_MOVABLE, INSTANCE_PAGE_FIXED,
+                           mapping->size);
         mapping->is_pinned = true;
 }
 
@@ -172,13 +173,13 @@ static CUresult mapping_make(struct mapping **ret_mapping, CUcontext context, CU
         mapping->physical = physical;
         result = place(mapping);
         if (result != CUDA_SUCCESS) {
-                quota_settle(size);
+                quota_settle(device, size);
                 mapping_free(mapping);
                 return result;
         }
         (void)fault_point("gate-asking");
         result = mapping_create(mapping, &call);
-        quota_settle(size);
+        quota_settle(device, size);
         if (result == CUDA_SUCCESS) {
                 *ret_mapping = mapping;
         } else if (mapping->is_stuck) {
@@ -209,7 +210,7 @@ static bool spares_discard(CUcontext context)
 static CUresult mapping_make_patiently(struct mapping **ret_mapping, CUcontext context,
                                        CUdevice device, uint64_t size, struct physical *physical)
 {
-        struct quota_want want = { .bytes = size, .is_limited = true };
+        struct quota_want want = { .device = device, .bytes = size, .is_limited = true };
         CUresult result;
 
         do {

@@ -35,7 +35,8 @@ struct import {
 };
 
 struct physical {
-        uint64_t bytes;   /* charged as fixed memory */
+        uint64_t bytes;   /* charged as fixed memory, */
+        CUdevice device;  /* to this one */
         uint32_t n_users; /* handles, views, and calls that may become one or were one */
         uint32_t holds;   /* GATE_HOLDS_* */
         struct view *views;

@@ -23,27 +23,51 @@
 #include "gate/child.h"
 #include "wire/gate.h"
 
-static struct instance_page_slot no_slot; /* counts when there is no manager */
-
-static struct {
-        pthread_mutex_t lock;
+/* What the vGPU has of one device. */
+struct part {
         int fd;
         struct instance_page *page; /* never unmapped: a new page takes the place of the old one */
         struct instance_page_slot *_Atomic slot;
-        uint32_t slot_number;
+        struct instance_page_slot none; /* counts when there is no manager */
         uint64_t used[INSTANCE_PAGE_KINDS];
-        uint64_t n_allocations;
-        uint64_t pending, beside, wanted;  /* see instance-page.h */
-        uint64_t n_held[GATE_HOLDS_KINDS]; /* by bit */
-} quota = { .lock = PTHREAD_MUTEX_INITIALIZER, .fd = -1, .slot = &no_slot };
+        uint64_t pending, beside, wanted; /* see instance-page.h */
+};
 
-static void page_lock(short type)
+static struct {
+        pthread_mutex_t lock;
+        struct part part[QUOTA_PARTS_MAX];
+        uint32_t n_parts;                  /* 0: there is no manager, and no limit */
+        uint8_t order[QUOTA_PARTS_MAX];    /* by the driver's number of the device */
+        uint32_t slot_number;              /* in the pages of all parts */
+        uint64_t n_allocations;            /* of the process; the first page has them, */
+        uint64_t n_held[GATE_HOLDS_KINDS]; /* and these, by bit */
+} quota = { .lock = PTHREAD_MUTEX_INITIALIZER,
+            .part = { [0 ... QUOTA_PARTS_MAX - 1] = { .fd = -1 } } };
+
+static struct part *const first = &quota.part[0];
+
+/* Without a manager all is counted in one place. */
+static struct part *part_of(int device)
+{
+        if (device < 0 || (uint32_t)device >= quota.n_parts)
+                return first;
+        return &quota.part[quota.order[device]];
+}
+
+static struct instance_page_slot *slot_of(struct part *part)
+{
+        struct instance_page_slot *slot = atomic_load(&part->slot);
+
+        return slot ? slot : &part->none;
+}
+
+static void page_lock(const struct part *part, short type)
 {
         struct flock lock = { .l_type = type, .l_whence = SEEK_SET, .l_start = 0, .l_len = 1 };
         int saved_errno = errno;
 
         /* EDEADLK: the kernel suspects a cycle with some other lock of the guest; there is none. */
-        while (quota.fd >= 0 && fcntl(quota.fd, F_SETLKW, &lock) < 0)
+        while (part->fd >= 0 && fcntl(part->fd, F_SETLKW, &lock) < 0)
                 if (errno != EINTR && errno != EDEADLK)
                         break; /* a guest that closed our descriptor is counted less exactly */
         errno = saved_errno;
@@ -54,25 +78,25 @@ static uint64_t add(uint64_t a, uint64_t b)
         return a + b < a ? UINT64_MAX : a + b;
 }
 
-static uint64_t mine(void)
+static uint64_t mine(const struct part *part)
 {
         uint64_t sum = 0;
 
         for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
-                sum = add(sum, quota.used[kind]);
+                sum = add(sum, part->used[kind]);
         return sum;
 }
 
-static uint64_t used_by_all(void)
+static uint64_t used_by_all(struct part *part)
 {
-        uint64_t sum = mine();
+        uint64_t sum = mine(part);
 
-        if (!quota.page)
+        if (!part->page)
                 return sum;
         for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++) {
-                struct instance_page_slot *slot = &quota.page->slot[i];
+                struct instance_page_slot *slot = &part->page->slot[i];
 
-                if (slot == atomic_load(&quota.slot))
+                if (slot == slot_of(part))
                         continue;
                 for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
                         sum = add(sum,
@@ -82,14 +106,14 @@ static uint64_t used_by_all(void)
 }
 
 /* In order: who lowers the quota sees what was told as pending before, or we see the lower one. */
-static uint64_t limit(void)
+static uint64_t limit(const struct part *part)
 {
-        return quota.page ? atomic_load(&quota.page->quota) : UINT64_MAX;
+        return part->page ? atomic_load(&part->page->quota) : UINT64_MAX;
 }
 
-static uint64_t left(void)
+static uint64_t left(struct part *part)
 {
-        uint64_t used = used_by_all(), all = limit();
+        uint64_t used = used_by_all(part), all = limit(part);
 
         return used < all ? all - used : 0;
 }
@@ -103,70 +127,76 @@ static uint32_t holds(void)
         return bits;
 }
 
-static void publish(void)
+static void publish_counts(void)
 {
-        struct instance_page_slot *slot = atomic_load(&quota.slot);
-        uint64_t sum = mine();
+        struct instance_page_slot *slot = slot_of(first);
 
-        for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
-                atomic_store_explicit(&slot->used[kind], quota.used[kind], memory_order_relaxed);
-        atomic_store(&slot->beside, quota.beside);
         atomic_store_explicit(&slot->n_allocations, quota.n_allocations, memory_order_relaxed);
         atomic_store_explicit(&slot->holds, holds(), memory_order_relaxed);
+}
+
+static void publish(struct part *part)
+{
+        struct instance_page_slot *slot = slot_of(part);
+        uint64_t sum = mine(part);
+
+        for (int kind = 0; kind < INSTANCE_PAGE_KINDS; kind++)
+                atomic_store_explicit(&slot->used[kind], part->used[kind], memory_order_relaxed);
+        atomic_store(&slot->beside, part->beside);
         if (sum > atomic_load_explicit(&slot->peak, memory_order_relaxed))
                 atomic_store_explicit(&slot->peak, sum, memory_order_relaxed);
 }
 
-static uint64_t beside_of_all(void)
+static uint64_t beside_of_all(const struct part *part)
 {
         uint64_t sum = 0;
 
         for (uint32_t i = 0; i < INSTANCE_PAGE_SLOTS; i++)
-                sum = add(sum, atomic_load(&quota.page->slot[i].beside));
+                sum = add(sum, atomic_load(&part->page->slot[i].beside));
         return sum;
 }
 
 /* With the locks, and after what we want has been told as pending. */
-static bool is_under_ceiling(uint64_t bytes)
+static bool is_under_ceiling(struct part *part, uint64_t bytes)
 {
-        uint64_t ceiling = quota.page ? atomic_load(&quota.page->ceiling) : 0;
+        uint64_t ceiling = part->page ? atomic_load(&part->page->ceiling) : 0;
 
         if (ceiling == 0 ||
-            clock_now(CLOCK_MONOTONIC) >= atomic_load(&quota.page->ceiling_until_ns))
+            clock_now(CLOCK_MONOTONIC) >= atomic_load(&part->page->ceiling_until_ns))
                 return true;
-        return add(add(used_by_all(), beside_of_all()), bytes) <= ceiling;
+        return add(add(used_by_all(part), beside_of_all(part)), bytes) <= ceiling;
 }
 
-static void tell_pending(void)
+static void tell_pending(struct part *part)
 {
-        atomic_store(&atomic_load(&quota.slot)->pending, quota.pending);
+        atomic_store(&slot_of(part)->pending, part->pending);
 }
 
-static int check(uint64_t bytes, bool is_limited)
+static int check(struct part *part, uint64_t bytes, bool is_limited)
 {
-        if (is_limited && bytes > left())
+        if (is_limited && bytes > left(part))
                 return -EDQUOT;
-        return is_under_ceiling(bytes) ? 0 : -EAGAIN;
+        return is_under_ceiling(part, bytes) ? 0 : -EAGAIN;
 }
 
-/* @count is one of ours. Errors: -EDQUOT, -EAGAIN (under the ceiling there is no room just now). */
-static int take(uint64_t *count, uint64_t bytes, bool is_limited)
+/* @count is one of @part's. Errors: -EDQUOT, -EAGAIN (under the ceiling there is no room just now). */
+static int take(struct part *part, uint64_t *count, uint64_t bytes, bool is_limited)
 {
         int r;
 
         pthread_mutex_lock(&quota.lock);
-        page_lock(F_WRLCK);
-        quota.pending += bytes;
-        tell_pending();
-        r = check(bytes, is_limited);
+        page_lock(part, F_WRLCK);
+        part->pending += bytes;
+        tell_pending(part);
+        r = check(part, bytes, is_limited);
         if (r == 0) {
                 *count += bytes;
-                publish();
+                publish(part);
         } else {
-                quota.pending -= bytes;
-                tell_pending();
+                part->pending -= bytes;
+                tell_pending(part);
         }
-        page_lock(F_UNLCK);
+        page_lock(part, F_UNLCK);
         pthread_mutex_unlock(&quota.lock);
         return r;
 }
@@ -175,31 +205,31 @@ static int take(uint64_t *count, uint64_t bytes, bool is_limited)
 #define CEILING_WAIT_NS 3000000000u
 #define CEILING_NAP_NS  1000000
 
-static void tell_wanted(void)
+static void tell_wanted(struct part *part)
 {
-        atomic_store(&atomic_load(&quota.slot)->wanted, quota.wanted);
+        atomic_store(&slot_of(part)->wanted, part->wanted);
 }
 
-static void want(uint64_t bytes)
+static void want(struct part *part, uint64_t bytes)
 {
         pthread_mutex_lock(&quota.lock);
-        quota.wanted = add(quota.wanted, bytes);
-        tell_wanted();
+        part->wanted = add(part->wanted, bytes);
+        tell_wanted(part);
         pthread_mutex_unlock(&quota.lock);
 }
 
-static void want_no_more(uint64_t bytes)
+static void want_no_more(struct part *part, uint64_t bytes)
 {
         pthread_mutex_lock(&quota.lock);
-        quota.wanted -= bytes < quota.wanted ? bytes : quota.wanted;
-        tell_wanted();
+        part->wanted -= bytes < part->wanted ? bytes : part->wanted;
+        tell_wanted(part);
         pthread_mutex_unlock(&quota.lock);
 }
 
 /* On an overcommitted device: for however long it takes until others have left. */
-static bool may_wait_long(void)
+static bool may_wait_long(const struct part *part)
 {
-        return quota.page && atomic_load(&quota.page->waits);
+        return part->page && atomic_load(&part->page->waits);
 }
 
 /* Others may go on meanwhile, and so may the manager with us. */
@@ -212,23 +242,23 @@ static void nap_aside(void)
         caller_step_back();
 }
 
-static int take_patiently(uint64_t *count, uint64_t bytes, bool is_limited)
+static int take_patiently(struct part *part, uint64_t *count, uint64_t bytes, bool is_limited)
 {
-        int r = take(count, bytes, is_limited);
+        int r = take(part, count, bytes, is_limited);
         uint64_t deadline_ns;
 
         if (r == -EAGAIN) {
                 deadline_ns = clock_now(CLOCK_MONOTONIC) + CEILING_WAIT_NS;
-                want(bytes);
+                want(part, bytes);
                 do {
                         nap_aside();
-                        r = take(count, bytes, is_limited);
+                        r = take(part, count, bytes, is_limited);
                 } while (r == -EAGAIN &&
-                         (may_wait_long() || clock_now(CLOCK_MONOTONIC) < deadline_ns));
-                want_no_more(bytes);
+                         (may_wait_long(part) || clock_now(CLOCK_MONOTONIC) < deadline_ns));
+                want_no_more(part, bytes);
         }
         if (r < 0)
-                atomic_fetch_add(&atomic_load(&quota.slot)->n_refused, 1);
+                atomic_fetch_add(&slot_of(part)->n_refused, 1);
         return r < 0 ? -EDQUOT : 0;
 }
 
@@ -236,7 +266,7 @@ static int take_patiently(uint64_t *count, uint64_t bytes, bool is_limited)
 
 static void ask(struct quota_want *want, const struct instance_page_slot **ret_slot)
 {
-        struct instance_page_slot *slot = atomic_load(&quota.slot);
+        struct instance_page_slot *slot = slot_of(part_of(want->device));
 
         want->ask = atomic_fetch_add(&slot->n_asks, 1) + 1;
         *ret_slot = slot;
@@ -257,25 +287,26 @@ static bool is_over_quota(const struct quota_want *want)
         bool is_over;
 
         pthread_mutex_lock(&quota.lock);
-        is_over = want->is_limited && want->bytes > left();
+        is_over = want->is_limited && want->bytes > left(part_of(want->device));
         pthread_mutex_unlock(&quota.lock);
         return is_over;
 }
 
 bool quota_wait_for_room(struct quota_want *wanted)
 {
+        struct part *part = part_of(wanted->device);
         const struct instance_page_slot *slot;
         bool is_denied = false;
 
-        if (!may_wait_long() || is_over_quota(wanted))
+        if (!may_wait_long(part) || is_over_quota(wanted))
                 return false;
         if (!wanted->is_told)
-                want(wanted->bytes);
+                want(part, wanted->bytes);
         wanted->is_told = true;
         ask(wanted, &slot);
-        while (may_wait_long() && !is_answered(wanted, slot, &is_denied)) {
+        while (may_wait_long(part) && !is_answered(wanted, slot, &is_denied)) {
                 nap_aside();
-                if (slot != atomic_load(&quota.slot)) /* we have joined again */
+                if (slot != slot_of(part)) /* we have joined again */
                         ask(wanted, &slot);
         }
         return !is_denied;
@@ -284,42 +315,53 @@ bool quota_wait_for_room(struct quota_want *wanted)
 void quota_end_wait(struct quota_want *wanted)
 {
         if (wanted->is_told)
-                want_no_more(wanted->bytes);
+                want_no_more(part_of(wanted->device), wanted->bytes);
         wanted->is_told = false;
 }
 
-int quota_charge(enum instance_page_kind kind, uint64_t bytes)
+int quota_charge(int device, enum instance_page_kind kind, uint64_t bytes)
 {
-        return take_patiently(&quota.used[kind], bytes, true);
+        struct part *part = part_of(device);
+
+        return take_patiently(part, &part->used[kind], bytes, true);
 }
 
-int quota_take_beside(uint64_t bytes)
+int quota_take_beside(int device, uint64_t bytes)
 {
-        return take_patiently(&quota.beside, bytes, false);
+        struct part *part = part_of(device);
+
+        return take_patiently(part, &part->beside, bytes, false);
 }
 
-void quota_settle(uint64_t bytes)
+void quota_settle(int device, uint64_t bytes)
 {
+        struct part *part = part_of(device);
+
         pthread_mutex_lock(&quota.lock);
-        quota.pending -= bytes < quota.pending ? bytes : quota.pending;
-        tell_pending();
+        part->pending -= bytes < part->pending ? bytes : part->pending;
+        tell_pending(part);
         pthread_mutex_unlock(&quota.lock);
 }
 
-void quota_refund(enum instance_page_kind kind, uint64_t bytes)
+void quota_refund(int device, enum instance_page_kind kind, uint64_t bytes)
 {
+        struct part *part = part_of(device);
+
         pthread_mutex_lock(&quota.lock);
-        quota.used[kind] -= bytes < quota.used[kind] ? bytes : quota.used[kind];
-        publish();
+        part->used[kind] -= bytes < part->used[kind] ? bytes : part->used[kind];
+        publish(part);
         pthread_mutex_unlock(&quota.lock);
 }
 
-void quota_move(enum instance_page_kind from, enum instance_page_kind to, uint64_t bytes)
+void quota_move(int device, enum instance_page_kind from, enum instance_page_kind to,
+                uint64_t bytes)
 {
+        struct part *part = part_of(device);
+
         pthread_mutex_lock(&quota.lock);
-        quota.used[from] -= bytes;
-        quota.used[to] += bytes;
-        publish();
+        part->used[from] -= bytes;
+        part->used[to] += bytes;
+        publish(part);
         pthread_mutex_unlock(&quota.lock);
 }
 
@@ -327,7 +369,7 @@ void quota_count_allocations(int64_t n)
 {
         pthread_mutex_lock(&quota.lock);
         quota.n_allocations += (uint64_t)n;
-        publish();
+        publish_counts();
         pthread_mutex_unlock(&quota.lock);
 }
 
@@ -339,7 +381,7 @@ void quota_count_holds(uint32_t bits, int n)
         for (int i = 0; i < GATE_HOLDS_KINDS; i++)
                 if (bits & 1u << i)
                         quota.n_held[i] += (uint64_t)(int64_t)n;
-        publish();
+        publish_counts();
         pthread_mutex_unlock(&quota.lock);
 }
 
@@ -355,7 +397,7 @@ uint32_t quota_get_holds(void)
 
 void quota_count_launches(uint64_t n)
 {
-        atomic_fetch_add_explicit(&atomic_load(&quota.slot)->n_launches, n, memory_order_relaxed);
+        atomic_fetch_add_explicit(&slot_of(first)->n_launches, n, memory_order_relaxed);
 }
 
 struct instance_page *quota_get_page(uint32_t *ret_slot)
@@ -363,19 +405,21 @@ struct instance_page *quota_get_page(uint32_t *ret_slot)
         struct instance_page *page;
 
         pthread_mutex_lock(&quota.lock);
-        page = quota.page;
+        page = first->page;
         *ret_slot = quota.slot_number;
         pthread_mutex_unlock(&quota.lock);
         return page;
 }
 
-void quota_get(struct quota_view *ret_view)
+void quota_get(int device, struct quota_view *ret_view)
 {
+        struct part *part = part_of(device);
+
         pthread_mutex_lock(&quota.lock);
-        ret_view->is_limited = quota.page != NULL;
-        ret_view->limit = limit();
-        ret_view->left = left();
-        memcpy(ret_view->used, quota.used, sizeof(quota.used));
+        ret_view->is_limited = part->page != NULL;
+        ret_view->limit = limit(part);
+        ret_view->left = left(part);
+        memcpy(ret_view->used, part->used, sizeof(part->used));
         pthread_mutex_unlock(&quota.lock);
 }
 
@@ -419,63 +463,102 @@ static struct instance_page *replace(struct instance_page *old, struct instance_
         return moved == MAP_FAILED ? new : moved;
 }
 
-int quota_attach(int fd, uint32_t slot)
+/* With the lock. */
+static void attach(struct part *part, struct instance_page *page, int fd, uint32_t slot)
 {
-        CLEANUP(fd_closep) int owned_fd = fd;
+        uint64_t launches = atomic_load(&slot_of(part)->n_launches);
         struct instance_page_slot *new_slot;
-        struct instance_page *page = NULL;
-        uint64_t launches;
-        int r;
 
-        r = page_map(&page, fd, slot);
-        if (r < 0)
-                return r;
-
-        pthread_mutex_lock(&quota.lock);
-        launches = atomic_load(&atomic_load(&quota.slot)->n_launches);
-        quota.page = replace(quota.page, page);
-        new_slot = &quota.page->slot[slot];
+        part->page = replace(part->page, page);
+        new_slot = &part->page->slot[slot];
         if (atomic_load(&new_slot->n_launches) < launches)
                 atomic_store(&new_slot->n_launches, launches);
+        atomic_store(&part->slot, new_slot);
+        fd_close(part->fd);
+        part->fd = fd;
+        publish(part);
+        tell_pending(part);
+        tell_wanted(part);
+}
+
+static int map_all(struct instance_page **pages, const int *fds, uint32_t n, uint32_t slot)
+{
+        int r = n == 0 || n > QUOTA_PARTS_MAX ? -EPROTO : 0;
+
+        for (uint32_t i = 0; r == 0 && i < n; i++)
+                r = page_map(&pages[i], fds[i], slot);
+        for (uint32_t i = 0; r < 0 && i < n && i < QUOTA_PARTS_MAX; i++)
+                if (pages[i])
+                        munmap(pages[i], sizeof(*pages[i]));
+        return r;
+}
+
+int quota_attach(int *fds, uint32_t n, uint32_t slot)
+{
+        struct instance_page *pages[QUOTA_PARTS_MAX] = { 0 };
+        int r = quota.n_parts > 0 && quota.n_parts != n ? -EPROTO : map_all(pages, fds, n, slot);
+
+        if (r < 0)
+                return r;
+        pthread_mutex_lock(&quota.lock);
+        for (uint32_t i = 0; i < n; i++)
+                attach(&quota.part[i], pages[i], TAKE_FD(fds[i]), slot);
         quota.slot_number = slot;
-        atomic_store(&quota.slot, new_slot);
-        fd_close(quota.fd);
-        quota.fd = TAKE_FD(owned_fd);
-        publish();
-        tell_pending();
-        tell_wanted();
+        publish_counts();
+        for (uint32_t i = 0; quota.n_parts == 0 && i < n; i++)
+                quota.order[i] = (uint8_t)i;
+        quota.n_parts = n;
         pthread_mutex_unlock(&quota.lock);
         return 0;
 }
 
-void quota_leave(void)
+void quota_set_order(const uint8_t *order, uint32_t n)
+{
+        memcpy(quota.order, order, n);
+}
+
+static void leave(struct part *part)
 {
         struct instance_page *own = mmap(NULL, sizeof(*own), PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
+        if (own == MAP_FAILED)
+                return;
+        memcpy(own, part->page, sizeof(*own));
+        own->quota = UINT64_MAX;
+        own->turn = INSTANCE_PAGE_FREE;
+        own->ceiling = 0;
+        own->waits = 0;
+        part->page = replace(part->page, own);
+        atomic_store(&part->slot, &part->page->slot[quota.slot_number]);
+        part->fd = fd_close(part->fd);
+}
+
+void quota_leave(void)
+{
         pthread_mutex_lock(&quota.lock);
-        if (own != MAP_FAILED && quota.page) {
-                memcpy(own, quota.page, sizeof(*own));
-                own->quota = UINT64_MAX;
-                own->turn = INSTANCE_PAGE_FREE;
-                own->ceiling = 0;
-                own->waits = 0;
-                quota.page = replace(quota.page, own);
-                atomic_store(&quota.slot, &quota.page->slot[quota.slot_number]);
-                quota.fd = fd_close(quota.fd);
-        }
+        for (uint32_t i = 0; i < quota.n_parts; i++)
+                leave(&quota.part[i]);
         pthread_mutex_unlock(&quota.lock);
+}
+
+static void forget(struct part *part)
+{
+        if (part->page)
+                munmap(part->page, sizeof(*part->page));
+        part->page = NULL;
+        part->fd = fd_close(part->fd);
+        atomic_store(&part->slot, &part->none);
+        memset(part->used, 0, sizeof(part->used));
+        part->pending = part->beside = part->wanted = 0;
 }
 
 void quota_forget(void)
 {
         pthread_mutex_init(&quota.lock, NULL);
-        if (quota.page)
-                munmap(quota.page, sizeof(*quota.page));
-        quota.page = NULL;
-        quota.fd = fd_close(quota.fd);
-        atomic_store(&quota.slot, &no_slot);
-        memset(quota.used, 0, sizeof(quota.used));
+        for (uint32_t i = 0; i < QUOTA_PARTS_MAX; i++)
+                forget(&quota.part[i]);
         memset(quota.n_held, 0, sizeof(quota.n_held));
-        quota.n_allocations = quota.pending = quota.beside = quota.wanted = 0;
+        quota.n_allocations = 0;
+        quota.n_parts = 0;
 }

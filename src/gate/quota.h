@@ -9,6 +9,9 @@
  * never below what the vGPU really holds. Without a manager nothing is limited, and the sums are
  * kept all the same.
  *
+ * A vGPU of several devices has a quota on each. @device is the driver's number of a device; without a
+ * manager all devices are one.
+ *
  * The sums of this process are kept here and copied to its slot of the instance page, so that what
  * another process writes into the page by mistake does not change what we believe of ourselves.
  */
@@ -18,21 +21,25 @@
 
 #include "state/instance-page.h"
 
+/* Devices of a vGPU. */
+#define QUOTA_PARTS_MAX 8
+
 /*
  * quota_charge() - take @bytes, all or none; quota_settle() follows when the driver has answered. Under
  * a ceiling it waits for a moment: the gate may close meanwhile. Errors: -EDQUOT, over the quota, or the
  * device's memory is promised to others.
  */
-int quota_charge(enum instance_page_kind kind, uint64_t bytes);
+int quota_charge(int device, enum instance_page_kind kind, uint64_t bytes);
 
 /* quota_settle() - end a charge: the driver has answered. */
-void quota_settle(uint64_t bytes);
+void quota_settle(int device, uint64_t bytes);
 
 /* quota_take_beside() - do the same for @bytes that the quota does not count. quota_settle() follows. */
-int quota_take_beside(uint64_t bytes);
+int quota_take_beside(int device, uint64_t bytes);
 
-/* What a thread lacks although the quota has it; all zero but these two to begin with. */
+/* What a thread lacks although the quota has it; all zero but these three to begin with. */
 struct quota_want {
+        int device;
         uint64_t bytes;
         bool is_limited; /* by the quota */
         bool is_told;
@@ -49,10 +56,11 @@ bool quota_wait_for_room(struct quota_want *want);
 void quota_end_wait(struct quota_want *want);
 
 /* quota_refund() - give @bytes back. */
-void quota_refund(enum instance_page_kind kind, uint64_t bytes);
+void quota_refund(int device, enum instance_page_kind kind, uint64_t bytes);
 
 /* quota_move() - change the kind of a charge from @from to @to. */
-void quota_move(enum instance_page_kind from, enum instance_page_kind to, uint64_t bytes);
+void quota_move(int device, enum instance_page_kind from, enum instance_page_kind to,
+                uint64_t bytes);
 
 /* quota_count_allocations() - count @n more live allocations, or fewer if @n is negative. */
 void quota_count_allocations(int64_t n);
@@ -69,8 +77,8 @@ uint32_t quota_get_holds(void);
 void quota_count_launches(uint64_t n);
 
 /*
- * quota_get_page() - the instance page and our slot in it; NULL without a manager. A page is never
- * unmapped but in the child of a fork.
+ * quota_get_page() - the instance page, of the first device, and our slot in it; NULL without a manager.
+ * A page is never unmapped but in the child of a fork.
  */
 struct instance_page *quota_get_page(uint32_t *ret_slot);
 
@@ -81,13 +89,20 @@ struct quota_view {
         uint64_t used[INSTANCE_PAGE_KINDS]; /* by this process */
 };
 
-void quota_get(struct quota_view *ret_view);
+void quota_get(int device, struct quota_view *ret_view);
 
 /*
- * quota_attach() - the manager has given us @slot of the instance page behind @fd, which is taken.
- * What was counted so far moves along. Errors: -EPROTO, not an instance page or no such slot.
+ * quota_attach() - the manager has given us @slot of the instance pages behind @fds, one for each device,
+ * which are taken (-1). What was counted so far moves along. Errors: -EPROTO, not instance pages, no such
+ * slot, or not as many as the last time.
  */
-int quota_attach(int fd, uint32_t slot);
+int quota_attach(int *fds, uint32_t n, uint32_t slot);
+
+/*
+ * quota_set_order() - the driver shows @n of those devices: which is number 0, which number 1, ... Before the
+ * driver is initialised; without, they have the order in which they were attached.
+ */
+void quota_set_order(const uint8_t *order, uint32_t n);
 
 /*
  * quota_leave() - the slot is the manager's again: we count in a page of our own, without a limit, until

@@ -87,7 +87,7 @@ static void end(struct physical *physical)
             !vmm_uses(&physical->import->ticket.process))
                 physical->import->tell_dropped();
         quota_count_holds(physical->holds, -1);
-        quota_refund(INSTANCE_PAGE_FIXED, physical->bytes);
+        quota_refund(physical->device, INSTANCE_PAGE_FIXED, physical->bytes);
         quota_count_allocations(-1);
         free(physical->import);
         free(physical);
