@@ -28,13 +28,6 @@ CUresult context_current(CUcontext *ret_context, CUdevice *ret_device)
         return result == CUDA_SUCCESS ? DRIVER(cuCtxGetCurrent)(ret_context) : result;
 }
 
-CUdevice context_current_device(void)
-{
-        CUdevice device;
-
-        return DRIVER(cuCtxGetDevice)(&device) == CUDA_SUCCESS ? device : 0;
-}
-
 /* Runs @action with @context current. */
 static CUresult run_in(CUcontext context, CUresult (*action)(void))
 {

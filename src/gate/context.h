@@ -17,9 +17,6 @@
 /* context_current() - get the current context of the calling thread. */
 CUresult context_current(CUcontext *ret_context, CUdevice *ret_device);
 
-/* context_current_device() - its device; 0 without one. */
-CUdevice context_current_device(void);
-
 /*
  * context_finish() - wait as cuMemFree() does before it frees memory of @context; fails as
  * cuMemFree() would.

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gate/child.h"
-#include "gate/context.h"
+#include "gate/current.h"
 #include "gate/entry.h"
 #include "gate/hash.h"
 #include "gate/quota.h"
@@ -60,7 +60,7 @@ static void refund(const struct graph_memory *memory)
 
 struct graph_memory *graph_memory_new(uint64_t bytes)
 {
-        CUdevice device = context_current_device();
+        CUdevice device = current_device();
         struct graph_memory *memory = calloc(1, sizeof(*memory));
         struct graph_handle *handle = calloc(1, sizeof(*handle));
 

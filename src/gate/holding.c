@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "gate/child.h"
-#include "gate/context.h"
+#include "gate/current.h"
 #include "gate/entry.h"
 #include "gate/hash.h"
 #include "gate/quota.h"
@@ -29,7 +29,7 @@ static struct {
 struct holding *holding_new(enum holding_kind kind, uint64_t bytes, uint32_t holds)
 {
         struct holding *holding = calloc(1, sizeof(*holding));
-        CUdevice device = context_current_device();
+        CUdevice device = current_device();
 
         if (!holding || quota_charge(device, INSTANCE_PAGE_FIXED, bytes) < 0) {
                 free(holding);

@@ -2,7 +2,7 @@
 /* Allocate, free, and how much there is: under the quota, out of memory that we can move. */
 #include <stdatomic.h>
 
-#include "gate/context.h"
+#include "gate/current.h"
 #include "gate/entry.h"
 #include "gate/hook.h"
 #include "gate/log.h"
@@ -107,7 +107,7 @@ CUresult our_cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
         CUresult result = DRIVER(cuMemGetInfo_v2)(free_bytes, total);
         struct quota_view quota;
 
-        quota_get(context_current_device(), &quota);
+        quota_get(current_device(), &quota);
         if (result != CUDA_SUCCESS || !quota.is_limited)
                 return result;
         if (free_bytes && *free_bytes > quota.left)
