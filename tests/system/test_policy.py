@@ -102,6 +102,21 @@ class Policy(unittest.TestCase):
         self.host.call("CreateVgpu", name="ours", frame_buffer=64 * MIB, share=40)
 
 
+    def test_names_of_jobs_are_for_root_to_give(self):
+        """By such a name the ledger knows whose use is that of a job of Slurm."""
+        self.start()
+        self.host.call("CreateVgpu", name="job-7-0", frame_buffer=64 * MIB, owner=NOBODY)
+        answers = self.ask(["CreateVgpu", {"name": "job-8-0", "frame_buffer": 64 * MIB}],
+                           ["CreateVgpu", {"name": "jobs", "frame_buffer": 64 * MIB}],
+                           ["RenameVgpu", {"name": "jobs", "to": "job-8-0"}],
+                           ["RenameVgpu", {"name": "job-7-0", "to": "mine"}],
+                           ["RenameVgpu", {"name": "jobs", "to": "mine"}])
+        self.assertEqual([answer.get("error") for answer in answers],
+                         ["PermissionDenied", None, "PermissionDenied", "PermissionDenied", None])
+        self.assertIn("Slurm", answers[0]["message"])
+        self.assertEqual(self.names(), ["job-7-0", "mine"])
+        self.host.call("RenameVgpu", name="job-7-0", to="job-9-0")
+
     def test_what_others_ran_is_seen_by_root_only(self):
         self.start()
         self.host.call("CreateVgpu", name="ours", frame_buffer=64 * MIB)

@@ -132,6 +132,8 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
                                 "only root makes vGPUs for other users");
         if (r == 0 && request.share)
                 r = policy_check_share(pending->uid, failure);
+        if (r == 0 && request.name)
+                r = policy_check_name(pending->uid, request.name, failure);
         if (r < 0)
                 return r;
         if (device) {
@@ -200,11 +202,16 @@ static int remove_vgpu(struct control_pending *pending, struct failure *failure)
 static int rename_vgpu(struct control_pending *pending, struct failure *failure)
 {
         struct instance *instance = find_named(pending, failure);
+        const char *to = control_call_text(&pending->call, "to");
         int r;
 
         if (!instance)
                 return -ENOENT;
-        r = instance_rename(instance, control_call_text(&pending->call, "to"), failure);
+        r = policy_check_name(pending->uid, instance->name, failure);
+        if (r == 0)
+                r = policy_check_name(pending->uid, to, failure);
+        if (r == 0)
+                r = instance_rename(instance, to, failure);
         if (r < 0)
                 return r;
         control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));

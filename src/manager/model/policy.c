@@ -2,6 +2,7 @@
 #include "manager/model/policy.h"
 
 #include <errno.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/size.h"
@@ -20,6 +21,18 @@ int policy_check_share(uid_t uid, struct failure *failure)
                 failure, -EPERM, "PermissionDenied",
                 "create it without one, and have them run 'vgpu share' on it",
                 "only root and the user of vgpud give a vGPU a share of a device's time");
+}
+
+/* By these names the ledger knows whose use is that of a job of Slurm (ledger.h). */
+#define JOB_NAME "job-"
+
+int policy_check_name(uid_t uid, const char *name, struct failure *failure)
+{
+        if (account_is_operator(uid) || strncmp(name, JOB_NAME, strlen(JOB_NAME)) != 0)
+                return 0;
+        return failure_set(failure, -EPERM, "PermissionDenied", "choose another name",
+                           "names that begin with " JOB_NAME " are those of Slurm's jobs: only "
+                           "root and the user of vgpud give and take them");
 }
 
 static int check_frame_buffer(uint64_t limit, uint64_t has, uint64_t wants, struct failure *failure)

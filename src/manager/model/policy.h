@@ -15,6 +15,9 @@ struct manager;
 /* policy_check_share() - may @uid promise a share of a device's time? PermissionDenied. */
 int policy_check_share(uid_t uid, struct failure *failure);
 
+/* policy_check_name() - may @uid give a vGPU this name, or take it from one? PermissionDenied. */
+int policy_check_name(uid_t uid, const char *name, struct failure *failure);
+
 /*
  * policy_check_limits() - may there be one more vGPU, and @uid have it, of @frame_buffer bytes? NoRoom.
  * Suspended ones count: their memory is in the pool, which is for all.
