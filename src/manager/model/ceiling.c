@@ -163,6 +163,13 @@ void ceiling_look(struct device *device)
                 divide(device, 0);
 }
 
+void ceiling_cover(struct instance *instance)
+{
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (!list_is_empty(&instance->part[i].device->room.promises))
+                        ceiling_look(instance->part[i].device);
+}
+
 bool ceiling_is_on(const struct device *device)
 {
         return device->ceiling.timer != NULL;

@@ -34,6 +34,9 @@ void ceiling_settle(struct device *device, uint64_t free, uint64_t mark, uint64_
 /* ceiling_look() - have it divided anew soon, or lifted. */
 void ceiling_look(struct device *device);
 
+/* ceiling_cover() - a vGPU that is new may not take what was promised to others before it was there. */
+void ceiling_cover(struct instance *instance);
+
 /* ceiling_is_on() - are those who run on @device limited? */
 bool ceiling_is_on(const struct device *device);
 

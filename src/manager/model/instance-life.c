@@ -10,6 +10,7 @@
 #include "manager/model/account.h"
 #include "manager/model/backlog.h"
 #include "manager/model/burial.h"
+#include "manager/model/ceiling.h"
 #include "manager/model/device.h"
 #include "manager/model/guest-life.h"
 #include "manager/model/guest.h"
@@ -162,6 +163,7 @@ int instance_add(struct manager *manager, struct store_instance *stored, instanc
                 return r;
         }
         list_append(&manager->instances, &instance->link);
+        ceiling_cover(instance); /* before anybody can join it */
         observer_tell_instance(&instance->manager->observers, instance, INSTANCE_ADDED);
         *ret_instance = TAKE(instance);
         return 0;

@@ -5,6 +5,7 @@
 #include "helper/mover.h"
 #include "manager/model/ceiling.h"
 #include "manager/model/device.h"
+#include "manager/model/instance.h"
 #include "manager/model/manager.h"
 
 static struct {
@@ -38,6 +39,22 @@ static void answer(struct device *device)
         asked.done(device->mover, 0, &info, asked.userdata);
 }
 
+static void set_up(struct device *device, struct manager *manager)
+{
+        list_init(&manager->instances);
+        room_init(&device->room);
+        device->manager = manager;
+        device->mover = (void *)manager; /* nobody looks into it */
+        device->has_context = true;
+        device->memory_total = 80 * GIB;
+        asked.n = 0;
+}
+
+static uint64_t get_ceiling(const struct instance *instance)
+{
+        return atomic_load(&instance->part[0].page.map->ceiling);
+}
+
 static void test_an_answer_goes_with_the_mark_from_before_it_was_asked_for(void **state)
 {
         struct room_promise promise = { 0 };
@@ -46,12 +63,7 @@ static void test_an_answer_goes_with_the_mark_from_before_it_was_asked_for(void 
         (void)state;
 
         assert_true(sd_event_new(&manager.event) >= 0);
-        list_init(&manager.instances);
-        room_init(&device->room);
-        device->manager = &manager;
-        device->mover = (void *)&manager; /* nobody looks into it */
-        device->has_context = true;
-        device->memory_total = 80 * GIB;
+        set_up(device, &manager);
         room_promise(&device->room, &promise, 6 * GIB);
 
         ceiling_look(device);
@@ -70,9 +82,46 @@ static void test_an_answer_goes_with_the_mark_from_before_it_was_asked_for(void 
         sd_event_unref(manager.event);
 }
 
+/* Between two looks nobody is created who could take what was promised to somebody else. */
+static void test_a_vgpu_that_is_new_is_under_the_ceilings_at_once(void **state)
+{
+        struct room_promise promise = { 0 };
+        struct manager manager = { 0 };
+        struct device storage = { 0 }, *device = &storage;
+        struct instance instance = { .manager = &manager,
+                                     .part = { { .device = device, .page = { .fd = -1 } } },
+                                     .n_parts = 1 };
+        (void)state;
+
+        assert_true(sd_event_new(&manager.event) >= 0);
+        set_up(device, &manager);
+        assert_int_equal(page_create(&instance.part[0].page, GIB), 0);
+
+        list_append(&manager.instances, &instance.link);
+        ceiling_cover(&instance); /* nothing is promised */
+        assert_false(ceiling_is_on(device));
+        assert_int_equal(get_ceiling(&instance), 0);
+        list_remove(&instance.link);
+
+        room_promise(&device->room, &promise, 6 * GIB);
+        ceiling_look(device);
+        answer(device);
+        list_append(&manager.instances, &instance.link);
+        ceiling_cover(&instance);
+        assert_int_equal(get_ceiling(&instance), 1); /* nothing, until the driver has answered */
+        answer(device);
+        assert_true(get_ceiling(&instance) > 1);
+        room_forget(&promise);
+        ceiling_look(device);
+        assert_int_equal(get_ceiling(&instance), 0);
+        page_deinit(&instance.part[0].page);
+        sd_event_unref(manager.event);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(test_a_vgpu_that_is_new_is_under_the_ceilings_at_once),
                 cmocka_unit_test(test_an_answer_goes_with_the_mark_from_before_it_was_asked_for),
         };
 
