@@ -17,7 +17,7 @@ SIZE = BLOCKS * BLOCK
 N = 3
 
 
-class Servers(unittest.TestCase):
+class Models(unittest.TestCase):
     """Some guests of one model, each in a vGPU of its own. They check their memory at each step."""
 
     options = []
@@ -71,6 +71,8 @@ class Servers(unittest.TestCase):
         self.host.kill_manager()
         self.host.start()
 
+
+class Servers(Models):
     # what is kept
 
     def test_what_is_equal_is_kept_once(self):
@@ -270,6 +272,48 @@ class Verifying(Servers):
         self.resume("server-1")
         self.suspend("server-1")
         self.check_all_once()
+        self.resume()
+        self.step()
+        self.finish()
+
+
+class Doors(Models):
+    """With --cdi a vGPU of root may be for a container of anybody: nobody says whose it is."""
+
+    def setUp(self):
+        super().setUp()
+        self.doors = ("--cdi", str(self.host.root / "cdi.json"))
+
+    def check_none_shared(self):
+        pool = self.pool()
+        self.assertEqual((pool["used"], pool["saved"]), (N * SIZE, 0))
+
+    def test_vgpus_of_containers_share_nothing(self):
+        self.host.stop_manager()
+        self.host.start(options=self.doors)
+        self.add_all()
+        self.suspend()
+        self.check_none_shared()
+        self.resume("server-1")
+        self.step("server-1")
+        self.suspend("server-1")
+        self.check_none_shared()
+        self.resume()
+        self.step()
+        self.finish()
+
+    def test_what_was_shared_before_there_were_doors_is_not_shared_again(self):
+        self.add_all()
+        self.suspend()
+        self.check_all_once()
+        self.host.stop_manager()
+        self.host.start(options=self.doors)
+        self.check_all_once()  # it is still there, once
+        for name in self.guests:
+            self.resume(name)
+            self.step(name)
+            self.suspend(name)
+        self.check_none_shared()
         self.resume()
         self.step()
         self.finish()

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "hash/hash.h"
+#include "manager/model/account.h"
 #include "manager/model/clean-copy.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
@@ -18,9 +19,18 @@
 /* Each is a row in the store and an entry in the answer to who writes an image. */
 #define RUNS_MAX 4096
 
+/*
+ * With --cdi every vGPU has a door. One that root has made may be for a container of anybody: who its tenant
+ * is, nobody says. So it shares no block, for that would tell one tenant what another has.
+ */
+static bool is_for_anybody(const struct instance *instance)
+{
+        return instance->manager->options->cdi_path[0] && account_is_operator(instance->owner);
+}
+
 void equal_blocks_name_owner(const struct instance *instance, char ret_name[POOL_OWNER_MAX])
 {
-        if (promise_is_overcommitted(instance_home(instance)))
+        if (promise_is_overcommitted(instance_home(instance)) || is_for_anybody(instance))
                 snprintf(ret_name, POOL_OWNER_MAX, "%s", instance->uuid);
         else
                 pool_group_name(instance, ret_name);
@@ -79,8 +89,8 @@ static bool is_source(const struct instance *instance, const struct guest *guest
 {
         if (instance == guest->instance)
                 return true;
-        return instance->owner == guest->instance->owner && instance_is_off(instance) &&
-               !instance->operation && !instance->image;
+        return instance->owner == guest->instance->owner && !is_for_anybody(instance) &&
+               instance_is_off(instance) && !instance->operation && !instance->image;
 }
 
 static bool is_in_slabs_of(const struct guest *other, const struct guest *guest)

@@ -27,7 +27,8 @@ struct instance;
  * equal_blocks_name_owner() - whose slabs @instance's memory goes to: its group's (pool-group.h)
  *
  * Those of a vGPU of an overcommitted device are its own: what the pool has to hold for it (promise.h) is counted
- * in whole slabs. It keeps once what it has twice itself.
+ * in whole slabs. So are those of a vGPU of root where there are doors (--cdi): it may be for a container of
+ * anybody. Such a vGPU keeps once what it has twice itself.
  */
 void equal_blocks_name_owner(const struct instance *instance, char ret_name[POOL_OWNER_MAX]);
 
