@@ -33,6 +33,7 @@ USES = {
     "store": {"base", "state", "daemon", "database", "wire"},
     "ledger": {"base", "state", "daemon", "database", "meter"},
     "cdi": {"base", "sim"},
+    "container": {"base"},
     # vgpud: its folders from the model up, then what puts them together
     "manager/model": {"base", "state", "daemon", "hash", "helper", "meter", "pool", "store", "wire"},
     "manager/socket": {"base", "daemon", "manager/model"},
@@ -63,7 +64,7 @@ USES = {
     "lib": {"abi", "base", "image", "record", "wire"},
     "nvml": {"base", "abi", "state"},
     "slurm": {"base"},
-    "cli": {"base", "cdi", "record"},
+    "cli": {"base", "cdi", "container", "record"},
     "exporter": {"base"},
 }
 

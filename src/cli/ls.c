@@ -7,11 +7,11 @@
 
 #include "base/size.h"
 #include "base/text.h"
-#include "cli/container.h"
 #include "cli/document.h"
 #include "cli/duration.h"
 #include "cli/say.h"
 #include "cli/table.h"
+#include "container/container.h"
 
 #define WATCH_SECONDS   1
 #define WATCH_ANSWER_MS 2000 /* a manager that hangs must not hang the screen for long */

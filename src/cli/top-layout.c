@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/container.h"
+#include "container/container.h"
 
 /* Names: the least that can be told apart, what is usual, and all of it. */
 #define NAME_MIN   10

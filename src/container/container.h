@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_CONTAINER_H
-#define CLI_CONTAINER_H
+#ifndef CONTAINER_CONTAINER_H
+#define CONTAINER_CONTAINER_H
 
 /* In which container a process is: engines put the id of a container into the name of its control group. */
 
@@ -8,14 +8,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "cli/container-name.h"
+#include "container/name.h"
 
 #define CONTAINER_ID_MAX 65
 
 struct container {
         char id[CONTAINER_ID_MAX];
-        char name
-                [CONTAINER_NAME_MAX]; /* safe to print; the first letters of the id if it is not known */
+        /* Safe to print; the first letters of the id if it is not known. */
+        char name[CONTAINER_NAME_MAX];
+        bool is_known; /* an engine says that it has this process: anybody can make up an id */
 };
 
 /* container_find() - false and "" for a process in none, or gone. */

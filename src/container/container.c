@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/container.h"
+#include "container/container.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +22,18 @@ bool container_find_in(char id[CONTAINER_ID_MAX], const char *text)
         return id[0] != '\0';
 }
 
+static bool find_name(struct container *container, pid_t pid)
+{
+        pid_t first;
+
+        if (container_name_of_podman(container->name, container->id, pid))
+                return true;
+        if (!container_name_of_docker(container->name, "", container->id, &first) &&
+            !container_name_of_containerd(container->name, "", container->id, &first))
+                return false;
+        return container_is_with(pid, first);
+}
+
 bool container_find(struct container *container, pid_t pid)
 {
         char path[32], text[8192];
@@ -30,9 +42,8 @@ bool container_find(struct container *container, pid_t pid)
         snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
         if (container_read(text, sizeof(text), path) < 0 || !container_find_in(container->id, text))
                 return false;
-        if (!container_name_of_podman(container->name, container->id, pid) &&
-            !container_name_of_docker(container->name, "", container->id) &&
-            !container_name_of_containerd(container->name, "", container->id))
+        container->is_known = find_name(container, pid);
+        if (!container->is_known)
                 snprintf(container->name, sizeof(container->name), "%.12s", container->id);
         return true;
 }
