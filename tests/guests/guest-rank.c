@@ -12,8 +12,9 @@
  * the host pauses up to --pause microseconds between launches.
  *
  * Whenever the device has done all, it writes "step N ok" to the log, or "step N BAD". Words on standard
- * input: "stick" makes its next kernel one that waits for ever, "free" ends that. After SIGTERM all
- * ranks end after the same step, compare all their memory and print "done STEPS ok" or "done STEPS BAD".
+ * input: "stick" makes its next kernel one that waits for ever, and is printed then; "free" ends that.
+ * After SIGTERM all ranks end after the same step, compare all their memory and print "done STEPS ok" or
+ * "done STEPS BAD".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -269,8 +270,11 @@ static void make_graph(void)
 
 static void make_step(void)
 {
-        if (atomic_exchange(&shall_stick, false))
+        if (atomic_exchange(&shall_stick, false)) {
                 launch_meet(rank.stuck, 2);
+                puts("stick");
+                (void)fflush(stdout);
+        }
         if (rank.is_graph)
                 must(DRIVER(cuGraphLaunch)(rank.graph, rank.stream));
         else
