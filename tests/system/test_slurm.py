@@ -169,6 +169,11 @@ class Slurm:
                         self.path(f"{output}.sh")).stdout.strip()
 
 
+def is_stopped(pid):
+    with open(f"/proc/{pid}/stat", errors="replace") as stat:
+        return stat.read().rsplit(")", 1)[1].split()[0] == "T"
+
+
 def missing():
     if os.geteuid() != 0:
         return "needs root"
@@ -272,6 +277,26 @@ class Jobs(case.Case):
             pass
         self.host.wait_state(name, "running")
         self.wait_steps()
+        self.finish(job)
+        self.wait_gone(name)
+
+    def test_a_vgpu_that_leaves_more_slowly_than_slurm_waits_loses_nothing(self):
+        """About two seconds after SIGTSTP, SIGSTOP holds program and attendant in the middle of it."""
+        for step in "reserved", "closed", "exported", "released", "copied", "moved":
+            with self.subTest(step):
+                self.check_slow_leave(step)
+
+    def check_slow_leave(self, step):
+        job, name = self.train()
+        (guest,) = [process["pid"] for process in self.host.get(name)["processes"]]
+        self.host.arm(f"suspend.{step}", "pause")
+        self.slurm.run("scontrol", "suspend", job)
+        self.host.wait_paused(f"suspend.{step}")
+        until(lambda: is_stopped(guest), "Slurm to stop the program", context=self.slurm.log)
+        self.host.remove_pause(f"suspend.{step}")
+        self.slurm.run("scontrol", "resume", job)
+        self.wait_steps()
+        self.host.wait_state(name, "running")
         self.finish(job)
         self.wait_gone(name)
 
