@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -128,6 +129,43 @@ int listen_open(const char *where, char *why, size_t room)
         if (r < 0)
                 snprintf(why, room, "%s", strerrordesc_np(-r));
         return r;
+}
+
+#define GIVEN_FIRST 3
+
+static long get_number(const char *variable)
+{
+        const char *text = getenv(variable);
+
+        return text ? strtol(text, NULL, 10) : 0;
+}
+
+static bool is_listening(int fd)
+{
+        int type = 0, is_listening = 0;
+        socklen_t size = sizeof(type);
+
+        return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM &&
+               getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &size) == 0 && is_listening;
+}
+
+int listen_take_given(char *why, size_t room)
+{
+        long n = get_number("LISTEN_PID") == getpid() ? get_number("LISTEN_FDS") : 0;
+
+        if (n == 0)
+                return -ENOENT;
+        if (n != 1 || !is_listening(GIVEN_FIRST)) {
+                snprintf(why, room,
+                         "it takes one socket that listens; systemd gives ListenStream=");
+                return -EINVAL;
+        }
+        if (fcntl(GIVEN_FIRST, F_SETFD, FD_CLOEXEC) < 0 ||
+            fcntl(GIVEN_FIRST, F_SETFL, O_NONBLOCK) < 0) {
+                snprintf(why, room, "%s", strerrordesc_np(errno));
+                return -EINVAL;
+        }
+        return GIVEN_FIRST;
 }
 
 char *listen_name(int fd, const char *scheme, char *to, size_t room)

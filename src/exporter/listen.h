@@ -18,6 +18,14 @@
  */
 int listen_open(const char *where, char *why, size_t room);
 
+/*
+ * listen_take_given() - the socket that whoever started us gave us, as systemd does (sd_listen_fds(3))
+ *
+ * It stays whose it is: others listen on it after us. Errors: -ENOENT, none was given; -EINVAL, it is not one
+ * socket that listens; *@why has the words, at most @room bytes.
+ */
+int listen_take_given(char *why, size_t room);
+
 /* listen_name() - as "http://127.0.0.1:9477" or "unix:/run/x"; @scheme: "http" or "https". Returns @to. */
 char *listen_name(int fd, const char *scheme, char *to, size_t room);
 

@@ -30,7 +30,7 @@
 enum exit_code { EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 struct options {
-        const char *listen;
+        const char *listen;            /* NULL: on what was given to us, or the default */
         const char *certificate, *key; /* files; NULL: no TLS */
         const char *token_path;        /* NULL: nobody may do anything */
         struct host_names names;
@@ -202,21 +202,43 @@ static int start(struct server **ret_server, int fd, const struct server_options
         return r < 0 ? fail("cannot serve", strerrordesc_np(-r)) : 0;
 }
 
+/* The socket, or - EXIT_...; *@ret_is_given: it is there also after us. */
+static int open_socket(const struct options *options, bool *ret_is_given)
+{
+        const char *where = options->listen ? options->listen : LISTEN_DEFAULT;
+        char why[NAME_MAX_];
+        int fd = listen_take_given(why, sizeof(why));
+
+        *ret_is_given = fd >= 0;
+        if (fd == -EINVAL)
+                return -fail("cannot use what it was given", why);
+        if (fd >= 0 && options->listen)
+                return -complain(
+                        "a socket was given, so --listen says nothing: leave it out, and set "
+                        "ListenStream= of vgpu-exporter.socket",
+                        "");
+        if (fd >= 0)
+                return fd;
+        fd = listen_open(where, why, sizeof(why));
+        if (fd >= 0)
+                return fd;
+        fprintf(stderr, "vgpu-exporter: cannot listen on %s: %s\n", where, why);
+        return fd == -EINVAL || fd == -ENAMETOOLONG ? -EXIT_USAGE : -EXIT_FAILED;
+}
+
 static int serve(const struct options *options, const struct tls *tls, const struct token *token)
 {
         CLEANUP(scrape_freep) struct scrape *scrape = NULL;
         CLEANUP(server_freep) struct server *server = NULL;
         CLEANUP(fd_closep) int signals = open_signals();
         struct server_options how = { .names = &options->names, .tls = tls, .token = token };
-        char why[NAME_MAX_], name[NAME_MAX_];
-        bool is_path;
+        char name[NAME_MAX_];
+        bool is_path, is_given;
         int fd, r;
 
-        fd = listen_open(options->listen, why, sizeof(why));
-        if (fd < 0) {
-                fprintf(stderr, "vgpu-exporter: cannot listen on %s: %s\n", options->listen, why);
-                return fd == -EINVAL || fd == -ENAMETOOLONG ? EXIT_USAGE : EXIT_FAILED;
-        }
+        fd = open_socket(options, &is_given);
+        if (fd < 0)
+                return -fd;
         (void)listen_name(fd, tls ? "https" : "http", name, sizeof(name));
         is_path = strncmp(name, "unix:", 5) == 0;
         if (token && !tls && !listen_is_local(fd)) {
@@ -239,7 +261,7 @@ static int serve(const struct options *options, const struct tls *tls, const str
         printf("serving %s%s\n", name, is_path ? "" : "/metrics");
         (void)fflush(stdout);
         wait_for_end(server, signals);
-        if (is_path)
+        if (is_path && !is_given)
                 (void)unlink(name + 5);
         return 0;
 }
@@ -273,7 +295,7 @@ static int load_and_serve(const struct options *options)
 
 int main(int argc, char **argv)
 {
-        struct options options = { .listen = LISTEN_DEFAULT };
+        struct options options = { .listen = NULL };
         char own_name[HOST_NAME_ROOM] = "";
         int r;
 

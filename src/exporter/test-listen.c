@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -93,11 +94,42 @@ static void test_a_socket_that_was_left_behind_is_replaced(void **state)
         assert_int_equal(rmdir(folder), 0);
 }
 
+static void test_what_is_given_must_listen(void **state)
+{
+        char why[128], text[16];
+        int fd, saved = dup(3);
+        (void)state;
+
+        assert_int_equal(setenv("LISTEN_FDS", "1", 1), 0);
+        assert_int_equal(setenv("LISTEN_PID", "1", 1), 0); /* somebody else's */
+        assert_int_equal(listen_take_given(why, sizeof(why)), -ENOENT);
+        snprintf(text, sizeof(text), "%d", (int)getpid());
+        assert_int_equal(setenv("LISTEN_PID", text, 1), 0);
+        fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(fd == 3 ? 3 : dup2(fd, 3), 3);
+        assert_int_equal(listen_take_given(why, sizeof(why)), -EINVAL);
+        assert_int_equal(listen(3, 1), 0);
+        assert_int_equal(listen_take_given(why, sizeof(why)), 3);
+        assert_int_equal(setenv("LISTEN_FDS", "2", 1), 0);
+        assert_int_equal(listen_take_given(why, sizeof(why)), -EINVAL);
+        assert_int_equal(unsetenv("LISTEN_FDS"), 0);
+        assert_int_equal(unsetenv("LISTEN_PID"), 0);
+        assert_int_equal(listen_take_given(why, sizeof(why)), -ENOENT);
+        if (fd != 3)
+                fd_close(fd);
+        if (saved >= 0)
+                assert_int_equal(dup2(saved, 3), 3);
+        else
+                fd_close(3);
+        fd_close(saved);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_only_numbers_and_paths),
                 cmocka_unit_test(test_ports),
+                cmocka_unit_test(test_what_is_given_must_listen),
                 cmocka_unit_test(test_a_socket_that_was_left_behind_is_replaced),
         };
 

@@ -166,6 +166,31 @@ class Exporting(case.Case):
         key.chmod(0o600)
         return certificate, key
 
+    @staticmethod
+    def start_given(host, listener, *options):
+        """As systemd starts it: the socket is descriptor 3."""
+        script = f'export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@" 3<&{listener.fileno()}'
+        return subprocess.Popen(["bash", "-c", script, "bash", EXPORTER, *options], env=host.environment(),
+                                pass_fds=[listener.fileno()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def test_a_socket_that_it_is_given_outlives_it(self):
+        """The port is held while there is no exporter: who connects then is answered by the next one."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            url = "http://127.0.0.1:%d/metrics" % listener.getsockname()[1]
+            with self.start_given(self.host, listener, "--listen", "127.0.0.1:0") as refused:
+                self.assertIn("vgpu-exporter.socket", refused.communicate(timeout=PATIENCE)[1])
+            self.assertEqual(refused.returncode, 2)
+            for _ in range(2):
+                with socket.create_connection(listener.getsockname()) as early:
+                    early.settimeout(PATIENCE)
+                    with self.start_given(self.host, listener) as exporter:
+                        self.assertEqual(exporter.stdout.readline(), f"serving {url}\n")
+                        early.sendall(b"GET /metrics HTTP/1.0\r\nHost: 127.0.0.1\r\n\r\n")
+                        self.assertIn(b" 200 ", early.recv(64))
+                        exporter.terminate()
+                        exporter.communicate(timeout=PATIENCE)
+                    self.assertEqual(exporter.returncode, 0)
+
     def test_https_when_told(self):
         certificate, key = self.make_certificate()
         exporter = Exporter(self.host, "--tls-certificate", certificate, "--tls-key", key)
