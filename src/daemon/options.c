@@ -52,6 +52,7 @@ enum {
         OPTION_CDI,
         OPTION_SWAP_TIME,
         OPTION_OVERCOMMIT,
+        OPTION_PIN_AHEAD,
         OPTION_LOG_LEVEL,
         OPTION_LOG_FORMAT,
         OPTION_CONFIG, /* this one and what follows stand on the command line alone */
@@ -107,6 +108,9 @@ static const struct {
         { "overcommit", "DEVICES",
           "GPUs that may promise more than they have: all, none (default) or 0,2,...",
           OPTION_OVERCOMMIT },
+        { "pin-ahead", "DEVICES",
+          "GPUs to make ready for vGPUs of other GPUs: all, none (default) or 0,2,...",
+          OPTION_PIN_AHEAD },
         { "log-level", "LEVEL", "error, warning, notice, info (default) or debug",
           OPTION_LOG_LEVEL },
         { "log-format", "FORMAT", "text (default) or json, an object for each line",
@@ -270,14 +274,14 @@ static bool parse_devices(uint64_t *devices, const char *text)
         }
 }
 
-static bool set_overcommit(struct options *options, const struct configuration_place *place,
-                           const char *value)
+static bool set_devices(uint64_t *devices, const struct configuration_place *place,
+                        const char *value)
 {
         if (strcmp(value, "all") == 0)
-                options->overcommit = UINT64_MAX;
+                *devices = UINT64_MAX;
         else if (strcmp(value, "none") == 0)
-                options->overcommit = 0;
-        else if (!parse_devices(&options->overcommit, value))
+                *devices = 0;
+        else if (!parse_devices(devices, value))
                 return bad(place, value, "all, none, or the indices of devices, such as 0,2");
         return true;
 }
@@ -343,7 +347,9 @@ static bool set_option(struct options *options, const struct configuration_place
         case OPTION_SWAP_TIME:
                 return set_swap_time(options, place, argument);
         case OPTION_OVERCOMMIT:
-                return set_overcommit(options, place, argument);
+                return set_devices(&options->overcommit, place, argument);
+        case OPTION_PIN_AHEAD:
+                return set_devices(&options->pin_ahead, place, argument);
         case OPTION_LOG_LEVEL:
                 return set_log_level(options, place, argument);
         case OPTION_LOG_FORMAT:

@@ -49,6 +49,7 @@ struct options {
         char cdi_path[PATHS_MAX];   /* absolute, or "": no vGPUs for containers */
         uint32_t swap_percent; /* of the time, at most, spent on a vGPU that leaves by itself */
         uint64_t overcommit;   /* a bit for each device that may promise more than it has */
+        uint64_t pin_ahead; /* a bit for each device that is made ready for the vGPUs of others */
         enum options_clean_copies clean_copies;
         bool has_gate_turns; /* turns are taken at the gate, not in hardware */
         enum log_level log_level;

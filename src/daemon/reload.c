@@ -28,7 +28,7 @@ static const struct {
         FIXED("keep-usage", keep_usage_days),
         FIXED("turns", has_gate_turns),
         FIXED("overcommit", overcommit),
-
+        FIXED("pin-ahead", pin_ahead),
         FIXED("group", group),
         FIXED("watchers", watchers),
         FIXED("stewards", stewards),

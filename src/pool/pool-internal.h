@@ -48,6 +48,7 @@ struct pool {
         uint64_t n_spared; /* that ever became spare */
         struct pool_spare_user *spare_users;
         uint64_t wanted[POOL_DEVICES_MAX]; /* ready ahead of demand */
+        uint32_t wants_all;                /* a bit for each device: also what others have pinned */
         bool is_resting[POOL_DEVICES_MAX]; /* after a failure */
         unsigned int n_pauses;
 };

@@ -266,7 +266,32 @@ static void work_for_device(struct pool *pool, uint32_t device)
                 return;
 
         slab = find_for_device(pool, device);
-        if (!slab || start_ahead(pool, slab, POOL_ADD, device) < 0)
+        if (slab ? start_ahead(pool, slab, POOL_ADD, device) < 0
+                 : !(pool->wants_all & pool_bit(device)))
+                pool->is_resting[device] = true;
+}
+
+/* Not free ones that nobody has pinned: they are of use to nobody yet. */
+static struct slab *find_of_others(const struct pool *pool, uint32_t device)
+{
+        for (size_t i = 0; i < pool->n_slabs; i++) {
+                struct slab *slab = pool->slabs[i];
+
+                if (!slab->action && !slab->is_leaving && !(slab->ready & pool_bit(device)) &&
+                    (slab->ready || !slab_is_free(slab)))
+                        return slab;
+        }
+        return NULL;
+}
+
+static void work_for_visitors(struct pool *pool, uint32_t device)
+{
+        struct slab *slab;
+
+        if (pool->is_resting[device] || !(pool->wants_all & pool_bit(device)))
+                return;
+        slab = find_of_others(pool, device);
+        if (slab && start_ahead(pool, slab, POOL_ADD, device) < 0)
                 pool->is_resting[device] = true;
 }
 
@@ -284,6 +309,8 @@ void pool_work_ahead(struct pool *pool)
                 return;
         for (uint32_t i = 0; i < POOL_DEVICES_MAX && !has_background_work(pool); i++)
                 work_for_device(pool, i);
+        for (uint32_t i = 0; i < POOL_DEVICES_MAX && !has_background_work(pool); i++)
+                work_for_visitors(pool, i);
 }
 
 void pool_want(struct pool *pool, uint32_t device, uint64_t bytes)
@@ -291,6 +318,16 @@ void pool_want(struct pool *pool, uint32_t device, uint64_t bytes)
         if (device >= POOL_DEVICES_MAX)
                 return;
         pool->wanted[device] = bytes;
+        pool->is_resting[device] = false;
+        pool_work_ahead(pool);
+}
+
+void pool_want_all(struct pool *pool, uint32_t device, bool is_wanted)
+{
+        if (device >= POOL_DEVICES_MAX)
+                return;
+        pool->wants_all &= ~pool_bit(device);
+        pool->wants_all |= is_wanted ? pool_bit(device) : 0;
         pool->is_resting[device] = false;
         pool_work_ahead(pool);
 }
@@ -308,8 +345,10 @@ void pool_unpause(struct pool *pool)
 
 void pool_rest(struct pool *pool, uint32_t device)
 {
-        if (device < POOL_DEVICES_MAX)
-                pool->is_resting[device] = true;
+        if (device >= POOL_DEVICES_MAX)
+                return;
+        pool->wants_all &= ~pool_bit(device);
+        pool->is_resting[device] = true;
 }
 
 /* The end of an action. */
@@ -365,7 +404,7 @@ void pool_device_lost(struct pool *pool, uint32_t device)
         if (device >= POOL_DEVICES_MAX)
                 return;
 
-        pool->is_resting[device] = true; /* until pool_want() says that there is a mover again */
+        pool_rest(pool, device); /* until pool_want() says that there is a mover again */
         for (struct pool_reservation *r = pool->reservations; r; r = r->next)
                 if (is_active(r) && r->device == device)
                         r->error = -ECONNRESET;

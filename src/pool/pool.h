@@ -232,6 +232,14 @@ void pool_gone(struct pool *pool, uint64_t size);
  */
 void pool_want(struct pool *pool, uint32_t device, uint64_t bytes);
 
+/*
+ * pool_want_all() - pin on @device, ahead of demand, also what other devices have pinned and what is in use
+ *
+ * A vGPU that comes to @device from another one then finds its slabs ready. What pool_want() asks comes
+ * first. Until pool_rest() or pool_device_lost().
+ */
+void pool_want_all(struct pool *pool, uint32_t device, bool is_wanted);
+
 /* pool_rest() - start nothing more ahead of demand on @device, until the next pool_want(). */
 void pool_rest(struct pool *pool, uint32_t device);
 

@@ -29,6 +29,44 @@ static void test_the_pool_grows_ahead_up_to_its_limit_one_slab_at_a_time(void **
         assert_true(info_of(fixture).size == 8 * SLAB);
 }
 
+static void test_what_others_have_pinned_is_pinned_for_who_wants_all(void **state)
+{
+        struct fixture *fixture = *state;
+        struct pool_reservation *reservation;
+
+        pool_want_all(fixture->pool, 1, true); /* what nobody has it does not want */
+        assert_int_equal(fixture->n_works, 0);
+        pool_want(fixture->pool, 0, 2 * SLAB);
+        assert_int_equal(end_all(fixture, POOL_ADD), 4);
+        reservation = reserve(fixture, ALICE, 3 * SLAB);
+        assert_int_equal(prepare(fixture, reservation, 0), 0);
+        assert_true(info_of(fixture).size >= 3 * SLAB);
+        assert_int_equal(prepare(fixture, reservation, 1), 0);
+        assert_int_equal(fixture->n_works, 0); /* all of it was ready there */
+
+        pool_device_lost(fixture->pool, 1);
+        pool_want(fixture->pool, 0, 4 * SLAB);
+        while (fixture->n_works > 0)
+                assert_int_equal(end_work(fixture, 0, 0).device, 0);
+}
+
+static void test_what_is_in_use_is_pinned_for_who_wants_all(void **state)
+{
+        struct fixture *fixture = *state;
+        struct pool_reservation *reservation = reserve(fixture, ALICE, 2 * SLAB);
+
+        assert_int_equal(prepare(fixture, reservation, 0), 0);
+        pool_device_lost(fixture->pool, 0); /* pinned nowhere */
+        pool_want_all(fixture->pool, 1, true);
+        assert_int_equal(fixture->n_works, 1); /* one at a time */
+        end_work(fixture, 0, -ENOMEM);
+        assert_int_equal(fixture->n_works, 0); /* it rests */
+        pool_want_all(fixture->pool, 1, true);
+        assert_int_equal(end_all(fixture, POOL_ADD), 2);
+        assert_int_equal(prepare(fixture, reservation, 1), 0);
+        assert_int_equal(fixture->n_told, 1); /* of the first preparation only */
+}
+
 static void test_nothing_is_begun_ahead_in_a_pause(void **state)
 {
         struct fixture *fixture = *state;
@@ -160,6 +198,8 @@ int main(void)
         static const struct CMUnitTest tests[] = {
                 TEST(test_what_is_ready_is_taken_before_what_has_to_be_made),
                 TEST(test_the_pool_grows_ahead_up_to_its_limit_one_slab_at_a_time),
+                TEST(test_what_others_have_pinned_is_pinned_for_who_wants_all),
+                TEST(test_what_is_in_use_is_pinned_for_who_wants_all),
                 TEST(test_nothing_is_begun_ahead_in_a_pause),
                 TEST(test_growing_ahead_rests_after_a_failure),
                 TEST(test_a_failed_pinning_fails_the_preparation_and_can_be_tried_again),

@@ -4,6 +4,7 @@
 import select
 
 import case
+from wait import until
 
 
 class OneSlab(case.Case):
@@ -56,6 +57,45 @@ class Shown(case.Case):
         self.assertEqual(sum(shown.values()), pool["used"] + pool["saved"])
         host.restart()
         self.assertEqual(self.get_host_memory(), shown)
+
+
+class PinAhead(case.Case):
+    HOST = {"pool": "64M", "slab": "8M", "options": ["--pin-ahead", "all"]}
+
+    def comes_without_waiting(self, device):
+        """Does it come from the other device and find the pool pinned for this one?"""
+        self.host.call("SuspendVgpu", name="train")
+        self.host.call("ResumeVgpu", name="train", device=str(1 - device))
+        self.host.call("SuspendVgpu", name="train")
+        report = self.host.call("ResumeVgpu", name="train", device=str(device))
+        return report["pool_seconds"] == 0
+
+    def test_a_device_is_ready_for_who_comes_from_another_one(self):
+        host = self.host
+        guest = host.train(host.create("train"), "--on-demand", "--size", "16M")
+        for device in (1, 0):
+            until(lambda device=device: self.comes_without_waiting(device),
+                  f"device {device} to be ready for it", context=host.log)
+        host.kill_program("vgpu-mover")
+        until(lambda: self.comes_without_waiting(1), "the next mover to be ready for it", context=host.log)
+        guest.step()
+        guest.finish()
+
+    def test_what_is_in_use_is_pinned_again_after_a_restart(self):
+        host = self.host
+        guest = host.train(host.create("train"), "--on-demand", "--size", "16M")
+        host.call("SuspendVgpu", name="train")
+
+        def is_ready_at_once():
+            host.restart()
+            until(lambda: host.info()["pool"]["ready"] >= 16 << 20, "it to be pinned", context=host.log)
+            report = host.call("ResumeVgpu", name="train")
+            host.call("SuspendVgpu", name="train")
+            return report["pool_seconds"] == 0
+        until(is_ready_at_once, "it to be pinned for its device")
+        host.call("ResumeVgpu", name="train")
+        guest.step()
+        guest.finish()
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ static void on_mover_lost(struct mover *mover, void *userdata)
         log_event(LOG_LEVEL_WARNING, "a mover died", "device=%u pid=%d", device->index,
                   (int)mover_get_pid(mover));
         device->mover = mover_free(mover);
-        device->is_standby = device->has_context = false;
+        device->is_standby = device->has_context = device->wants_all = false;
         pool_device_lost(device->manager->pool, device->index);
         room_lose(&device->room);
         if (ceiling_is_on(device)) /* what it held is free from now on */
@@ -165,7 +165,7 @@ static void let_mover_go(struct device *device)
                 return;
         (void)store_remove_mover(device->manager->store, mover_get_pid(device->mover));
         device->mover = mover_free(device->mover);
-        device->is_standby = device->has_context = false;
+        device->is_standby = device->has_context = device->wants_all = false;
         pool_device_lost(device->manager->pool, device->index);
         device->wanted = 0;
 }
@@ -180,6 +180,7 @@ static void retire_mover(struct device *device)
         if (device->mover && !list_is_empty(&device->errands)) {
                 pool_rest(device->manager->pool, device->index);
                 device->wanted = UINT64_MAX; /* nobody's wish: pool_want() will be told anew */
+                device->wants_all = false;
                 return;
         }
         let_mover_go(device);
@@ -265,24 +266,37 @@ static void stand_by(struct device *device)
                 device->is_standby = start_mover(device) == 0;
 }
 
+static void want(struct device *device, uint64_t bytes, bool wants_all)
+{
+        struct pool *pool = device->manager->pool;
+        struct pool_info info;
+
+        pool_get_info(pool, &info);
+        bytes = round_up(bytes, info.slab_size);
+        if (bytes != device->wanted) {
+                device->wanted = bytes;
+                pool_want(pool, device->index, bytes);
+        }
+        if (wants_all != device->wants_all) {
+                device->wants_all = wants_all;
+                pool_want_all(pool, device->index, wants_all);
+        }
+}
+
 void device_settle(struct device *device)
 {
-        struct pool_info info;
         struct mover *mover;
         uint64_t bytes;
+        bool is_in_use = is_wanted(device, &bytes);
+        bool wants_all = (device->manager->options->pin_ahead >> device->index & 1) &&
+                         (is_in_use || may_be_moved_to(device));
 
-        if (!is_wanted(device, &bytes)) {
+        if (!is_in_use && !wants_all) {
                 stand_by(device);
                 return;
         }
-        if (!device->mover && (is_resting(device) || device_get_mover(device, &mover) < 0))
-                return;
-        pool_get_info(device->manager->pool, &info);
-        bytes = round_up(bytes, info.slab_size);
-        if (bytes == device->wanted)
-                return;
-        device->wanted = bytes;
-        pool_want(device->manager->pool, device->index, bytes);
+        if (device->mover || (!is_resting(device) && device_get_mover(device, &mover) == 0))
+                want(device, bytes, wants_all);
 }
 
 /* The pool's errands. */

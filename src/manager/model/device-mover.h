@@ -10,6 +10,7 @@
  * second that no suspend should wait for, and its context takes half a GiB that an
  * unused device should not lose. Where a vGPU could move to, a mover stands by: it
  * has loaded the driver (9 MB of RAM) but has no context (nothing of the device).
+ * Or, with vgpud --pin-ahead, it makes the pool ready for that vGPU, which takes a context.
  */
 
 #include "daemon/failure.h"

@@ -47,6 +47,7 @@ struct device {
         struct list admissions;         /* operations that wait for a promise, the first first */
         uint64_t rest_until_us; /* CLOCK_MONOTONIC: after a loss no mover is started ahead */
         uint64_t wanted;        /* bytes of the pool that were asked to be ready here */
+        bool wants_all;         /* the rest of it was asked to be ready, too: vgpud --pin-ahead */
         struct meter_device meter;
         struct schedule *schedule;
 };
