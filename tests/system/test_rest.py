@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Coming to rest together: processes whose kernels wait for each other's are suspended at random moments."""
-import itertools
 import os
 import random
 import select
@@ -10,50 +9,12 @@ import time
 import unittest
 
 from harness import MIB, Host, expect_error
+from ranks import SLOW_HOST, Ranks
 from wait import until
 from wire import Refused
 
 # Nobody comes to rest within this by itself, and everybody by steps, also on a busy machine.
 PATIENT = 60
-
-SLOW_HOST = ("--size", "64K", "--pause", 1000)
-
-
-class Ranks:
-    """guest-rank, several times in one vGPU."""
-
-    NUMBERS = itertools.count()
-
-    def __init__(self, host, n, *options, vgpu="train"):
-        self.host = host
-        number = next(self.NUMBERS)
-        meeting = host.root / f"meeting-{number}"
-        self.all = []
-        for index in range(n):
-            log = host.root / f"rank-{number}-{index}"
-            self.all.append(host.start_guest(vgpu, "guest-rank", n, index, meeting, "--log", log,
-                                             *options, log=log))
-
-    def wait_steps(self, n=2):
-        for guest in self.all:
-            guest.wait_steps(n)
-
-    def finish(self):
-        """All end after the same step, with the right sums."""
-        for guest in self.all:
-            guest.signal(signal.SIGTERM)
-        ends = set()
-        for guest in self.all:
-            code = guest.join()
-            self.host.guests.remove(guest)
-            assert code == 0, guest.context()
-            ends.add(guest.lines[-1])
-        assert len(ends) == 1 and ends.pop().endswith(" ok"), [guest.lines for guest in self.all]
-
-    def kill(self):
-        for guest in self.all:
-            guest.kill()
-            self.host.guests.remove(guest)
 
 
 class Rest(unittest.TestCase):

@@ -8,8 +8,10 @@
 #include <stdint.h>
 #include <systemd/sd-event.h>
 
-/* Of an operation. */
+/* Of an operation, or of several that come to rest together. */
 struct rest {
+        struct manager *manager;
+        size_t n_members;       /* operations, of which the last to leave frees it */
         sd_event_source *timer; /* the next step; NULL: none is due */
         uint64_t deadline_ns;   /* CLOCK_MONOTONIC */
         uint64_t pause_us;      /* before a step */

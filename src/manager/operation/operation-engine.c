@@ -54,7 +54,7 @@ struct operation *operation_free(struct operation *operation)
         sd_event_source_disable_unref(operation->advance);
         sd_event_source_disable_unref(operation->admission.timer);
         sd_event_source_disable_unref(operation->shared_timer);
-        rest_forget(&operation->rest);
+        rest_leave(operation);
         list_remove(&operation->admission.link);
         room_forget(&operation->staging);
         drop_caller(operation->pending);

@@ -37,7 +37,7 @@ static void note_failure(struct operation *operation, int error)
 void operation_fail(struct operation *operation, int error, const char *name, const char *hint,
                     const char *message, ...)
 {
-        char text[256];
+        char text[512];
         va_list args;
 
         va_start(args, message);

@@ -128,7 +128,7 @@ struct operation {
                 *shared_timer; /* while gates have not told whose memory they have: shared.c */
         uint64_t shared_deadline_ns; /* CLOCK_MONOTONIC */
 
-        struct rest rest;            /* while the gates close */
+        struct rest *rest;           /* while the gates close; of all of its group */
         struct room_promise staging; /* what staging may take of the target */
         struct {
                 struct list link; /* in target->admissions, while it waits for its promises */

@@ -3,7 +3,7 @@
 #define MANAGER_REST_H
 
 /*
- * Brings all guests of an operation to rest at the same time.
+ * Brings all guests of an operation, or of a group of operations (group.h), to rest at the same time.
  *
  * A guest is at rest when its gate is closed, no thread is in a driver call and the device has nothing to
  * do for it. Closing all gates does not bring guests to rest that take part in collectives (NCCL): the
@@ -23,17 +23,19 @@
  * STEP_MS after the step began. So steps that bring nothing, because a guest has a long kernel and waits
  * for nobody, at most double the time until all are at rest.
  *
- * At the operation's deadline all gates open. The failure names the guests that did not come to rest, and
- * those that were at rest and waited for them.
+ * The operations of a group share one struct rest: none of them goes on before the guests of all are at rest,
+ * and all fail together.
+ *
+ * At the deadline all gates open. The failure names the guests that did not come to rest, and those that were
+ * at rest and waited for them.
  */
 
 struct operation;
-struct rest;
 
-/* rest_begin() - close the gates that are open; for a step of the operation. */
+/* rest_begin() - close the gates that are open; a step of the operation, which ends for all of a group at once. */
 void rest_begin(struct operation *operation);
 
-/* rest_forget() - the operation ends here and now. */
-void rest_forget(struct rest *rest);
+/* rest_leave() - the operation ends here and now, or the step does. */
+void rest_leave(struct operation *operation);
 
 #endif

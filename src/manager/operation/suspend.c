@@ -246,7 +246,8 @@ static void record_end(struct operation *operation)
 
 static const struct operation_step steps[] = {
         { "reserved", "draining", reserve_all, give_back, 0 },
-        { "closed", "draining", leaving_close, leaving_undo_close, OPERATION_MEETS_BACK },
+        { "closed", "draining", leaving_close, leaving_undo_close,
+          OPERATION_MEETS | OPERATION_MEETS_BACK },
         { "asked", "draining", leaving_ask_shared, NULL, OPERATION_MEETS },
         { "exported", "draining", leaving_export, leaving_undo_export,
           OPERATION_MEETS | OPERATION_MEETS_BACK },
