@@ -42,11 +42,16 @@ uint64_t stay_get_end(const struct stay *stay)
                      stay->not_before);
 }
 
-/* Without work since then it counts as idle for those who wait. */
+/*
+ * Without work since then it counts as idle for those who wait. Where vGPUs take turns one would leave with work, too:
+ * that it leaves by itself only after hours is no reason to keep others waiting.
+ */
 static uint64_t get_idle_since(const struct stay *stay)
 {
-        uint64_t idle = later(stay->after / STAY_EARLY_PART, STAY_EARLY_MIN);
+        uint64_t idle = STAY_EARLY_MIN;
 
+        if (!stay->takes_turns)
+                idle = later(idle, stay->after / STAY_EARLY_PART);
         if (stay->after > 0)
                 idle = sooner(idle, stay->after);
         return add(stay->last_work, idle);

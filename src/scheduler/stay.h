@@ -27,7 +27,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Who leaves early has had no work for this part of its time, and for so long: not between two kernels. */
+/*
+ * Who leaves early has had no work for this part of its time (not where vGPUs take turns), and for so long: not between
+ * two kernels.
+ */
 #define STAY_EARLY_PART 10
 #define STAY_EARLY_MIN  100000000ull
 
