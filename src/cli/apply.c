@@ -132,17 +132,14 @@ static void format_idle(char *text, size_t size, double after, bool keeps_contex
 {
         char time[DURATION_TEXT_MAX];
 
-        if (after == 0)
-                snprintf(text, size, "never");
-        else
-                snprintf(text, size, "%s (%s)", duration_format(time, after),
-                         duration_get_how(keeps_context));
+        snprintf(text, size, "%s (%s)", after > 0 ? duration_format(time, after) : "never",
+                 duration_get_how(keeps_context));
 }
 
 static int set_idle(struct application *application, const struct declared *declared,
                     const struct vgpu_instance *instance, char *changes, size_t size)
 {
-        bool keeps_context = declared->idle_after > 0 && declared->idle_keeps_context;
+        bool keeps_context = declared->idle_keeps_context;
         char is[64], was[64];
 
         if (!declared->has_idle || (declared->idle_after == instance->idle_after &&

@@ -10,9 +10,6 @@ static int get_idle(const struct arguments *arguments, struct vgpu_instance_opti
         const char *after = arguments_get(arguments, "idle-after");
         const char *how = arguments_get(arguments, "idle");
 
-        if (how && !after)
-                return say_usage(arguments, "for example --idle-after 30s",
-                                 "--idle says how it leaves; --idle-after TIME is missing");
         if (after && duration_parse(&options->idle_after, after) < 0)
                 return say_usage(arguments, DURATION_EXAMPLE, "--idle-after: '%s' is not a time",
                                  after);
@@ -73,7 +70,7 @@ static const struct option options[] = {
           .help = "the vGPU leaves its GPU after so long without work: 30s, 5m" },
         { .name = "idle",
           .argument = "HOW",
-          .help = "with --idle-after: suspend (default) or keep-context" },
+          .help = "how it leaves by itself: suspend (default) or keep-context" },
         { .name = "class",
           .argument = "CLASS",
           .help = "on an overcommitted GPU: batch (default) or interactive" },
@@ -83,7 +80,7 @@ static const struct option options[] = {
 const struct command command_create = {
         .name = "create",
         .usage = "[NAME] --fb SIZE [--device DEVICE] [--share PERCENT] [--owner USER] "
-                 "[--idle-after TIME [--idle HOW]] [--class CLASS]",
+                 "[--idle-after TIME] [--idle HOW] [--class CLASS]",
         .summary = "create a vGPU: a slice of a GPU with a quota of its memory",
         .description =
                 "Creates a vGPU, which stays until 'vgpu rm'. The vGPU belongs to you. Without NAME,\n"

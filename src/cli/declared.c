@@ -96,9 +96,11 @@ static bool set_residency(struct declared *declared, const struct configuration_
                 declared->has_idle = duration_parse(&declared->idle_after, value) == 0;
                 return declared->has_idle || bad(place, value, "a time such as 30s, 5m, or never");
         }
-        if (strcmp(place->key, "idle") == 0)
+        if (strcmp(place->key, "idle") == 0) {
+                declared->has_idle = true;
                 return duration_parse_how(&declared->idle_keeps_context, value) == 0 ||
                        bad(place, value, "a way to leave: suspend or keep-context");
+        }
         if (strcmp(place->key, "class") == 0) {
                 if (strcmp(value, "batch") != 0 && strcmp(value, "interactive") != 0)
                         return bad(place, value, "a class: batch or interactive");

@@ -70,7 +70,8 @@ static void add_long(struct table *table, const struct vgpu_instance *instance)
                 table_add(table, "idle %s%s", duration_format(after, instance->idle_after),
                           instance->idle_keeps_context ? ", context stays" : "");
         else
-                table_add(table, "by command");
+                table_add(table, "by command%s",
+                          instance->idle_keeps_context ? ", context stays" : "");
         table_add(table, "%s", instance->uuid);
 }
 

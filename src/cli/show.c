@@ -20,12 +20,11 @@ static void add_residency(struct facts *facts, const struct vgpu_instance *recor
 
         if (!record->swap_class[0])
                 return; /* the vgpud is older, and tells none of this */
-        facts_add(facts, "idle_after", "leaves by itself", json_real(record->idle_after), "%s%s%s",
-                  record->idle_after > 0 ? "after " : "",
+        facts_add(facts, "idle_after", "leaves by itself", json_real(record->idle_after),
+                  "%s%s%s%s", record->idle_after > 0 ? "after " : "",
                   record->idle_after > 0 ? duration_format(time, record->idle_after) : "never",
-                  record->idle_after == 0      ? ""
-                  : record->idle_keeps_context ? " without work; its context stays"
-                                               : " without work");
+                  record->idle_after > 0 ? " without work" : "",
+                  record->idle_keeps_context ? "; its context stays" : "");
         facts_add(facts, "idle_keep_context", NULL, json_boolean(record->idle_keeps_context), "%s",
                   "");
         facts_add(facts, "swap_class", "class", json_string(record->swap_class), "%s",

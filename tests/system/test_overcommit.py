@@ -116,6 +116,16 @@ class Classes(Overcommitted):
         self.host.start()
         self.assertEqual(self.host.vgpu("i")["swap_class"], "interactive")
 
+    def test_contexts_stay(self):
+        """How one leaves for others may be said without a time after which it leaves for nothing."""
+        guests = [self.guest(self.create(f"k{i}", idle_keep_context=True), "--on-demand") for i in range(3)]
+        for guest in (*guests, *guests):
+            guest.step()
+        states = {v["state"] for v in self.host.call("ListVgpus")["vgpus"]}
+        self.assertIn("evicted", states)
+        self.assertNotIn("suspended", states)
+        self.finish(*guests)
+
 
 class Faults(Overcommitted):
     """Whoever dies, the memory of the others is right, and those that waited come in."""

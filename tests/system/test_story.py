@@ -214,7 +214,7 @@ class Story(case.Case):
         six = self.host.get("six")
         self.assertEqual((six["idle_after"], six["idle_keep_context"], six["swap_class"]), (3600, True, "interactive"))
         _, done = self.apply("[six]\nfb = 8M\nidle-after = never\nclass = batch\n")
-        self.assertEqual(done.output, "changed six: its idle time is never and was 60 min (keep-context), its class is "
+        self.assertEqual(done.output, "changed six: its idle time is never (suspend) and was 60 min (keep-context), its class is "
                                       "batch and was interactive\n")
         shown = self.host.vgpu("show", "six").output
         self.assertRegex(shown, r"leaves by itself +never\n")

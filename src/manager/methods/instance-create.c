@@ -166,7 +166,7 @@ static int set_settings(struct instance *instance, const void *userdata, struct 
         if (r == 0 && request->class)
                 r = residency_record_set_class(&instance->residency, instance->manager->store,
                                                instance->id, request->class, failure);
-        if (r == 0 && request->idle_after_ms)
+        if (r == 0 && (request->idle_after_ms || request->idle_keeps_context))
                 r = residency_record_set(&instance->residency, instance->manager->store,
                                          instance->id, request->idle_after_ms,
                                          request->idle_keeps_context, failure);
