@@ -34,6 +34,9 @@ struct vgpu_statistics_operation {
                 last_vgpu; /* the name of the vGPU of the last one; "": there was none, or it is not told */
         double last_seconds; /* that the last one took */
         double last_time;    /* when it ended, since the epoch */
+        /* How many of them moved no more than the byte bound of the same number; none: an older vgpud. */
+        const uint64_t *byte_buckets;
+        uint64_t last_bytes; /* that the last one moved */
 };
 
 struct vgpu_statistics {
@@ -43,6 +46,8 @@ struct vgpu_statistics {
         const double *bounds; /* seconds, ascending */
         size_t n_operations;
         const struct vgpu_statistics_operation *const *operations;
+        size_t n_byte_bounds;        /* 0: a vgpud that does not say */
+        const uint64_t *byte_bounds; /* ascending */
 };
 
 /**

@@ -10,6 +10,7 @@ struct box {
         struct vgpu_statistics statistics;
         json_t *json; /* has the texts */
         double *bounds;
+        uint64_t *byte_bounds;
         struct vgpu_statistics_operation *operations;
         const struct vgpu_statistics_operation **pointers; /* to them */
         uint64_t *buckets;                                 /* of all of them */
@@ -48,6 +49,7 @@ static const struct record_field operation_fields[] = {
         LATER(TEXT, vgpu_statistics_operation, last_vgpu, "last_vgpu"),
         LATER(SECONDS, vgpu_statistics_operation, last_seconds, "last_seconds"),
         LATER(SECONDS, vgpu_statistics_operation, last_time, "last_time"),
+        LATER(U64, vgpu_statistics_operation, last_bytes, "last_bytes"),
 };
 
 #define RECORD(struct_, fields_) \
@@ -84,49 +86,81 @@ static int fill_bounds(struct vgpu_client *client, struct box *box)
         return 0;
 }
 
-/* As many as there are bounds. */
-static int fill_buckets(struct vgpu_client *client, const struct box *box, uint64_t *buckets,
-                        const json_t *array)
+/* @n whole numbers that are not negative. */
+static int fill_integers(struct vgpu_client *client, uint64_t *to, const json_t *array, size_t n,
+                         const char *name)
 {
-        size_t n = box->statistics.n_bounds;
-
         if (!json_is_array(array) || json_array_size(array) != n)
-                return client_set_bad_answer(client, METHOD, "buckets");
+                return client_set_bad_answer(client, METHOD, name);
         for (size_t i = 0; i < n; i++) {
-                const json_t *count = json_array_get(array, i);
+                const json_t *number = json_array_get(array, i);
 
-                if (!json_is_integer(count) || json_integer_value(count) < 0)
-                        return client_set_bad_answer(client, METHOD, "buckets");
-                buckets[i] = (uint64_t)json_integer_value(count);
+                if (!json_is_integer(number) || json_integer_value(number) < 0)
+                        return client_set_bad_answer(client, METHOD, name);
+                to[i] = (uint64_t)json_integer_value(number);
         }
         return 0;
+}
+
+/* An older vgpud does not tell of bytes: then there are none. */
+static int fill_byte_bounds(struct vgpu_client *client, struct box *box)
+{
+        const json_t *array = json_object_get(box->json, "byte_buckets");
+        size_t n = json_array_size(array);
+        int r;
+
+        box->byte_bounds = calloc(n + 1, sizeof(*box->byte_bounds));
+        if (!box->byte_bounds)
+                return error_set_no_memory(&client->error);
+        r = array ? fill_integers(client, box->byte_bounds, array, n, "byte_buckets") : 0;
+        if (r < 0)
+                return r;
+        for (size_t i = 1; i < n; i++)
+                if (box->byte_bounds[i] <= box->byte_bounds[i - 1])
+                        return client_set_bad_answer(client, METHOD, "byte_buckets");
+        box->statistics.n_byte_bounds = n;
+        box->statistics.byte_bounds = box->byte_bounds;
+        return 0;
+}
+
+/* As many as there are bounds. */
+static int fill_buckets(struct vgpu_client *client, const struct box *box, const json_t *json,
+                        size_t i)
+{
+        size_t n = box->statistics.n_bounds, n_bytes = box->statistics.n_byte_bounds;
+        uint64_t *buckets = box->buckets + i * (n + n_bytes);
+        int r;
+
+        box->operations[i].buckets = buckets;
+        box->operations[i].byte_buckets = buckets + n;
+        r = fill_integers(client, buckets, json_object_get(json, "buckets"), n, "buckets");
+        if (r == 0 && n_bytes > 0)
+                r = fill_integers(client, buckets + n, json_object_get(json, "byte_buckets"),
+                                  n_bytes, "byte_buckets");
+        return r;
 }
 
 static int fill_operation(struct vgpu_client *client, struct box *box, const json_t *json, size_t i)
 {
         const struct record record = RECORD(vgpu_statistics_operation, operation_fields);
-        uint64_t *buckets = box->buckets + i * box->statistics.n_bounds;
-        struct vgpu_statistics_operation *operation = &box->operations[i];
-        int r = read_scalars(client, &record, json, operation);
+        int r = read_scalars(client, &record, json, &box->operations[i]);
 
-        if (r < 0)
-                return r;
-        operation->buckets = buckets;
-        box->pointers[i] = operation;
-        return fill_buckets(client, box, buckets, json_object_get(json, "buckets"));
+        box->pointers[i] = &box->operations[i];
+        return r < 0 ? r : fill_buckets(client, box, json, i);
 }
 
 static int fill_operations(struct vgpu_client *client, struct box *box)
 {
         const json_t *array = json_object_get(box->json, "operations");
         size_t n = json_array_size(array);
+        size_t n_buckets = box->statistics.n_bounds + box->statistics.n_byte_bounds;
         int r = 0;
 
         if (!json_is_array(array))
                 return client_set_bad_answer(client, METHOD, "operations");
         box->operations = calloc(n + 1, sizeof(*box->operations));
         box->pointers = calloc(n + 1, sizeof(*box->pointers));
-        box->buckets = calloc(n * box->statistics.n_bounds + 1, sizeof(*box->buckets));
+        box->buckets = calloc(n * n_buckets + 1, sizeof(*box->buckets));
         if (!box->operations || !box->pointers || !box->buckets)
                 return error_set_no_memory(&client->error);
         for (size_t i = 0; r == 0 && i < n; i++)
@@ -147,6 +181,8 @@ static int fill(struct vgpu_client *client, struct box *box)
                                  &box->statistics);
         if (r == 0)
                 r = fill_bounds(client, box);
+        if (r == 0)
+                r = fill_byte_bounds(client, box);
         return r < 0 ? r : fill_operations(client, box);
 }
 
@@ -181,6 +217,7 @@ struct vgpu_statistics *vgpu_statistics_free(struct vgpu_statistics *statistics)
         if (!box)
                 return NULL;
         free(box->bounds);
+        free(box->byte_bounds);
         free(box->operations);
         free(box->pointers);
         free(box->buckets);

@@ -85,6 +85,9 @@ static void test_a_short_snapshot_is_asked_for(void **state)
 }
 
 #define LEDGER "'started':5.0,'ledger':{'working':true},"
+#define COUNT_BYTES(buckets, bytes)                                                                    \
+        "{'operation':'suspend','result':'done','count':3,'seconds':1.5,'bytes':7,'buckets':[" buckets \
+        "],'byte_buckets':[" bytes "],'last_bytes':4}"
 #define COUNT(buckets)                                                                                 \
         "{'operation':'suspend','result':'done','count':3,'seconds':1.5,'bytes':7,'buckets':[" buckets \
         "]}"
@@ -95,8 +98,12 @@ static void test_statistics(void **state)
                 { "GetStatistics",
                   .answers = { ANSWER(LEDGER
                                       "'buckets':[0.5,1],'operations':[" COUNT("1,2") "]") } },
+                { "GetStatistics",
+                  .answers = { ANSWER(
+                          LEDGER "'buckets':[1],'byte_buckets':[0,4,8],'operations':[" COUNT_BYTES(
+                                  "2", "0,1,3") "]") } },
         };
-        CLEANUP(fake_manager_freep) struct fake_manager *fake = fake_manager_new(steps, 1);
+        CLEANUP(fake_manager_freep) struct fake_manager *fake = fake_manager_new(steps, 2);
         CLEANUP(vgpu_client_freep) struct vgpu_client *client = new_client(fake);
         struct vgpu_statistics *statistics = NULL;
         (void)state;
@@ -112,6 +119,15 @@ static void test_statistics(void **state)
         assert_int_equal(statistics->operations[0]->buckets[1], 2);
         assert_string_equal(statistics->operations[0]->last_vgpu,
                             ""); /* a vgpud that does not say */
+        assert_int_equal(statistics->n_byte_bounds, 0);
+        assert_null(vgpu_statistics_free(statistics));
+
+        assert_int_equal(vgpu_statistics_lookup(client, &statistics), 0);
+        assert_int_equal(statistics->n_byte_bounds, 3);
+        assert_int_equal(statistics->byte_bounds[2], 8);
+        assert_int_equal(statistics->operations[0]->buckets[0], 2);
+        assert_int_equal(statistics->operations[0]->byte_buckets[2], 3);
+        assert_int_equal(statistics->operations[0]->last_bytes, 4);
         assert_null(vgpu_statistics_free(statistics));
 }
 
@@ -128,6 +144,16 @@ static void test_broken_statistics_are_bad_answers(void **state)
                   .answers = { ANSWER(LEDGER "'buckets':[1],'operations':[" COUNT("1,2") "]") } },
                 { "GetStatistics",
                   .answers = { ANSWER(LEDGER "'buckets':[1],'operations':[" COUNT("-1") "]") } },
+                { "GetStatistics",
+                  .answers = { ANSWER(LEDGER
+                                      "'buckets':[1],'byte_buckets':[2,1],'operations':[]") } },
+                { "GetStatistics",
+                  .answers = { ANSWER(LEDGER
+                                      "'buckets':[1],'byte_buckets':[0.5],'operations':[]") } },
+                { "GetStatistics",
+                  .answers = { ANSWER(
+                          LEDGER
+                          "'buckets':[1],'byte_buckets':[1],'operations':[" COUNT("1") "]") } },
         };
         enum { N = sizeof(steps) / sizeof(steps[0]) };
         CLEANUP(fake_manager_freep) struct fake_manager *fake = fake_manager_new(steps, N);

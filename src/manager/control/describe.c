@@ -243,8 +243,13 @@ static void write_count(struct writer *writer, const char *kind, const char *res
         for (size_t b = 0; b < TALLY_BUCKETS; b++)
                 writer_integer(writer, NULL, (int64_t)count->bucket[b]);
         writer_end_array(writer);
+        writer_begin_array(writer, "byte_buckets");
+        for (size_t b = 0; b < TALLY_BYTE_BUCKETS; b++)
+                writer_integer(writer, NULL, (int64_t)count->byte_bucket[b]);
+        writer_end_array(writer);
         writer_text(writer, "last_vgpu", count->last.vgpu);
         writer_real(writer, "last_seconds", (double)count->last.ns / 1e9);
+        writer_integer(writer, "last_bytes", (int64_t)count->last.bytes);
         writer_real(writer, "last_time", (double)count->last.at_ns / 1e9);
         writer_end_object(writer);
 }
@@ -254,6 +259,10 @@ void describe_write_tally(struct writer *writer, const struct tally *tally)
         writer_begin_array(writer, "buckets");
         for (size_t b = 0; b < TALLY_BUCKETS; b++)
                 writer_real(writer, NULL, tally_get_bound(b));
+        writer_end_array(writer);
+        writer_begin_array(writer, "byte_buckets");
+        for (size_t b = 0; b < TALLY_BYTE_BUCKETS; b++)
+                writer_integer(writer, NULL, (int64_t)tally_get_byte_bound(b));
         writer_end_array(writer);
         writer_begin_array(writer, "operations");
         for (size_t kind = 0; kind < TALLY_KINDS; kind++)

@@ -7,6 +7,8 @@
 #include "manager/model/tally.h"
 #include "record/writer.h"
 
+#define MIB ((uint64_t)1 << 20)
+
 static json_t *write_out(const struct tally *tally)
 {
         struct writer writer = { 0 };
@@ -95,11 +97,37 @@ static void test_buckets_hold_all_that_took_no_longer(void **state)
         json_decref(written);
 }
 
+static void test_buckets_hold_all_that_moved_no_more(void **state)
+{
+        struct tally tally = { 0 };
+        json_t *written, *bounds, *buckets, *suspend;
+        (void)state;
+
+        add(&tally, "suspend", TALLY_DONE, 1, 0);
+        add(&tally, "suspend", TALLY_DONE, 1, MIB); /* a bound itself */
+        add(&tally, "suspend", TALLY_DONE, 1, MIB * MIB);
+        written = write_out(&tally);
+        bounds = json_object_get(written, "byte_buckets");
+        suspend = json_array_get(json_object_get(written, "operations"), 0);
+        buckets = json_object_get(suspend, "byte_buckets");
+        assert_int_equal(json_array_size(bounds), TALLY_BYTE_BUCKETS);
+        assert_int_equal(json_array_size(buckets), TALLY_BYTE_BUCKETS);
+        assert_int_equal(get(suspend, "last_bytes"), MIB * MIB);
+        for (size_t i = 0; i < TALLY_BYTE_BUCKETS; i++) {
+                json_int_t bound = json_integer_value(json_array_get(bounds, i));
+
+                assert_int_equal(json_integer_value(json_array_get(buckets, i)),
+                                 bound < (json_int_t)MIB ? 1 : 2);
+        }
+        json_decref(written);
+}
+
 int main(void)
 {
         static const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_an_operation_is_counted_once),
                 cmocka_unit_test(test_buckets_hold_all_that_took_no_longer),
+                cmocka_unit_test(test_buckets_hold_all_that_moved_no_more),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,17 +17,20 @@ enum tally_result {
         TALLY_RESULTS,
 };
 
-#define TALLY_KINDS   4
-#define TALLY_BUCKETS 10
+#define TALLY_KINDS        4
+#define TALLY_BUCKETS      10
+#define TALLY_BYTE_BUCKETS 10
 
 #define TALLY_NAME_MAX 64
 
 struct tally_count {
         uint64_t n, ns, bytes;
         uint64_t bucket[TALLY_BUCKETS]; /* that took no longer than the bound of the bucket */
+        uint64_t byte_bucket[TALLY_BYTE_BUCKETS]; /* that moved no more than its bound */
         struct {
                 char vgpu[TALLY_NAME_MAX]; /* the name that it had; "": there was none yet */
                 uint64_t ns, at_ns;        /* what it took; when it ended, CLOCK_REALTIME */
+                uint64_t bytes;
         } last;
 };
 
@@ -50,5 +53,6 @@ void tally_add(struct tally *tally, const struct tally_end *end);
 const char *tally_get_kind(size_t kind);
 const char *tally_get_result(enum tally_result result);
 double tally_get_bound(size_t bucket); /* seconds */
+uint64_t tally_get_byte_bound(size_t bucket);
 
 #endif
