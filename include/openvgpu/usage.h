@@ -51,6 +51,8 @@ struct vgpu_usage_process {
         uint64_t memory_used; /* bytes */
         const struct vgpu_usage_percents *percents;
         const struct vgpu_usage_seconds *seconds; /* since the process joined */
+        const char
+                *container; /* the first 12 letters of its id; "": in none, or vgpud does not say */
 };
 
 struct vgpu_usage_instance {
@@ -84,6 +86,7 @@ struct vgpu_usage_instance {
         double waited_seconds;
         uint32_t demand_percent;
         const char *swap_class;
+        const char *container; /* that all of its processes are in; "": none, or different ones */
 };
 
 struct vgpu_usage_device {
@@ -97,6 +100,9 @@ struct vgpu_usage_device {
         uint64_t memory_promised; /* the sum of the vGPUs' quotas; 0: a vgpud that does not say */
         uint64_t memory_swapped;  /* of its vGPUs that are off it, in the pool; 0: likewise */
         bool is_overcommitted;
+        uint64_t n_turns; /* that vGPUs have taken, since vgpud began */
+        const char *
+                turns_mode; /* how turns are enforced: "off", "hardware", "gate"; "": it does not say */
 };
 
 struct vgpu_usage_snapshot {

@@ -199,6 +199,8 @@ class DeviceUse:
     memory_used: int = 0
     memory_swapped: int = 0  # of vGPUs that are off it
     overcommitted: bool = False
+    turns: int = 0           # that vGPUs have taken since vgpud started
+    turns_mode: str = ""     # how they are enforced: "off", "hardware", "gate"
     percents: Percents = Percents()
 
 
@@ -208,6 +210,7 @@ class ProcessUse:
     pid: int
     name: str = ""
     memory_used: int = 0
+    container: str = ""  # the beginning of its id
     percents: Percents = Percents()
     seconds: Seconds = Seconds()
 
@@ -234,6 +237,7 @@ class VgpuUse:
     waits: int = 0
     waited_seconds: float = 0
     host_memory: int = 0  # what its evicted memory takes of the pool
+    container: str = ""   # that all of its programs are in
     percents: Percents = Percents()
     seconds: Seconds = Seconds()
     processes: tuple[ProcessUse, ...] = ()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* In which container a process is, by what engines write into the names of control groups. */
+/* What engines call the container of a process, and which processes are in it. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,39 +14,6 @@
 
 #define ID    "0d9d50dd3e1e3c1cd0a1d1f4f2a5b06ad1ab3d9b1b7a3b5e6f7a8b9c0d1e2f30"
 #define OTHER "1d9d50dd3e1e3c1cd0a1d1f4f2a5b06ad1ab3d9b1b7a3b5e6f7a8b9c0d1e2f30"
-
-static void test_engines_are_known(void **state)
-{
-        static const char *const texts[] = {
-                "0::/libpod_parent/libpod-" ID "\n",
-                "0::/machine.slice/libpod-" ID ".scope/container\n",
-                "12:devices:/docker/" ID "\n0::/docker/" ID "\n",
-                "0::/system.slice/docker-" ID ".scope\n",
-                "0::/kubepods.slice/kubepods-pod1f.slice/cri-containerd-" ID ".scope\n",
-        };
-        char id[CONTAINER_ID_MAX];
-        (void)state;
-
-        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-                assert_true(container_find_in(id, texts[i]));
-                assert_string_equal(id, ID);
-        }
-}
-
-static void test_others_are_in_none(void **state)
-{
-        static const char *const texts[] = {
-                "", "0::/\n", "0::/user.slice/user-1000.slice/session-3.scope\n",
-                "0::/x-" ID "0\n", /* one digit more */
-        };
-        char id[CONTAINER_ID_MAX];
-        (void)state;
-
-        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-                assert_false(container_find_in(id, texts[i]));
-                assert_string_equal(id, "");
-        }
-}
 
 static void test_podmans_name_is_in_the_arguments_of_conmon(void **state)
 {
@@ -145,8 +112,6 @@ static void test_a_process_is_with_its_container_only_below_the_first_one(void *
 int main(void)
 {
         const struct CMUnitTest tests[] = {
-                cmocka_unit_test(test_engines_are_known),
-                cmocka_unit_test(test_others_are_in_none),
                 cmocka_unit_test(test_podmans_name_is_in_the_arguments_of_conmon),
                 cmocka_unit_test(test_a_name_cannot_do_anything_to_a_terminal),
                 cmocka_unit_test(test_a_process_is_with_its_container_only_below_the_first_one),

@@ -212,6 +212,7 @@ class Containers(case.Case):
             self.assertRegex(status.read(), rf"\nNSpid:\t{process['pid']}\t1\n")
         self.assertRegex(self.host.vgpu("ls", "-l", name).output, rf"CONTAINER\n.* web-{os.getpid()}\n")
         self.assertIn(f"guest-train (web-{os.getpid()})", self.host.vgpu("top", "--once").output)
+        self.check_container(name, process["pid"])
         try:
             self.check_reach(process["pid"], name)
         except AssertionError:
@@ -223,11 +224,19 @@ class Containers(case.Case):
         self.host.restart()
         self.host.vgpu("resume", name, "--device", 1)
         self.wait_steps(guest)
+        self.check_container(name, process["pid"])
         self.host.vgpu("migrate", name, "--device", 0)
         self.wait_steps(guest)
         os.kill(process["pid"], signal.SIGKILL)
         guest.join()
         self.host.wait_state(name, "idle")
+
+    def check_container(self, name, pid):
+        """vgpud knows which container the vGPU is in, for metrics."""
+        with open(f"/proc/{pid}/cgroup") as groups:
+            (identity,) = set(re.findall("[0-9a-f]{64}", groups.read()))
+        (use,) = [use for use in self.host.vgpu("top", "--json").json["vgpus"] if use["name"] == name]
+        self.assertEqual([use["container"], use["processes"][0]["container"]], [identity[:12]] * 2)
 
     def check_reach(self, pid, name):
         """Of what is vgpud's, the container has the door of its vGPU, and the page of no other."""

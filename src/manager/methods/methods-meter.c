@@ -18,6 +18,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/promise.h"
 #include "manager/model/residency-view.h"
+#include "manager/schedule/schedule.h"
 #include "record/records.h"
 #include "record/usage-row.h"
 #include "record/writer.h"
@@ -67,6 +68,7 @@ static void write_process(struct writer *writer, const struct guest *guest)
         struct vgpu_usage_process record = {
                 .pid = guest->pid,
                 .name = guest->name,
+                .container = guest->container,
                 .percents = &percents,
                 .seconds = &seconds,
         };
@@ -95,6 +97,20 @@ static void write_processes(struct writer *writer, const struct instance *instan
                         busy_ns[engine] += guest->meter.record.busy_ns[engine];
         }
         writer_end_array(writer);
+}
+
+/* Of all of its processes; "": some are in none, or in another one. */
+static const char *find_container(const struct instance *instance)
+{
+        const char *container = NULL;
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link) {
+                if (container && strcmp(container, guest->container) != 0)
+                        return "";
+                container = guest->container;
+        }
+        return container ? container : "";
 }
 
 /* Where each member of a vGPU's use comes from; but its parts, and its processes. */
@@ -130,6 +146,7 @@ static void get_vgpu(const struct instance *instance, uint32_t n_running,
                 .swapped_bytes = instance->residency.sums.swapped_bytes,
                 .n_waits = instance->residency.sums.n_waits,
                 .waited_seconds = (double)instance->residency.sums.waited_ns / NS_PER_SECOND,
+                .container = find_container(instance),
         };
 }
 
@@ -154,7 +171,7 @@ static void write_vgpu(struct writer *writer, const struct instance *instance, u
 static void write_device(struct writer *writer, const struct device *device)
 {
         const struct vgpu_usage_percents percents = get_percents(device->meter.percent);
-        const struct vgpu_usage_device record = {
+        struct vgpu_usage_device record = {
                 .index = device->index,
                 .uuid = device->uuid,
                 .name = device->name,
@@ -167,7 +184,11 @@ static void write_device(struct writer *writer, const struct device *device)
                 .memory_used = device_get_used(device),
                 .percents = &percents,
         };
+        struct schedule_view turns;
 
+        schedule_get(device, &turns);
+        record.n_turns = turns.n_turns;
+        record.turns_mode = schedule_mode_get_name(turns.mode);
         writer_begin_object(writer, NULL);
         record_write(&record_usage_device, &record, writer);
         writer_end_object(writer);

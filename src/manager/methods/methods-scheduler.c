@@ -16,12 +16,6 @@
 #include "scheduler/scheduler.h"
 #include "state/state-page.h"
 
-static const char *const mode_names[] = {
-        [SCHEDULE_OFF] = "off",
-        [SCHEDULE_HARDWARE] = "hardware",
-        [SCHEDULE_GATE] = "gate",
-};
-
 static struct device *find_device(const struct control_pending *pending, struct failure *failure)
 {
         return device_find(pending->manager, control_call_text(&pending->call, "device"), failure);
@@ -84,7 +78,7 @@ static json_t *describe_turns(const struct device *device)
         has_arr = has_turns && view.settings.is_adaptive;
         record = (struct vgpu_time_sharing){
                 .device = device->index,
-                .mode = mode_names[view.mode],
+                .mode = schedule_mode_get_name(view.mode),
                 .reason = view.reason,
                 .policy = view.settings.policy,
                 .has_arr = has_arr,

@@ -2,6 +2,7 @@
 #include "manager/model/guest-life.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
@@ -40,6 +41,7 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
               uint64_t start_time)
 {
         struct guest *guest = calloc(1, sizeof(*guest));
+        char container[CONTAINER_ID_MAX];
         int r;
 
         if (!guest)
@@ -62,6 +64,9 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         list_init(&guest->users);
         list_init(&guest->questions);
         process_get_name(pid, guest->name);
+        if (container_id_find(container, pid))
+                (void)snprintf(guest->container, sizeof(guest->container), "%.*s",
+                               CONTAINER_ID_SHORT, container);
 
         /* Edge-triggered: of many that have ended, the kernel tells each once, not all again and again. */
         r = process_open(pid, start_time, &guest->pidfd);

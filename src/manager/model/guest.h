@@ -14,6 +14,7 @@
 #include <sys/types.h>
 #include <systemd/sd-event.h>
 
+#include "base/container-id.h"
 #include "base/list.h"
 #include "daemon/process.h"
 #include "manager/model/account.h"
@@ -92,6 +93,7 @@ struct guest {
         uint64_t start_time;
         uint64_t joined_ns; /* CLOCK_REALTIME */
         char name[PROCESS_NAME_MAX];
+        char container[CONTAINER_ID_SHORT + 1]; /* the beginning of its id; "": it is in none */
         int pidfd;
         sd_event_source *pid_source;
 

@@ -152,6 +152,17 @@ void schedule_report(struct schedule *schedule)
 
 /* What is shown. */
 
+const char *schedule_mode_get_name(enum schedule_mode mode)
+{
+        static const char *const names[] = {
+                [SCHEDULE_OFF] = "off",
+                [SCHEDULE_HARDWARE] = "hardware",
+                [SCHEDULE_GATE] = "gate",
+        };
+
+        return names[mode];
+}
+
 void schedule_get(const struct device *device, struct schedule_view *ret_view)
 {
         struct schedule *schedule = device->schedule;

@@ -54,6 +54,9 @@ enum schedule_mode {
         SCHEDULE_GATE,
 };
 
+/* schedule_mode_get_name() - as clients know it. */
+const char *schedule_mode_get_name(enum schedule_mode mode);
+
 struct schedule_view {
         enum schedule_mode mode;
         const char *reason; /* why this mode; a whole sentence without its full stop */
