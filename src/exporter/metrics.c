@@ -75,40 +75,92 @@ static void write_pool(struct text *text, const struct vgpu_pool *pool)
                   (double)pool->held);
 }
 
+/* What a histogram of operations counts: how long they took, or how many bytes they moved. */
+struct measure {
+        const double *bounds;
+        size_t n_bounds;
+        const uint64_t *(*get_buckets)(const struct vgpu_statistics_operation *operation);
+        double (*get_sum)(const struct vgpu_statistics_operation *operation);
+        double (*get_last)(const struct vgpu_statistics_operation *operation);
+};
+
+static const uint64_t *get_time_buckets(const struct vgpu_statistics_operation *operation)
+{
+        return operation->buckets;
+}
+
+static double get_time_sum(const struct vgpu_statistics_operation *operation)
+{
+        return operation->seconds;
+}
+
+static double get_last_time(const struct vgpu_statistics_operation *operation)
+{
+        return operation->last_seconds;
+}
+
+static const uint64_t *get_byte_buckets(const struct vgpu_statistics_operation *operation)
+{
+        return operation->byte_buckets;
+}
+
+static double get_byte_sum(const struct vgpu_statistics_operation *operation)
+{
+        return (double)operation->bytes;
+}
+
+static double get_last_bytes(const struct vgpu_statistics_operation *operation)
+{
+        return (double)operation->last_bytes;
+}
+
+/* The exemplar is the last operation. */
+static void write_operation(struct text *text, const struct vgpu_statistics_operation *operation,
+                            const struct measure *measure)
+{
+        struct labels labels = { .size = 0 }, vgpu = { .size = 0 };
+        const struct text_exemplar last = { .labels = &vgpu,
+                                            .value = measure->get_last(operation),
+                                            .time = operation->last_time };
+        const struct text_histogram histogram = {
+                .bounds = measure->bounds,
+                .buckets = measure->get_buckets(operation),
+                .n_bounds = measure->n_bounds,
+                .count = operation->count,
+                .sum = measure->get_sum(operation),
+                .exemplar = *operation->last_vgpu ? &last : NULL,
+        };
+
+        labels_add(&labels, "operation", operation->operation);
+        labels_add(&labels, "result", operation->result);
+        labels_add(&vgpu, "vgpu", operation->last_vgpu);
+        text_histogram(text, &labels, &histogram);
+}
+
+/* An older vgpud has no buckets of bytes: then the one without a bound counts all. */
 static void write_operations(struct text *text, const struct vgpu_statistics *statistics)
 {
+        size_t n_bytes = statistics->n_byte_bounds;
+        CLEANUP(freep) double *byte_bounds = calloc(n_bytes + 1, sizeof(*byte_bounds));
+        const struct measure seconds = { statistics->bounds, statistics->n_bounds, get_time_buckets,
+                                         get_time_sum, get_last_time };
+        const struct measure bytes = { byte_bounds, n_bytes, get_byte_buckets, get_byte_sum,
+                                       get_last_bytes };
+
+        if (!byte_bounds) {
+                text->has_failed = true;
+                return;
+        }
+        for (size_t i = 0; i < n_bytes; i++)
+                byte_bounds[i] = (double)statistics->byte_bounds[i];
         text_family(text, "openvgpu_operation_duration_seconds", TEXT_HISTOGRAM, "seconds",
                     "How long operations took that ended, by kind and result.");
-        for (size_t i = 0; i < statistics->n_operations; i++) {
-                const struct vgpu_statistics_operation *operation = statistics->operations[i];
-                struct labels labels = { .size = 0 }, vgpu = { .size = 0 };
-                const struct text_exemplar last = { .labels = &vgpu,
-                                                    .value = operation->last_seconds,
-                                                    .time = operation->last_time };
-                const struct text_histogram histogram = {
-                        .bounds = statistics->bounds,
-                        .buckets = operation->buckets,
-                        .n_bounds = statistics->n_bounds,
-                        .count = operation->count,
-                        .sum = operation->seconds,
-                        .exemplar = *operation->last_vgpu ? &last : NULL,
-                };
-
-                labels_add(&labels, "operation", operation->operation);
-                labels_add(&labels, "result", operation->result);
-                labels_add(&vgpu, "vgpu", operation->last_vgpu);
-                text_histogram(text, &labels, &histogram);
-        }
-        text_family(text, "openvgpu_operation_moved_bytes", TEXT_COUNTER, "bytes",
-                    "Device memory that operations moved, by kind and result.");
-        for (size_t i = 0; i < statistics->n_operations; i++) {
-                const struct vgpu_statistics_operation *operation = statistics->operations[i];
-                struct labels labels = { .size = 0 };
-
-                labels_add(&labels, "operation", operation->operation);
-                labels_add(&labels, "result", operation->result);
-                text_sample_integer(text, &labels, operation->bytes);
-        }
+        for (size_t i = 0; i < statistics->n_operations; i++)
+                write_operation(text, statistics->operations[i], &seconds);
+        text_family(text, "openvgpu_operation_moved_bytes", TEXT_HISTOGRAM, "bytes",
+                    "Device memory that operations moved that ended, by kind and result.");
+        for (size_t i = 0; i < statistics->n_operations; i++)
+                write_operation(text, statistics->operations[i], &bytes);
 }
 
 static void write_statistics(struct text *text, const struct vgpu_statistics *statistics)
@@ -159,6 +211,33 @@ static void write_device_swapped(struct text *text, const struct devices *device
                         if (snapshot->instances[k]->device == snapshot->devices[i]->index)
                                 sum += snapshot->instances[k]->host_memory;
                 text_sample_integer(text, &devices->labels[i], sum);
+        }
+}
+
+static void write_device_turns(struct text *text, const struct devices *devices)
+{
+        const struct vgpu_usage_snapshot *snapshot = devices->input->snapshot;
+
+        text_family(text, "openvgpu_device_overcommitted", TEXT_GAUGE, NULL,
+                    "1 if the device may promise more frame buffer than it has.");
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                text_sample_integer(text, &devices->labels[i],
+                                    snapshot->devices[i]->is_overcommitted);
+        text_family(text, "openvgpu_device_turns", TEXT_COUNTER, NULL,
+                    "Turns that its vGPUs have taken.");
+        for (size_t i = 0; i < snapshot->n_devices; i++)
+                text_sample_integer(text, &devices->labels[i], snapshot->devices[i]->n_turns);
+        text_family(text, "openvgpu_device_turns_mode", TEXT_GAUGE, NULL,
+                    "1 for the way in which turns are enforced.");
+        for (size_t i = 0; i < snapshot->n_devices; i++) {
+                const char *mode = snapshot->devices[i]->turns_mode;
+                struct labels labels;
+
+                if (!mode || !*mode) /* a vgpud that does not say */
+                        continue;
+                labels_copy(&labels, &devices->labels[i]);
+                labels_add(&labels, "mode", mode);
+                text_sample(text, &labels, 1);
         }
 }
 
@@ -347,6 +426,7 @@ static void write_devices(struct text *text, const struct metrics_input *input)
         }
         write_device_facts(text, &devices);
         write_device_swapped(text, &devices);
+        write_device_turns(text, &devices);
         if (input->sensors)
                 write_sensors(text, &devices);
         write_events(text, &devices);
@@ -381,18 +461,45 @@ static void make_labels(struct vgpu_labels *labels, const struct vgpu_usage_inst
         labels_add_number(&labels->now, "device", instance->device);
 }
 
+/* Of Slurm's plugin, which calls its vGPUs job-JOB-STEP: docs/slurm.md. */
+static void add_job(struct labels *labels, const char *name)
+{
+        static const char prefix[] = "job-";
+        const char *number = name + strlen(prefix);
+        size_t n;
+        char job[32];
+
+        if (strncmp(name, prefix, strlen(prefix)) != 0)
+                return;
+        n = strspn(number, "0123456789");
+        if (n == 0 || n >= sizeof(job) || number[n] != '-' || !number[n + 1])
+                return;
+        (void)snprintf(job, sizeof(job), "%.*s", (int)n, number);
+        labels_add(labels, "slurm_job", job);
+}
+
+/* A label without a value is none. */
+static void add_known(struct labels *labels, const char *name, const char *value)
+{
+        if (value && *value)
+                labels_add(labels, name, value);
+}
+
 static void write_vgpu_facts(struct text *text, const struct vgpus *vgpus)
 {
         const struct vgpu_usage_snapshot *snapshot = vgpus->snapshot;
 
         text_family(text, "openvgpu_vgpu", TEXT_INFO, NULL,
-                    "A vGPU: which device it is on, or was on before it was suspended.");
+                    "A vGPU: which device it is on, or was on before it was suspended, and whose.");
         for (size_t i = 0; i < snapshot->n_instances; i++) {
                 struct labels labels;
 
                 labels_copy(&labels, &vgpus->labels[i].now);
                 labels_add(&labels, "device_uuid",
                            find_device_uuid(snapshot, snapshot->instances[i]->device));
+                add_known(&labels, "container", snapshot->instances[i]->container);
+                add_known(&labels, "swap_class", snapshot->instances[i]->swap_class);
+                add_job(&labels, snapshot->instances[i]->name);
                 text_sample(text, &labels, 1);
         }
         text_family(text, "openvgpu_vgpu_state", TEXT_GAUGE, NULL,
@@ -550,6 +657,7 @@ static void write_process(struct text *text, const struct labels *of,
         labels_copy(&labels, of);
         labels_add_number(&labels, "pid", (uint64_t)process->pid);
         labels_add(&labels, "process", process->name);
+        add_known(&labels, "container", process->container);
         if (fact == PROCESS_MEMORY)
                 text_sample_integer(text, &labels, process->memory_used);
         else if (fact == PROCESS_UTILIZATION)

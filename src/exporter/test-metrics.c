@@ -21,6 +21,7 @@ static const struct vgpu_usage_process process = {
         .memory_used = 4096,
         .percents = &percents,
         .seconds = &seconds,
+        .container = "0123456789ab",
 };
 static const struct vgpu_usage_process *const processes[] = { &process };
 
@@ -47,8 +48,23 @@ static const struct vgpu_usage_instance instance = {
         .n_waits = 2,
         .waited_seconds = 0.25,
         .resident_seconds = 12.5,
+        .swap_class = "batch",
+        .container = "",
 };
-static const struct vgpu_usage_instance *const instances[] = { &instance };
+
+/* Of Slurm's plugin, in a container; and one that only begins like it. */
+static const struct vgpu_usage_instance of_job = {
+        .name = "job-120-0.3",
+        .uuid = "j",
+        .percents = &percents,
+        .container = "0123456789ab",
+};
+static const struct vgpu_usage_instance of_none = {
+        .name = "job-7b-0",
+        .uuid = "n",
+        .percents = &percents,
+};
+static const struct vgpu_usage_instance *const instances[] = { &instance, &of_job, &of_none };
 
 static const struct vgpu_usage_device device = {
         .uuid = "GPU-1",
@@ -58,13 +74,16 @@ static const struct vgpu_usage_device device = {
         .memory_used = 30 * GIB,
         .percents = &percents,
         .memory_promised = 40 * GIB,
+        .is_overcommitted = true,
+        .n_turns = 5,
+        .turns_mode = "hardware",
 };
 static const struct vgpu_usage_device *const devices[] = { &device };
 
 static const struct vgpu_usage_snapshot snapshot = {
         .n_devices = 1,
         .devices = devices,
-        .n_instances = 1,
+        .n_instances = 3,
         .instances = instances,
 };
 
@@ -83,6 +102,7 @@ static const struct vgpu_device_sensors all_sensors = {
 
 static const uint64_t buckets[] = { 1 };
 static const double bounds[] = { 0.5 };
+static const uint64_t byte_buckets[] = { 0, 1 }, byte_bounds[] = { 0, 1 << 20 };
 static const struct vgpu_statistics_operation operation = {
         .last_vgpu = "train",
         .last_seconds = 3,
@@ -93,6 +113,8 @@ static const struct vgpu_statistics_operation operation = {
         .seconds = 3.5,
         .bytes = 1000,
         .buckets = buckets,
+        .byte_buckets = byte_buckets,
+        .last_bytes = 900,
 };
 static const struct vgpu_statistics_operation *const operations[] = { &operation };
 static const struct vgpu_statistics statistics = {
@@ -102,6 +124,8 @@ static const struct vgpu_statistics statistics = {
         .bounds = bounds,
         .n_operations = 1,
         .operations = operations,
+        .n_byte_bounds = 2,
+        .byte_bounds = byte_bounds,
 };
 
 static const struct vgpu_pool pool = {
@@ -160,7 +184,13 @@ static const char *const base_unit_lines[] = {
         "openvgpu_operation_duration_seconds_bucket{operation=\"suspend\",result=\"done\",le=\"0.5\"} 1",
         "openvgpu_operation_duration_seconds_bucket{operation=\"suspend\",result=\"done\",le=\"+Inf\"} 2",
         "openvgpu_operation_duration_seconds_sum{operation=\"suspend\",result=\"done\"} 3.5",
-        "openvgpu_operation_moved_bytes_total{operation=\"suspend\",result=\"done\"} 1000",
+        "openvgpu_operation_moved_bytes_bucket{operation=\"suspend\",result=\"done\",le=\"0.0\"} 0",
+        "openvgpu_operation_moved_bytes_bucket{operation=\"suspend\",result=\"done\",le=\"1048576.0\"} 1",
+        "openvgpu_operation_moved_bytes_bucket{operation=\"suspend\",result=\"done\",le=\"+Inf\"} 2",
+        "openvgpu_operation_moved_bytes_sum{operation=\"suspend\",result=\"done\"} 1000",
+        "openvgpu_device_overcommitted{" DEVICE "} 1",
+        "openvgpu_device_turns_total{" DEVICE "} 5",
+        "openvgpu_device_turns_mode{" DEVICE ",mode=\"hardware\"} 1",
         "openvgpu_device_info{" DEVICE ",model=\"NVIDIA H200\",metering=\"turns\"} 1",
         "openvgpu_device_memory_bytes{" DEVICE "} 150323855360",
         "openvgpu_device_memory_promised_bytes{" DEVICE "} 42949672960",
@@ -178,7 +208,10 @@ static const char *const base_unit_lines[] = {
         "openvgpu_device_xid_errors_total{" DEVICE ",xid=\"79\"} 2",
         "openvgpu_device_xid_errors_total{" DEVICE ",xid=\"other\"} 1",
         "openvgpu_device_xid_last_timestamp_seconds{" DEVICE ",xid=\"79\"} 1764000001.5",
-        "openvgpu_vgpu_info{" NOW ",device_uuid=\"GPU-1\"} 1",
+        "openvgpu_vgpu_info{" NOW ",device_uuid=\"GPU-1\",swap_class=\"batch\"} 1",
+        "openvgpu_vgpu_info{vgpu=\"job-120-0.3\",uuid=\"j\",tenant=\"0\",device=\"0\",device_uuid=\"GPU-1\","
+        "container=\"0123456789ab\",slurm_job=\"120\"} 1",
+        "openvgpu_vgpu_info{vgpu=\"job-7b-0\",uuid=\"n\",tenant=\"0\",device=\"0\",device_uuid=\"GPU-1\"} 1",
         "openvgpu_vgpu_state{" NOW ",state=\"running\"} 1",
         "openvgpu_vgpu_memory_quota_bytes{" NOW "} 42949672960",
         "openvgpu_vgpu_memory_used_bytes{" NOW "} 32212254720",
@@ -197,8 +230,10 @@ static const char *const base_unit_lines[] = {
         "openvgpu_vgpu_resident_seconds_total{" LASTS "} 12.5",
         "openvgpu_device_memory_swapped_bytes{" DEVICE "} 17",
         "openvgpu_pool_spare_bytes 0",
-        "openvgpu_process_memory_used_bytes{" LASTS ",pid=\"42\",process=\"a\\\"b\\n\"} 4096",
-        "openvgpu_process_gpu_seconds_total{" LASTS ",pid=\"42\",process=\"a\\\"b\\n\"} 12.5",
+        "openvgpu_process_memory_used_bytes{" LASTS
+        ",pid=\"42\",process=\"a\\\"b\\n\",container=\"0123456789ab\"} 4096",
+        "openvgpu_process_gpu_seconds_total{" LASTS
+        ",pid=\"42\",process=\"a\\\"b\\n\",container=\"0123456789ab\"} 12.5",
 };
 
 static void test_everything_in_base_units(void **state)
@@ -281,6 +316,28 @@ static void test_what_is_not_known_is_not_there(void **state)
         }
 }
 
+static void test_an_older_vgpud_has_no_buckets_of_bytes(void **state)
+{
+        struct vgpu_statistics old = statistics;
+        const struct metrics_input input = { .snapshot = &snapshot,
+                                             .statistics = &old,
+                                             .hostname = "h" };
+        const struct metrics_options options = { 0 };
+        char *text;
+        (void)state;
+
+        old.n_byte_bounds = 0;
+        old.byte_bounds = NULL;
+        text = write_out(&input, &options);
+        expect_line(text,
+                    "openvgpu_operation_moved_bytes_bucket{operation=\"suspend\",result=\"done\","
+                    "le=\"+Inf\"} 2");
+        expect_line(
+                text,
+                "openvgpu_operation_moved_bytes_sum{operation=\"suspend\",result=\"done\"} 1000");
+        free(text);
+}
+
 static void test_without_a_manager_it_says_so(void **state)
 {
         const struct metrics_input input = { .hostname = "h" };
@@ -301,6 +358,7 @@ int main(void)
                 cmocka_unit_test(test_everything_in_base_units),
                 cmocka_unit_test(test_processes_and_other_names_only_when_asked_for),
                 cmocka_unit_test(test_what_is_not_known_is_not_there),
+                cmocka_unit_test(test_an_older_vgpud_has_no_buckets_of_bytes),
                 cmocka_unit_test(test_without_a_manager_it_says_so),
         };
 

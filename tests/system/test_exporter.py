@@ -24,7 +24,8 @@ from exporter import EXPORTER, Exporter
 from host import Host
 from wait import PATIENCE, until
 
-SHARE = pathlib.Path(__file__).resolve().parents[2] / "share" / "metrics"
+SOURCE = pathlib.Path(__file__).resolve().parents[2]
+SHARE = SOURCE / "share" / "metrics"
 HOSTILE = 'a"b\\c} 1'
 
 
@@ -286,6 +287,50 @@ class Exporting(case.Case):
         self.assertEqual(float(found[0]["value"][1]), used)
         self.assertEqual(query('openvgpu_vgpu_state{state="running"}')[0]["metric"]["vgpu"], "train")
         self.assertEqual(len(query("openvgpu_operation_duration_seconds_count")), 12)
+        for expression in dashboard_expressions():
+            query(expression)
+        with urllib.request.urlopen(f"http://{address}/api/v1/rules", timeout=PATIENCE) as answer:
+            rules = json.load(answer)["data"]["groups"][0]["rules"]
+        self.assertEqual([rule["lastError"] for rule in rules if rule.get("lastError")], [])
+
+
+def dashboard_expressions():
+    """What the dashboard asks Prometheus, with everything chosen."""
+    for panel in json.loads((SHARE / "openvgpu-grafana.json").read_text())["panels"]:
+        for target in panel.get("targets", []):
+            yield target["expr"].replace("$instance", ".*").replace("$vgpu", ".*").replace("$__rate_interval", "1m")
+
+
+class Files(unittest.TestCase):
+    """The dashboard and the alert rules."""
+
+    def test_they_use_metrics_that_there_are(self):
+        known = set(re.findall(r'"(openvgpu_\w+)"', (SOURCE / "src/exporter/metrics.c").read_text()))
+        used = set(re.findall(r"openvgpu_\w+", " ".join(dashboard_expressions()) + " ".join(
+            re.findall(r"(?ms)^ +expr: (.*?)^ +(?:for|labels):", (SHARE / "openvgpu-alerts.yml").read_text()))))
+        self.assertGreater(len(used), 30)
+        self.assertEqual({name for name in used
+                          if re.sub("_(total|info|bucket|count|sum)$", "", name) not in known}, set())
+
+    def test_panels_stand_beside_each_other(self):
+        panels = json.loads((SHARE / "openvgpu-grafana.json").read_text())["panels"]
+        self.assertEqual(len({panel["id"] for panel in panels}), len(panels))
+        taken = {}
+        for panel in panels:
+            place = panel["gridPos"]
+            for cell in ((x, y) for x in range(place["x"], place["x"] + place["w"])
+                         for y in range(place["y"], place["y"] + place["h"])):
+                self.assertLess(cell[0], 24, panel["title"])
+                self.assertNotIn(cell, taken, panel["title"])
+                taken[cell] = panel["title"]
+
+    def test_alerts_fire_when_they_should(self):
+        promtool = shutil.which("promtool")
+        if not promtool:
+            self.skipTest("promtool is not installed (Debian's package prometheus)")
+        done = subprocess.run([promtool, "test", "rules", SOURCE / "tests/system/alerts.test.yml"], text=True,
+                              capture_output=True, timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 class Exemplars(case.Case):
@@ -302,12 +347,15 @@ class Exemplars(case.Case):
             request = urllib.request.Request(exporter.url,
                                              headers={"Accept": "application/openmetrics-text"})
             with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-                return re.findall(r'(?m)^openvgpu_operation_duration_seconds_bucket\{operation="suspend",'
+                return re.findall(r'(?m)^openvgpu_operation_(\w+)_bucket\{operation="suspend",'
                                   r'result="done",le="([^"]*)"\} \d+ # \{vgpu="train"\} (\S+) (\S+)$',
                                   answer.read().decode())
-        (bound, seconds, when), = until(look, "an exemplar", context=self.host.log)
-        self.assertLessEqual(float(seconds), float(bound))
-        self.assertGreater(float(when), 1.7e9)
+        found = until(look, "exemplars", context=self.host.log)
+        self.assertEqual([name for name, *_ in found], ["duration_seconds", "moved_bytes"])
+        for _, bound, value, when in found:
+            self.assertLessEqual(float(value), float(bound))
+            self.assertGreater(float(when), 1.7e9)
+        self.assertEqual(float(found[1][2]), 8 << 20)
 
 
 class Token(case.Case):
