@@ -130,6 +130,21 @@ bool pool_is_lone(const struct pool *pool, const struct pool_reservation *reserv
 
 /* Parting. */
 
+size_t pool_get_common(const struct pool *pool, const struct pool_reservation *reservation,
+                       uint64_t block, size_t n, struct pool_place *ret_places)
+{
+        size_t n_common = 0;
+
+        pool_get_places(reservation, block, ret_places, n);
+        for (size_t i = 0; i < n; i++) {
+                if (get_holders(pool, &ret_places[i], block) > 1)
+                        n_common++;
+                else
+                        ret_places[i].slab = 0;
+        }
+        return n_common;
+}
+
 struct parting {
         struct pool_reservation *reservation, *fresh;
         uint64_t block;
@@ -154,6 +169,18 @@ static int plan_parting(struct parting *parting)
         return r < 0 ? r : move_on(&own, UINT64_MAX, &parting->own);
 }
 
+/* What it has is nobody's memory from now on. */
+static void clear_stamps(const struct pool *pool, const struct pool_reservation *reservation)
+{
+        for (size_t i = 0; i < reservation->n_extents; i++) {
+                const struct slab_range range = pool_range(&reservation->extents[i]);
+                const struct slab *slab = pool_find(pool, reservation->extents[i].slab);
+
+                if (slab->stamps)
+                        slab_stamps_clear(slab->stamps, &range, reservation->generation);
+        }
+}
+
 /* The new ones become the reservation's, and those that it shared @fresh's. */
 static int exchange(struct pool *pool, struct parting *parting)
 {
@@ -164,6 +191,7 @@ static int exchange(struct pool *pool, struct parting *parting)
         if (r == 0)
                 r = split_all(pool, &parting->others);
         if (r == 0) {
+                clear_stamps(pool, parting->reservation);
                 set_extents(parting->reservation, &parting->own);
                 set_extents(parting->fresh, &parting->others);
         }
@@ -179,23 +207,17 @@ int pool_part(struct pool *pool, struct pool_reservation *reservation, uint32_t 
         struct parting parting = {
                 .reservation = reservation, .block = block, .places = ret_places, .n = n
         };
-        size_t n_shared = 0;
+        size_t n_common;
         int r;
 
         *ret_others = NULL;
         if (reservation->done || reservation->given_up)
                 return -EBUSY;
-        pool_get_places(reservation, block, ret_places, n);
-        for (size_t i = 0; i < n; i++) {
-                if (get_holders(pool, &ret_places[i], block) > 1)
-                        n_shared++;
-                else
-                        ret_places[i].slab = 0;
-        }
-        if (n_shared == 0)
+        n_common = pool_get_common(pool, reservation, block, n, ret_places);
+        if (n_common == 0)
                 return 0;
         r = pool_reserve_in(pool, &parting.fresh, reservation->owner, reservation->vgpu, device,
-                            n_shared * block);
+                            n_common * block);
         if (r < 0)
                 return r;
         r = exchange(pool, &parting);
@@ -260,6 +282,21 @@ static int plan_joining(const struct pool *pool, const struct pool_reservation *
         return r < 0 ? r : move_on(&cursor, UINT64_MAX, &joining->all);
 }
 
+/* Each extent is to be stamped, and a slab has room for so many stamps. */
+static bool can_be_stamped(const struct pool *pool, const struct list *list)
+{
+        for (size_t i = 0; i < pool->n_slabs; i++) {
+                const struct slab *slab = pool->slabs[i];
+                uint32_t n = 0;
+
+                for (size_t k = 0; k < list->n; k++)
+                        n += list->extents[k].slab == slab->id;
+                if (n > 0 && (!slab->stamps || n > slab_stamps_get_room(slab->stamps)))
+                        return false;
+        }
+        return true;
+}
+
 /* First it is held, then the own is left: one of these may be what another block joins. */
 static void join(struct pool *pool, struct pool_reservation *reservation, struct joining *joining)
 {
@@ -286,6 +323,8 @@ int pool_join(struct pool *pool, struct pool_reservation *reservation, uint64_t 
         if (reservation->done || reservation->given_up)
                 return -EBUSY;
         r = plan_joining(pool, reservation, block, places, n, &joining);
+        if (r == 0 && joining.held.n > 0 && !can_be_stamped(pool, &joining.all))
+                r = -ENOSPC;
         if (r == 0)
                 r = split_all(pool, &joining.all);
         if (r == 0)

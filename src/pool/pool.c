@@ -463,6 +463,18 @@ static int adopt_extent(struct pool *pool, struct pool_reservation *reservation,
         return r;
 }
 
+bool pool_has_none_but(const struct pool *pool, const struct pool_extent *extents, size_t n_extents,
+                       const char *vgpu)
+{
+        for (size_t i = 0; i < n_extents; i++) {
+                const struct slab *slab = pool_find(pool, extents[i].slab);
+
+                if (!slab || !slab->stamps || !slab_stamps_are_of(slab->stamps, vgpu))
+                        return false;
+        }
+        return true;
+}
+
 int pool_adopt_reservation(struct pool *pool, struct pool_reservation **ret_reservation,
                            const char *owner, const struct pool_mark *mark,
                            const struct pool_extent *extents, size_t n_extents)

@@ -278,6 +278,10 @@ int pool_adopt_reservation(struct pool *pool, struct pool_reservation **ret_rese
                            const char *owner, const struct pool_mark *mark,
                            const struct pool_extent *extents, size_t n_extents);
 
+/* pool_has_none_but() - do adopted slabs say that nobody's memory is in them but @vgpu's? */
+bool pool_has_none_but(const struct pool *pool, const struct pool_extent *extents, size_t n_extents,
+                       const char *vgpu);
+
 /* Blocks that several reservations hold: @block bytes each, the first at the reservation's first byte. */
 
 /* pool_get_places() - where the first @n blocks are; nowhere, if one is in two pieces. */
@@ -287,11 +291,15 @@ void pool_get_places(const struct pool_reservation *reservation, uint64_t block,
 /* pool_is_lone() - does nobody else hold any of it? Only then may it be written to. */
 bool pool_is_lone(const struct pool *pool, const struct pool_reservation *reservation);
 
+/* pool_get_common() - how many of its @n blocks have other holders, and where they are; the others nowhere. */
+size_t pool_get_common(const struct pool *pool, const struct pool_reservation *reservation,
+                       uint64_t block, size_t n, struct pool_place *ret_places);
+
 /*
  * pool_part() - make it lone: each of its @n blocks that has another holder is another one, with nothing in it
  *
  * @ret_others has the former ones; NULL: there were none. @ret_places says of each block where in there it is
- * (nowhere: it is where it was). Errors: -EBUSY (it is spare, or being prepared), -ENOSPC, -ENOMEM, and
+ * (nowhere: it is where it was). Its stamps are removed. Errors: -EBUSY (it is spare, or being prepared), -ENOSPC, -ENOMEM, and
  * nothing has changed.
  */
 int pool_part(struct pool *pool, struct pool_reservation *reservation, uint32_t device,
@@ -302,8 +310,8 @@ int pool_part(struct pool *pool, struct pool_reservation *reservation, uint32_t 
  * pool_join() - for each of its @n blocks that has a place in @places: hold what is there instead
  *
  * The caller knows that the contents are the same. To be done before pool_stamp(). Errors: -EBUSY (it is spare,
- * or being prepared), -EINVAL (a place of another owner, or that nobody holds), -ENOMEM, and nothing has
- * changed.
+ * or being prepared), -EINVAL (a place of another owner, or that nobody holds), -ENOSPC (pool_stamp() would fail),
+ * -ENOMEM, and nothing has changed.
  */
 int pool_join(struct pool *pool, struct pool_reservation *reservation, uint64_t block,
               const struct pool_place *places, size_t n);

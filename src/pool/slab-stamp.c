@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -120,15 +119,41 @@ enum slab_finding slab_stamps_look(const struct slab_stamps *stamps, const struc
         return found;
 }
 
-static struct stamp *find_unused(struct slab_stamps *stamps)
+bool slab_stamps_are_of(const struct slab_stamps *stamps, const char *vgpu)
 {
+        for (uint32_t i = 0; i < count(stamps); i++)
+                if (stamps->stamp[i].length > 0 &&
+                    strncmp(stamps->stamp[i].mark.owner, vgpu, POOL_OWNER_MAX) != 0)
+                        return false;
+        return true;
+}
+
+uint32_t slab_stamps_get_room(const struct slab_stamps *stamps)
+{
+        uint32_t n_used = 0;
+
+        for (uint32_t i = 0; i < count(stamps); i++)
+                n_used += stamps->stamp[i].length > 0;
+        return STAMPS_MAX - n_used;
+}
+
+/* Where the stamp of @generation on @range is, or could be. NULL: nowhere. */
+static struct stamp *find_place(struct slab_stamps *stamps, const struct slab_range *range,
+                                uint64_t generation)
+{
+        struct stamp *unused = NULL;
         uint32_t n = count(stamps);
 
-        for (uint32_t i = 0; i < n; i++)
-                if (stamps->stamp[i].length == 0)
-                        return &stamps->stamp[i];
-        if (n == STAMPS_MAX)
-                return NULL;
+        for (uint32_t i = 0; i < n; i++) {
+                struct stamp *stamp = &stamps->stamp[i];
+
+                if (is_exactly_on(stamp, range) && stamp->mark.generation == generation)
+                        return stamp;
+                if (!unused && stamp->length == 0)
+                        unused = stamp;
+        }
+        if (unused || n == STAMPS_MAX)
+                return unused;
         stamps->n = n + 1;
         return &stamps->stamp[n];
 }
@@ -136,14 +161,8 @@ static struct stamp *find_unused(struct slab_stamps *stamps)
 int slab_stamps_put(struct slab_stamps *stamps, const struct slab_range *range,
                     const struct pool_mark *mark)
 {
-        struct stamp *stamp = NULL;
+        struct stamp *stamp = find_place(stamps, range, mark->generation);
 
-        for (uint32_t i = 0; i < count(stamps) && !stamp; i++)
-                if (is_exactly_on(&stamps->stamp[i], range) &&
-                    stamps->stamp[i].mark.generation == mark->generation)
-                        stamp = &stamps->stamp[i];
-        if (!stamp)
-                stamp = find_unused(stamps);
         if (!stamp)
                 return -ENOSPC;
         atomic_store(&stamp->length, 0);

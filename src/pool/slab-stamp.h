@@ -13,6 +13,7 @@
  * stamps of all of them.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct slab_stamps;
@@ -56,6 +57,12 @@ enum slab_finding slab_stamps_look(const struct slab_stamps *stamps, const struc
  */
 int slab_stamps_put(struct slab_stamps *stamps, const struct slab_range *range,
                     const struct pool_mark *mark);
+
+/* slab_stamps_are_of() - are there none but of @vgpu? */
+bool slab_stamps_are_of(const struct slab_stamps *stamps, const char *vgpu);
+
+/* slab_stamps_get_room() - how many more can be put. */
+uint32_t slab_stamps_get_room(const struct slab_stamps *stamps);
 
 /* slab_stamps_clear() - those on any of @range: of the reservation with @generation, or all. */
 #define SLAB_ALL_STAMPS UINT64_MAX

@@ -259,6 +259,53 @@ static void test_what_is_spare_for_one_is_needed_for_another(void **state)
         assert_true(info_of(fixture).spare == 0);
 }
 
+/* Its stamp would stay behind on what others hold, and be nobody's. */
+static void test_who_parts_takes_his_stamps_along(void **state)
+{
+        struct fixture *fixture = *state;
+        struct pool_reservation *alice = reserve_in(fixture, USER, ALICE), *others;
+        struct pool_reservation *bob = reserve_in(fixture, USER, BOB);
+        struct pool_place places[BLOCKS];
+
+        fill(fixture, alice, FIRST);
+        fill(fixture, bob, SECOND);
+        assert_int_equal(pool_stamp(fixture->pool, alice, GUEST), 0);
+        join_equal(fixture, bob, SECOND, alice, FIRST);
+        assert_int_equal(pool_stamp(fixture->pool, bob, GUEST), 0);
+        assert_int_equal(pool_get_common(fixture->pool, bob, BLOCK, BLOCKS, places), BLOCKS - 3);
+        assert_int_equal(pool_part(fixture->pool, bob, 0, BLOCK, BLOCKS, places, &others), 0);
+        assert_int_equal(pool_check(fixture->pool, bob, GUEST, &(uint32_t){ 0 }), -ESTALE);
+        assert_int_equal(pool_check(fixture->pool, alice, GUEST, &(uint32_t){ 0 }), 0);
+        pool_release(fixture->pool, others);
+        pool_release(fixture->pool, bob);
+        assert_int_equal(pool_check(fixture->pool, alice, GUEST, &(uint32_t){ 0 }), 0);
+}
+
+#define PAGE  4096u
+#define PAGES (SLAB / PAGE)
+
+/* Each holds every other page of one slab, until that has no room for the stamps of one more. */
+static void test_nobody_joins_what_has_no_room_for_his_stamps(void **state)
+{
+        struct fixture *fixture = *state;
+        struct pool_reservation *first = NULL, *next = NULL;
+        struct pool_place places[PAGES];
+        int r = 0;
+
+        pool_set_limit(fixture->pool, 128 * SLAB);
+        assert_int_equal(pool_reserve_in(fixture->pool, &first, USER, ALICE, 0, SLAB), 0);
+        pool_get_places(first, PAGE, places, PAGES);
+        for (size_t i = 1; i < PAGES; i += 2)
+                places[i].slab = 0;
+        for (unsigned int i = 0; i < 100 && r == 0; i++) {
+                assert_int_equal(pool_reserve_in(fixture->pool, &next, USER, BOB, 0, SLAB), 0);
+                r = pool_join(fixture->pool, next, PAGE, places, PAGES);
+                assert_int_equal(pool_stamp(fixture->pool, next, GUEST), 0);
+        }
+        assert_int_equal(r, -ENOSPC);
+        assert_true(pool_is_lone(fixture->pool, next));
+}
+
 /* The next manager, with descriptors of the same slabs. */
 static void restart(struct fixture *fixture)
 {
@@ -349,6 +396,8 @@ static void test_nobody_is_adopted_into_what_has_not_his_stamp(void **state)
         of_bob = of_alice;
         strcpy(of_bob.mark.owner, BOB);
         restart(fixture);
+        assert_true(pool_has_none_but(fixture->pool, of_alice.extents, of_alice.n, ALICE));
+        assert_false(pool_has_none_but(fixture->pool, of_alice.extents, of_alice.n, BOB));
         assert_int_equal(adopt(fixture, USER, &of_alice, &alice), 0);
         assert_int_equal(adopt(fixture, USER, &of_bob, &bob), -ESTALE);
         assert_int_equal(adopt(fixture, USER, &of_alice, &bob), 0); /* the same: it has the stamp */
@@ -492,6 +541,8 @@ int main(void)
                 TEST(test_blocks_of_one_that_are_equal_are_one_too),
                 TEST(test_who_parts_writes_to_nobody_elses),
                 TEST(test_what_has_no_other_holder_is_not_parted),
+                TEST(test_who_parts_takes_his_stamps_along),
+                TEST(test_nobody_joins_what_has_no_room_for_his_stamps),
                 TEST(test_parting_without_room_changes_nothing),
                 TEST(test_nobody_joins_another_user_or_what_is_free),
                 TEST(test_what_is_spare_for_one_is_needed_for_another),
