@@ -67,9 +67,9 @@ class Models(unittest.TestCase):
         """What resumed vGPUs had is given back after the answer."""
         until(lambda: self.pool()["used"] == 0 and self.pool()["saved"] == 0, "the room to be given back")
 
-    def kill_manager(self):
+    def kill_manager(self, *options):
         self.host.kill_manager()
-        self.host.start()
+        self.host.start(options=options)
 
 
 class Servers(Models):
@@ -256,6 +256,37 @@ class Servers(Models):
             self.assertEqual(suspend.result()["bytes"], SIZE)
         self.assertEqual(self.pool()["saved"], STILL * BLOCK)  # of the second try nothing is known
         self.resume()
+        self.step()
+        self.finish()
+
+
+    def test_a_mover_that_dies_when_there_is_no_room_for_blocks_of_its_own(self):
+        """Another vGPU took what sharing had freed. It is told so, stays on its device, and nobody loses anything."""
+        self.kill_manager("--pool-limit", "128M")
+        self.add("server-0")
+        self.add("server-1")
+        for _ in range(8):
+            self.step("server-1")
+        self.add("other", "--seed", "1000")
+        self.guests["large"] = self.host.guest("other", "--size", str(SIZE), "--piece", str(BLOCK), "--seed", "2000",
+                                              "--on-demand")
+        self.suspend("server-0")
+        (self.host.faults / "mover.locked=pause").write_text("")
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            suspend = pool.submit(self.host.client().call, "SuspendVgpu", name="server-1")
+            self.host.wait_paused("mover.locked")
+            until(lambda: self.pool()["saved"] == STILL * BLOCK, "the blocks to be shared")
+            self.suspend("other")
+            for pid in self.host.movers():
+                os.kill(pid, signal.SIGKILL)
+            with self.assertRaises(Refused) as refused:
+                suspend.result()
+        self.assertEqual(refused.exception.name, "PoolTooSmall", refused.exception)
+        self.assertEqual(self.host.vgpu("server-1")["state"], "running")
+        self.step("server-1")
+        self.resume("server-0", "other")
+        self.suspend("server-1")
+        self.resume("server-1")
         self.step()
         self.finish()
 

@@ -70,6 +70,20 @@ class Sharing(Overcommitted):
         self.host.call("RemoveVgpu", name="v0")
         self.create("v6")
 
+    def test_the_next_vgpud_promises_the_same(self):
+        """What is in the pool counts once: as what its vGPU was promised."""
+        names = [self.create(f"v{i}") for i in range(5)]
+        guest = self.guest(names[0], "--on-demand")
+        self.host.call("SuspendVgpu", name=names[0])
+        for _ in range(2):
+            refused = expect_error("NoRoom", self.create, "v5")
+            self.assertIn("24 MiB left to promise", refused.parameters["message"])
+            self.host.kill_manager()
+            self.host.start()
+        self.host.call("ResumeVgpu", name=names[0])
+        guest.step()
+        self.finish(guest)
+
     def test_an_allocation_waits(self):
         """Within its quota nobody gets 'out of memory' for the others' sake: it waits for one that is busy."""
         first = self.guest(self.create("first"), "--on-demand")

@@ -13,6 +13,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/parting.h"
 #include "pool/pool.h"
 
 struct clean_copy {
@@ -109,15 +110,15 @@ void clean_copy_drop(struct guest *guest)
 static int part(struct guest *guest)
 {
         struct clean_copy *copy = guest->clean_copy;
+        struct failure failure = { 0 }; /* then all is copied, or that fails and says why */
         int r;
 
         copy->places = calloc(copy->n_hashes, sizeof(*copy->places));
         copy->former = calloc(copy->n_hashes, sizeof(*copy->former));
         if (!copy->places || !copy->former)
                 return -ENOMEM;
-        r = pool_part(guest->instance->manager->pool, guest->reservation,
-                      instance_home(guest->instance)->index, HASH_BLOCK, copy->n_hashes,
-                      copy->places, &copy->others);
+        r = parting_part(guest, instance_home(guest->instance)->index, false, copy->places,
+                         &copy->others, &failure);
         for (size_t i = 0; i < copy->n_hashes && r == 0; i++) {
                 copy->former[i] = copy->hashes[i];
                 if (copy->places[i].slab)

@@ -2,39 +2,19 @@
 #include "manager/model/equal-blocks.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
 #include "hash/hash.h"
-#include "manager/model/account.h"
 #include "manager/model/clean-copy.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
-#include "manager/model/pool-group.h"
-#include "manager/model/promise.h"
+#include "manager/model/policy.h"
 
 /* Each is a row in the store and an entry in the answer to who writes an image. */
 #define RUNS_MAX 4096
-
-/*
- * With --cdi every vGPU has a door. One that root has made may be for a container of anybody: who its tenant
- * is, nobody says. So it shares no block, for that would tell one tenant what another has.
- */
-static bool is_for_anybody(const struct instance *instance)
-{
-        return instance->manager->options->cdi_path[0] && account_is_operator(instance->owner);
-}
-
-void equal_blocks_name_owner(const struct instance *instance, char ret_name[POOL_OWNER_MAX])
-{
-        if (promise_is_overcommitted(instance_home(instance)) || is_for_anybody(instance))
-                snprintf(ret_name, POOL_OWNER_MAX, "%s", instance->uuid);
-        else
-                pool_group_name(instance, ret_name);
-}
 
 /* A table from hash to place, with open addressing. The hashes are random numbers already. */
 
@@ -89,7 +69,7 @@ static bool is_source(const struct instance *instance, const struct guest *guest
 {
         if (instance == guest->instance)
                 return true;
-        return instance->owner == guest->instance->owner && !is_for_anybody(instance) &&
+        return instance->owner == guest->instance->owner && !policy_is_for_anybody(instance) &&
                instance_is_off(instance) && !instance->operation && !instance->image;
 }
 

@@ -21,16 +21,6 @@
 #include "pool/pool.h"
 
 struct guest;
-struct instance;
-
-/*
- * equal_blocks_name_owner() - whose slabs @instance's memory goes to: its group's (pool-group.h)
- *
- * Those of a vGPU of an overcommitted device are its own: what the pool has to hold for it (promise.h) is counted
- * in whole slabs. So are those of a vGPU of root where there are doors (--cdi): it may be for a container of
- * anybody. Such a vGPU keeps once what it has twice itself.
- */
-void equal_blocks_name_owner(const struct instance *instance, char ret_name[POOL_OWNER_MAX]);
 
 /*
  * equal_blocks_find() - for each block of the guest where another, equal one is; nowhere for most

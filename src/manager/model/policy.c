@@ -2,6 +2,7 @@
 #include "manager/model/policy.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -95,6 +96,19 @@ int policy_check_growth(const struct instance *instance, uint64_t bytes, struct 
 }
 
 /* The pool. */
+
+bool policy_is_for_anybody(const struct instance *instance)
+{
+        return instance->manager->options->cdi_path[0] && account_is_operator(instance->owner);
+}
+
+void policy_name_owner(const struct instance *instance, char ret_name[POOL_OWNER_MAX])
+{
+        if (promise_is_overcommitted(instance_home(instance)) || policy_is_for_anybody(instance))
+                snprintf(ret_name, POOL_OWNER_MAX, "%s", instance->uuid);
+        else
+                pool_group_name(instance, ret_name);
+}
 
 static bool has_reservation(const struct instance *instance)
 {

@@ -4,10 +4,12 @@
 
 /* What a user may ask of the manager. Whose a vGPU is: instance_check_owner(). */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
 #include "daemon/failure.h"
+#include "pool/pool.h"
 
 struct instance;
 struct manager;
@@ -27,6 +29,21 @@ int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame
 
 /* policy_check_growth() - may @instance, which is there, have @bytes more? NoRoom. */
 int policy_check_growth(const struct instance *instance, uint64_t bytes, struct failure *failure);
+
+/*
+ * policy_is_for_anybody() - with --cdi every vGPU has a door, and one that root has made may be for a container
+ * of anybody: who its tenant is, nobody says. So it shares no block, for that would tell one tenant what another has.
+ */
+bool policy_is_for_anybody(const struct instance *instance);
+
+/*
+ * policy_name_owner() - whose slabs @instance's memory goes to: its group's (pool-group.h)
+ *
+ * Those of a vGPU of an overcommitted device are its own: what the pool has to hold for it (promise.h) is counted
+ * in whole slabs. So are those of a vGPU of root where there are doors (--cdi): it may be for a container of
+ * anybody. Such a vGPU keeps once what it has twice itself.
+ */
+void policy_name_owner(const struct instance *instance, char ret_name[POOL_OWNER_MAX]);
 
 /*
  * policy_check_pool() - may @bytes more of @instance go to the pool, in slabs of @owner (pool.h)?

@@ -19,6 +19,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
+#include "manager/model/policy.h"
 #include "manager/model/pool-group.h"
 #include "manager/model/recovery-internal.h"
 #include "manager/model/recovery.h"
@@ -83,11 +84,26 @@ static int adopt_slab(const char *label, int fd, void *userdata)
         return 0;
 }
 
+/*
+ * Slabs of a vGPU of an overcommitted device are its own, as its promise counts them (promise.h); what it had in
+ * its group's before the device was overcommitted stays there.
+ */
+static void name_owner(const struct guest *guest, const struct pool_extent *extents, size_t n,
+                       char ret_name[POOL_OWNER_MAX])
+{
+        const struct instance *instance = guest->instance;
+
+        if (pool_has_none_but(instance->manager->pool, extents, n, instance->uuid))
+                policy_name_owner(instance, ret_name);
+        else
+                pool_group_name(instance, ret_name);
+}
+
 static int adopt_reservation(struct guest *guest, const struct store_extent *stored, size_t n)
 {
         CLEANUP(freep) struct pool_extent *extents = calloc(n + 1, sizeof(*extents));
         struct pool_mark mark = { .pid = guest->pid, .start_time = guest->start_time };
-        char group[POOL_OWNER_MAX];
+        char owner[POOL_OWNER_MAX];
 
         if (!extents)
                 return -ENOMEM;
@@ -98,8 +114,8 @@ static int adopt_reservation(struct guest *guest, const struct store_extent *sto
                         (struct pool_extent){ stored[i].slab, stored[i].offset, stored[i].length };
         mark.generation = stored[0].generation;
         snprintf(mark.owner, sizeof(mark.owner), "%s", guest->instance->uuid);
-        pool_group_name(guest->instance, group);
-        return pool_adopt_reservation(guest->instance->manager->pool, &guest->reservation, group,
+        name_owner(guest, extents, n, owner);
+        return pool_adopt_reservation(guest->instance->manager->pool, &guest->reservation, owner,
                                       &mark, extents, n);
 }
 

@@ -13,11 +13,11 @@
 #include "manager/model/clean-copy.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
-#include "manager/model/equal-blocks.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/keep-once.h"
 #include "manager/model/manager.h"
+#include "manager/model/parting.h"
 #include "manager/model/recovery.h"
 #include "manager/operation/operation.h"
 
@@ -298,20 +298,26 @@ static int store_extents(struct guest *guest)
         return r < 0 ? r : recovery_store_memory(guest);
 }
 
+/* What it has goes once there is something else for it: without room all stays as it is. */
 static int be_lone(struct guest *guest)
 {
-        struct pool *pool = guest->instance->manager->pool;
-        uint64_t bytes = pool_get_length(guest->reservation);
-        char owner[POOL_OWNER_MAX];
+        struct operation *operation = guest->instance->operation;
+        struct pool *pool = operation->instance->manager->pool;
+        CLEANUP(freep) struct pool_place *places = NULL;
+        struct pool_reservation *others;
         int r;
 
         if (!guest->reservation || pool_is_lone(pool, guest->reservation))
                 return 0;
-        guest->reservation = pool_release(pool, guest->reservation);
-        equal_blocks_name_owner(guest->instance, owner);
-        r = pool_reserve_in(pool, &guest->reservation, owner, guest->instance->uuid,
-                            guest->job.device->index, bytes);
-        return r < 0 ? r : store_extents(guest);
+        places = calloc(parting_count(guest), sizeof(*places));
+        if (!places)
+                return -ENOMEM;
+        r = parting_part(guest, guest->job.device->index, operation->is_undoing, places, &others,
+                         &operation->failure);
+        if (r == 0)
+                r = store_extents(guest);
+        pool_release(pool, others);
+        return r;
 }
 
 /* prepare: all slabs of the guest's reservation are made ready on the job's device. */

@@ -10,7 +10,6 @@
 #include "manager/model/clean-copy.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
-#include "manager/model/equal-blocks.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -47,7 +46,7 @@ static void fail_small(struct operation *operation, uint64_t needed)
         struct failure failure = { 0 };
         char owner[POOL_OWNER_MAX];
 
-        equal_blocks_name_owner(instance, owner);
+        policy_name_owner(instance, owner);
         if (policy_check_pool(instance, owner, needed, &failure) == 0)
                 (void)failure_from_errno(&failure, -ENOSPC, "reserving memory of the pool");
         operation_fail(operation, -ENOSPC, "PoolTooSmall", failure.hint, "vGPU %s: %.400s",
@@ -65,7 +64,7 @@ static int reserve(struct operation *operation, struct guest *guest, uint64_t by
         if (pool_get_length(guest->reservation) == bytes && pool_is_lone(pool, guest->reservation))
                 return 0;
         guest->reservation = pool_release(pool, guest->reservation);
-        equal_blocks_name_owner(operation->instance, owner);
+        policy_name_owner(operation->instance, owner);
         r = policy_check_pool(operation->instance, owner, bytes, &failure);
         if (r == 0)
                 r = pool_reserve_in(pool, &guest->reservation, owner, operation->instance->uuid,
@@ -94,7 +93,7 @@ static void reserve_claimed(struct operation *operation)
         uint64_t sum = 0;
         struct guest *guest;
 
-        equal_blocks_name_owner(instance, owner);
+        policy_name_owner(instance, owner);
         operation_for_each_guest(guest, operation)
                 sum += movable_bytes(guest);
         if (policy_check_pool(instance, owner, sum, &failure) < 0) {

@@ -9,10 +9,10 @@
 #include "daemon/log.h"
 #include "manager/guests/guest-request.h"
 #include "manager/model/device.h"
-#include "manager/model/equal-blocks.h"
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/model/policy.h"
 #include "manager/model/recovery.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/copies.h"
@@ -91,7 +91,7 @@ static int reserve(struct guest *guest)
 
         if (guest->reservation && !pool_is_lone(pool, guest->reservation))
                 guest->reservation = pool_release(pool, guest->reservation);
-        equal_blocks_name_owner(guest->instance, owner);
+        policy_name_owner(guest->instance, owner);
         if (!guest->reservation)
                 r = pool_reserve_in(pool, &guest->reservation, owner, guest->instance->uuid,
                                     guest->instance->operation->source->index, guest->memory_bytes);
