@@ -242,6 +242,37 @@ class Sharing(Pairs, case.Case):
             user.hold(f"check={1000 + i}")
             self.end(user, maker)
 
+    def test_a_group_waits_for_the_gates_to_tell_a_new_manager_what_they_share(self):
+        pairs = self.group()
+        for i, (maker, user) in enumerate(pairs):
+            self.check_both_ways(maker, user, i)
+        for turn in range(3):
+            self.host.kill()
+            self.host.start()
+            self.host.call("SuspendVgpu", name=f"rank{turn}", group=True)
+            self.host.kill()
+            self.host.start()
+            self.host.call("ResumeVgpu", name=f"rank{turn}", group=True)
+            for i in range(3):
+                self.assertEqual(self.host.get(f"rank{i}")["state"], "running")
+        stopped = pairs[2][1]
+        stopped.signal(signal.SIGSTOP)
+        self.host.kill()
+        self.host.start()
+        until(lambda: f"process {stopped.pid} (guest-share) of vGPU rank2 has not told" in
+              self.refused("TimedOut", "SuspendVgpu", name="rank0", group=True, timeout=0.5),
+              "all others to have told")
+        client = self.host.connect()
+        client.send("SuspendVgpu", name="rank0", group=True)
+        self.host.kill()
+        with self.assertRaises((ConnectionError, OSError)):
+            client.answer()
+        stopped.signal(signal.SIGCONT)
+        self.host.start()
+        for i, (maker, user) in enumerate(pairs):
+            user.hold(f"check={1000 + i}")
+            self.end(user, maker)
+
     def is_refused(self, name):
         with contextlib.suppress(Refused):
             self.host.call("SuspendVgpu", name=name)
@@ -357,14 +388,6 @@ class Faults(Pairs, unittest.TestCase):
     def test_the_manager_dies_while_it_undoes_a_resume(self):
         self.undo_dies("resume")
 
-    def resume_group(self, name):
-        try:
-            return self.host.call("ResumeVgpu", name=name, group=True)
-        except Refused as refused:
-            if refused.name != "Busy":
-                raise
-            return None
-
     def group_goes_on(self, kind, faults, is_killed):
         with self.pairs(faults, kind=kind, fault=faults) as pairs:
             for maker, user in pairs:
@@ -383,7 +406,7 @@ class Faults(Pairs, unittest.TestCase):
                 self.host.wait_for(name, lambda vgpu: vgpu["state"] in ("running", "suspended"),
                                    "the operation to be undone or ended")
             if self.host.get("job")["state"] != "running":
-                until(lambda: self.resume_group("job"), "a new vgpud to know who shares memory")
+                self.host.call("ResumeVgpu", name="job", group=True)
             for maker, user in pairs:
                 user.hold("check=1003")
             self.host.vgpu("suspend", "other", "--group")

@@ -26,6 +26,7 @@
 #include "store/store.h"
 
 struct device;
+struct group_wait;
 struct image_session;
 struct manager;
 struct operation;
@@ -59,10 +60,11 @@ struct instance {
         struct account_charge charge; /* of its owner */
         enum state_instance_state state;
         struct list guests;
-        struct list turns;           /* schedule_vgpu: of its device, and of one that it leaves */
-        struct list launches;        /* programs that are no guests yet, see launch.h */
-        struct operation *operation; /* under way, or NULL */
-        struct {                     /* of the operation under way; all 0: there is none */
+        struct list turns;             /* schedule_vgpu: of its device, and of one that it leaves */
+        struct list launches;          /* programs that are no guests yet, see launch.h */
+        struct operation *operation;   /* under way, or NULL */
+        struct group_wait *group_wait; /* a call that waits to become one, or NULL */
+        struct {                       /* of the operation under way; all 0: there is none */
                 const struct device *target; /* where it is to be */
                 uint32_t timeout_ms;
                 bool is_undoing;

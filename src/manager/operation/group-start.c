@@ -6,6 +6,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/sharing.h"
+#include "manager/operation/group-wait.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
@@ -39,27 +40,11 @@ static int add_partner(struct guest *partner, void *userdata)
         return 0;
 }
 
-/* A manager that has just started does not know who shares memory until the gates are back. */
-static int check_told(const struct instance *instance, struct failure *failure)
-{
-        const struct guest *guest = shared_find_untold(instance);
-
-        if (!guest)
-                return 0;
-        return failure_set(failure, -EBUSY, "Busy",
-                           "try again in a moment; if it is stopped, continue it (kill -CONT)",
-                           "process %d (%.40s) of vGPU %s has not told vgpud, which was restarted, "
-                           "whether it shares memory",
-                           (int)guest->pid, guest->name, guest->instance->name);
-}
-
 static int find_members(struct members *members, struct instance *instance, struct failure *failure)
 {
         struct guest *guest;
-        int r = check_told(instance, failure);
+        int r = 0;
 
-        if (r < 0)
-                return r;
         members->instance[0] = instance;
         members->n = 1;
         for (size_t i = 0; i < members->n; i++)
@@ -111,9 +96,15 @@ int group_start(struct instance *instance, const struct operation_kind *kind,
                 struct operation_request *request, struct failure *failure)
 {
         static uint64_t last_group;
+        /* A manager that has just started does not know who shares memory until the gates are back. */
+        const struct guest *untold = shared_find_untold(instance);
         struct members members;
-        int r = find_members(&members, instance, failure);
+        int r;
 
+        if (untold)
+                return group_wait_begin(instance, untold, request->pending, request->timeout_ms,
+                                        failure);
+        r = find_members(&members, instance, failure);
         if (r < 0)
                 return r;
         for (size_t i = 0; i < members.n; i++)

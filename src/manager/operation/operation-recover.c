@@ -11,6 +11,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/operation/admission.h"
+#include "manager/operation/group-wait.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
@@ -157,13 +158,19 @@ static void deal_with_returned(struct guest *guest)
         }
 }
 
+static void unload(struct instance *instance)
+{
+        instance->operation = operation_free(instance->operation);
+        group_wait_drop(instance);
+}
+
 static void on_instance(struct instance *instance, enum instance_event event, void *userdata)
 {
         (void)userdata;
         if (event == INSTANCE_RETRY)
                 try_again(instance);
         else if (event == INSTANCE_UNLOADED)
-                instance->operation = operation_free(instance->operation);
+                unload(instance);
 }
 
 static void on_guest(struct guest *guest, enum guest_event event, void *userdata)

@@ -122,24 +122,36 @@ const struct guest *shared_find_untold(const struct instance *instance)
         return guest;
 }
 
+static void fail(struct operation *operation, int error, const struct failure *failure)
+{
+        operation_fail(operation, error, failure->name, failure->hint, "%.400s", failure->message);
+}
+
 static void decide(struct operation *operation)
 {
         struct failure failure = { 0 };
+        int r = shared_check(operation, &failure);
 
-        if (shared_check(operation, &failure) < 0)
-                operation_fail(operation, -EOPNOTSUPP, failure.name, failure.hint, "%.400s",
-                               failure.message);
+        if (r < 0)
+                fail(operation, r, &failure);
         else
                 broadcast_ask_shared(operation);
 }
 
+int shared_refuse_untold(const struct guest *guest, struct failure *failure)
+{
+        return failure_set(failure, -ETIMEDOUT, "TimedOut",
+                           "continue it (kill -CONT) if it is stopped, or end it, and try again",
+                           "process %d (%.40s) of vGPU %s has not told vgpud, which was restarted, "
+                           "whether it shares memory",
+                           (int)guest->pid, guest->name, guest->instance->name);
+}
+
 static void fail_untold(struct operation *operation, const struct guest *guest)
 {
-        operation_fail(operation, -ETIMEDOUT, "TimedOut",
-                       "continue it (kill -CONT) if it is stopped, or end it, and try again",
-                       "process %d (%.40s) of vGPU %s has not told vgpud, which was restarted, "
-                       "whether it shares memory",
-                       (int)guest->pid, guest->name, guest->instance->name);
+        struct failure failure = { 0 };
+
+        fail(operation, shared_refuse_untold(guest, &failure), &failure);
 }
 
 static int look_later(struct operation *operation);

@@ -21,6 +21,9 @@ int shared_check(struct operation *operation, struct failure *failure);
  */
 const struct guest *shared_find_untold(const struct instance *instance);
 
+/* shared_refuse_untold() - @guest has not told in time. Returns -ETIMEDOUT. */
+int shared_refuse_untold(const struct guest *guest, struct failure *failure);
+
 /*
  * shared_ask() - as a step: the same once more, with all gates closed, and whether all memory of others
  * could come back. Waits for the gates that a new manager has not heard yet.
