@@ -11,10 +11,10 @@
 #include <unistd.h>
 
 #include <openvgpu/checkpoint.h>
-#include <openvgpu/operation.h>
 
 #include "image/criu.h"
 #include "lib/image.h"
+#include "lib/operation.h"
 #include "lib/process-pipes.h"
 #include "lib/process-tree.h"
 
@@ -179,7 +179,7 @@ static int suspend_instance(struct dump *dump)
                                  "vgpu resume it, then dump it",
                                  "the context of vGPU %s is still on its device",
                                  dump->instance->name);
-        r = vgpu_operation_suspend(dump->client, dump->instance->name, &options, NULL);
+        r = operation_suspend_to_detach(dump->client, dump->instance->name, &options);
         dump->has_suspended = r == 0;
         return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <openvgpu/operation.h>
+#include "lib/operation.h"
 
 #include "lib/result.h"
 
@@ -79,6 +79,20 @@ int vgpu_operation_suspend(struct vgpu_client *client, const char *name,
         if (r < 0)
                 return r;
         return operate(client, "SuspendVgpu", parameters, name, options, ret_report);
+}
+
+int operation_suspend_to_detach(struct vgpu_client *client, const char *name,
+                                const struct vgpu_operation_options *options)
+{
+        CLEANUP(json_decrefp) json_t *parameters = NULL;
+        int r;
+
+        r = client_begin(client, &parameters);
+        if (r == 0)
+                r = client_add(client, parameters, "detach", json_true());
+        if (r < 0)
+                return r;
+        return operate(client, "SuspendVgpu", parameters, name, options, NULL);
 }
 
 int vgpu_operation_resume(struct vgpu_client *client, const char *name, const char *device,

@@ -294,6 +294,57 @@ class Sharing(Pairs, case.Case):
         maker.hold("check=1003")
         self.end(user, maker)
 
+    def test_a_group_does_not_move_and_nobody_says_that_it_could(self):
+        pairs = self.group()
+        for name in ("rank0", "rank2"):
+            with self.assertRaises(Refused) as refused:
+                self.host.call("MigrateVgpu", name=name, device="1")
+            self.assertEqual(refused.exception.name, "NotMovable")
+            self.assertIn("cannot share memory on a device that processes were moved to",
+                          refused.exception.parameters["message"])
+            self.assertNotIn("--group", refused.exception.parameters["hint"])
+        self.host.vgpu("suspend", "rank0", "--group")
+        self.refused("NotMovable", "ResumeVgpu", name="rank0", device="1", group=True)
+        self.host.vgpu("resume", "rank0", "--group")
+        for maker, user in pairs:
+            self.check_both_ways(maker, user, 3)
+            self.end(user, maker)
+
+    def test_what_criu_could_not_make_anew_is_refused_before_anything_is_touched(self):
+        pairs = self.group()
+        for i, name in enumerate(("rank0", "rank1", "rank2")):
+            message = self.refused("NotMovable", "SuspendVgpu", name=name, detach=True)
+            self.assertIn("CRIU cannot make that anew", message)
+            self.assertEqual(self.host.get(name)["state"], "running")
+            self.check_both_ways(*pairs[i], i)
+        self.host.vgpu("suspend", "rank0", "--group")
+        for name in ("rank0", "rank1", "rank2"):
+            self.refused("NotMovable", "OpenMemory", name=name, detach=True)
+        self.host.vgpu("resume", "rank0", "--group")
+        for i, (maker, user) in enumerate(pairs):
+            user.hold(f"check={i + 1000}")
+            self.end(user, maker)
+
+    def test_the_memory_of_a_group_is_dumped_and_loaded(self):
+        pairs = self.group()
+        for i, (maker, user) in enumerate(pairs):
+            self.check_both_ways(maker, user, i)
+        self.host.vgpu("suspend", "rank0", "--group")
+        images = {name: self.new_path() for name in ("rank0", "rank1", "rank2")}
+        for name, image in images.items():
+            self.host.vgpu("checkpoint", "dump", name, image)
+        self.host.vgpu("resume", "rank0", "--group")
+        for maker, user in pairs:
+            self.check_both_ways(maker, user, 77)
+        self.host.vgpu("suspend", "rank1", "--group")
+        for name, image in images.items():
+            self.host.vgpu("checkpoint", "load", image, "--vgpu", name)
+        self.host.vgpu("resume", "rank1", "--group")
+        for i, (maker, user) in enumerate(pairs):
+            user.hold(f"check={1000 + i}")
+            maker.hold(f"check={1000 + i}")
+            self.end(user, maker)
+
     def test_a_maker_that_does_not_answer_holds_nobody_for_long(self):
         self.host.create("job")
         maker, user = self.pair()

@@ -24,6 +24,7 @@
 #include "manager/model/observer.h"
 #include "manager/model/policy.h"
 #include "manager/operation/copies.h"
+#include "manager/operation/shared.h"
 
 /* An answer is at most 1 MiB, and an entry of a list takes about 28 bytes of it. */
 #define MAPPINGS_MAX 30000
@@ -171,13 +172,28 @@ static int check_memory(const struct instance *instance, struct failure *failure
         return r;
 }
 
+/* After a restart the client tries again until the gates have told. */
+static int check_detach(const struct instance *instance, struct failure *failure)
+{
+        const struct guest *untold = shared_find_untold(instance);
+
+        if (!untold)
+                return shared_check_image(instance, failure);
+        (void)shared_refuse_untold(untold, failure);
+        failure->name = "Busy";
+        return -EBUSY;
+}
+
 int image_open(struct control_pending *pending, struct instance *instance, struct failure *failure)
 {
+        bool will_detach = control_call_bool(&pending->call, "detach");
         struct image_session *session = NULL;
         int r = instance_check_idle(instance, failure);
 
         if (r == 0)
                 r = check_off(instance, failure);
+        if (r == 0 && will_detach)
+                r = check_detach(instance, failure);
         if (r == 0)
                 r = check_memory(instance, failure);
         if (r == 0)
@@ -190,7 +206,7 @@ int image_open(struct control_pending *pending, struct instance *instance, struc
                 abandon(instance, session);
                 return r;
         }
-        if (control_call_bool(&pending->call, "detach"))
+        if (will_detach)
                 image_session_send_away(session);
         log_event_of(pending->uid, LOG_LEVEL_INFO, "an image is written", "vgpu=%s uid=%u",
                      instance->name, pending->uid);

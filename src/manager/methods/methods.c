@@ -291,6 +291,7 @@ static int start_operation(struct control_pending *pending, const struct operati
         struct operation_request request = {
                 .keep_context = control_call_bool(&pending->call, "keep_context"),
                 .must_verify = control_call_bool(&pending->call, "verify"),
+                .will_detach = control_call_bool(&pending->call, "detach"),
                 .timeout_ms = (uint32_t)(1000 * control_call_seconds(&pending->call, "timeout",
                                                                      TIMEOUT_SECONDS)),
                 .pending = pending,
@@ -392,9 +393,13 @@ static const struct control_parameter log_parameters[] = { { "device", CONTROL_T
                                                            { "from", CONTROL_SIZE, false },
                                                            { 0 } };
 static const struct control_parameter suspend_parameters[] = {
-        { "name", CONTROL_TEXT, true },          { "timeout", CONTROL_SECONDS, false },
-        { "keep_context", CONTROL_BOOL, false }, { "verify", CONTROL_BOOL, false },
-        { "group", CONTROL_BOOL, false },        { 0 },
+        { "name", CONTROL_TEXT, true },
+        { "timeout", CONTROL_SECONDS, false },
+        { "keep_context", CONTROL_BOOL, false },
+        { "verify", CONTROL_BOOL, false },
+        { "group", CONTROL_BOOL, false },
+        { "detach", CONTROL_BOOL, false },
+        { 0 },
 };
 static const struct control_parameter resume_parameters[] = {
         { "name", CONTROL_TEXT, true },

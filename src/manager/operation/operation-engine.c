@@ -521,6 +521,7 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
                 return -ENOMEM;
         operation->keep_context = request->keep_context;
         operation->must_verify = request->must_verify;
+        operation->will_detach = request->will_detach;
         operation->timeout_ms = request->timeout_ms;
         operation->is_by_itself = request->is_by_itself;
         if (request->pending && request->pending->uid != instance->owner) {

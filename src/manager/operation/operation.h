@@ -76,6 +76,7 @@ struct operation_request {
         struct device *target; /* or NULL */
         bool keep_context;
         bool must_verify; /* compare byte by byte what would not be copied */
+        bool will_detach; /* its processes are to be made anew from an image */
         uint32_t timeout_ms;
         bool is_by_itself;               /* nobody asked for it: residency.h */
         uint64_t group;                  /* of other vGPUs' operations; 0: none */
@@ -88,7 +89,7 @@ struct operation {
         struct control_pending *pending; /* NULL: nobody waits for the result */
         /* Equal for suspend. The target's mover does the work, but for the checkpoint. */
         struct device *source, *target;
-        bool keep_context, is_by_itself, must_verify;
+        bool keep_context, is_by_itself, must_verify, will_detach;
         bool is_for_another; /* @asker is not the owner */
         uid_t asker;
         uint64_t group;           /* group.h; 0: none */

@@ -61,18 +61,40 @@ static int refuse_move(const struct operation *operation, const struct guest *gu
                            (int)guest->pid, guest->name);
 }
 
+static bool shares(const struct guest *guest)
+{
+        return sharing_is_any(guest) || guest->n_imports > 0;
+}
+
+int shared_check_image(const struct instance *instance, struct failure *failure)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (!guest->is_dead && !guest->is_waiting && shares(guest))
+                        return failure_set(failure, -EOPNOTSUPP, "NotMovable",
+                                           "dump the vGPU by its name while it is suspended: that "
+                                           "image has its GPU memory, for the same processes",
+                                           "process %d (%.40s) shares memory with another process, "
+                                           "and CRIU cannot make that anew",
+                                           (int)guest->pid, guest->name);
+        return 0;
+}
+
+/* That other vGPUs could come along helps nobody who cannot go there himself. */
 int shared_check(struct operation *operation, struct failure *failure)
 {
         struct outside outside = { .operation = operation };
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation) {
+        if (operation->will_detach && shared_check_image(operation->instance, failure) < 0)
+                return -EOPNOTSUPP;
+        operation_for_each_guest(guest, operation)
+                if (operation->target != operation->source && shares(guest))
+                        return refuse_move(operation, guest, failure);
+        operation_for_each_guest(guest, operation)
                 if (sharing_each_partner(guest, look_outside, &outside) != 0)
                         return refuse_outside(guest, outside.partner, failure);
-                if (operation->target != operation->source &&
-                    (sharing_is_any(guest) || guest->n_imports > 0))
-                        return refuse_move(operation, guest, failure);
-        }
         return 0;
 }
 

@@ -15,6 +15,9 @@ struct operation;
  */
 int shared_check(struct operation *operation, struct failure *failure);
 
+/* shared_check_image() - could CRIU make the processes of @instance anew? NotMovable where they share memory. */
+int shared_check_image(const struct instance *instance, struct failure *failure);
+
 /*
  * shared_find_untold() - a process that may share memory with those of @instance, and has not told this
  * manager yet whether it does; NULL: all have.
