@@ -306,9 +306,10 @@ class Crowd(case.Case):
         self.host.wait_paused("gate-asking")
         self.stranger(12 * MIB)  # the margin of the way back, and a little
         self.host.arm("suspend.moved", "fail")
+        before = len(self.host.log())
         with self.host.connect() as suspend:
             suspend.send("SuspendVgpu", name=name, timeout=PATIENCE)
-            until(lambda: f"waiting for those who ask for memory before going back vgpu={name}" in self.host.log(),
+            until(lambda: f"waiting for those who ask for memory before going back vgpu={name}" in self.host.log()[before:],
                   "the way back to wait", context=self.host.log)
             self.host.remove_pause("gate-asking")
             with self.assertRaises(Refused):
@@ -330,14 +331,16 @@ class Crowd(case.Case):
         late = self.host.run("other", "guest-train", "--size", f"{CONTEXT // MIB}M", "--piece", f"{CONTEXT // MIB}M")
         self.host.wait_paused("gate-asking")
         self.host.arm("suspend.moved", "fail")
+        before = len(self.host.log())
         with self.host.connect() as suspend:
             suspend.send("SuspendVgpu", name=name, timeout=86400)
             with self.assertRaises(Refused):
                 suspend.answer()
-        self.assertIn(f"waiting for those who ask for memory before going back vgpu={name}", self.host.log())
+        self.assertIn(f"waiting for those who ask for memory before going back vgpu={name}", self.host.log()[before:])
         self.assertEqual(self.host.get(name)["state"], "running")
         guest.wait_steps()
         late.kill()
+        self.host.remove_pause("gate-asking")
         for one in (guest, other):
             one.finish()
 
