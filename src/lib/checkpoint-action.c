@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "lib/checkpoint-guest.h"
 #include "lib/checkpoint-handle.h"
+#include "lib/process-tree.h"
 
 uint32_t checkpoint_milliseconds(double seconds)
 {
@@ -48,22 +49,46 @@ static int set_pairs(struct vgpu_checkpoint *checkpoint, struct checkpoint_wire_
         return 0;
 }
 
-/* What a manager looks after is handled by it: its gate closes first, and its memory moves faster. */
-static int refuse_guests(struct vgpu_checkpoint *checkpoint)
+/*
+ * What a manager looks after is handled by it: its gate closes first, and its memory moves faster.
+ * Returns 0 or -ETIMEDOUT: a manager did not answer, and need not be asked of another one; or the error.
+ */
+static int refuse_guest(struct vgpu_checkpoint *checkpoint, pid_t pid)
 {
         char name[CHECKPOINT_GUEST_NAME_MAX], hint[192];
+        int r = checkpoint_guest_find(pid, name);
 
-        for (size_t i = 0; i < checkpoint->n; i++) {
-                if (!checkpoint_guest_find(checkpoint->pid[i], name))
-                        continue;
-                checkpoint->n_results = 0;
-                snprintf(hint, sizeof(hint), "use 'vgpu suspend %s' and 'vgpu resume %s'", name,
-                         name);
-                return checkpoint_error_set(&checkpoint->error, VGPU_CHECKPOINT_ERROR_GUEST, hint,
-                                            "process %d is a program of the vGPU %s",
-                                            checkpoint->pid[i], name);
-        }
-        return 0;
+        if (r <= 0)
+                return r;
+        checkpoint->n_results = 0;
+        snprintf(hint, sizeof(hint), "use 'vgpu suspend %s' and 'vgpu resume %s'", name, name);
+        return checkpoint_error_set(&checkpoint->error, VGPU_CHECKPOINT_ERROR_GUEST, hint,
+                                    "process %d is a program of the vGPU %s", pid, name);
+}
+
+/* Of a tree that is too large for us the first ones. */
+static int refuse_guests_below(struct vgpu_checkpoint *checkpoint, pid_t root)
+{
+        CLEANUP(freep) struct process_tree *tree = malloc(sizeof(*tree));
+        int r = 0;
+
+        if (!tree)
+                return checkpoint_error_set(&checkpoint->error, VGPU_CHECKPOINT_ERROR_OUT_OF_MEMORY,
+                                            "", "out of memory");
+        (void)process_tree_read(tree, root);
+        for (size_t i = 0; i < tree->n && r == 0; i++)
+                r = refuse_guest(checkpoint, tree->pids[i]);
+        return r;
+}
+
+static int refuse_guests(struct vgpu_checkpoint *checkpoint, bool with_children)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < checkpoint->n && r == 0; i++)
+                r = with_children ? refuse_guests_below(checkpoint, checkpoint->pid[i])
+                                  : refuse_guest(checkpoint, checkpoint->pid[i]);
+        return r == -ETIMEDOUT ? 0 : r;
 }
 
 /* An absolute path: the helper may have another idea of where it is. */
@@ -122,7 +147,7 @@ static int act(struct vgpu_checkpoint *checkpoint, enum checkpoint_action action
         if (r == 0)
                 r = set_storage(checkpoint, &request, options.storage);
         if (r == 0 && !options.is_forced && action != CHECKPOINT_STATE)
-                r = refuse_guests(checkpoint);
+                r = refuse_guests(checkpoint, options.with_children);
         if (r < 0)
                 return r;
         request.timeout_ms = checkpoint_milliseconds(options.timeout_seconds);

@@ -5,6 +5,8 @@
  */
 #include "lib/checkpoint-guest.h"
 
+#include <errno.h>
+
 #include <openvgpu/client.h>
 #include <openvgpu/instance.h>
 
@@ -26,18 +28,22 @@ static bool has_process(const struct vgpu_instance *instance, pid_t pid)
         return false;
 }
 
-bool checkpoint_guest_find(pid_t pid, char *ret_name)
+int checkpoint_guest_find(pid_t pid, char *ret_name)
 {
         CLEANUP(freep) char *environment = environment_read(pid);
         CLEANUP(vgpu_client_freep) struct vgpu_client *client = NULL;
         CLEANUP(vgpu_instance_freep) struct vgpu_instance *instance = NULL;
         const char *vgpu = environment ? environment_get(environment, "OPENVGPU_VGPU") : NULL;
+        int r;
 
         if (!vgpu || vgpu_client_new(&client, environment_get(environment, "OPENVGPU_RUN")) < 0)
-                return false;
+                return 0;
         vgpu_client_set_timeout_ms(client, ANSWER_MS);
-        if (vgpu_instance_lookup(client, vgpu, &instance) < 0 || !has_process(instance, pid))
-                return false;
+        r = vgpu_instance_lookup(client, vgpu, &instance);
+        if (r == -ETIMEDOUT)
+                return r;
+        if (r < 0 || !has_process(instance, pid))
+                return 0;
         text_clean(ret_name, CHECKPOINT_GUEST_NAME_MAX, instance->name);
-        return true;
+        return 1;
 }

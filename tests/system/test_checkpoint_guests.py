@@ -47,6 +47,22 @@ class Guests(case.Case):
         self.assertEqual(self.checkpoint("state", self.guest.pid).output, "running\n")
         self.check_goes_on()
 
+    def test_a_guest_below_another_process_is_refused(self):
+        shell = subprocess.Popen(["/bin/sh", "-c", f"{stage.VGPU} run --vgpu train -- {stage.GUESTS}/guest-train "
+                                  "--size 4M --on-demand; exit 0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                 env=self.host.environment())
+        try:
+            self.assertEqual(shell.stdout.readline(), b"ready\n")
+            for action in CHANGING:
+                errors = self.checkpoint(action, "--tree", shell.pid, code=FAILED).errors
+                self.assertIn("is a program of the vGPU train", errors)
+            self.assertIn("running", self.checkpoint("state", "--tree", shell.pid).output)
+        finally:
+            shell.stdin.close()
+            shell.wait()
+            shell.stdout.close()
+        self.check_goes_on()
+
     def test_the_plugin_of_criu_sees_that_it_has_cuda_and_is_refused_at_the_lock(self):
         """If the first of these failed, it would dump the guest as a process without CUDA."""
         code, thread, _ = self.tool("--get-restore-tid", "--pid", self.guest.pid)
