@@ -33,8 +33,10 @@
  * Errors:   0 or a negative errno. After a failure vgpu_checkpoint_get_error() has a more precise
  *           kind, the driver's call and code, a message and a hint for people. The kinds listed
  *           with a function are part of its contract. Any action can also fail with _NO_PROCESS,
- *           _NO_CUDA, _PERMISSION, _NO_DRIVER, _INVALID (an option), _DRIVER_FAILED, _FAILED,
- *           _OUT_OF_MEMORY, and with _LOST when a process died or can only be killed.
+ *           _NO_CUDA, _PERMISSION, _NO_DRIVER, _INVALID (an option, more than 64 processes),
+ *           _NOT_SUPPORTED (the driver has no checkpoints), _DRIVER_FAILED, _FAILED, _OUT_OF_MEMORY,
+ *           with _WRONG_STATE when a signal has stopped a process or somebody else checkpoints it,
+ *           and with _LOST when a process died or can only be killed.
  * Rights:   the driver requires those of ptrace(2) over the process.
  */
 
@@ -156,7 +158,7 @@ struct vgpu_checkpoint_options {
         size_t size;            /* of this struct, as the caller was compiled */
         double timeout_seconds; /* lock: until work under way must end */
         bool with_children;     /* include all CUDA processes below; skip those without CUDA */
-        bool is_careful;        /* suspend: stop the threads outside of the driver first */
+        bool is_careful;        /* checkpoint, suspend: stop the threads first */
         bool is_forced;         /* allow dangerous actions, and guests of a manager */
         const struct vgpu_checkpoint_pair *pairs; /* restore: the devices that change, see above */
         size_t n_pairs;
@@ -187,7 +189,8 @@ struct vgpu_checkpoint_options {
 
 /**
  * vgpu_checkpoint_get_state() - ask the driver for the state of the first process
- * Errors: VGPU_CHECKPOINT_ERROR_NO_CUDA, _NO_PROCESS, _PERMISSION.
+ * Errors: VGPU_CHECKPOINT_ERROR_NO_CUDA, _NO_PROCESS, _PERMISSION. _WRONG_STATE: a signal has
+ * stopped the process, and the driver cannot reach it.
  */
 int vgpu_checkpoint_get_state(struct vgpu_checkpoint *checkpoint,
                               enum vgpu_checkpoint_state *ret_state);
@@ -209,9 +212,10 @@ int vgpu_checkpoint_is_checkpointed(struct vgpu_checkpoint *checkpoint);
  *
  * The driver does not report changes, so this function asks repeatedly: after a millisecond, then
  * after growing pauses of up to 25. It may miss a shorter state. The wait ends when the process is
- * in @state, when the time is up, when the process ends (seen at once), or when the process fails.
- * The function also waits for a process that does not use CUDA yet.
- * Errors: VGPU_CHECKPOINT_ERROR_TIMED_OUT, _NO_PROCESS, _LOST.
+ * in @state, when the time is up, when the process ends (seen at once), when the process fails, or
+ * when its state cannot be read. The function also waits for a process that does not use CUDA yet.
+ * Errors: VGPU_CHECKPOINT_ERROR_TIMED_OUT. _LOST: the process fails. Those of
+ * vgpu_checkpoint_get_state(), except _NO_CUDA.
  */
 int vgpu_checkpoint_wait(struct vgpu_checkpoint *checkpoint, enum vgpu_checkpoint_state state,
                          double timeout_seconds);
@@ -227,11 +231,12 @@ int vgpu_checkpoint_get_restore_thread(struct vgpu_checkpoint *checkpoint, pid_t
  *     lock        _TIMED_OUT: the work did not end in time
  *     checkpoint  _DANGEROUS: because of one thread, the driver would kill the process.
  *                 _NOT_SUPPORTED: the process holds something unsavable, or the driver cannot store
- *                 as
- *                 @storage says. _NO_ROOM: @storage has no room for the memory. _STORAGE: @storage
- *                 cannot be used
+ *                 as @storage says. _NO_ROOM: @storage has no room for the memory, or a device has
+ *                 none for the context that storing takes. _FAILED: also if @storage cannot be
+ *                 written, or @is_careful cannot stop the threads
  *     restore     _NO_ROOM: on a device. _STORAGE: the stored memory is missing or incomplete.
- *                 _NOT_SUPPORTED: the driver cannot move the process, or refuses what it holds
+ *                 _INVALID: a pair, or the devices of the checkpoint are not here any more. _LOST:
+ *                 also if the driver could not restore what the process holds
  *     unlock      only the errors of all actions
  */
 int vgpu_checkpoint_lock(struct vgpu_checkpoint *checkpoint,
@@ -260,7 +265,8 @@ int vgpu_checkpoint_try_lock(struct vgpu_checkpoint *checkpoint,
  * A process that is in the state already is left alone. Before a restore, the devices are asked
  * whether they have room, because a restore that does not fit kills the process. Toggle returns the
  * new state: VGPU_CHECKPOINT_STATE_RUNNING or _CHECKPOINTED, neither of which is negative.
- * Errors: those of the steps taken. Toggle: _WRONG_STATE, the first process is neither running
+ * Errors: those of the steps taken. Suspend: _WRONG_STATE, a process is checkpointed already, and
+ * its memory is not where @storage says. Toggle: _WRONG_STATE, the first process is neither running
  * nor checkpointed.
  */
 int vgpu_checkpoint_suspend(struct vgpu_checkpoint *checkpoint,

@@ -160,6 +160,10 @@ static void test_a_stopped_process_is_told_of_and_not_waited_for(void **state)
                 (void)usleep(1000);
         (void)assert_failed(checkpoint, vgpu_checkpoint_suspend(checkpoint, NULL),
                             VGPU_CHECKPOINT_ERROR_WRONG_STATE);
+        (void)assert_failed(checkpoint,
+                            vgpu_checkpoint_wait(checkpoint, VGPU_CHECKPOINT_STATE_LOCKED,
+                                                 VGPU_CHECKPOINT_FOREVER),
+                            VGPU_CHECKPOINT_ERROR_WRONG_STATE);
         assert_int_equal(kill(target.pid, SIGCONT), 0);
         while (is_stopped(target.pid))
                 (void)usleep(1000);
