@@ -205,7 +205,7 @@ int vgpu_device_get_capability(struct vgpu_host *host, uint32_t device,
                               (nvmlDeviceVgpuCapability_t)capability, &value);
         if (r == 0)
                 *ret_value = value;
-        return r;
+        return host_name_number(host, r, "capability", (int)capability);
 }
 
 int vgpu_device_set_capability(struct vgpu_host *host, uint32_t device,
@@ -217,8 +217,9 @@ int vgpu_device_set_capability(struct vgpu_host *host, uint32_t device,
         r = host_device(host, device, &handle);
         if (r < 0)
                 return r;
-        return HOST_CALL(host, ABOUT_DEVICE(device), nvmlDeviceSetVgpuCapabilities, handle,
-                         (nvmlDeviceVgpuCapability_t)capability, (nvmlEnableState_t)is_on);
+        r = HOST_CALL(host, ABOUT_DEVICE(device), nvmlDeviceSetVgpuCapabilities, handle,
+                      (nvmlDeviceVgpuCapability_t)capability, (nvmlEnableState_t)is_on);
+        return host_name_number(host, r, "capability", (int)capability);
 }
 
 int vgpu_device_lookup_types(struct vgpu_host *host, uint32_t device,

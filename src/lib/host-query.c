@@ -48,7 +48,7 @@ int vgpu_host_get_capability(struct vgpu_host *host, enum vgpu_host_capability c
         r = HOST_CALL(host, ABOUT_HOST, nvmlGetVgpuDriverCapabilities,
                       (nvmlVgpuDriverCapability_t)capability, &flag);
         if (r < 0)
-                return r;
+                return host_name_number(host, r, "capability", (int)capability);
         *ret_is_there = flag != 0;
         return 0;
 }
@@ -73,11 +73,15 @@ int vgpu_host_lookup_versions(struct vgpu_host *host, struct vgpu_host_versions 
         return 0;
 }
 
+#define VERSION             "%u.%u"
+#define VERSION_OF(version) (version) >> 16, (version)&0xffff
+
 int vgpu_host_set_version_range(struct vgpu_host *host, uint32_t minimum, uint32_t maximum)
 {
         CLEANUP(freep) struct vgpu_host_versions *versions = NULL;
         nvmlVgpuVersion_t range = { minimum, maximum };
         struct error failed;
+        bool is_minimum;
         int r;
 
         r = HOST_CALL(host, ABOUT_HOST, nvmlSetVgpuVersion, &range);
@@ -88,9 +92,10 @@ int vgpu_host_set_version_range(struct vgpu_host *host, uint32_t minimum, uint32
                 host->error = failed;
                 return r;
         }
-        return host_explain(host, &failed, minimum > maximum ? "minimum" : "maximum",
-                            "the host supports %#x to %#x, and the lower one comes first: "
-                            "%#x to %#x is",
-                            versions->supported_minimum, versions->supported_maximum, minimum,
-                            maximum);
+        is_minimum = minimum > maximum || minimum < versions->supported_minimum;
+        return host_explain(host, &failed, is_minimum ? "minimum" : "maximum",
+                            VERSION " to " VERSION " is no range within " VERSION " to " VERSION,
+                            VERSION_OF(minimum), VERSION_OF(maximum),
+                            VERSION_OF(versions->supported_minimum),
+                            VERSION_OF(versions->supported_maximum));
 }

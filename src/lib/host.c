@@ -119,6 +119,30 @@ int host_set_error(struct vgpu_host *host, struct about about, enum vgpu_error_k
         return error_set(&host->error, kind, hint, "%s%s", subject, text);
 }
 
+int host_set_parameter(struct vgpu_host *host, struct about about, const char *parameter,
+                       const char *message, ...)
+{
+        char text[384];
+        va_list args;
+        int r;
+
+        va_start(args, message);
+        vsnprintf(text, sizeof(text), message, args);
+        va_end(args);
+        r = host_set_error(host, about, VGPU_ERROR_INVALID_PARAMETER, "", "%s", text);
+        snprintf(host->error.parameter, sizeof(host->error.parameter), "%s", parameter);
+        return r;
+}
+
+int host_name_number(struct vgpu_host *host, int r, const char *parameter, int value)
+{
+        struct error failed = host->error;
+
+        if (r == 0 || host->code != NVML_ERROR_INVALID_ARGUMENT)
+                return r;
+        return host_explain(host, &failed, parameter, "there is no %s %d", parameter, value);
+}
+
 int host_explain(struct vgpu_host *host, const struct error *failed, const char *parameter,
                  const char *message, ...)
 {

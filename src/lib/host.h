@@ -61,6 +61,18 @@ __attribute__((format(printf, 5, 6))) int host_set_error(struct vgpu_host *host,
 /* host_set_needs() - set the error that @what needs a driver from @since on. Returns its errno. */
 int host_set_needs(struct vgpu_host *host, struct about about, const char *what, const char *since);
 
+/* host_set_parameter() - set VGPU_ERROR_INVALID_PARAMETER about @parameter of a call. Returns its errno. */
+__attribute__((format(printf, 4, 5))) int host_set_parameter(struct vgpu_host *host,
+                                                             struct about about,
+                                                             const char *parameter,
+                                                             const char *message, ...);
+
+/*
+ * host_name_number() - if @r says that the driver knew no such number as @value, the error is about
+ * @parameter and says so: the driver does not. Returns @r.
+ */
+int host_name_number(struct vgpu_host *host, int r, const char *parameter, int value);
+
 /*
  * host_explain() - make @failed the error again, about @parameter and with @message before its own. It is
  * the error of a call, after which further calls looked for the cause. Returns its code.

@@ -282,9 +282,9 @@ int vgpu_instance_set_encoder_capacity(struct vgpu_host *host, uint32_t instance
         error_clear(&host->error);
         /* The driver has one code for a wrong number and a wrong vGPU. */
         if (percent > 100)
-                return host_set_error(host, ABOUT_INSTANCE(instance), VGPU_ERROR_INVALID_PARAMETER,
-                                      "it is percent: 0 to 100", "%u is too much for an encoder",
-                                      percent);
+                return host_set_parameter(host, ABOUT_INSTANCE(instance), "percent",
+                                          "the percentage of the encoder is 0 to 100, not %u",
+                                          percent);
         return HOST_CALL(host, ABOUT_INSTANCE(instance), nvmlVgpuInstanceSetEncoderCapacity,
                          instance, percent);
 }

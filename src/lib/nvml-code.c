@@ -84,6 +84,7 @@ static const struct {
 #define NO_SCHEDULER                                                                           \
         "not while a vGPU is active, nor with a policy or engine that is not there, nor of a " \
         "whole device in MIG mode"
+#define NO_HOST       "the device hosts no vGPUs"
 #define NO_ACCOUNTING "accounting is off in the vGPU, or it has none"
 
 /* Where NVML's documents give a reason for what a call answers. The beginning of a name is enough. */
@@ -101,6 +102,21 @@ static const struct {
         { "nvmlDeviceGetVgpuSchedulerLog",
           ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, "the device hosts no vGPUs, or is in MIG mode",
                  "in MIG mode, name a GPU instance") },
+        { "nvmlDeviceGetGpuInstance",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, "the device has no GPU instances (MIG)", "") },
+        { "nvmlDeviceGetVgpuHeterogeneousMode",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED,
+                 "the device hosts no vGPUs, or none of different sizes, or is in MIG mode", "") },
+        { "nvmlDeviceGetVgpuType",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED,
+                 "the device hosts no vGPUs, or has no such placements, or is in MIG mode", "") },
+        { "nvmlDeviceGetVgpu", ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, NO_HOST, "") },
+        { "nvmlDeviceGetSupportedVgpus", ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, NO_HOST, "") },
+        { "nvmlDeviceGetCreatableVgpus", ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, NO_HOST, "") },
+        { "nvmlDeviceGetActiveVgpus", ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, NO_HOST, "") },
+        { "nvmlDeviceGetHostVgpuMode", ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, NO_HOST, "") },
+        { "nvmlVgpuInstanceGetEccMode",
+          ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, "the vGPU has no ECC", "") },
         { "nvmlDeviceSetVgpuHeterogeneousMode",
           ANSWER(NOT_SUPPORTED, NOT_SUPPORTED,
                  "vGPUs of different sizes cannot share the device, or it is in MIG mode", "") },
@@ -121,6 +137,7 @@ static const struct {
           ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, "there is no limit of its frame rate", "") },
         { "nvmlVgpuTypeGetMaxInstancesPerGpuInstance",
           ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, "it is time-sliced: no GPU instance hosts it", "") },
+        { "nvmlVgpuTypeGetMaxInstances", ANSWER(NOT_SUPPORTED, NOT_SUPPORTED, NO_HOST, "") },
         { "nvmlSetVgpuVersion",
           ANSWER(INVALID_ARGUMENT, INVALID_PARAMETER, "not within the versions that are supported",
                  "'vgpu version-range' shows them") },

@@ -97,6 +97,11 @@ static int lookup(struct vgpu_host *host, struct question *question,
         uint32_t slots = 0, *placements;
         int r;
 
+        error_clear(&host->error);
+        /* The driver has one code for a wrong mode and a wrong type. */
+        if ((unsigned int)question->mode > VGPU_PLACEMENT_HOMOGENEOUS)
+                return host_set_parameter(host, ABOUT_DEVICE(question->device), "mode",
+                                          "there is no mode %d", (int)question->mode);
         r = host_device(host, question->device, &question->handle);
         if (r == 0 && question->gpu_instance != VGPU_WHOLE_DEVICE)
                 r = host_gpu_instance(host, question->device, question->gpu_instance,

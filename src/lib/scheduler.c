@@ -178,7 +178,7 @@ int vgpu_scheduler_lookup_state(struct vgpu_host *host, uint32_t device, uint32_
         if (host_lacks(host, r))
                 r = get_state_v1(host, &place, engine, &state);
         if (r < 0)
-                return r;
+                return host_name_number(host, r, "engine", (int)engine);
 
         result = malloc(sizeof(*result));
         if (!result)
@@ -306,7 +306,7 @@ int vgpu_scheduler_lookup_log(struct vgpu_host *host, uint32_t device, uint32_t 
                 r = place.gpu_instance ? get_gpu_instance_log_v1(host, &place, engine, entries)
                                        : get_device_log_v1(host, &place, engine, entries);
         if (r < 0)
-                return r;
+                return host_name_number(host, r, "engine", (int)engine);
 
         logged = answer_records(host, sizeof(*logged), entries->count, sizeof(*list), &list,
                                 &pointers);
@@ -410,6 +410,9 @@ static int explain(struct vgpu_host *host, uint32_t device,
                         return host_explain(host, failed, ranges[i].name,
                                             "%s must be %u to %u, not %u", ranges[i].name,
                                             ranges[i].min, ranges[i].max, ranges[i].value);
+        if (strcmp(vgpu_scheduler_engine_get_name(settings->engine), "unknown") == 0)
+                return host_explain(host, failed, "engine", "there is no engine %d",
+                                    (int)settings->engine);
         host->error = *failed;
         return failed->value.code;
 }
@@ -419,6 +422,11 @@ static int set(struct vgpu_host *host, const struct place *place,
 {
         int r;
 
+        /* The newer calls have no word for it, so no driver would notice. */
+        if ((unsigned int)settings->arr > VGPU_SCHEDULER_ARR_ENABLED)
+                return host_set_parameter(host, place->about, "arr",
+                                          "arr is 0 (default), 1 (disabled) or 2 (enabled), not %d",
+                                          (int)settings->arr);
         if (settings->arr == VGPU_SCHEDULER_ARR_DISABLED || settings->timeslice_ns > 0)
                 return set_v1(host, place, settings);
         r = set_v2(host, place, settings);
@@ -442,7 +450,7 @@ int vgpu_scheduler_set_state(struct vgpu_host *host, uint32_t device, uint32_t g
 
         r = set(host, &place, &copy);
         failed = host->error;
-        return r < 0 && failed.value.kind == VGPU_ERROR_INVALID_PARAMETER
+        return r < 0 && failed.value.kind == VGPU_ERROR_INVALID_PARAMETER && !*failed.parameter
                        ? explain(host, device, &copy, &failed)
                        : r;
 }

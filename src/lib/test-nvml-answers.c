@@ -47,7 +47,7 @@ static void test_types(void **state)
                             "exclusive-size");
 
         fixture_expect(&fixture, vgpu_type_get_resolution(fixture.host, FAKE_TYPE_BIG, 1, &a, &b),
-                       VGPU_ERROR_INVALID_PARAMETER, "vGPU type 500: has 1 heads, and no head 1");
+                       VGPU_ERROR_INVALID_PARAMETER, "vGPU type 500: it has 1 head, and no head 1");
         fixture_expect(&fixture, vgpu_type_get_frame_rate_limit(fixture.host, FAKE_TYPE_BIG, &a),
                        VGPU_ERROR_NOT_SUPPORTED, "vGPU type 500");
         fixture_expect(&fixture, vgpu_type_get_capability(fixture.host, FAKE_TYPE_BIG, 99, &flag),
@@ -205,7 +205,9 @@ static void test_vgpus(void **state)
         assert_int_equal(vgpu_instance_set_encoder_capacity(fixture.host, FAKE_TRAIN, 42), 0);
         assert_int_equal(fixture.fake->set[0], 42);
         fixture_expect(&fixture, vgpu_instance_set_encoder_capacity(fixture.host, FAKE_TRAIN, 101),
-                       VGPU_ERROR_INVALID_PARAMETER, "vGPU 11: 101 is too much for an encoder");
+                       VGPU_ERROR_INVALID_PARAMETER,
+                       "vGPU 11: the percentage of the encoder is 0 to 100, not 101");
+        assert_string_equal(vgpu_host_get_error(fixture.host)->parameter, "percent");
 
         assert_int_equal(vgpu_instance_lookup_vm(fixture.host, FAKE_TRAIN, &vm), 0);
         assert_int_equal(vm->id_kind, VGPU_VM_ID_DOMAIN);

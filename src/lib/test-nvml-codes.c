@@ -472,7 +472,8 @@ static void test_nothing_is_asked_of_a_device_or_vgpu_that_is_not_there(void **s
         fixture_expect(&fixture, vgpu_device_lookup_instances(fixture.host, 1, 77, &list),
                        VGPU_ERROR_NO_SUCH_DEVICE, "GPU instance 77 of device 1: there is no such");
         fixture_expect(&fixture, vgpu_device_lookup_instances(fixture.host, 0, 5, &list),
-                       VGPU_ERROR_NOT_SUPPORTED, "GPU instance 5 of device 0: not supported");
+                       VGPU_ERROR_NOT_SUPPORTED,
+                       "GPU instance 5 of device 0: the device has no GPU instances");
         assert_null(text);
         assert_null(list);
         fixture_close(&fixture);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scheduler, as drivers of three generations show it and have it set. */
+#include <openvgpu/device.h>
+#include <openvgpu/placement.h>
 #include <openvgpu/scheduler.h>
 
 #include "lib/test-nvml.h"
@@ -147,6 +149,45 @@ static void test_a_refused_setting_is_named_with_its_range(void **state)
         fixture.fake->answer_of = NULL;
 }
 
+static void expect_parameter(int r, const char *parameter, const char *message)
+{
+        fixture_expect(&fixture, r, VGPU_ERROR_INVALID_PARAMETER, message);
+        assert_string_equal(vgpu_host_get_error(fixture.host)->parameter, parameter);
+}
+
+/* Numbers that nobody knows: some the library must see itself, for the driver would not, or mean another. */
+static void test_an_argument_that_there_is_not_is_named(void **state)
+{
+        struct vgpu_scheduler_settings settings = VGPU_SCHEDULER_SETTINGS_INIT;
+        struct vgpu_scheduler_state *is = NULL;
+        struct vgpu_placement_list *list = NULL;
+        uint32_t value;
+        (void)state;
+
+        settings.arr = (enum vgpu_scheduler_arr)7;
+        expect_parameter(vgpu_scheduler_set_state(fixture.host, 0, ALL, &settings), "arr",
+                         "device 0: arr is 0 (default), 1 (disabled) or 2 (enabled), not 7");
+        expect_parameter(vgpu_placement_lookup_possible(fixture.host, 0, 500,
+                                                        (enum vgpu_placement_mode)2, &list),
+                         "mode", "device 0: there is no mode 2");
+
+        fixture.fake->answer = NVML_ERROR_INVALID_ARGUMENT;
+        fixture.fake->answer_of = "nvmlDeviceSetVgpuSchedulerState_v2";
+        settings.arr = VGPU_SCHEDULER_ARR_DEFAULT;
+        settings.engine = (enum vgpu_scheduler_engine)9;
+        expect_parameter(vgpu_scheduler_set_state(fixture.host, 0, ALL, &settings), "engine",
+                         "there is no engine 9: device 0: not a valid value");
+        fixture.fake->answer_of = "nvmlDeviceGetVgpuSchedulerState_v2";
+        expect_parameter(vgpu_scheduler_lookup_state(fixture.host, 0, ALL,
+                                                     (enum vgpu_scheduler_engine)9, &is),
+                         "engine", "there is no engine 9");
+        fixture.fake->answer_of = "nvmlDeviceGetVgpuCapabilities";
+        expect_parameter(vgpu_device_get_capability(fixture.host, 0,
+                                                    (enum vgpu_device_capability)99, &value),
+                         "capability", "there is no capability 99");
+        fixture.fake->answer_of = NULL;
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -154,6 +195,7 @@ int main(void)
                 TEST(test_scheduler_of_an_older_driver),
                 TEST(test_the_scheduler_is_set_by_the_call_that_can),
                 TEST(test_a_refused_setting_is_named_with_its_range),
+                TEST(test_an_argument_that_there_is_not_is_named),
         };
 
         return cmocka_run_group_tests_name("lib-nvml-scheduler", tests, NULL, NULL);

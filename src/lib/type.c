@@ -130,8 +130,9 @@ int vgpu_type_get_resolution(struct vgpu_host *host, uint32_t type, uint32_t hea
         if (r < 0)
                 return r;
         if (head >= heads)
-                return host_set_error(host, ABOUT_TYPE(type), VGPU_ERROR_INVALID_PARAMETER, "",
-                                      "has %u heads, and no head %u", heads, head);
+                return host_set_parameter(host, ABOUT_TYPE(type), "head",
+                                          "it has %u %s, and no head %u", heads,
+                                          heads == 1 ? "head" : "heads", head);
         r = HOST_CALL(host, ABOUT_TYPE(type), nvmlVgpuTypeGetResolution, type, head, &width,
                       &height);
         if (r < 0)
@@ -209,8 +210,8 @@ int vgpu_type_get_capability(struct vgpu_host *host, uint32_t type,
         int r;
 
         if ((unsigned int)capability >= VGPU_TYPE_CAPABILITY_COUNT)
-                return host_set_error(host, ABOUT_TYPE(type), VGPU_ERROR_INVALID_PARAMETER, "",
-                                      "there is no capability %d", (int)capability);
+                return host_set_parameter(host, ABOUT_TYPE(type), "capability",
+                                          "there is no capability %d", (int)capability);
         r = HOST_CALL(host, ABOUT_TYPE(type), nvmlVgpuTypeGetCapabilities, type,
                       (nvmlVgpuCapability_t)capability, &flag);
         if (r == 0)
