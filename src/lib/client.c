@@ -2,6 +2,7 @@
 #include "lib/client.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -110,6 +111,14 @@ int client_add_text(struct vgpu_client *client, json_t *parameters, const char *
                 return error_set_parameter(&client->error, key, "the %s '%s' is not UTF-8", key,
                                            text);
         return 0;
+}
+
+int client_add_time(struct vgpu_client *client, json_t *parameters, const char *key, double time)
+{
+        if (!(time >= 0 && isfinite(time)))
+                return error_set_parameter(&client->error, key, "%s is no time since 1970: %g", key,
+                                           time);
+        return client_add(client, parameters, key, json_real(time));
 }
 
 int client_copy_options(struct vgpu_client *client, void *to, size_t to_size, const void *from,

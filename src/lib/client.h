@@ -66,6 +66,9 @@ int client_begin(struct vgpu_client *client, json_t **ret_parameters);
 int client_add_text(struct vgpu_client *client, json_t *parameters, const char *key,
                     const char *text);
 
+/* client_add_time() - add a time since the epoch, and check it. */
+int client_add_time(struct vgpu_client *client, json_t *parameters, const char *key, double time);
+
 /* client_add() - add a parameter. Takes the reference @value; NULL means that no memory was left. */
 int client_add(struct vgpu_client *client, json_t *parameters, const char *key, json_t *value);
 

@@ -10,15 +10,13 @@ static int add_options(struct vgpu_client *client, json_t *parameters,
 {
         int r = 0;
 
-        if (!(options->since >= 0))
-                return error_set_parameter(&client->error, "since", "a time before 1970");
         if (options->name)
                 r = client_add_text(client, parameters, "name", options->name);
         if (r == 0 && options->after > 0)
                 r = client_add(client, parameters, "after",
                                json_integer((json_int_t)options->after));
-        if (r == 0 && options->since > 0)
-                r = client_add(client, parameters, "since", json_real(options->since));
+        if (r == 0 && options->since != 0)
+                r = client_add_time(client, parameters, "since", options->since);
         return r;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <math.h>
 
 #include <openvgpu/event.h>
 
@@ -76,6 +77,8 @@ static void test_broken_answers_are_bad(void **state)
         assert_null(list);
         assert_int_equal(vgpu_event_lookup(client, &options, &list), 0);
         assert_int_equal(list->n_events, 0);
+        options.since = NAN;
+        assert_int_equal(vgpu_event_lookup(client, &options, &list), -EINVAL);
         options.since = -1;
         assert_int_equal(vgpu_event_lookup(client, &options, &list), -EINVAL);
 }

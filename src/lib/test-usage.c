@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <math.h>
 
 #include <openvgpu/statistics.h>
 #include <openvgpu/usage.h>
@@ -250,8 +251,12 @@ static void test_usage_is_asked_for_and_told(void **state)
                             "{'method':'org.openvgpu.GetUsage','parameters':{'since':1764000000.0,"
                             "'until':1764086400.0,'by':'tenant'},'more':false}");
         assert_int_equal(vgpu_usage_lookup(client, &options, &none), -EPROTO);
+        options.until = INFINITY;
+        assert_int_equal(vgpu_usage_lookup(client, &options, &none), -EINVAL);
+        assert_string_equal(vgpu_client_get_error(client)->parameter, "until");
         options.since = -1;
         assert_int_equal(vgpu_usage_lookup(client, &options, &none), -EINVAL);
+        assert_string_equal(vgpu_client_get_error(client)->parameter, "since");
         assert_int_equal(vgpu_usage_clear_accounts(client, "train", &cleared), 0);
         assert_int_equal(cleared, 12);
         assert_null(none);

@@ -72,11 +72,9 @@ static int add_options(struct vgpu_client *client, json_t *parameters,
 
         if ((size_t)options->group >= sizeof(groups) / sizeof(groups[0]))
                 return error_set_parameter(&client->error, "group", "there is no such group");
-        if (!(options->since >= 0) || !(options->until >= 0))
-                return error_set_parameter(&client->error, "since", "a time before 1970");
-        r = client_add(client, parameters, "since", json_real(options->since));
-        if (r == 0 && options->until > 0)
-                r = client_add(client, parameters, "until", json_real(options->until));
+        r = client_add_time(client, parameters, "since", options->since);
+        if (r == 0 && options->until != 0)
+                r = client_add_time(client, parameters, "until", options->until);
         return r < 0 ? r : client_add_text(client, parameters, "by", groups[options->group]);
 }
 
