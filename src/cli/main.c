@@ -29,6 +29,8 @@ static int say_unknown(const struct arguments *arguments, const char *name)
 
         if (similar)
                 snprintf(hint, sizeof(hint), "did you mean 'vgpu %s'?", similar->name);
+        else if (text_distance(name, "help") <= 2)
+                snprintf(hint, sizeof(hint), "did you mean 'vgpu help'?");
         return say_usage(arguments, hint, "unknown command '%s'",
                          text_clean(clean, sizeof(clean), name));
 }

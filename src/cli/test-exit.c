@@ -98,6 +98,7 @@ static const struct {
         { { "list" }, "vgpu: unknown command 'list'\nhint: did you mean 'vgpu ls'?\n" },
         { { "susp", "a" },
           "vgpu: unknown command 'susp'\nhint: 'vgpu --help' lists the commands\n" },
+        { { "hlep" }, "vgpu: unknown command 'hlep'\nhint: did you mean 'vgpu help'?\n" },
         { { "--all", "ls" },
           "vgpu: the command comes first, then '--all'\nhint: vgpu ls --json\n" },
         { { "help", "flurb" },

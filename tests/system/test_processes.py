@@ -71,6 +71,7 @@ class Processes(case.Case):
         self.assertEqual(vgpu["state"], "running")
         self.assertEqual(vgpu["processes"][0]["pid"], guest.pid)
         self.assertIn("has 1 process", self.host.vgpu("rm", "train", code=7).errors)
+        self.assertIn("have not called CUDA yet", self.host.vgpu("suspend", "train", code=7).errors)
         guest.kill()
         self.host.wait_for("train", lambda vgpu: not vgpu["processes"], "to have no process")
         self.assertEqual(self.host.get("train")["state"], "idle")

@@ -23,6 +23,19 @@
 #include "manager/operation/operation.h"
 #include "manager/operation/shared.h"
 
+/* A program that has been started in it and has not called CUDA yet is seen in it, but is no guest. */
+static int refuse_empty(const struct instance *instance, struct failure *failure)
+{
+        if (!list_is_empty(&instance->launches))
+                return failure_set(failure, -ENOENT, "WrongState", "wait until a program uses CUDA",
+                                   "the programs in vGPU %s have not called CUDA yet: nothing of "
+                                   "them is on the device",
+                                   instance->name);
+        return failure_set(failure, -ENOENT, "WrongState", "start a program in it with vgpu run",
+                           "vGPU %s has no processes: nothing of it is on the device",
+                           instance->name);
+}
+
 static int check(struct operation *operation, struct failure *failure)
 {
         const struct instance *instance = operation->instance;
@@ -30,9 +43,7 @@ static int check(struct operation *operation, struct failure *failure)
         if (instance->state == STATE_RUNNING)
                 return shared_check(operation, failure);
         if (instance->state == STATE_IDLE)
-                return failure_set(
-                        failure, -ENOENT, "WrongState", "start a program in it with vgpu run",
-                        "vGPU %s has no processes: nothing of it is on the device", instance->name);
+                return refuse_empty(instance, failure);
         return failure_set(failure, -EALREADY, "WrongState", "vgpu resume brings it back",
                            "vGPU %s is %s already", instance->name,
                            instance_state_name(instance->state));
