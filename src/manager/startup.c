@@ -395,6 +395,16 @@ static void check_ready(void *userdata)
 
 static const struct observer observer = { .changed = check_ready };
 
+/* The database says so itself; what else a start writes is in the run directory. */
+static int explain(const struct options *options, int error, struct failure *failure)
+{
+        if (error == -ENOSPC || error == -EDQUOT)
+                return failure_set(failure, error, "Failed", "free some room there and start again",
+                                   "no room is left in the run directory %.300s",
+                                   options->run_directory);
+        return failure_from_errno(failure, error, "starting");
+}
+
 int manager_new(struct manager **ret_manager, const struct options *options,
                 struct failure *failure)
 {
@@ -424,7 +434,7 @@ int manager_new(struct manager **ret_manager, const struct options *options,
         if (r == 0)
                 r = recover(manager);
         if (r < 0)
-                return failure_from_errno(failure, r, "starting");
+                return explain(options, r, failure);
         meter_start(manager->meter);
         guest_socket_start(manager->guest_socket);
         *ret_manager = TAKE(manager);

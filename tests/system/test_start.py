@@ -164,13 +164,21 @@ class Start(unittest.TestCase):
                 file.write(bytes(4096))
         return filler
 
-    def test_what_had_no_room_in_the_run_directory_is_shown_when_there_is_some(self):
+    def mount_run_directory(self):
         self.host.run.mkdir()
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16M", "none", self.host.run],
                                  capture_output=True, text=True)
         if mounted.returncode:
             self.skipTest(f"cannot mount: {mounted.stderr.strip()}")
         self.addCleanup(subprocess.run, ["umount", "--lazy", self.host.run], check=True)
+
+    def test_a_full_run_directory_is_called_full(self):
+        self.mount_run_directory()
+        self.fill_run_directory()
+        self.assertIn(f"no room is left in the run directory {self.host.run}", self.fails())
+
+    def test_what_had_no_room_in_the_run_directory_is_shown_when_there_is_some(self):
+        self.mount_run_directory()
         self.host.start()
         filler = self.fill_run_directory()
         for i in range(N_VGPUS):
