@@ -187,8 +187,10 @@ static const char *get_name(const struct cdi_vgpu *vgpu)
 {
         size_t length = strlen(vgpu->name);
 
-        return length > 0 && isalnum((unsigned char)vgpu->name[length - 1]) ? vgpu->name
-                                                                            : vgpu->uuid;
+        return length > 0 && isalnum((unsigned char)vgpu->name[length - 1]) &&
+                               strcmp(vgpu->name, CDI_NEW) != 0
+                       ? vgpu->name
+                       : vgpu->uuid;
 }
 
 static int make_vgpu(json_t **ret_device, const struct cdi_host *host, const struct cdi_vgpu *vgpu)

@@ -20,6 +20,12 @@
 /* In the run directory: the doors, one folder for each vGPU, with its UUID as name. */
 #define CDI_DOORS "cdi"
 
+/*
+ * The device, and the door, of containers that have no vGPU before they ask for one. As a vGPU it has this for its
+ * name and its UUID. A vGPU with this name goes by its UUID.
+ */
+#define CDI_NEW "new"
+
 struct cdi_host {
         const char *run_directory;
         const char *gate_path;   /* its libcuda.so.1; the folder has what the gate needs */

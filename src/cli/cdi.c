@@ -28,6 +28,13 @@ static int write_or_print(const struct arguments *arguments, const json_t *speci
                      : 0;
 }
 
+static bool has(const struct vgpu_manager *manager, const char *door)
+{
+        char path[PATHS_MAX];
+
+        return paths_join(path, manager->run_directory, door) == 0 && access(path, F_OK) == 0;
+}
+
 static int make(const struct vgpu_manager *manager, const struct vgpu_instance_list *list,
                 json_t **ret_specification)
 {
@@ -37,21 +44,16 @@ static int make(const struct vgpu_manager *manager, const struct vgpu_instance_l
                                        .driver_path = manager->driver_path,
                                        .is_simulated = manager->is_simulated };
         CLEANUP(freep) struct cdi_vgpu *vgpus = calloc(list->n_instances + 1, sizeof(*vgpus));
+        size_t n = 0;
 
         if (!vgpus)
                 return -ENOMEM;
+        if (has(manager, CDI_DOORS "/" CDI_NEW))
+                vgpus[n++] = (struct cdi_vgpu){ CDI_NEW, CDI_NEW };
         for (size_t i = 0; i < list->n_instances; i++)
-                vgpus[i] = (struct cdi_vgpu){ list->instances[i]->name, list->instances[i]->uuid };
-        return cdi_specification_new(ret_specification, &host, vgpus, list->n_instances);
-}
-
-/* Without them there is nothing that a container could be given. */
-static bool has_doors(const struct vgpu_manager *manager)
-{
-        char doors[PATHS_MAX];
-
-        return paths_join(doors, manager->run_directory, CDI_DOORS) == 0 &&
-               access(doors, F_OK) == 0;
+                vgpus[n++] =
+                        (struct cdi_vgpu){ list->instances[i]->name, list->instances[i]->uuid };
+        return cdi_specification_new(ret_specification, &host, vgpus, n);
 }
 
 static int run_cdi(const struct arguments *arguments, struct vgpu_client *client)
@@ -64,7 +66,7 @@ static int run_cdi(const struct arguments *arguments, struct vgpu_client *client
         if (vgpu_manager_lookup(client, &manager) < 0 ||
             vgpu_instance_lookup_all(client, &list) < 0)
                 return say_error(arguments, client);
-        if (!has_doors(manager))
+        if (!has(manager, CDI_DOORS)) /* nothing that a container could be given */
                 return say_failure(arguments, EXIT_CODE_STATE, "WrongState",
                                    "start it with --cdi /var/run/cdi/openvgpu.json",
                                    "vgpud was not started for containers");

@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What engines call the container of a process, and which processes are in it. */
+#include <errno.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/test.h"
 #include "container/container.h"
 #include "container/name.h"
+#include "container/space.h"
 
 #define ID    "0d9d50dd3e1e3c1cd0a1d1f4f2a5b06ad1ab3d9b1b7a3b5e6f7a8b9c0d1e2f30"
 #define OTHER "1d9d50dd3e1e3c1cd0a1d1f4f2a5b06ad1ab3d9b1b7a3b5e6f7a8b9c0d1e2f30"
@@ -109,12 +114,83 @@ static void test_a_process_is_with_its_container_only_below_the_first_one(void *
         assert_int_equal(waitpid(child, NULL, 0), child);
 }
 
+static pid_t get_child_of(pid_t pid)
+{
+        char path[64], text[64];
+
+        snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)pid);
+        assert_true(container_read(text, sizeof(text), path) > 0);
+        return (pid_t)strtol(text, NULL, 10);
+}
+
+/* The first process of a namespace of its own, which has a child; both wait. False: not for this user. */
+static bool start_container(pid_t *ret_first, pid_t *ret_child, pid_t *ret_outside)
+{
+        int ready[2];
+        pid_t numbers[2];
+        ssize_t n;
+
+        assert_int_equal(pipe(ready), 0);
+        *ret_outside = fork();
+        if (*ret_outside == 0) {
+                if (unshare(CLONE_NEWUSER | CLONE_NEWPID) < 0)
+                        _exit(1);
+                if (fork() == 0) { /* two in the namespace */
+                        (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+                        (void)fork();
+                        (void)!write(ready[1], "x", 1);
+                }
+                for (;;)
+                        (void)pause();
+        }
+        fd_close(ready[1]);
+        for (size_t i = 0; i < 2; i++) {
+                n = read(ready[0], &(char){ 0 }, 1);
+                if (n != 1) {
+                        fd_close(ready[0]);
+                        return false;
+                }
+        }
+        fd_close(ready[0]);
+        numbers[0] = get_child_of(*ret_outside);
+        numbers[1] = get_child_of(numbers[0]);
+        *ret_first = numbers[0];
+        *ret_child = numbers[1];
+        return true;
+}
+
+static void test_a_container_is_a_namespace_below_ours(void **state)
+{
+        struct container_space space, other;
+        pid_t first = 0, child = 0, outside, found;
+        (void)state;
+
+        assert_int_equal(container_space_find(&space, &found, getpid()), -ENOENT);
+        if (!start_container(&first, &child, &outside)) {
+                assert_int_equal(waitpid(outside, NULL, 0), outside);
+                skip();
+        }
+        assert_int_equal(container_space_find(&space, &found, child), 0);
+        assert_int_equal(found, first);
+        assert_int_equal(container_space_find(&other, &found, first), 0);
+        assert_int_equal(found, first);
+        assert_true(container_space_is_equal(&space, &other) && space.inode != 0);
+        assert_int_equal(container_space_find(&other, &found, outside), -ENOENT);
+        assert_int_equal(container_find_first(&found, child), 0);
+        assert_int_equal(found, first);
+        assert_int_equal(container_find_first(&found, getpid()), -ESRCH);
+        assert_int_equal(kill(outside, SIGKILL), 0);
+        assert_int_equal(waitpid(outside, NULL, 0), outside);
+        assert_int_equal(container_space_find(&space, &found, outside), -ESRCH);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test(test_podmans_name_is_in_the_arguments_of_conmon),
                 cmocka_unit_test(test_a_name_cannot_do_anything_to_a_terminal),
                 cmocka_unit_test(test_a_process_is_with_its_container_only_below_the_first_one),
+                cmocka_unit_test(test_a_container_is_a_namespace_below_ours),
                 cmocka_unit_test(test_docker_and_containerd_have_it_in_their_state),
         };
 

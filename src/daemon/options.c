@@ -50,6 +50,7 @@ enum {
         OPTION_USER_VGPUS,
         OPTION_USER_FRAME_BUFFER,
         OPTION_CDI,
+        OPTION_CDI_NEW,
         OPTION_SWAP_TIME,
         OPTION_OVERCOMMIT,
         OPTION_PIN_AHEAD,
@@ -102,6 +103,9 @@ static const struct {
           OPTION_USER_FRAME_BUFFER },
         { "cdi", "FILE", "keep FILE for container engines, e.g. /var/run/cdi/openvgpu.json",
           OPTION_CDI },
+        { "cdi-new", "SIZE[:SHARE]",
+          "let a container have a vGPU made, at most so large (default: none is made)",
+          OPTION_CDI_NEW },
         { "swap-time", "PERCENT",
           "most time that a vGPU that leaves by itself is on its way (default: 10)",
           OPTION_SWAP_TIME },
@@ -306,6 +310,21 @@ static bool set_simulate(struct options *options, const struct configuration_pla
         return true;
 }
 
+/* "20G", or "20G:25" with percent. */
+static bool set_cdi_new(struct options *options, const struct configuration_place *place,
+                        const char *value)
+{
+        static const char wanted[] = "a size such as 20G, or with percent of the time, as 20G:25";
+        const char *colon = strchr(value, ':');
+        char size[32];
+
+        snprintf(size, sizeof(size), "%.*s", (int)(colon ? colon - value : 31), value);
+        options->cdi_new_share = 0;
+        if (size_parse(&options->cdi_new, size) < 0 || options->cdi_new == 0)
+                return bad(place, value, wanted);
+        return !colon || set_number(&options->cdi_new_share, place, colon + 1, 100, wanted);
+}
+
 static bool set_option(struct options *options, const struct configuration_place *place, int value,
                        const char *argument)
 {
@@ -344,6 +363,8 @@ static bool set_option(struct options *options, const struct configuration_place
                 return set_size(&options->user_frame_buffer, place, argument);
         case OPTION_CDI:
                 return set_path(options->cdi_path, place, argument);
+        case OPTION_CDI_NEW:
+                return set_cdi_new(options, place, argument);
         case OPTION_SWAP_TIME:
                 return set_swap_time(options, place, argument);
         case OPTION_OVERCOMMIT:

@@ -50,6 +50,8 @@ struct options {
         uint32_t swap_percent; /* of the time, at most, spent on a vGPU that leaves by itself */
         uint64_t overcommit;   /* a bit for each device that may promise more than it has */
         uint64_t pin_ahead; /* a bit for each device that is made ready for the vGPUs of others */
+        uint64_t cdi_new;   /* bytes, at most, of a vGPU that a container has made; 0: none is */
+        uint32_t cdi_new_share; /* percent, at most, of its device's time */
         enum options_clean_copies clean_copies;
         bool has_gate_turns; /* turns are taken at the gate, not in hardware */
         enum log_level log_level;

@@ -34,6 +34,8 @@ static const struct {
         FIXED("stewards", stewards),
         FIXED("simulate", simulate_text),
         FIXED("cdi", cdi_path),
+        FIXED("cdi-new", cdi_new),
+        FIXED("cdi-new", cdi_new_share),
 #undef FIXED
 };
 

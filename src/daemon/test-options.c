@@ -89,6 +89,24 @@ static void test_a_file_sets_what_the_command_line_does_not(void **state)
         assert_string_equal(options.config_path, config);
 }
 
+static void test_what_containers_may_have_made(void **state)
+{
+        (void)state;
+        assert_int_equal(PARSE(NULL), OPTIONS_RUN);
+        assert_int_equal(options.cdi_new, 0);
+        assert_int_equal(PARSE("--cdi-new", "1G:25"), OPTIONS_RUN);
+        assert_int_equal(options.cdi_new, 1 << 30);
+        assert_int_equal(options.cdi_new_share, 25);
+        write_file("vgpud.conf", "cdi-new = 1G:25\n");
+        assert_int_equal(PARSE("--cdi-new", "512M"), OPTIONS_RUN);
+        assert_int_equal(options.cdi_new, 512 << 20);
+        assert_int_equal(options.cdi_new_share, 0);
+        for (size_t i = 0; i < 4; i++)
+                assert_int_equal(PARSE("--cdi-new",
+                                       ((const char *const[]){ "0", ":25", "1G:", "1G:101" })[i]),
+                                 OPTIONS_BAD);
+}
+
 static void test_drop_ins_win_in_the_order_of_their_names(void **state)
 {
         (void)state;
@@ -233,6 +251,7 @@ int main(void)
 {
         const struct CMUnitTest tests[] = {
                 cmocka_unit_test_setup(test_a_file_sets_what_the_command_line_does_not, clear),
+                cmocka_unit_test_setup(test_what_containers_may_have_made, clear),
                 cmocka_unit_test_setup(test_drop_ins_win_in_the_order_of_their_names, clear),
                 cmocka_unit_test_setup(test_what_is_wrong_is_said_with_file_and_line, clear),
                 cmocka_unit_test_setup(test_all_that_is_wrong_is_said, clear),

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -18,12 +17,12 @@
 #include "base/clock.h"
 #include "base/packet.h"
 #include "base/paths.h"
-#include "base/trust.h"
 #include "base/uuid-bytes.h"
 #include "gate/channel.h"
 #include "gate/entry.h"
 #include "gate/log.h"
 #include "gate/quota.h"
+#include "wire/door.h"
 
 /*
  * A manager that is there answers at once, unless the vGPU is suspended: then it answers when that is
@@ -36,7 +35,7 @@
 #define RESTART_FIRST_NS 50000000 /* between two looks; doubled up to the last */
 #define RESTART_LAST_NS  400000000
 
-/* As the environment said when it was first asked. */
+/* As the environment said when it was first asked; of a new one the UUID, once it was made. */
 static char link_vgpu[GATE_VGPU_NAME_MAX];
 
 bool link_is_wanted(void)
@@ -80,41 +79,6 @@ uint64_t link_get_start_time(void)
 bool link_get_vgpu(uint8_t ret_uuid[16])
 {
         return uuid_to_bytes(link_vgpu, ret_uuid);
-}
-
-static int connect_to_manager(char *ret_text)
-{
-        struct sockaddr_un address = { .sun_family = AF_UNIX };
-        CLEANUP(fd_closep) int socket_fd = -1;
-        char run[PATHS_MAX], path[PATHS_MAX];
-        int r;
-
-        r = paths_run(run);
-        if (r == 0)
-                r = paths_join(path, run, PATHS_GATE_SOCKET);
-        if (r == 0 && strlen(path) >= sizeof(address.sun_path))
-                r = -ENAMETOOLONG;
-        if (r < 0) {
-                snprintf(ret_text, GATE_TEXT_MAX, "the run directory's name is too long");
-                return r;
-        }
-        memcpy(address.sun_path, path, strlen(path) + 1);
-
-        socket_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        if (socket_fd < 0 || connect(socket_fd, (struct sockaddr *)&address, sizeof(address)) < 0) {
-                r = -errno;
-                snprintf(ret_text, GATE_TEXT_MAX, "no manager answers at %.160s (%s); start vgpud",
-                         path, strerrordesc_np(-r));
-                return r;
-        }
-        if (!trust_peer(socket_fd)) {
-                snprintf(
-                        ret_text, GATE_TEXT_MAX,
-                        "the process that answers at %.160s belongs neither to root nor to you; 'vgpu run' says where to look",
-                        path);
-                return -EPERM;
-        }
-        return TAKE_FD(socket_fd);
 }
 
 static int driver_version(void)
@@ -221,9 +185,12 @@ static bool may_come_back(int error)
 static int ask(const struct link_report *report, union answer *answer, size_t *ret_size, int *fds,
                size_t *ret_n_fds, char *ret_text)
 {
-        CLEANUP(fd_closep) int socket = connect_to_manager(ret_text);
-        int r;
+        CLEANUP(fd_closep) int socket = -1;
+        int r = strcmp(link_vgpu, GATE_VGPU_NEW) == 0 ? door_order(link_vgpu, ret_text) : 0;
 
+        if (r < 0)
+                return r;
+        socket = door_connect(ret_text);
         if (socket < 0)
                 return socket;
         r = send_join(socket, report);

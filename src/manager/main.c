@@ -8,6 +8,7 @@
 #include "daemon/log.h"
 #include "daemon/reload.h"
 #include "manager/guests/containers.h"
+#include "manager/methods/container-vgpu.h"
 #include "manager/model/manager.h"
 #include "manager/simulation.h"
 #include "manager/startup.h"
@@ -32,6 +33,8 @@ static int run_manager(struct options *options, struct failure *failure)
                 reload.is_ready = &manager->is_ready;
                 r = reload_watch(manager->event, &reload);
         }
+        if (r >= 0)
+                container_vgpu_set_up(manager);
         if (r >= 0)
                 r = containers_new(&containers, manager, failure);
         if (r < 0)

@@ -16,12 +16,17 @@
 #include "base/paths.h"
 #include "base/trust.h"
 #include "nvml/slots.h"
+#include "wire/door.h"
 
 /* No address: bits 48 to 63 of a pointer are equal. */
 #define HANDLE_BASE     ((uintptr_t)0x4f56470000000001)
 #define MIG_HANDLE_BASE ((uintptr_t)0x4f56470000040001)
 
 #define RETRY_NS 1000000000
+
+/* How long a vGPU that was just made is looked for on the state page. */
+#define SHOWN_PAUSE_NS 10000000
+#define SHOWN_TRIES    200
 
 static struct {
         pthread_mutex_t lock; /* of a re-opening; readers don't take it */
@@ -200,6 +205,31 @@ static bool open_path(void)
                !atomic_load(&atomic_load(&view.state_page)->closed);
 }
 
+/* The manager has made it, and is about to show it. */
+static bool find_guest_soon(void)
+{
+        const struct timespec pause = { .tv_nsec = SHOWN_PAUSE_NS };
+        struct view_instance instance;
+
+        for (int i = 0; i < SHOWN_TRIES; i++) {
+                if (find_guest(atomic_load(&view.state_page), &instance))
+                        return true;
+                (void)nanosleep(&pause, NULL);
+        }
+        return false;
+}
+
+/* In a container that has no vGPU before somebody asks for it, whoever asks first is told of it. */
+static bool is_of_new_guest(const char *vgpu)
+{
+        char made[GATE_VGPU_NAME_MAX], text[GATE_TEXT_MAX];
+
+        if (strcmp(vgpu, GATE_VGPU_NEW) != 0 || door_order(made, text) < 0)
+                return false;
+        snprintf(view.guest, sizeof(view.guest), "%s", made);
+        return find_guest_soon();
+}
+
 bool view_open(bool has_real)
 {
         const char *vgpu = getenv("OPENVGPU_VGPU");
@@ -212,7 +242,8 @@ bool view_open(bool has_real)
 
         match_handles(atomic_load(&view.state_page));
         snprintf(view.guest, sizeof(view.guest), "%s", vgpu ? vgpu : "");
-        view.is_guest = *view.guest && find_guest(atomic_load(&view.state_page), &instance);
+        view.is_guest = *view.guest && (is_of_new_guest(view.guest) ||
+                                        find_guest(atomic_load(&view.state_page), &instance));
         return true;
 }
 

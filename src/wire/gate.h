@@ -8,6 +8,7 @@
  * Every message starts with struct gate_header; descriptors travel beside it.
  *
  *   gate -> manager                  manager -> gate
+ *   ORDER           instead         MADE or REFUSED, then hang-up
  *   JOIN            first            WELCOME (+1 fd: the instance page) or REFUSED, then hang-up
  *                                    CLOSE     close the gate: drain calls, synchronize
  *   CLOSED          drained, or      STEP      let threads make some launches, then close again
@@ -76,6 +77,7 @@ enum gate_message {
         GATE_IMPORT,
         GATE_OFFERED,
         GATE_USES,
+        GATE_ORDER,
 
         GATE_WELCOME = 64,
         GATE_REFUSED,
@@ -90,6 +92,7 @@ enum gate_message {
         GATE_TAKE,
         GATE_IMPORTED,
         GATE_OFFER,
+        GATE_MADE,
 };
 
 /* How far a gate has gone; the manager learns it from JOIN. */
@@ -123,6 +126,23 @@ struct gate_join {
         uint64_t start_time;           /* of this process, /proc/self/stat field 22 */
         uint32_t n_imports;   /* pieces of other processes' memory that it has, or had let go */
         uint32_t ticket_slot; /* that its tickets bear, and 1; 0: it has given out none */
+};
+
+/*
+ * At the door of containers that have no vGPU yet: make one for mine, which is gone with it, or say which it has.
+ * A connection of its own, answered by MADE or REFUSED. Sent while OPENVGPU_VGPU is GATE_VGPU_NEW.
+ */
+#define GATE_VGPU_NEW "new"
+
+struct gate_order {
+        struct gate_header header;
+        char frame_buffer[32]; /* as OPENVGPU_FB has it: "20G"; "": none */
+        char share[16]; /* as OPENVGPU_SHARE has it: percent of the device's time; "": none */
+};
+
+struct gate_made {
+        struct gate_header header;
+        char vgpu[GATE_VGPU_NAME_MAX]; /* UUID, for JOIN */
 };
 
 struct gate_welcome {

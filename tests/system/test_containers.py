@@ -69,14 +69,18 @@ class Podman:
         return "" if "usage: guest-train" in done.stderr else done.stderr.strip() or "no output"
 
 
-class Containers(case.Case):
+class Engines(case.Case):
+    """A vgpud for containers, and podman."""
+
+    OPTIONS = ()
+
     @classmethod
     def setUpClass(cls):
         cls.host = Host()
         cls.file = os.path.join(cls.host.directory, "cdi", "openvgpu.json")
         if os.geteuid() == 0 and shutil.which("podman"):
             cls.file = CDI_FILE
-        cls.host.options += ["--cdi", cls.file]
+        cls.host.options += ["--cdi", cls.file, *cls.OPTIONS]
         if cls.file == CDI_FILE:  # also of a manager that was killed
             cls.addClassCleanup(pathlib.Path(CDI_FILE).unlink, missing_ok=True)
         cls.host.start()
@@ -95,6 +99,37 @@ class Containers(case.Case):
         self.assertEqual(mount["containerPath"], "/run/openvgpu")
         return mount["hostPath"]
 
+    # With podman.
+
+    @classmethod
+    @functools.cache
+    def podman_and_problem(cls):
+        podman = Podman(os.path.join(cls.host.directory, "podman"))
+        return podman, podman.problem()
+
+    def get_podman(self):
+        if self.file != CDI_FILE or not shutil.which("runc"):
+            self.skipTest("needs root and podman with runc: apt-get install podman runc")
+        podman, problem = self.podman_and_problem()
+        if problem:
+            self.skipTest(f"podman cannot run a container here: {problem.splitlines()[-1]}")
+        return podman
+
+    def start(self, podman, vgpu, *options):
+        log = os.path.join(podman.directory, "errors")
+        command = podman.command("--device", f"openvgpu.org/vgpu={vgpu}", *options)
+        guest = Guest(command, self.host.environment(), log)
+        self.host.guests.append(guest)
+        return guest.wait_ready()
+
+    def wait_steps(self, guest, n=2):
+        """Its log is what it says on standard error: a container has no file of ours."""
+        target = len(guest.errors) + n
+        until(lambda: len(guest.errors) >= target, f"{n} more steps", context=guest.context)
+        self.assertFalse([line for line in guest.errors if not line.endswith(" ok")], guest.errors)
+
+
+class Containers(Engines):
     def test_the_file_has_what_there_is(self):
         self.host.create("box")
         self.host.create("3-")  # no name of a CDI device
@@ -175,33 +210,6 @@ class Containers(case.Case):
 
     # With podman.
 
-    @classmethod
-    @functools.cache
-    def podman_and_problem(cls):
-        podman = Podman(os.path.join(cls.host.directory, "podman"))
-        return podman, podman.problem()
-
-    def get_podman(self):
-        if self.file != CDI_FILE or not shutil.which("runc"):
-            self.skipTest("needs root and podman with runc: apt-get install podman runc")
-        podman, problem = self.podman_and_problem()
-        if problem:
-            self.skipTest(f"podman cannot run a container here: {problem.splitlines()[-1]}")
-        return podman
-
-    def start(self, podman, vgpu, *options):
-        log = os.path.join(podman.directory, "errors")
-        command = podman.command("--device", f"openvgpu.org/vgpu={vgpu}", *options)
-        guest = Guest(command, self.host.environment(), log)
-        self.host.guests.append(guest)
-        return guest.wait_ready()
-
-    def wait_steps(self, guest, n=2):
-        """Its log is what it says on standard error: a container has no file of ours."""
-        target = len(guest.errors) + n
-        until(lambda: len(guest.errors) >= target, f"{n} more steps", context=guest.context)
-        self.assertFalse([line for line in guest.errors if not line.endswith(" ok")], guest.errors)
-
     def test_a_program_in_a_container_leaves_its_gpu_and_comes_back(self):
         podman = self.get_podman()
         name = self.host.create(f"box-{os.getpid()}")
@@ -265,6 +273,176 @@ class Containers(case.Case):
         self.wait_steps(guest)
         os.kill(process["pid"], signal.SIGKILL)
         guest.join()
+
+
+class Orders(Engines):
+    """openvgpu.org/vgpu=new: a vGPU that a container has made for it, and that goes with it. The namespaces of most
+    containers here are made by hand, for where there is no podman."""
+
+    OPTIONS = ("--cdi-new", "256M:30", "--user-vgpus", "2")
+
+    def environment_of(self, device, **variables):
+        """What an engine would set, with the paths of the host, for want of mounts."""
+        specification = self.specification()
+        edits = [specification["containerEdits"], self.device(device)["containerEdits"]]
+        set_ = dict(entry.split("=", 1) for edit in edits for entry in edit["env"])
+        for edit in edits:
+            for mount in edit["mounts"]:
+                set_ = {name: re.sub(rf"(^|:){re.escape(mount['containerPath'])}(?=[/:]|$)",
+                                     rf"\g<1>{mount['hostPath']}", value) for name, value in set_.items()}
+        kept = {name: value for name, value in self.host.environment().items() if not name.startswith("OPENVGPU_")}
+        return {**kept, **set_, **variables}
+
+    def contain(self, *command, is_contained=True, **variables):
+        """A command as the first process of a container."""
+        own = ["unshare", "--fork", "--pid", "--kill-child"] + ([] if os.geteuid() == 0 else ["--map-root-user"])
+        if is_contained and subprocess.run([*own, "true"], stderr=subprocess.DEVNULL, check=False).returncode:
+            self.skipTest("the kernel lets this user make no namespaces")
+        guest = Guest([*(own if is_contained else []), *command], self.environment_of("new", **variables))
+        self.host.guests.append(guest)
+        return guest
+
+    def train(self, **variables):
+        """One program, and another one for each line of input."""
+        script = '"$0" & while read line; do "$0" & done; wait'
+        return self.contain("sh", "-c", script, stage.GUESTS / "guest-train", **variables).wait_ready()
+
+    def refused(self, **variables):
+        guest = self.contain(stage.GUESTS / "guest-train", **variables)
+        guest.join()
+        self.assertNotEqual(guest.process.returncode, 0)
+        return "\n".join(guest.errors)
+
+    def get_only(self):
+        (name,) = self.host.names()
+        return self.host.get(name)
+
+    def wait_gone(self):
+        until(lambda: not self.host.names(), "the vGPU of the container to go", context=self.host.log)
+
+    def end(self, guest):
+        guest.kill()
+        self.wait_gone()
+
+    def test_the_device_is_there(self):
+        self.host.create("new")  # one that is called so goes by its UUID
+        self.assertEqual([device["name"] for device in self.specification()["devices"]],
+                         ["new", self.host.get("new")["uuid"]])
+        self.assertEqual(json.loads(self.host.vgpu("cdi").output), self.specification())
+
+    def test_a_container_gets_one_that_goes_with_it(self):
+        guest = self.train(OPENVGPU_FB="128M", OPENVGPU_SHARE="25")
+        vgpu = self.get_only()
+        self.assertEqual((vgpu["frame_buffer"], vgpu["owner"], vgpu["transient"]), (128 << 20, os.geteuid(), True))
+        self.assertEqual(vgpu["share"], 25)
+        self.host.vgpu("suspend", vgpu["name"])
+        self.host.vgpu("resume", vgpu["name"], "--device", 1)
+        self.wait_steps(guest)
+        self.end(guest)
+
+    def test_all_programs_of_a_container_share_one_over_managers_that_die(self):
+        guest = self.train(OPENVGPU_FB="256M")
+        vgpu = self.get_only()
+        for n in (2, 3):
+            guest.process.stdin.write("\n")
+            guest.process.stdin.flush()
+            until(lambda n=n: len(self.get_only()["processes"]) == n, f"{n} programs", context=guest.context)
+            self.assertEqual(self.get_only()["uuid"], vgpu["uuid"])
+            self.host.restart()
+        self.host.vgpu("suspend", vgpu["name"])
+        self.host.kill()
+        guest.kill()
+        self.host.start()
+        self.wait_gone()
+
+    def test_the_vgpu_of_another_container_cannot_be_joined(self):
+        guest = self.train(OPENVGPU_FB="64M")
+        with Gate(os.path.join(self.door("new"), "gate.sock")) as gate:
+            gate.join(self.get_only()["uuid"])
+            message, body, _ = gate.receive_message()
+        self.assertEqual(message, Gate.REFUSED)
+        self.assertIn("its own vGPU", gate.refusal(body)[1])
+        other = self.train(OPENVGPU_FB="64M")
+        self.assertEqual(len(self.host.names()), 2)
+        other.kill()
+        until(lambda: len(self.host.names()) == 1, "that of the other one to go", context=self.host.log)
+        self.end(guest)
+
+    def test_what_is_too_much_is_refused(self):
+        self.assertIn("OPENVGPU_FB=20G", self.refused())
+        self.assertIn("OPENVGPU_FB is no size", self.refused(OPENVGPU_FB="large"))
+        self.assertIn("may have 256 MiB, not 257 MiB", self.refused(OPENVGPU_FB="257M"))
+        self.assertIn("30 percent", self.refused(OPENVGPU_FB="64M", OPENVGPU_SHARE="31"))
+        self.assertIn("no percentage", self.refused(OPENVGPU_FB="64M", OPENVGPU_SHARE="-1"))
+        self.assertIn("--pid=host", self.refused(is_contained=False, OPENVGPU_FB="64M"))
+        self.assertEqual(self.host.names(), [])
+        guests = [self.train(OPENVGPU_FB="64M") for _ in range(2)]
+        self.assertIn("containers have 2 vGPUs together", self.refused(OPENVGPU_FB="64M"))
+        for guest in guests:
+            guest.kill()
+        self.wait_gone()
+
+    def test_no_vgpu_is_made_elsewhere(self):
+        """At the socket of all, and at the door of another vGPU."""
+        self.host.create("box")
+        for run in (self.host.run_directory, self.door("box")):
+            self.assertIn("vgpu=new", self.refused(OPENVGPU_FB="64M", OPENVGPU_RUN=run))
+        self.assertEqual(self.host.names(), ["box"])
+
+    def test_an_order_that_is_none_ends_the_connection(self):
+        for body in (b"", b"64M", b"x" * 48, b"x" * 49):
+            with self.subTest(body=body), Gate(os.path.join(self.door("new"), "gate.sock")) as gate:
+                gate.send(gate.header(Gate.ORDER) + body)
+                self.assertEqual(gate.receive_message()[0], None)
+        self.assertEqual(self.host.names(), [])
+
+    def test_nvml_shows_it_whoever_asks_first(self):
+        library = self.environment_of("new")["LD_PRELOAD"].split(":")[-1]
+        guest = self.contain(stage.SYSTEM_PYTHON, os.path.join(HERE, "nvml_client.py"), library, OPENVGPU_FB="64M")
+        guest.wait_line("0")
+        guest.process.stdin.write("nvmlDeviceGetCount_v2 @\n")
+        guest.process.stdin.flush()
+        guest.wait_line("0 1")  # the host has two
+        self.assertEqual(self.get_only()["frame_buffer"], 64 << 20)
+        self.end(guest)
+
+    def test_who_may_not_have_one_made_keeps_what_was(self):
+        """A vgpud without --cdi-new: its containers come back, and no other gets one."""
+        guest = self.train(OPENVGPU_FB="64M")
+        environment = self.environment_of("new", OPENVGPU_FB="64M")
+        options = self.host.options
+        self.host.options = [word for word in options if word not in self.OPTIONS[:2]]
+        try:
+            self.host.restart()
+            self.host.vgpu("suspend", self.get_only()["name"])
+            self.host.vgpu("resume", self.get_only()["name"])
+            self.wait_steps(guest)
+            self.assertTrue(os.path.exists(environment["OPENVGPU_RUN"]))
+            guest.kill()
+            self.wait_gone()
+            self.host.restart()
+            self.assertFalse(os.path.exists(environment["OPENVGPU_RUN"]))
+        finally:
+            self.host.options = options
+            self.host.restart()
+
+    # With podman.
+
+    def test_podman_says_how_large_it_is(self):
+        podman = self.get_podman()
+        name = f"own-{os.getpid()}"
+        guest = self.start(podman, "new", "--env", "OPENVGPU_FB=128M", "--name", name, "--read-only",
+                           "--user", "1000:1000", "--cap-drop", "all", "--security-opt", "no-new-privileges")
+        vgpu = self.host.get(name)  # it is called as its container
+        self.assertEqual(vgpu["frame_buffer"], 128 << 20)
+        (process,) = vgpu["processes"]
+        self.host.vgpu("suspend", name)
+        self.host.restart()
+        self.host.vgpu("resume", name, "--device", 1)
+        self.wait_steps(guest)
+        os.kill(process["pid"], signal.SIGKILL)
+        guest.join()
+        self.wait_gone()
 
 
 if __name__ == "__main__":

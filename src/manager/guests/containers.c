@@ -19,6 +19,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/socket/listener.h"
+#include "wire/gate.h"
 
 /* Beside the state page, until it takes the place of a former one. */
 #define STATE_NEW PATHS_STATE_PAGE ".new"
@@ -116,9 +117,23 @@ static void remove_folder(int parent, const char *name)
         (void)unlinkat(parent, name, AT_REMOVEDIR);
 }
 
-static bool is_of_a_vgpu(const struct manager *manager, const char *uuid)
+/* Containers have it mounted, and find their vGPUs there again. */
+static bool has_ordered(const struct manager *manager)
 {
         const struct instance *instance;
+
+        list_for_each(instance, &manager->instances, link)
+                if (instance->space.inode != 0)
+                        return true;
+        return false;
+}
+
+static bool is_wanted(const struct manager *manager, const char *uuid)
+{
+        const struct instance *instance;
+
+        if (strcmp(uuid, CDI_NEW) == 0)
+                return manager->options->cdi_new > 0 || has_ordered(manager);
 
         list_for_each(instance, &manager->instances, link)
                 if (strcmp(instance->uuid, uuid) == 0)
@@ -141,7 +156,7 @@ static void remove_leftovers(const struct manager *manager, int doors)
                 return;
         }
         while ((entry = readdir(folder)))
-                if (entry->d_name[0] != '.' && !is_of_a_vgpu(manager, entry->d_name))
+                if (entry->d_name[0] != '.' && !is_wanted(manager, entry->d_name))
                         remove_folder(doors, entry->d_name);
         (void)closedir(folder);
 }
@@ -162,11 +177,11 @@ static void remove_leftovers_without_doors(const struct manager *manager)
 
 /* Doors. */
 
-static int charge(struct door *door, const struct instance *instance)
+static int charge(struct door *door, const struct manager *manager, uid_t owner)
 {
         const struct account_cost cost = { { [ACCOUNT_DESCRIPTORS] = 1 } };
 
-        return account_force(instance->manager->accounts, &door->charge, instance->owner, &cost);
+        return account_force(manager->accounts, &door->charge, owner, &cost);
 }
 
 static int listen_at(struct door *door, struct manager *manager, int folder)
@@ -182,13 +197,13 @@ static int listen_at(struct door *door, struct manager *manager, int folder)
         return r;
 }
 
-static int open_door(struct containers *containers, const struct instance *instance)
+static int open_door(struct containers *containers, const char *uuid, const char *name, uid_t owner)
 {
         CLEANUP(fd_closep) int folder = -1;
         struct door *door;
         int r;
 
-        folder = open_folder(containers->folder, instance->uuid, 0755);
+        folder = open_folder(containers->folder, uuid, 0755);
         if (folder < 0)
                 return folder;
         door = calloc(1, sizeof(*door));
@@ -197,10 +212,10 @@ static int open_door(struct containers *containers, const struct instance *insta
         list_append(&containers->doors, &door->link);
         door->socket = containers->manager->guest_socket;
         door->listener.fd = -1;
-        strcpy(door->uuid, instance->uuid);
-        strcpy(door->name, instance->name);
-        door->payer = account_is_operator(instance->owner) ? ACCOUNT_CONTAINERS : instance->owner;
-        r = charge(door, instance);
+        snprintf(door->uuid, sizeof(door->uuid), "%s", uuid);
+        snprintf(door->name, sizeof(door->name), "%s", name);
+        door->payer = account_is_operator(owner) ? ACCOUNT_CONTAINERS : owner;
+        r = charge(door, containers->manager, owner);
         if (r == 0)
                 r = link_state_page(containers->manager, folder);
         if (r == 0)
@@ -277,7 +292,7 @@ static int on_rewrite(sd_event_source *source, uint64_t usec, void *userdata)
 
 static void add(struct containers *containers, const struct instance *instance)
 {
-        int r = open_door(containers, instance);
+        int r = open_door(containers, instance->uuid, instance->name, instance->owner);
 
         if (r < 0)
                 log_event_of(instance->owner, LOG_LEVEL_WARNING, "a vGPU is not for containers",
@@ -334,6 +349,10 @@ static int open_all(struct containers *containers)
         containers->folder = open_folder(AT_FDCWD, path, 0700);
         if (containers->folder < 0)
                 return containers->folder;
+        if (is_wanted(manager, CDI_NEW))
+                r = open_door(containers, CDI_NEW, CDI_NEW, geteuid());
+        if (r < 0)
+                return r;
         list_for_each(instance, &manager->instances, link)
                 add(containers, instance);
         remove_leftovers(manager, containers->folder);

@@ -33,7 +33,7 @@ struct gate_link {
         uid_t payer; /* who is charged for it; at a door of a container the peer's number says nothing */
         struct account_charge charge;
         struct unread_fds unread;
-        /* The vGPU that can be joined here, by any user; "": one's own. */
+        /* The vGPU that can be joined here, by any user; GATE_VGPU_NEW: the container's; "": one's own. */
         char only[STORE_UUID_MAX];
         struct guest *guest;     /* NULL for a stranger */
         struct fair_entry entry; /* of a stranger; while it waits, its source is off */

@@ -15,6 +15,7 @@
 #include "base/packet.h"
 #include "daemon/foreign.h"
 #include "daemon/log.h"
+#include "manager/guests/container-order.h"
 #include "manager/guests/gate-link.h"
 #include "manager/guests/guest-request.h"
 #include "manager/guests/share.h"
@@ -185,20 +186,42 @@ static int join_new(struct gate_link *link, struct instance *instance, uint64_t 
         return admit_now(link);
 }
 
+static int check_version(struct gate_link *link, const struct gate_header *header)
+{
+        if (header->version == GATE_WIRE_VERSION)
+                return 0;
+        return refuse(link, EPROTONOSUPPORT,
+                      "the gate speaks version %u and vgpud version %u: upgrade and restart "
+                      "the older of them",
+                      header->version, GATE_WIRE_VERSION);
+}
+
+/* At a door: what can be joined there, by whomever. Elsewhere: one's own. */
+static int check_access(struct gate_link *link, const struct instance *instance)
+{
+        struct failure failure = { 0 };
+        bool is_new = strcmp(link->only, GATE_VGPU_NEW) == 0;
+
+        if (is_new ? container_order_check(instance, link->peer.pid) < 0
+                   : link->only[0] && strcmp(link->only, instance->uuid) != 0)
+                return refuse(link, EPERM, "a container may join its own vGPU, not another one");
+        if (!link->only[0] && instance_check_owner(instance, link->peer.uid, &failure) < 0)
+                return refuse(link, EPERM, "%s", failure.message);
+        return 0;
+}
+
 static int check_join(struct gate_link *link, const struct gate_join *join, size_t size,
                       struct instance **ret_instance)
 {
         struct failure failure = { 0 };
+        int r;
 
         if (size < sizeof(join->header) || join->header.magic != GATE_WIRE_MAGIC ||
             join->header.message != GATE_JOIN)
                 return -EPROTO;
-        if (join->header.version != GATE_WIRE_VERSION)
-                return refuse(
-                        link, EPROTONOSUPPORT,
-                        "the gate speaks version %u and vgpud version %u: upgrade and restart "
-                        "the older of them",
-                        join->header.version, GATE_WIRE_VERSION);
+        r = check_version(link, &join->header);
+        if (r < 0)
+                return r;
         if (size != sizeof(*join) || !memchr(join->vgpu, '\0', sizeof(join->vgpu)) ||
             join->state > GATE_STATE_CREATED || join->n_imports > GATE_IMPORTS_MAX)
                 return -EPROTO;
@@ -206,11 +229,7 @@ static int check_join(struct gate_link *link, const struct gate_join *join, size
         *ret_instance = instance_find_settled(link->manager, join->vgpu, &failure);
         if (!*ret_instance)
                 return refuse(link, ENOENT, "%s", failure.message);
-        if (link->only[0] && strcmp(link->only, (*ret_instance)->uuid) != 0)
-                return refuse(link, EPERM, "a container may join its own vGPU, not another one");
-        if (!link->only[0] && instance_check_owner(*ret_instance, link->peer.uid, &failure) < 0)
-                return refuse(link, EPERM, "%s", failure.message);
-        return 0;
+        return check_access(link, *ret_instance);
 }
 
 /* An operation looks at it still: what is dropped then must not be what its successor has by then. */
@@ -239,23 +258,61 @@ static bool is_peer_dead(int socket)
         return poll(&end, 1, 0) != 0;
 }
 
+/* -ENOTCONN: it has just died. -EPROTO: its number is somebody else's. */
+static int check_peer(const struct gate_link *link, uint64_t *ret_start_time)
+{
+        uid_t user;
+        int r = process_get_start_time(link->peer.pid, ret_start_time);
+
+        if (r == 0)
+                r = process_get_user(link->peer.pid, &user);
+        if (r < 0)
+                return -ENOTCONN;
+        return user != link->peer.uid || is_peer_dead(link->fd) ? -EPROTO : 0;
+}
+
+/* It hangs up when it has the answer. */
+static int receive_order(struct gate_link *link, const struct gate_order *order, size_t size)
+{
+        struct failure failure = { 0 };
+        struct gate_made made;
+        uint64_t start_time;
+        int r;
+
+        if (order->header.magic != GATE_WIRE_MAGIC)
+                return -EPROTO;
+        r = check_version(link, &order->header);
+        if (r < 0)
+                return r;
+        if (size != sizeof(*order) ||
+            !memchr(order->frame_buffer, '\0', sizeof(order->frame_buffer)) ||
+            !memchr(order->share, '\0', sizeof(order->share)))
+                return -EPROTO;
+        if (strcmp(link->only, GATE_VGPU_NEW) != 0)
+                return refuse(
+                        link, EPERM,
+                        "no vGPU is made here; openvgpu.org/vgpu=new is a device for containers");
+        r = check_peer(link, &start_time);
+        if (r < 0)
+                return r;
+        r = container_order_answer(link->manager, link->peer.pid, order, &made, &failure);
+        if (r < 0)
+                return refuse(link, -r, "%s%s%s", failure.message, failure.hint[0] ? "; " : "",
+                              failure.hint);
+        return gate_link_send(link, &made, sizeof(made), NULL, 0);
+}
+
 static int receive_join(struct gate_link *link, const struct gate_join *join, size_t size)
 {
         struct instance *instance = NULL;
         struct guest *guest;
         uint64_t start_time;
-        uid_t user;
         int r = check_join(link, join, size, &instance);
 
+        if (r == 0)
+                r = check_peer(link, &start_time);
         if (r < 0)
                 return r;
-        r = process_get_start_time(link->peer.pid, &start_time);
-        if (r == 0)
-                r = process_get_user(link->peer.pid, &user);
-        if (r < 0)
-                return -ENOTCONN;                             /* it has just died */
-        if (user != link->peer.uid || is_peer_dead(link->fd)) /* its number is somebody else's */
-                return -EPROTO;
 
         if ((join->state != GATE_STATE_OPEN && instance->keeps_gates_away) ||
             is_buried_later(instance, link->peer.pid))
@@ -275,6 +332,7 @@ static int receive(struct gate_link *link)
         union {
                 struct gate_header header;
                 struct gate_join join;
+                struct gate_order order;
                 char bytes[PACKET_SIZE_MAX];
         } message;
         int fds[PACKET_FDS_ANY];
@@ -283,6 +341,9 @@ static int receive(struct gate_link *link)
 
         if (r == 0 && link->guest && link->guest->is_dead)
                 r = -ENOTCONN;
+        if (r == 0 && !link->guest && size >= sizeof(message.header) && n_fds == 0 &&
+            message.header.message == GATE_ORDER)
+                return receive_order(link, &message.order, size);
         if (r == 0 && !link->guest && size > 0 && n_fds == 0)
                 return receive_join(link, &message.join, size);
         if (r == 0 && link->guest && size >= sizeof(message.header) &&

@@ -24,7 +24,7 @@ struct guest_socket *guest_socket_free(struct guest_socket *socket);
 
 /*
  * guest_socket_accept() - somebody has connected: where any vGPU of his own can be joined (@uuid is NULL), or where that
- * of @uuid can, by whomever. @payer is charged for what it costs. Takes @fd, also when it fails.
+ * of @uuid can, by whomever, or (GATE_VGPU_NEW) that of the peer's container, which is made when it asks. @payer is charged for what it costs. Takes @fd, also when it fails.
  */
 int guest_socket_accept(struct guest_socket *socket, int fd, const struct ucred *peer, uid_t payer,
                         const char *uuid);

@@ -12,6 +12,7 @@
 #include "daemon/log.h"
 #include "daemon/process.h"
 #include "daemon/uuid.h"
+#include "manager/model/container-record.h"
 #include "manager/model/device.h"
 #include "manager/model/instance-life.h"
 #include "manager/model/instance.h"
@@ -119,6 +120,9 @@ static int check_request(struct manager *manager, const struct instance_request 
 
         if (r == 0)
                 r = policy_check_limits(manager, request->owner, request->frame_buffer, failure);
+        if (r == 0 && request->space)
+                r = policy_check_containers(manager, request->frame_buffer, request->share,
+                                            failure);
         if (r == 0)
                 r = instance_check_size(device, request->frame_buffer, failure);
         if (r == 0)
@@ -163,6 +167,8 @@ static int set_settings(struct instance *instance, const void *userdata, struct 
         const struct instance_request *request = userdata;
         int r = request->share ? settings_set_share(instance, request->share, failure) : 0;
 
+        if (r == 0 && request->space)
+                r = container_record_set(instance, request->space);
         if (r == 0 && request->class)
                 r = residency_record_set_class(&instance->residency, instance->manager->store,
                                                instance->id, request->class, failure);
@@ -209,6 +215,13 @@ static int rename_in_store(const struct instance *instance, const char *name)
         if (r < 0)
                 store_rollback(store);
         return r;
+}
+
+bool instance_may_have_name(struct manager *manager, const char *name)
+{
+        struct failure failure = { 0 };
+
+        return check_free_name(manager, name, &failure) == 0;
 }
 
 int instance_rename(struct instance *instance, const char *name, struct failure *failure)

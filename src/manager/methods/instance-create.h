@@ -10,6 +10,7 @@
 
 #include "daemon/failure.h"
 
+struct container_space;
 struct device;
 struct instance;
 struct manager;
@@ -26,11 +27,15 @@ struct instance_request {
         const char *class;      /* NULL: batch */
         uint64_t idle_after_ms; /* residency.h; 0: it never leaves by itself */
         bool idle_keeps_context;
+        const struct container_space *space; /* of the container that it is for; NULL: none */
 };
 
 /* instance_create() - check, remember and add. The caller borrows it. */
 int instance_create(struct manager *manager, const struct instance_request *request,
                     struct instance **ret_instance, struct failure *failure);
+
+/* instance_may_have_name() - is @name one, and free? */
+bool instance_may_have_name(struct manager *manager, const char *name);
 
 /* instance_check_size() - can a vGPU of @device have it at all? Errors: InvalidParameter, NoRoom. */
 int instance_check_size(const struct device *device, uint64_t frame_buffer,

@@ -17,6 +17,7 @@
 #include <systemd/sd-event.h>
 
 #include "base/list.h"
+#include "container/space.h"
 #include "daemon/failure.h"
 #include "manager/model/account.h"
 #include "manager/model/meter-record.h"
@@ -84,6 +85,8 @@ struct instance {
         struct residency_instance residency;
         uint32_t share;            /* percent of its device; 0: none */
         uint32_t encoder_capacity; /* percent */
+
+        struct container_space space; /* of the container that it was made for; all 0: none */
 
         bool is_transient;
         pid_t creator; /* transient: goes when this process and all guests are gone */

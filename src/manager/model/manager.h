@@ -28,12 +28,14 @@
 struct accounts;
 struct backlog;
 struct burial;
+struct container_maker;
 struct control;
 struct device;
 struct fair_queue;
 struct pinning;
 struct guest_socket;
 struct history;
+struct instance;
 struct meter;
 struct publisher;
 struct residency;
@@ -76,8 +78,9 @@ struct manager {
         struct virtual_stage *stage;   /* where; NULL without a scenario */
         struct meter *meter;
         struct guest_socket *guest_socket;
-        struct history *history;     /* what happened to vGPUs */
-        struct residency *residency; /* who leaves and comes by itself */
+        const struct container_maker *container_maker; /* guests/container-order.h */
+        struct history *history;                       /* what happened to vGPUs */
+        struct residency *residency;                   /* who leaves and comes by itself */
         struct control *control;
         struct tally tally; /* of operations */
         bool is_ready;      /* what a former manager left is in order; clients are served */

@@ -2,6 +2,7 @@
 #include "manager/model/policy.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,6 +80,68 @@ int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame
                         "for more (--user-vgpus)",
                         "one user may have %u vGPUs: you have %u", options->user_vgpus, n);
         return check_frame_buffer(options->user_frame_buffer, bytes, frame_buffer, failure);
+}
+
+/* Of those that were made for containers. */
+static uint32_t count_of_containers(const struct manager *manager, uint64_t *ret_bytes)
+{
+        const struct instance *instance;
+        uint32_t n = 0;
+
+        *ret_bytes = 0;
+        list_for_each(instance, &manager->instances, link) {
+                if (instance->space.inode == 0)
+                        continue;
+                n++;
+                *ret_bytes += instance->frame_buffer;
+        }
+        return n;
+}
+
+static int check_door_size(const struct options *options, uint64_t frame_buffer, uint32_t share,
+                           struct failure *failure)
+{
+        char most[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX];
+
+        if (frame_buffer > options->cdi_new)
+                return failure_set(failure, -EDQUOT, "NoRoom",
+                                   "ask for less (OPENVGPU_FB), or ask who runs vgpud (--cdi-new)",
+                                   "a container may have %s, not %s",
+                                   size_format(most, options->cdi_new),
+                                   size_format(wanted, frame_buffer));
+        if (share > options->cdi_new_share)
+                return failure_set(
+                        failure, -EPERM, "PermissionDenied",
+                        "ask for less (OPENVGPU_SHARE), or ask who runs vgpud (--cdi-new)",
+                        "a container may have %" PRIu32 " percent of a device's time, not %" PRIu32,
+                        options->cdi_new_share, share);
+        return 0;
+}
+
+int policy_check_containers(const struct manager *manager, uint64_t frame_buffer, uint32_t share,
+                            struct failure *failure)
+{
+        const struct options *options = manager->options;
+        char most[SIZE_TEXT_MAX];
+        uint64_t bytes;
+        uint32_t n = count_of_containers(manager, &bytes);
+        int r = check_door_size(options, frame_buffer, share, failure);
+
+        if (r < 0)
+                return r;
+        if (options->user_vgpus && n >= options->user_vgpus)
+                return failure_set(failure, -EDQUOT, "NoRoom",
+                                   "end a container, or ask who runs vgpud (--user-vgpus)",
+                                   "containers have %" PRIu32 " vGPUs together, and may not have "
+                                   "more",
+                                   n);
+        if (options->user_frame_buffer && (bytes > options->user_frame_buffer ||
+                                           frame_buffer > options->user_frame_buffer - bytes))
+                return failure_set(failure, -EDQUOT, "NoRoom",
+                                   "ask for less, or ask who runs vgpud (--user-frame-buffer)",
+                                   "the vGPUs of containers may have %s together",
+                                   size_format(most, options->user_frame_buffer));
+        return 0;
 }
 
 int policy_check_growth(const struct instance *instance, uint64_t bytes, struct failure *failure)

@@ -27,6 +27,13 @@ int policy_check_name(uid_t uid, const char *name, struct failure *failure);
 int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame_buffer,
                         struct failure *failure);
 
+/*
+ * policy_check_containers() - may a container that has no vGPU have one of @frame_buffer bytes and @share percent?
+ * Such vGPUs count together as those of one user do. NoRoom, PermissionDenied.
+ */
+int policy_check_containers(const struct manager *manager, uint64_t frame_buffer, uint32_t share,
+                            struct failure *failure);
+
 /* policy_check_growth() - may @instance, which is there, have @bytes more? NoRoom. */
 int policy_check_growth(const struct instance *instance, uint64_t bytes, struct failure *failure);
 

@@ -9,6 +9,7 @@
 #include "daemon/driver-path.h"
 #include "daemon/log.h"
 #include "manager/meter/meter.h"
+#include "manager/model/container-record.h"
 #include "manager/model/device.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
@@ -414,8 +415,10 @@ static int restore(const char *name, uint32_t instance_id, const char *value, vo
                                 (void)sscanf(value, "%u", &instance->encoder_capacity);
                         else if (instance->id == instance_id && strcmp(name, "share") == 0)
                                 (void)sscanf(value, "%u", &instance->share);
-                        else if (instance->id == instance_id)
+                        else if (instance->id == instance_id) {
                                 residency_record_restore(&instance->residency, name, value);
+                                container_record_restore(instance, name, value);
+                        }
                 return 0;
         }
         for (size_t i = 0; !restoring->is_forgotten && i < sizeof(kinds) / sizeof(kinds[0]); i++)
