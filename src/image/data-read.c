@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "image/checksum.h"
 #include "image/data.h"
 #include "image/workers.h"
@@ -123,6 +124,8 @@ static void end_buffered(struct worker_slot *slot)
 
 static void end_read(struct worker_slot *slot)
 {
+        if (slot->request.error == 0 && fault_point("image.read"))
+                slot->request.error = -EIO;
         if (slot->request.error == -ENODATA)
                 fail_chunk(slot, "cut off: the file ends before");
         else if (slot->request.error)
@@ -170,15 +173,14 @@ static int check_size(int fd, const char *path, const struct image_table *table,
         return 0;
 }
 
-int image_data_read(int directory, const char *where, const char *name,
-                    const struct image_table *table, const struct iovec *pieces, size_t n_pieces,
-                    const struct image_data_options *options, struct image_data_report *ret_report,
-                    struct image_error *error)
+int image_data_read_fd(int fd, const char *path, const struct image_table *table,
+                       const struct iovec *pieces, size_t n_pieces,
+                       const struct image_data_options *options,
+                       struct image_data_report *ret_report, struct image_error *error)
 {
-        CLEANUP(fd_closep) int fd = -1;
-        char path[512];
         struct image_table copy = *table; /* the chunks are only looked at */
         struct workers workers = {
+                .fd = fd,
                 .name = path,
                 .table = &copy,
                 .options = options,
@@ -189,23 +191,8 @@ int image_data_read(int directory, const char *where, const char *name,
                 .error = error,
         };
         double start = workers_now();
-        bool is_direct;
-        int r;
+        int r = span_init(&workers.span, pieces, n_pieces);
 
-        snprintf(path, sizeof(path), "%s/%s", where, name);
-        if (!compress_is_built(table->compression))
-                return image_fail(error, -EOPNOTSUPP, "use a build that has it",
-                                  "%s is packed with %s, which this build lacks", path,
-                                  compress_name(table->compression));
-        workers.fd = fd = open_old(directory, name, options, &is_direct);
-        if (fd == -ENOENT)
-                return image_fail(error, fd, HINT_ALTERED, "%s is missing", path);
-        if (fd < 0)
-                return image_fail_file(error, fd, "read", path);
-        r = check_size(fd, path, table, error);
-        if (r < 0)
-                return r;
-        r = span_init(&workers.span, pieces, n_pieces);
         if (r == 0 && n_pieces > 0 && workers.span.size != table->size)
                 r = image_fail(error, -EINVAL, "",
                                "%s has %" PRIu64 " bytes of memory, the place for it %" PRIu64,
@@ -216,8 +203,36 @@ int image_data_read(int directory, const char *where, const char *name,
                 (void)image_fail_file(error, r, "read", path);
         span_deinit(&workers.span);
         *ret_report = (struct image_data_report){ .has_ring = workers.has_ring,
-                                                  .has_direct_io = is_direct,
+                                                  .has_direct_io = !options->no_direct_io,
                                                   .seconds = workers_now() - start,
                                                   .file_bytes = table->file_size };
         return error->code;
+}
+
+int image_data_read(int directory, const char *where, const char *name,
+                    const struct image_table *table, const struct iovec *pieces, size_t n_pieces,
+                    const struct image_data_options *options, struct image_data_report *ret_report,
+                    struct image_error *error)
+{
+        struct image_data_options done = *options;
+        CLEANUP(fd_closep) int fd = -1;
+        char path[512];
+        bool is_direct;
+        int r;
+
+        snprintf(path, sizeof(path), "%s/%s", where, name);
+        if (!compress_is_built(table->compression))
+                return image_fail(error, -EOPNOTSUPP, "use a build that has it",
+                                  "%s is packed with %s, which this build lacks", path,
+                                  compress_name(table->compression));
+        fd = open_old(directory, name, options, &is_direct);
+        if (fd == -ENOENT)
+                return image_fail(error, fd, HINT_ALTERED, "%s is missing", path);
+        if (fd < 0)
+                return image_fail_file(error, fd, "read", path);
+        r = check_size(fd, path, table, error);
+        if (r < 0)
+                return r;
+        done.no_direct_io = !is_direct;
+        return image_data_read_fd(fd, path, table, pieces, n_pieces, &done, ret_report, error);
 }

@@ -235,14 +235,12 @@ static int make_table(struct image_table *table, uint64_t size,
         return table->chunks ? 0 : -ENOMEM;
 }
 
-int image_data_write(int directory, const char *where, const char *name, const struct iovec *pieces,
-                     size_t n_pieces, const struct image_data_options *options,
-                     struct image_table *ret_table, struct image_data_report *ret_report,
-                     struct image_error *error)
+int image_data_write_fd(int fd, const char *path, const struct iovec *pieces, size_t n_pieces,
+                        const struct image_data_options *options, struct image_table *ret_table,
+                        struct image_data_report *ret_report, struct image_error *error)
 {
-        CLEANUP(fd_closep) int fd = -1;
-        char path[512];
         struct workers workers = {
+                .fd = fd,
                 .name = path,
                 .table = ret_table,
                 .options = options,
@@ -252,29 +250,42 @@ int image_data_write(int directory, const char *where, const char *name, const s
                 .error = error,
         };
         double start = workers_now();
-        bool is_direct = false;
-        int r;
+        int r = span_init(&workers.span, pieces, n_pieces);
 
-        snprintf(path, sizeof(path), "%s/%s", where, name);
-        r = span_init(&workers.span, pieces, n_pieces);
         if (r == 0)
                 r = make_table(ret_table, workers.span.size, options);
         if (r == 0)
-                r = workers.fd = fd = open_new(directory, name, options, &is_direct);
-        if (r < 0) {
-                span_deinit(&workers.span);
-                image_table_deinit(ret_table);
-                return image_fail_file(error, r, "make", path);
-        }
-        write_without_signal(&workers);
+                write_without_signal(&workers);
+        else
+                (void)image_fail_file(error, r, "write", path);
         span_deinit(&workers.span);
         *ret_report = (struct image_data_report){ .has_ring = workers.has_ring,
-                                                  .has_direct_io = is_direct,
+                                                  .has_direct_io = !options->no_direct_io,
                                                   .seconds = workers_now() - start,
                                                   .file_bytes = ret_table->file_size };
-        if (error->code) {
-                (void)unlinkat(directory, name, 0);
+        if (error->code)
                 image_table_deinit(ret_table);
-        }
         return error->code;
+}
+
+int image_data_write(int directory, const char *where, const char *name, const struct iovec *pieces,
+                     size_t n_pieces, const struct image_data_options *options,
+                     struct image_table *ret_table, struct image_data_report *ret_report,
+                     struct image_error *error)
+{
+        struct image_data_options done = *options;
+        CLEANUP(fd_closep) int fd = -1;
+        char path[512];
+        bool is_direct;
+        int r;
+
+        snprintf(path, sizeof(path), "%s/%s", where, name);
+        fd = open_new(directory, name, options, &is_direct);
+        if (fd < 0)
+                return image_fail_file(error, fd, "make", path);
+        done.no_direct_io = !is_direct;
+        r = image_data_write_fd(fd, path, pieces, n_pieces, &done, ret_table, ret_report, error);
+        if (r < 0)
+                (void)unlinkat(directory, name, 0);
+        return r;
 }

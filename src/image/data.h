@@ -14,6 +14,7 @@
  * disk when image_data_write() returns.
  */
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,6 +57,8 @@ struct image_data_options {
         uint32_t chunk_size;        /* 0: IMAGE_CHUNK_SIZE */
         unsigned int threads;       /* 0: as the number of processors suggests */
         bool no_ring, no_direct_io; /* do not even try */
+        const atomic_bool
+                *must_end; /* NULL, or: soon after it is set, the call fails with -ECANCELED */
 };
 
 /* How the file was written or read. */
@@ -76,6 +79,14 @@ int image_data_write(int directory, const char *where, const char *name, const s
                      struct image_error *error);
 
 /*
+ * image_data_write_fd() - the same to the new file @fd, which stays the caller's
+ * @path: for messages. Whether it is written with direct I/O, the caller has decided when it opened the file.
+ */
+int image_data_write_fd(int fd, const char *path, const struct iovec *pieces, size_t n_pieces,
+                        const struct image_data_options *options, struct image_table *ret_table,
+                        struct image_data_report *ret_report, struct image_error *error);
+
+/*
  * image_data_read() - read the file into @pieces, which must be as large as the memory was
  * @n_pieces:  0: only check the file
  * Errors: -EBADMSG, a chunk is altered or cut off; then the contents of @pieces are worthless.
@@ -84,5 +95,11 @@ int image_data_read(int directory, const char *where, const char *name,
                     const struct image_table *table, const struct iovec *pieces, size_t n_pieces,
                     const struct image_data_options *options, struct image_data_report *ret_report,
                     struct image_error *error);
+
+/* image_data_read_fd() - the same from @fd, where other things may follow the chunks. */
+int image_data_read_fd(int fd, const char *path, const struct image_table *table,
+                       const struct iovec *pieces, size_t n_pieces,
+                       const struct image_data_options *options,
+                       struct image_data_report *ret_report, struct image_error *error);
 
 #endif

@@ -76,8 +76,12 @@ static bool start_next(struct worker_slot *slot)
         struct workers *workers = slot->worker->workers;
 
         for (;;) {
-                size_t chunk = workers->has_failed ? SIZE_MAX : atomic_fetch_add(&workers->next, 1);
+                const atomic_bool *must_end = workers->options->must_end;
+                size_t chunk;
 
+                if (must_end && *must_end)
+                        workers_fail_file(workers, -ECANCELED, "work on");
+                chunk = workers->has_failed ? SIZE_MAX : atomic_fetch_add(&workers->next, 1);
                 if (chunk >= workers->table->n_chunks)
                         return false;
                 slot->chunk = chunk;

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "spill/spill-file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "image/checksum.h"
+#include "image/data.h"
+#include "image/span.h"
+
+#define WHAT "a file of the spill"
+
+static const char magic[16] = "OpenVGPU spill 1";
+
+/* The table, then this at the very end, in whole pages for direct I/O. */
+struct trailer {
+        char magic[sizeof(magic)];
+        struct spill_mark mark;
+        uint64_t size;      /* of the memory */
+        uint64_t file_size; /* of the chunks; then the table begins */
+        uint64_t n_chunks;
+        uint32_t chunk_size;
+        uint32_t checksum; /* of the table */
+};
+
+_Static_assert(sizeof(struct trailer) <= SPAN_ALIGN, "it is in the last page");
+
+static uint64_t align(uint64_t size)
+{
+        return (size + SPAN_ALIGN - 1) / SPAN_ALIGN * SPAN_ALIGN;
+}
+
+/* Bytes of table and trailer. */
+static uint64_t end_length(size_t n_chunks)
+{
+        return align(n_chunks * sizeof(struct image_chunk)) + SPAN_ALIGN;
+}
+
+int spill_file_new(int *ret_fd, int directory)
+{
+        const int flags = O_TMPFILE | O_RDWR | O_CLOEXEC;
+        int fd = openat(directory, ".", flags | O_DIRECT, 0600);
+
+        if (fd < 0 && errno == EINVAL)
+                fd = openat(directory, ".", flags, 0600);
+        if (fd < 0)
+                return -errno;
+        *ret_fd = fd;
+        return 0;
+}
+
+static struct image_data_options options_of(int fd, const atomic_bool *must_end)
+{
+        return (struct image_data_options){ .no_direct_io = !(fcntl(fd, F_GETFL) & O_DIRECT),
+                                            .must_end = must_end };
+}
+
+static int write_fully(int fd, const char *bytes, uint64_t size, uint64_t offset)
+{
+        while (size > 0) {
+                ssize_t n = pwrite(fd, bytes, size, (off_t)offset);
+
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                if (n == 0)
+                        return -ENOSPC;
+                if (n > 0) {
+                        bytes += n;
+                        offset += (uint64_t)n;
+                        size -= (uint64_t)n;
+                }
+        }
+        return 0;
+}
+
+static int read_fully(int fd, char *bytes, uint64_t size, uint64_t offset)
+{
+        while (size > 0) {
+                ssize_t n = pread(fd, bytes, size, (off_t)offset);
+
+                if (n < 0 && errno != EINTR)
+                        return -errno;
+                if (n == 0)
+                        return -EBADMSG;
+                if (n > 0) {
+                        bytes += n;
+                        offset += (uint64_t)n;
+                        size -= (uint64_t)n;
+                }
+        }
+        return 0;
+}
+
+static int make_buffer(char **ret_buffer, uint64_t size)
+{
+        void *buffer = NULL;
+
+        if (posix_memalign(&buffer, SPAN_ALIGN, size) != 0)
+                return -ENOMEM;
+        memset(buffer, 0, size);
+        *ret_buffer = buffer;
+        return 0;
+}
+
+static int write_end(int fd, const struct spill_mark *mark, const struct image_table *table)
+{
+        const uint64_t length = end_length(table->n_chunks);
+        const size_t table_size = table->n_chunks * sizeof(*table->chunks);
+        struct trailer trailer = {
+                .mark = *mark,
+                .size = table->size,
+                .file_size = table->file_size,
+                .n_chunks = table->n_chunks,
+                .chunk_size = table->chunk_size,
+                .checksum = checksum_add(0, table->chunks, table_size),
+        };
+        CLEANUP(freep) char *buffer = NULL;
+        int r = make_buffer(&buffer, length);
+
+        if (r < 0)
+                return r;
+        memcpy(trailer.magic, magic, sizeof(magic));
+        memcpy(buffer, table->chunks, table_size);
+        memcpy(buffer + length - SPAN_ALIGN, &trailer, sizeof(trailer));
+        r = write_fully(fd, buffer, length, align(table->file_size));
+        return r == 0 && fdatasync(fd) < 0 ? -errno : r;
+}
+
+int spill_file_write(int fd, const struct spill_mark *mark, const struct iovec *pieces,
+                     size_t n_pieces, const atomic_bool *must_end, struct image_error *error)
+{
+        const struct image_data_options options = options_of(fd, must_end);
+        struct image_data_report report;
+        struct image_table table = { 0 };
+        int r = image_data_write_fd(fd, WHAT, pieces, n_pieces, &options, &table, &report, error);
+
+        if (r < 0)
+                return r;
+        r = write_end(fd, mark, &table);
+        image_table_deinit(&table);
+        return r < 0 ? image_fail_file(error, r, "write", WHAT) : 0;
+}
+
+/* Reading. */
+
+static int read_trailer(int fd, struct trailer *ret_trailer)
+{
+        CLEANUP(freep) char *buffer = NULL;
+        struct stat status;
+        int r = fstat(fd, &status) < 0 ? -errno : make_buffer(&buffer, SPAN_ALIGN);
+
+        if (r == 0 && status.st_size < SPAN_ALIGN)
+                r = -EBADMSG;
+        if (r == 0)
+                r = read_fully(fd, buffer, SPAN_ALIGN, (uint64_t)status.st_size - SPAN_ALIGN);
+        if (r < 0)
+                return r;
+        memcpy(ret_trailer, buffer, sizeof(*ret_trailer));
+        if (memcmp(ret_trailer->magic, magic, sizeof(magic)) != 0 || ret_trailer->chunk_size == 0 ||
+            ret_trailer->n_chunks !=
+                    image_table_count(ret_trailer->size, ret_trailer->chunk_size) ||
+            align(ret_trailer->file_size) + end_length(ret_trailer->n_chunks) !=
+                    (uint64_t)status.st_size)
+                return -EBADMSG;
+        return 0;
+}
+
+static int read_table(int fd, const struct trailer *trailer, struct image_table *table)
+{
+        const size_t size = trailer->n_chunks * sizeof(*table->chunks);
+        CLEANUP(freep) char *buffer = NULL;
+        int r = make_buffer(&buffer, align(size));
+
+        if (r == 0)
+                r = read_fully(fd, buffer, align(size), align(trailer->file_size));
+        if (r < 0)
+                return r;
+        if (checksum_add(0, buffer, size) != trailer->checksum)
+                return -EBADMSG;
+        *table = (struct image_table){ .size = trailer->size,
+                                       .file_size = trailer->file_size,
+                                       .chunk_size = trailer->chunk_size,
+                                       .chunks = (struct image_chunk *)(void *)TAKE(buffer),
+                                       .n_chunks = trailer->n_chunks };
+        return 0;
+}
+
+static int fail_end(int r, struct image_error *error)
+{
+        return r == -EBADMSG
+                       ? image_fail(error, r, "the log of the kernel says if the disk is broken",
+                                    WHAT " has other contents than were written to it")
+                       : image_fail_file(error, r, "read", WHAT);
+}
+
+int spill_file_read(int fd, const struct spill_mark *mark, const struct iovec *pieces,
+                    size_t n_pieces, const atomic_bool *must_end, struct image_error *error)
+{
+        const struct image_data_options options = options_of(fd, must_end);
+        struct image_data_report report;
+        struct image_table table = { 0 };
+        struct trailer trailer = { 0 };
+        int r = read_trailer(fd, &trailer);
+
+        if (r == 0 && memcmp(&trailer.mark, mark, sizeof(*mark)) != 0)
+                r = -EBADMSG;
+        if (r == 0)
+                r = read_table(fd, &trailer, &table);
+        if (r < 0)
+                return fail_end(r, error);
+        r = image_data_read_fd(fd, WHAT, &table, pieces, n_pieces, &options, &report, error);
+        image_table_deinit(&table);
+        return r;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef SPILL_SPILL_FILE_H
+#define SPILL_SPILL_FILE_H
+
+/*
+ * A file of the spill: the memory of one process of a suspended vGPU.
+ *
+ * It is the data file of an image (image/data.h), with a trailer that has the table of the chunks and says
+ * whose memory it is. The trailer is written last, when the chunks are on the disk: a file without it has
+ * nobody's memory. Nothing of it is believed without its checksum.
+ */
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <sys/uio.h>
+
+#include "image/error.h"
+
+#define SPILL_OWNER_MAX 64
+
+struct spill_mark {
+        char vgpu[SPILL_OWNER_MAX]; /* its UUID; the rest is zeros */
+        uint64_t generation;        /* of what is in it: no other memory ever has it */
+        uint64_t start_time;        /* of the process */
+        int64_t pid;
+};
+
+/* spill_file_new() - a new file without a name, which goes with its last descriptor. Errors: open(2). */
+int spill_file_new(int *ret_fd, int directory);
+
+/*
+ * spill_file_write() - write all @pieces, one after another, to the new file @fd
+ * They are on the disk when it returns. @must_end: NULL or image/data.h. Errors: -ENOSPC, -EIO, -ECANCELED, ...
+ */
+int spill_file_write(int fd, const struct spill_mark *mark, const struct iovec *pieces,
+                     size_t n_pieces, const atomic_bool *must_end, struct image_error *error);
+
+/* spill_file_read() - the way back. Errors: -EBADMSG (not that memory, or altered), -EIO, -ECANCELED, ... */
+int spill_file_read(int fd, const struct spill_mark *mark, const struct iovec *pieces,
+                    size_t n_pieces, const atomic_bool *must_end, struct image_error *error);
+
+#endif
