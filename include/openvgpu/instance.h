@@ -83,6 +83,7 @@ struct vgpu_instance {
         double waited_seconds;
         uint64_t n_swaps; /* times that it left its device, or came back, by itself and by demand */
         uint32_t demand_percent; /* of its memory that has moved, while "leaving" or "coming in" */
+        uint64_t spilled_memory; /* bytes of its evicted memory that are on disk, not in the pool */
 };
 
 struct vgpu_instance_list {

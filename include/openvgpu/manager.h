@@ -30,6 +30,8 @@ struct vgpu_pool {
         uint64_t held;       /* bytes of slabs that left the pool and that clients still have */
         uint64_t spare;      /* bytes kept of resumed vGPUs, and given up when the room is needed */
         uint64_t saved;      /* bytes more that would be used if equal blocks were not kept once */
+        uint64_t spilled;    /* bytes of suspended vGPUs that are on disk instead (vgpud --spill) */
+        uint64_t spill_limit; /* limit of @spilled; 0: none but the disk, or nothing goes there */
 };
 
 struct vgpu_manager {

@@ -71,6 +71,7 @@ struct vgpu_operation_report {
         const char *lost; /* one line: the processes that the driver could not restore; "": none */
         bool had_left;    /* suspend: it had left by itself; nothing moved, and it stays away now */
         uint64_t bytes_unchanged; /* suspend: of @bytes, what host memory had from the last time */
+        double fetch_seconds;     /* resume: reading from disk what was spilled there */
 };
 
 /**

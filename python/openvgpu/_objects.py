@@ -102,6 +102,7 @@ class Vgpu(_Answered):
     waited_seconds: float = 0
     swaps: int = 0           # times that it left or came back by itself
     demand_percent: int = 0  # of its memory that has moved, while it is leaving or coming in
+    spilled_memory: int = 0  # of its evicted memory, on disk instead of in host memory
 
     @classmethod
     def from_answer(cls, answer: dict[str, Any]) -> Vgpu:
@@ -134,6 +135,7 @@ class Report:
     to_device: int = 0
     lost: str = ""  # the processes that the driver could not restore; "": none
     had_left: bool = False  # suspend: it had left by itself; nothing moved, and it stays away now
+    fetch_seconds: float = 0    # resume: to read from disk what was spilled there
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,6 +150,8 @@ class Pool:
     huge_pages: int = 0
     spare: int = 0  # kept of resumed vGPUs, and given up when the room is needed
     saved: int = 0  # more that would be used if equal blocks were not kept once
+    spilled: int = 0  # of suspended vGPUs, on disk instead
+    spill_limit: int = 0  # of it; 0: none but the disk, or nothing goes there
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,7 +23,8 @@ __attribute__((format(printf, 2, 3))) static void print_line(const char *name, c
 static void print_pool(const struct vgpu_pool *pool)
 {
         char used[SIZE_TEXT_MAX], limit[SIZE_TEXT_MAX], ready[SIZE_TEXT_MAX], slab[SIZE_TEXT_MAX],
-                huge[SIZE_TEXT_MAX], spare[SIZE_TEXT_MAX], saved[SIZE_TEXT_MAX];
+                huge[SIZE_TEXT_MAX], spare[SIZE_TEXT_MAX], saved[SIZE_TEXT_MAX],
+                spilled[SIZE_TEXT_MAX];
 
         print_line("pool", "%s of %s used by suspended vGPUs", size_format(used, pool->used),
                    size_format(limit, pool->limit));
@@ -36,6 +37,13 @@ static void print_pool(const struct vgpu_pool *pool)
         if (pool->spare > 0)
                 print_line("", "%s kept of resumed vGPUs while nobody needs the room",
                            size_format(spare, pool->spare));
+        if (pool->spill_limit > 0)
+                print_line("", "%s more of suspended vGPUs on disk, of %s",
+                           size_format(spilled, pool->spilled),
+                           size_format(limit, pool->spill_limit));
+        else if (pool->spilled > 0)
+                print_line("", "%s more of suspended vGPUs on disk",
+                           size_format(spilled, pool->spilled));
 }
 
 /* As soon as the log of vgpud warns of it. */

@@ -75,19 +75,20 @@ static void add_long(struct table *table, const struct vgpu_instance *instance)
         table_add(table, "%s", instance->uuid);
 }
 
-/* With what it does by itself. */
+/* With what it does by itself, and where its memory is. */
 static void add_state(struct table *table, const struct vgpu_instance *instance)
 {
         const char *state = vgpu_instance_state_get_name(instance->state);
+        const char *place = instance->spilled_memory > 0 ? ", on disk" : "";
 
         if (instance->demand[0] && instance->demand_percent > 0)
                 table_add(table, "%s, %u %%", instance->demand, instance->demand_percent);
         else if (instance->demand[0])
-                table_add(table, "%s", instance->demand);
+                table_add(table, "%s%s", instance->demand, place);
         else if (instance->idle >= 1)
                 table_add(table, "%s, idle %.0f s", state, instance->idle);
         else
-                table_add(table, "%s", state);
+                table_add(table, "%s%s", state, place);
 }
 
 static void add(struct table *table, const struct vgpu_instance *instance)

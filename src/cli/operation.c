@@ -201,8 +201,11 @@ char *operation_describe_whole(char *text, const struct vgpu_operation_report *r
         n = snprintf(text, OPERATION_WHOLE_MAX, ", %s in all",
                      operation_describe_time(time, report->seconds));
         if (report->pool_seconds >= 0.01)
-                snprintf(text + n, OPERATION_WHOLE_MAX - (size_t)n,
-                         " (waited %s for host memory to be pinned)",
-                         operation_describe_time(time, report->pool_seconds));
+                n += snprintf(text + n, OPERATION_WHOLE_MAX - (size_t)n,
+                              " (waited %s for host memory to be pinned)",
+                              operation_describe_time(time, report->pool_seconds));
+        if (report->fetch_seconds > 0)
+                snprintf(text + n, OPERATION_WHOLE_MAX - (size_t)n, ", %s of it to read from disk",
+                         operation_describe_time(time, report->fetch_seconds));
         return text;
 }

@@ -42,6 +42,8 @@ enum {
         OPTION_POOL_LIMIT,
         OPTION_CLEAN_COPIES,
         OPTION_SLAB_SIZE,
+        OPTION_SPILL,
+        OPTION_SPILL_LIMIT,
         OPTION_KEEP_USAGE,
         OPTION_TURNS,
         OPTION_GROUP,
@@ -86,6 +88,11 @@ static const struct {
           OPTION_CLEAN_COPIES },
         { "slab-size", "SIZE", "size of the pool's pieces, a multiple of 2M (default: 256M)",
           OPTION_SLAB_SIZE },
+        { "spill", "DIR",
+          "where memory of suspended vGPUs goes when the pool is full (default: nowhere)",
+          OPTION_SPILL },
+        { "spill-limit", "SIZE", "most of it there (default: what the disk has)",
+          OPTION_SPILL_LIMIT },
         { "keep-usage", "DAYS", "how long the ledger remembers (default: 400; 0: for ever)",
           OPTION_KEEP_USAGE },
         { "turns", "HOW", "how vGPUs take turns: hardware (default) or gate, the fallback",
@@ -345,6 +352,10 @@ static bool set_option(struct options *options, const struct configuration_place
                 return set_clean_copies(options, place, argument);
         case OPTION_SLAB_SIZE:
                 return set_slab_size(options, place, argument);
+        case OPTION_SPILL:
+                return set_path(options->spill_directory, place, argument);
+        case OPTION_SPILL_LIMIT:
+                return set_size(&options->spill_limit, place, argument);
         case OPTION_KEEP_USAGE:
                 return set_number(&options->keep_usage_days, place, argument, DAYS_MAX,
                                   "a number of days, 0 to 36500");
@@ -475,6 +486,14 @@ static bool check_source(const struct options *options)
         return false;
 }
 
+static bool check_spill(const struct options *options)
+{
+        if (options->spill_directory[0] || options->spill_limit == 0)
+                return true;
+        fprintf(stderr, "vgpud: --spill-limit needs --spill, which says where\n");
+        return false;
+}
+
 static bool has_source(const struct options *options)
 {
         return options->simulate || options->driver_path[0] || options->scenario_path[0];
@@ -586,5 +605,7 @@ enum options_verdict options_parse(struct options *options, int argc, char **arg
                 verdict = configure(options);
         if (verdict == OPTIONS_RUN && options->config_path[0])
                 verdict = take_words_again(options, names_source);
+        if ((verdict == OPTIONS_RUN || verdict == OPTIONS_CHECK) && !check_spill(options))
+                verdict = OPTIONS_BAD;
         return verdict;
 }

@@ -39,8 +39,10 @@ struct options {
         char private_directory[PATHS_MAX]; /* absolute */
         uint64_t pool_limit;               /* bytes, 0: a quarter of RAM */
         uint64_t slab_size;                /* bytes, 0: the pool's default */
-        uint32_t keep_usage_days;          /* 0: for ever */
-        bool has_group;                    /* only @group, root and ourselves may ask us */
+        char spill_directory[PATHS_MAX]; /* absolute, or "": nothing goes from the pool to a disk */
+        uint64_t spill_limit;            /* bytes, 0: as much as the disk has */
+        uint32_t keep_usage_days;        /* 0: for ever */
+        bool has_group;                  /* only @group, root and ourselves may ask us */
         gid_t group;
         bool has_watchers, has_stewards; /* docs/security.md */
         gid_t watchers, stewards;

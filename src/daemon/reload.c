@@ -25,6 +25,8 @@ static const struct {
         FIXED("state-dir", state_directory),
         FIXED("pool-limit", pool_limit),
         FIXED("slab-size", slab_size),
+        FIXED("spill", spill_directory),
+        FIXED("spill-limit", spill_limit),
         FIXED("keep-usage", keep_usage_days),
         FIXED("turns", has_gate_turns),
         FIXED("overcommit", overcommit),

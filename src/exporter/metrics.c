@@ -73,6 +73,11 @@ static void write_pool(struct text *text, const struct vgpu_pool *pool)
         write_one(text, "openvgpu_pool_held_bytes", TEXT_GAUGE, "bytes",
                   "Host memory that has left the pool and that clients still have.",
                   (double)pool->held);
+        write_one(text, "openvgpu_pool_spilled_bytes", TEXT_GAUGE, "bytes",
+                  "Memory of suspended vGPUs that is on disk instead.", (double)pool->spilled);
+        write_one(text, "openvgpu_pool_spill_limit_bytes", TEXT_GAUGE, "bytes",
+                  "The most of it; 0: no limit but the disk, or nothing goes there.",
+                  (double)pool->spill_limit);
 }
 
 /* What a histogram of operations counts: how long they took, or how many bytes they moved. */

@@ -129,7 +129,7 @@ static const struct vgpu_statistics statistics = {
 };
 
 static const struct vgpu_pool pool = {
-        .limit = 8 * GIB, .size = GIB, .ready = 5, .used = 6, .saved = 3
+        .limit = 8 * GIB, .size = GIB, .ready = 5, .used = 6, .saved = 3, .spilled = 9
 };
 static const struct vgpu_manager manager = {
         .version = "0.1.0",
@@ -181,6 +181,7 @@ static const char *const base_unit_lines[] = {
         "openvgpu_pool_limit_bytes 8589934592",
         "openvgpu_pool_used_bytes 6",
         "openvgpu_pool_saved_bytes 3",
+        "openvgpu_pool_spilled_bytes 9",
         "openvgpu_operation_duration_seconds_bucket{operation=\"suspend\",result=\"done\",le=\"0.5\"} 1",
         "openvgpu_operation_duration_seconds_bucket{operation=\"suspend\",result=\"done\",le=\"+Inf\"} 2",
         "openvgpu_operation_duration_seconds_sum{operation=\"suspend\",result=\"done\"} 3.5",

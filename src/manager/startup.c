@@ -42,6 +42,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/recovery-load.h"
 #include "manager/model/recovery.h"
+#include "manager/model/spilling.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
 #include "manager/publish/publisher.h"
@@ -285,6 +286,8 @@ static int load(struct manager *manager, struct failure *failure)
                 r = open_keeper(manager, failure);
         if (r == 0)
                 r = open_pool(manager);
+        if (r == 0)
+                r = spilling_open(manager, failure);
         schedule_subscribe(manager);
         operation_subscribe(manager);
         if (r == 0)
@@ -417,6 +420,7 @@ int manager_new(struct manager **ret_manager, const struct options *options,
         manager->tally.started_ns = clock_now(CLOCK_REALTIME);
         list_init(&manager->instances);
         list_init(&manager->comparisons);
+        list_init(&manager->room_makers);
         manager->device = calloc(STATE_DEVICES_MAX, sizeof(*manager->device));
         if (!manager->device)
                 return -ENOMEM;
@@ -496,6 +500,7 @@ struct manager *manager_free(struct manager *manager)
                 drop_idle_pages(manager);
         manager->publisher = publisher_free(manager->publisher);
         manager->stage = virtual_free(manager->stage);
+        spilling_close(manager);
         for (size_t i = 0; i < manager->n_devices; i++)
                 device_deinit(&manager->device[i]);
         for (size_t i = 0; i < manager->n_devices; i++)

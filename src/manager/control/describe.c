@@ -14,14 +14,15 @@
 #include "manager/model/manager.h"
 #include "manager/model/promise.h"
 #include "manager/model/residency-view.h"
+#include "manager/model/spill-use.h"
 #include "record/records.h"
 #include "record/writer.h"
 
-static void get_pool(const struct pool *pool, struct vgpu_pool *ret_record)
+static void get_pool(const struct manager *manager, struct vgpu_pool *ret_record)
 {
         struct pool_info info;
 
-        pool_get_info(pool, &info);
+        pool_get_info(manager->pool, &info);
         *ret_record = (struct vgpu_pool){
                 .limit = info.limit,
                 .size = info.size,
@@ -32,6 +33,8 @@ static void get_pool(const struct pool *pool, struct vgpu_pool *ret_record)
                 .held = info.held,
                 .spare = info.spare,
                 .saved = info.saved,
+                .spilled = spill_use_get_sum(manager),
+                .spill_limit = manager->options->spill_limit,
         };
 }
 
@@ -49,7 +52,7 @@ json_t *describe_manager(const struct manager *manager)
                 .pool = &pool,
         };
 
-        get_pool(manager->pool, &pool);
+        get_pool(manager, &pool);
         record.descriptors_used =
                 accounts_get_all(manager->accounts, ACCOUNT_DESCRIPTORS, &record.descriptors_limit);
         return record_make(&record_manager, &record);
@@ -197,6 +200,7 @@ static void get_instance(const struct instance *instance, struct vgpu_instance *
                 .demand = view.demand,
                 .demand_reason = view.reason,
                 .host_memory = describe_get_host_memory(instance),
+                .spilled_memory = spill_use_get(instance),
                 .swap_class = residency_record_get_class(instance->residency.is_interactive),
                 .resident_seconds = (double)residency_view_get_resident(instance) / 1e9,
                 .swapped_bytes = instance->residency.sums.swapped_bytes,

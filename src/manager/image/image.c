@@ -160,6 +160,20 @@ static void abandon(struct instance *instance, struct image_session *session)
                 instance->image = image_session_free(session);
 }
 
+/* What is in a file is in no slab. */
+static int check_in_pool(const struct instance *instance, struct failure *failure)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (guest->spilled)
+                        return failure_set(failure, -EBUSY, "WrongState",
+                                           "resume it, suspend it again, and try again then",
+                                           "the memory of vGPU %s is on disk, not in the pool",
+                                           instance->name);
+        return 0;
+}
+
 /* As before a resume: a client is shown no slab in which there may be something else. */
 static int check_memory(const struct instance *instance, struct failure *failure)
 {
@@ -194,6 +208,8 @@ int image_open(struct control_pending *pending, struct instance *instance, struc
                 r = check_off(instance, failure);
         if (r == 0 && will_detach)
                 r = check_detach(instance, failure);
+        if (r == 0)
+                r = check_in_pool(instance, failure);
         if (r == 0)
                 r = check_memory(instance, failure);
         if (r == 0)
@@ -344,6 +360,8 @@ int image_replace(struct control_pending *pending, struct instance *instance,
 
         if (r == 0 && !processes)
                 r = check_off(instance, failure);
+        if (r == 0)
+                r = check_in_pool(instance, failure);
         if (r == 0 && processes && guests_count(instance) > 0)
                 r = failure_set(failure, -EBUSY, "Busy", "end them first, or load into another one",
                                 "vGPU %s has processes", instance->name);

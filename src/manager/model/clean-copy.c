@@ -279,6 +279,12 @@ void clean_copy_spoil(struct guest *guest)
         forget_others(guest);
 }
 
+void clean_copy_follow(struct guest *guest, uint64_t former)
+{
+        if (guest->clean_copy && guest->clean_copy->generation == former)
+                guest->clean_copy->generation = pool_get_generation(guest->reservation);
+}
+
 void clean_copy_put_back(struct guest *guest)
 {
         struct pool *pool = guest->instance->manager->pool;

@@ -65,6 +65,12 @@ const struct hash_value *clean_copy_get_hashes(const struct guest *guest, size_t
 /* clean_copy_spoil() - something else is written to the reservation. */
 void clean_copy_spoil(struct guest *guest);
 
+/*
+ * clean_copy_follow() - what the reservation with the generation @former had is in the guest's reservation now: so
+ * are its hashes.
+ */
+void clean_copy_follow(struct guest *guest, uint64_t former);
+
 /* clean_copy_put_back() - nobody needs the guest's reservation: a clean copy, or given back to the pool. */
 void clean_copy_put_back(struct guest *guest);
 

@@ -192,7 +192,7 @@ static uint64_t wanted_of(const struct guest *guest)
         uint64_t has = clean_copy_get_length(guest);
         struct page_use use = { 0 };
 
-        if (guest->slot != UINT32_MAX && !guest->reservation)
+        if (guest->slot != UINT32_MAX && !guest->reservation && !guest->spilled)
                 page_read(&guest->instance->part[0].page, guest->slot,
                           guest->instance->frame_buffer, &use);
         return use.movable > has ? use.movable - has : 0;

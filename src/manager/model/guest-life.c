@@ -19,6 +19,8 @@
 #include "manager/model/observer.h"
 #include "manager/model/recovery.h"
 #include "manager/model/session.h"
+#include "manager/model/spilled.h"
+#include "manager/model/spilling.h"
 
 void guest_leave(struct guest *guest)
 {
@@ -105,6 +107,8 @@ struct guest *guest_unload(struct guest *guest)
         room_forget(&guest->returning);
         sd_event_source_disable_unref(guest->pid_source);
         clean_copy_forget(guest);
+        spilling_leave(guest);
+        spilled_forget(guest);
         keep_once_forget(guest);
         guest_forget_memory(guest);
         session_drop(guest);
@@ -129,6 +133,7 @@ struct guest *guest_free(struct guest *guest)
                         backlog_add_process(guest);
         }
         clean_copy_drop(guest);
+        spilled_drop(guest);
         if (guest->reservation) {
                 guest->reservation = pool_release(manager->pool, guest->reservation);
                 recovery_sync_slabs(manager);

@@ -34,6 +34,8 @@ struct instance;
 struct pool_reservation;
 struct share_news;
 struct share_question;
+struct spilled;
+struct spilling;
 
 /* What the driver's checkpoint has done to the process; in the store by these numbers. */
 enum guest_context {
@@ -160,6 +162,9 @@ struct guest {
         uint64_t memory_bytes;                /* sum of the sizes */
         struct pool_reservation *reservation; /* where its memory is while it is off the device */
         struct clean_copy *clean_copy;        /* clean-copy.h; or NULL */
+        struct spilled *spilled;          /* its memory is in a file: spilled.h; NULL: it is not */
+        struct spilling *spilling;        /* it is being written to one: spilling.h */
+        struct pool_reservation *fetched; /* it is being read from it to here */
 
         struct {
                 uint32_t id;

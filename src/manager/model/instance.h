@@ -60,6 +60,7 @@ struct instance {
         uid_t owner;
         struct account_charge charge; /* of its owner */
         enum state_instance_state state;
+        uint64_t off_since_ns; /* CLOCK_MONOTONIC; 0: since before this vgpud */
         struct list guests;
         struct list turns;             /* schedule_vgpu: of its device, and of one that it leaves */
         struct list launches;          /* programs that are no guests yet, see launch.h */

@@ -40,6 +40,7 @@ struct meter;
 struct publisher;
 struct residency;
 struct scenario;
+struct spill;
 struct unread;
 struct virtual_stage;
 
@@ -70,8 +71,11 @@ struct manager {
         struct burial *burial;   /* of processes that have ended */
         struct keeper *keeper;
         struct pool *pool;
-        struct held *held; /* what clients have kept of it */
-        int hash_key;      /* clean-copy.h */
+        struct held *held;       /* what clients have kept of it */
+        struct spill *spill;     /* the disk below the pool */
+        struct list spillings;   /* what is on its way there: spilling.h */
+        struct list room_makers; /* operations that wait for that: operation/make-room.h */
+        int hash_key;            /* clean-copy.h */
         struct publisher *publisher;
         struct state_page *state_page; /* the publisher's; NULL: there is none yet */
         struct scenario *scenario;     /* that is played, or NULL */

@@ -253,8 +253,7 @@ static int refuse_pool(const struct instance *instance, uint64_t bytes, uint64_t
                            size_format(room_text, room));
 }
 
-/* What vGPUs of overcommitted devices may need at any time is not for others. */
-static uint64_t get_available(const struct instance *instance, const char *owner)
+uint64_t policy_get_available(const struct instance *instance, const char *owner)
 {
         uint64_t available = pool_available(instance->manager->pool, owner), held;
 
@@ -270,12 +269,25 @@ static bool is_promised(const struct instance *instance, uint64_t bytes)
         return promise_is_overcommitted(instance_home(instance)) && bytes <= instance->frame_buffer;
 }
 
+int policy_check_user(const struct instance *instance, const char *owner, uint64_t bytes,
+                      struct failure *failure)
+{
+        uint64_t room = 0;
+        int r;
+
+        if (account_is_operator(instance->owner) || is_promised(instance, bytes))
+                return 0;
+        r = get_pool_room(instance, &room);
+        if (r < 0 || get_demand(instance->manager->pool, owner, bytes) <= room)
+                return r;
+        return refuse_pool(instance, bytes, room, failure);
+}
+
 int policy_check_pool(const struct instance *instance, const char *owner, uint64_t bytes,
                       struct failure *failure)
 {
-        uint64_t available = get_available(instance, owner), room = 0;
+        uint64_t available = policy_get_available(instance, owner);
         char wanted_text[SIZE_TEXT_MAX], room_text[SIZE_TEXT_MAX];
-        int r;
 
         if (bytes > available)
                 return failure_set(failure, -ENOSPC, "PoolTooSmall",
@@ -284,10 +296,5 @@ int policy_check_pool(const struct instance *instance, const char *owner, uint64
                                    "%s is needed, the pool has room for %s",
                                    size_format(wanted_text, bytes),
                                    size_format(room_text, available));
-        if (account_is_operator(instance->owner) || is_promised(instance, bytes))
-                return 0;
-        r = get_pool_room(instance, &room);
-        if (r < 0 || get_demand(instance->manager->pool, owner, bytes) <= room)
-                return r;
-        return refuse_pool(instance, bytes, room, failure);
+        return policy_check_user(instance, owner, bytes, failure);
 }

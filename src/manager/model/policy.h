@@ -53,6 +53,16 @@ bool policy_is_for_anybody(const struct instance *instance);
 void policy_name_owner(const struct instance *instance, char ret_name[POOL_OWNER_MAX]);
 
 /*
+ * policy_get_available() - what the pool has for @instance, whoever its user is: what vGPUs of overcommitted devices
+ * may need at any time is not for others.
+ */
+uint64_t policy_get_available(const struct instance *instance, const char *owner);
+
+/* policy_check_user() - may its user have @bytes more of the pool? PoolTooSmall: the rest is for others. */
+int policy_check_user(const struct instance *instance, const char *owner, uint64_t bytes,
+                      struct failure *failure);
+
+/*
  * policy_check_pool() - may @bytes more of @instance go to the pool, in slabs of @owner (pool.h)?
  * PoolTooSmall: it has no room, or its user has so much of it that the rest is for others (account.h).
  */

@@ -10,6 +10,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/pool-group.h"
+#include "manager/model/spill-use.h"
 
 bool promise_is_overcommitted(const struct device *device)
 {
@@ -142,10 +143,13 @@ uint64_t promise_get_swapped(const struct device *device)
         const struct guest *guest;
         uint64_t sum = 0;
 
-        list_for_each(instance, &device->manager->instances, link)
-                if (instance_is_on(instance, device) && instance_is_off(instance))
-                        list_for_each(guest, &instance->guests, link)
-                                sum += pool_get_length(guest->reservation);
+        list_for_each(instance, &device->manager->instances, link) {
+                if (!instance_is_on(instance, device) || !instance_is_off(instance))
+                        continue;
+                sum += spill_use_get(instance);
+                list_for_each(guest, &instance->guests, link)
+                        sum += pool_get_length(guest->reservation);
+        }
         return sum;
 }
 

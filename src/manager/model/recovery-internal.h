@@ -12,10 +12,11 @@ struct guest;
 struct guest_memory;
 
 /* How labels in the keeper begin. */
-#define RECOVERY_PAGE   "page/"
-#define RECOVERY_MEMORY "memory/"
-#define RECOVERY_PARKED "parked/"
-#define RECOVERY_SLAB   "slab/"
+#define RECOVERY_PAGE    "page/"
+#define RECOVERY_MEMORY  "memory/"
+#define RECOVERY_PARKED  "parked/"
+#define RECOVERY_SLAB    "slab/"
+#define RECOVERY_SPILLED "spilled/"
 
 /* Beside what the store has of a context: the process was left behind when the others were resumed. */
 #define RECOVERY_ABSENT 0x100u

@@ -23,6 +23,8 @@
 #include "manager/model/pool-group.h"
 #include "manager/model/recovery-internal.h"
 #include "manager/model/recovery.h"
+#include "manager/model/spill-use.h"
+#include "manager/model/spilled.h"
 
 static int drop_ownerless_page(const char *label, int fd, void *userdata)
 {
@@ -109,6 +111,8 @@ static int adopt_reservation(struct guest *guest, const struct store_extent *sto
                 return -ENOMEM;
         if (n == 0)
                 return 0;
+        if (stored[0].slab == SPILLED_SLAB)
+                return spilled_adopt(guest, &stored[0]);
         for (size_t i = 0; i < n; i++)
                 extents[i] =
                         (struct pool_extent){ stored[i].slab, stored[i].offset, stored[i].length };
@@ -212,7 +216,7 @@ static int load_claims(struct guest *guest)
                 return r;
         log_event(LOG_LEVEL_ERROR, "the memory of a suspended process is lost",
                   "vgpu=%s pid=%d reason=%s", instance->name, (int)guest->pid,
-                  r == -ENOENT   ? "slab-gone"
+                  r == -ENOENT   ? "slab-or-file-gone"
                   : r == -ESTALE ? "other-memory"
                                  : "bad-extents");
         return 0; /* a resume is refused while it lives; the others of its vGPU lose nothing */
@@ -287,6 +291,7 @@ int recovery_load(struct manager *manager)
         (void)keeper_list(manager->keeper, RECOVERY_PAGE, drop_ownerless_page, manager);
         (void)keeper_list(manager->keeper, RECOVERY_MEMORY, drop_ownerless_memory, manager);
         (void)keeper_list(manager->keeper, RECOVERY_PARKED, drop_ownerless_memory, manager);
+        spilled_drop_ownerless(manager);
         recovery_sync_slabs(manager);
         return 0;
 }

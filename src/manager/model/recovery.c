@@ -15,6 +15,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/recovery-internal.h"
+#include "manager/model/spill-use.h"
 #include "wire/keeper.h"
 
 void recovery_memory_label(char label[KEEPER_LABEL_MAX], const char *prefix,
@@ -122,11 +123,17 @@ int recovery_store_memory(const struct guest *guest)
         extents = calloc(n_extents + 1, sizeof(*extents));
         if (!allocations || !extents)
                 return -ENOMEM;
+        if (!guest->reservation && guest->spilled) {
+                extents[0] = (struct store_extent){ .slab = SPILLED_SLAB,
+                                                    .length = guest->spilled->bytes,
+                                                    .generation = guest->spilled->generation };
+                n_extents = 1;
+        }
 
         for (size_t i = 0; i < guest->n_memory; i++)
                 allocations[i] =
                         (struct gate_allocation){ guest->memory[i].address, guest->memory[i].size };
-        for (size_t i = 0; i < n_extents; i++)
+        for (size_t i = 0; reserved && i < n_extents; i++)
                 extents[i] = (struct store_extent){ reserved[i].slab, reserved[i].offset,
                                                     reserved[i].length,
                                                     pool_get_generation(guest->reservation) };

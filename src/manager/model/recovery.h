@@ -12,6 +12,7 @@
  *     memory/VGPU/PID/ADDRESS/SIZE   device memory that a guest exported and has let go
  *     parked/VGPU/PID/ADDRESS/SIZE   a slab: the contents of that are in the guest's reservation now
  *     slab/NUMBER                    a slab of the pool with somebody's memory in it
+ *     spilled/VGPU/PID/GENERATION    a file of the spill with the memory of that process
  *
  *     plan/VGPU/PID                  how to let a process on its device again (channels/plan.h)
  *     process/VGPU/PID               what that is done with

@@ -27,8 +27,8 @@ int copies_check(const struct guest *guest, struct failure *failure)
         uint32_t slab = 0;
         int r = -ESTALE;
 
-        if (guest->n_memory == 0)
-                return 0;
+        if (guest->n_memory == 0 || (guest->spilled && !guest->reservation))
+                return 0; /* what is in a file says itself whose it is when it is read */
         if (guest->reservation)
                 r = pool_check(guest->instance->manager->pool, guest->reservation, guest->pid,
                                guest->start_time, &slab);

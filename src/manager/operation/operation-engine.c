@@ -56,6 +56,7 @@ struct operation *operation_free(struct operation *operation)
         sd_event_source_disable_unref(operation->shared_timer);
         rest_leave(operation);
         list_remove(&operation->admission.link);
+        list_remove(&operation->making.link);
         room_forget(&operation->staging);
         drop_caller(operation->pending);
         drop_caller(operation->next);
@@ -429,6 +430,7 @@ struct operation *operation_new(struct instance *instance, const struct operatio
                 .started_ns = clock_now(CLOCK_MONOTONIC),
         };
         list_init(&operation->admission.link);
+        list_init(&operation->making.link);
         list_for_each(guest, &instance->guests, link)
                 guest->is_stuck = false;
         operation_for_each_guest(guest, operation)

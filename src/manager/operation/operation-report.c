@@ -136,6 +136,7 @@ static json_t *make_report(const struct operation *operation)
                 .lost = operation->lost,
                 .had_left = operation->had_left,
                 .bytes_unchanged = operation->bytes_unchanged,
+                .fetch_seconds = (double)operation->fetch_ns / 1e9,
         };
         json_t *report = record_make(&record_report, &record);
 
@@ -166,12 +167,13 @@ static void log_end(const struct operation *operation, bool has_succeeded)
                 log_event_of(instance->owner, LOG_LEVEL_NOTICE, operation->kind->past,
                              "vgpu=%s bytes=%" PRIu64 " unchanged=%" PRIu64
                              " seconds=%.3f copy=%.3f context=%.3f "
-                             "pool=%.3f processes=%zu from=%u to=%u",
+                             "pool=%.3f fetch=%.3f processes=%zu from=%u to=%u",
                              instance->name, operation->bytes, operation->bytes_unchanged,
                              (double)(clock_now(CLOCK_MONOTONIC) - operation->started_ns) / 1e9,
                              (double)operation->copy_ns / 1e9, (double)operation->context_ns / 1e9,
-                             (double)operation->pool_ns / 1e9, operation->n_processes,
-                             operation->source->index, operation->target->index);
+                             (double)operation->pool_ns / 1e9, (double)operation->fetch_ns / 1e9,
+                             operation->n_processes, operation->source->index,
+                             operation->target->index);
         else if (operation->is_recovery && !operation->has_failed_undo)
                 log_event(LOG_LEVEL_NOTICE, "undid an incomplete operation",
                           "vgpu=%s operation=%s state=%s", instance->name, operation->kind->name,

@@ -119,6 +119,7 @@ struct operation {
         uint64_t pool_ns; /* that copies waited for the pool: slabs not zeroed or not pinned yet */
         uint64_t pool_since_ns; /* while one waits */
         size_t n_pool_waits;
+        uint64_t fetch_ns; /* that memory took to come from the spill: the slowest process */
         uint64_t bytes, bytes_done;
         uint64_t bytes_unchanged; /* of @bytes, what a suspend did not have to copy */
         size_t n_processes;
@@ -129,7 +130,13 @@ struct operation {
                 *shared_timer; /* while gates have not told whose memory they have: shared.c */
         uint64_t shared_deadline_ns; /* CLOCK_MONOTONIC */
 
-        struct rest *rest;           /* while the gates close; of all of its group */
+        struct rest *rest; /* while the gates close; of all of its group */
+        struct {           /* make-room.h: while memory of others goes to the spill for it */
+                struct list link;
+                uint64_t bytes;
+                void (*then)(struct operation *operation);
+        } making;
+
         struct room_promise staging; /* what staging may take of the target */
         struct {
                 struct list link; /* in target->admissions, while it waits for its promises */

@@ -12,6 +12,7 @@
 #include "manager/operation/coming.h"
 #include "manager/operation/contexts.h"
 #include "manager/operation/copies.h"
+#include "manager/operation/fetching.h"
 #include "manager/operation/operation.h"
 #include "manager/operation/shared.h"
 
@@ -63,6 +64,7 @@ static void undo_restore(struct operation *operation)
 }
 
 static const struct operation_step steps[] = {
+        { "fetched", "reading", fetching_run, NULL, 0 },
         { "checked", "context", coming_check, NULL, 0 },
         { "restored", "context", restore, undo_restore, 0 },
         { "created", "copying", coming_create, coming_undo_create, 0 },

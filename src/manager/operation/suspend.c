@@ -6,7 +6,7 @@
  */
 #include <errno.h>
 
-#include "base/size.h"
+#include "base/clock.h"
 #include "manager/model/clean-copy.h"
 #include "manager/model/device-mover.h"
 #include "manager/model/device.h"
@@ -20,6 +20,7 @@
 #include "manager/operation/copies.h"
 #include "manager/operation/group.h"
 #include "manager/operation/leaving.h"
+#include "manager/operation/make-room.h"
 #include "manager/operation/operation.h"
 #include "manager/operation/shared.h"
 
@@ -51,19 +52,6 @@ static int check(struct operation *operation, struct failure *failure)
 
 /* The pool. */
 
-static void fail_small(struct operation *operation, uint64_t needed)
-{
-        const struct instance *instance = operation->instance;
-        struct failure failure = { 0 };
-        char owner[POOL_OWNER_MAX];
-
-        policy_name_owner(instance, owner);
-        if (policy_check_pool(instance, owner, needed, &failure) == 0)
-                (void)failure_from_errno(&failure, -ENOSPC, "reserving memory of the pool");
-        operation_fail(operation, -ENOSPC, "PoolTooSmall", failure.hint, "vGPU %s: %.400s",
-                       instance->name, failure.message);
-}
-
 /* One guest's reservation is brought to @bytes, which are not 0. */
 static int reserve(struct operation *operation, struct guest *guest, uint64_t bytes)
 {
@@ -81,7 +69,7 @@ static int reserve(struct operation *operation, struct guest *guest, uint64_t by
                 r = pool_reserve_in(pool, &guest->reservation, owner, operation->instance->uuid,
                                     operation->source->index, bytes);
         if (r == -ENOSPC)
-                fail_small(operation, bytes);
+                make_room_fail(operation, bytes, NULL);
         else if (r < 0)
                 operation_fail_errno(operation, r, "reserving memory of the pool");
         return r;
@@ -95,22 +83,20 @@ static uint64_t movable_bytes(const struct guest *guest)
         return use.movable;
 }
 
-/* Before anybody is stopped: would it fit? What the guests claim now is close to what they export. */
-static void reserve_claimed(struct operation *operation)
+static uint64_t claimed_bytes(const struct operation *operation)
 {
-        const struct instance *instance = operation->instance;
-        struct failure failure = { 0 };
-        char owner[POOL_OWNER_MAX];
-        uint64_t sum = 0;
         struct guest *guest;
+        uint64_t sum = 0;
 
-        policy_name_owner(instance, owner);
         operation_for_each_guest(guest, operation)
                 sum += movable_bytes(guest);
-        if (policy_check_pool(instance, owner, sum, &failure) < 0) {
-                fail_small(operation, sum);
-                return;
-        }
+        return sum;
+}
+
+static void reserve_claimed(struct operation *operation)
+{
+        struct guest *guest;
+
         operation_for_each_guest(guest,
                                  operation) /* before a reservation can cost another its own */
                 if (!guest->reservation)
@@ -146,7 +132,7 @@ static void on_context(struct mover *mover, const struct mover_done *done, void 
         operation_end_part(operation);
 }
 
-static void reserve_all(struct operation *operation)
+static void go_on_reserving(struct operation *operation)
 {
         struct mover *mover;
         int r;
@@ -163,6 +149,12 @@ static void reserve_all(struct operation *operation)
                 operation_fail_errno(operation, r, "asking for a context");
         else
                 operation_begin_part(operation);
+}
+
+/* Before anybody is stopped: would it fit? What the guests claim now is close to what they export. */
+static void reserve_all(struct operation *operation)
+{
+        make_room(operation, claimed_bytes(operation), go_on_reserving);
 }
 
 static void give_back(struct operation *operation)
@@ -246,6 +238,7 @@ static void settle(struct operation *operation)
         struct instance *instance = operation->instance;
 
         instance->state = state_after(operation);
+        instance->off_since_ns = clock_now(CLOCK_MONOTONIC);
         instance->residency.has_left = operation->is_by_itself;
 }
 

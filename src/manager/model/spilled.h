@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_SPILLED_H
+#define MANAGER_SPILLED_H
+
+/*
+ * A guest whose memory is in a file of the spill (spill/spill.h), and not in the pool any more.
+ *
+ * The file has no name. The keeper holds its descriptor, and the store says that the memory is in it: one extent in
+ * slab 0, which no pool has. So it survives what the pool survives, and it is gone with its process, with its vGPU
+ * and with the machine's next start.
+ */
+
+#include <stdint.h>
+
+#include "spill/spill-file.h"
+#include "store/store.h"
+
+struct guest;
+struct manager;
+
+/* spilled_make_mark() - whose memory the file has. */
+void spilled_make_mark(const struct guest *guest, uint64_t generation, struct spill_mark *ret_mark);
+
+/*
+ * spilled_set() - the guest's memory is in the file @fd from now on, which is taken in any case, and its reservation
+ * is given back. Errors: those of the keeper and the store, and the reservation has it as before.
+ */
+int spilled_set(struct guest *guest, int fd);
+
+/* spilled_adopt() - what a former manager has spilled. Errors: -ENOENT: the file is gone. */
+int spilled_adopt(struct guest *guest, const struct store_extent *stored);
+
+/* spilled_drop() - the file is not needed any more. */
+void spilled_drop(struct guest *guest);
+
+/* spilled_forget() - at the end of vgpud: the keeper has it. */
+void spilled_forget(struct guest *guest);
+
+/* spilled_drop_ownerless() - after loading: files of the keeper that the store does not name. */
+void spilled_drop_ownerless(struct manager *manager);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/operation/make-room.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/size.h"
+#include "manager/model/account.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/policy.h"
+#include "manager/model/spill-use.h"
+#include "manager/model/spilling.h"
+#include "manager/operation/operation.h"
+
+/* Users. */
+
+struct user {
+        uid_t uid;
+        uint64_t pool, spilled; /* bytes; of the spill also what is on its way */
+};
+
+struct users {
+        struct user *users;
+        size_t n, n_spilled; /* those with something in the spill */
+        uint64_t spilled;
+};
+
+static void users_deinit(struct users *users)
+{
+        free(users->users);
+}
+
+static struct user *find_user(const struct users *users, uid_t uid)
+{
+        for (size_t i = 0; i < users->n; i++)
+                if (users->users[i].uid == uid)
+                        return &users->users[i];
+        return NULL;
+}
+
+static uint64_t get_pool_bytes(const struct instance *instance)
+{
+        const struct guest *guest;
+        uint64_t sum = 0;
+
+        list_for_each(guest, &instance->guests, link)
+                sum += pool_get_length(guest->reservation);
+        return sum;
+}
+
+/* There is room for one more in the array. */
+static void add_instance(struct users *users, const struct instance *instance)
+{
+        struct user *user = find_user(users, instance->owner);
+
+        if (!user) {
+                user = &users->users[users->n++];
+                *user = (struct user){ .uid = instance->owner,
+                                       .spilled = spilling_get_bytes(instance->manager,
+                                                                     instance->owner) };
+        }
+        user->pool += get_pool_bytes(instance);
+        user->spilled += spill_use_get(instance);
+}
+
+static int users_init(struct users *users, const struct manager *manager)
+{
+        const struct instance *instance;
+
+        users->users = calloc(list_count(&manager->instances) + 1, sizeof(*users->users));
+        if (!users->users)
+                return -ENOMEM;
+        list_for_each(instance, &manager->instances, link)
+                add_instance(users, instance);
+        for (size_t i = 0; i < users->n; i++) {
+                users->spilled += users->users[i].spilled;
+                users->n_spilled += users->users[i].spilled > 0;
+        }
+        return 0;
+}
+
+/* What may go to the spill of @user's: as with the pool, nobody has it all (account.h). */
+static uint64_t get_spill_room(const struct manager *manager, const struct users *users,
+                               const struct user *user)
+{
+        uint64_t limit = manager->options->spill_limit;
+
+        if (!manager->options->spill_directory[0])
+                return 0;
+        if (limit == 0)
+                return UINT64_MAX;
+        if (account_is_operator(user->uid))
+                return users->spilled < limit ? limit - users->spilled : 0;
+        return account_room(limit, users->spilled, user->spilled,
+                            users->n_spilled + (user->spilled == 0));
+}
+
+/* Who goes. */
+
+static bool can_go(const struct instance *instance, const struct operation *operation)
+{
+        const struct guest *guest;
+
+        if (instance == operation->instance || !instance_is_off(instance) || instance->operation ||
+            instance->image || instance->is_unsettled)
+                return false;
+        list_for_each(guest, &instance->guests, link)
+                if (guest->is_dead || guest->spilling)
+                        return false;
+        return get_pool_bytes(instance) > 0;
+}
+
+struct search {
+        const struct operation *operation;
+        struct users users;
+        bool is_own; /* only vGPUs of the operation's user */
+        uint64_t sum;
+        struct instance *first;
+};
+
+static void search_deinit(struct search *search)
+{
+        users_deinit(&search->users);
+}
+
+static bool goes_before(const struct search *search, const struct instance *one,
+                        const struct instance *other)
+{
+        const struct user *of_one = find_user(&search->users, one->owner);
+        const struct user *of_other = find_user(&search->users, other->owner);
+
+        if (of_one->pool != of_other->pool)
+                return of_one->pool > of_other->pool;
+        return one->off_since_ns < other->off_since_ns;
+}
+
+static void look_at(struct search *search, struct instance *instance)
+{
+        const struct manager *manager = instance->manager;
+        const struct user *user = find_user(&search->users, instance->owner);
+        uint64_t bytes = get_pool_bytes(instance);
+
+        if (!can_go(instance, search->operation) ||
+            (search->is_own && instance->owner != search->operation->instance->owner) ||
+            bytes > get_spill_room(manager, &search->users, user))
+                return;
+        search->sum += bytes;
+        if (!search->first || goes_before(search, instance, search->first))
+                search->first = instance;
+}
+
+static int look(struct search *search, const struct operation *operation, bool is_own)
+{
+        const struct manager *manager = operation->instance->manager;
+        struct instance *instance;
+        int r = users_init(&search->users, manager);
+
+        search->operation = operation;
+        search->is_own = is_own;
+        if (r < 0)
+                return r;
+        list_for_each(instance, &manager->instances, link)
+                look_at(search, instance);
+        return 0;
+}
+
+/* Waiting. */
+
+static void end(struct operation *operation)
+{
+        list_remove(&operation->making.link);
+        operation_end_part(operation);
+}
+
+void make_room_fail(struct operation *operation, uint64_t bytes, const char *why)
+{
+        const struct instance *instance = operation->instance;
+        struct failure failure = { 0 };
+        char owner[POOL_OWNER_MAX];
+
+        policy_name_owner(instance, owner);
+        if (policy_check_pool(instance, owner, bytes, &failure) == 0)
+                (void)failure_from_errno(&failure, -ENOSPC, "reserving memory of the pool");
+        operation_fail(operation, -ENOSPC, "PoolTooSmall", failure.hint, "vGPU %s: %.300s%s%.80s",
+                       instance->name, failure.message, why ? "; " : "", why ? why : "");
+}
+
+static void on_spilled(struct manager *manager, int error);
+
+/* All of it: each process has a file of its own. */
+static int start(struct instance *victim)
+{
+        struct guest *guest;
+        int r = 0;
+
+        list_for_each(guest, &victim->guests, link)
+                if (r == 0 && pool_get_length(guest->reservation) > 0)
+                        r = spilling_begin(guest, on_spilled);
+        return r;
+}
+
+static const char *explain(const struct manager *manager, const struct search *search)
+{
+        if (!manager->options->spill_directory[0])
+                return NULL;
+        return search->sum > 0 || manager->options->spill_limit == 0
+                       ? "what could go to the spill is too little"
+                       : "and the spill has no room for more (--spill-limit)";
+}
+
+/* Starts what is still to be done. False: @ret_why it cannot be done. */
+static bool try_to_spill(struct operation *operation, uint64_t missing, bool is_own,
+                         const char **ret_why)
+{
+        struct manager *manager = operation->instance->manager;
+        CLEANUP(search_deinit) struct search search = { 0 };
+        int r;
+
+        if (!spilling_is_idle(manager))
+                return true;
+        r = look(&search, operation, is_own);
+        *ret_why = explain(manager, &search);
+        if (r < 0 || !search.first || search.sum < missing)
+                return false;
+        r = start(search.first);
+        if (r == 0 || !spilling_is_idle(manager))
+                return true;
+        *ret_why = strerror(-r);
+        return false;
+}
+
+/* True: it is over. */
+static bool try(struct operation *operation)
+{
+        const struct instance *instance = operation->instance;
+        uint64_t available, bytes = operation->making.bytes;
+        struct failure failure = { 0 };
+        bool is_own;
+        const char *why = NULL;
+        char owner[POOL_OWNER_MAX];
+
+        policy_name_owner(instance, owner);
+        if (policy_check_pool(instance, owner, bytes, &failure) == 0) {
+                operation->making.then(operation);
+                return true;
+        }
+        available = policy_get_available(instance, owner);
+        is_own = policy_check_user(instance, owner, bytes, &failure) < 0;
+        if (try_to_spill(operation, bytes > available ? bytes - available : 0, is_own, &why))
+                return false;
+        make_room_fail(operation, bytes, why);
+        return true;
+}
+
+/* The list of those that wait may change with each. */
+static void try_all(struct manager *manager)
+{
+        struct list waiting;
+
+        list_init(&waiting);
+        while (!list_is_empty(&manager->room_makers)) {
+                struct operation *operation =
+                        list_entry(manager->room_makers.next, struct operation, making.link);
+
+                list_remove(&operation->making.link);
+                list_append(&waiting, &operation->making.link);
+                if (try(operation))
+                        end(operation);
+        }
+        while (!list_is_empty(&waiting)) {
+                struct list *link = waiting.next;
+
+                list_remove(link);
+                list_append(&manager->room_makers, link);
+        }
+}
+
+/* A disk that fails does so for all of them. */
+static void on_spilled(struct manager *manager, int error)
+{
+        char why[80];
+
+        snprintf(why, sizeof(why), "the spill takes no more (%s)", strerror(-error));
+        while (error < 0 && error != -ECANCELED && !list_is_empty(&manager->room_makers)) {
+                struct operation *operation =
+                        list_entry(manager->room_makers.next, struct operation, making.link);
+
+                make_room_fail(operation, operation->making.bytes, why);
+                end(operation);
+        }
+        try_all(manager);
+}
+
+void make_room(struct operation *operation, uint64_t bytes,
+               void (*then)(struct operation *operation))
+{
+        operation->making.bytes = bytes;
+        operation->making.then = then;
+        operation_begin_part(operation);
+        list_append(&operation->instance->manager->room_makers, &operation->making.link);
+        if (try(operation))
+                end(operation);
+}

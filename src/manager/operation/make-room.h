@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MANAGER_MAKE_ROOM_H
+#define MANAGER_MAKE_ROOM_H
+
+/*
+ * Room in the pool for an operation. If there is too little, memory of suspended vGPUs goes to the spill: that of the
+ * user who has most in the pool, and of his vGPUs of the one that was suspended first. So nobody makes the vGPUs of a
+ * user slow who has less than others. Who has as much of the pool as one user may have makes room among his own.
+ */
+
+#include <stdint.h>
+
+struct manager;
+struct operation;
+
+/*
+ * make_room() - call @then when the vGPU may have @bytes more of the pool, perhaps at once; or fail the step
+ * It is a part of the step as long as it takes. @why: what the room is for.
+ */
+void make_room(struct operation *operation, uint64_t bytes,
+               void (*then)(struct operation *operation));
+
+/* make_room_fail() - the step has failed, as the pool has no room for @bytes; @why: or NULL. */
+void make_room_fail(struct operation *operation, uint64_t bytes, const char *why);
+
+#endif

@@ -1,0 +1,339 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""When the pool is full, memory of suspended vGPUs goes to a disk; it comes back, or stays where it is."""
+import contextlib
+import os
+import pathlib
+import signal
+import subprocess
+import unittest
+
+from harness import MIB, Host, expect_error
+from wait import until
+
+SIZE = 40 * MIB
+POOL = 100 * MIB  # room for two
+
+
+class Spill(unittest.TestCase):
+    """Guests that check their memory at each step, each in a vGPU of its own."""
+
+    def setUp(self):
+        self.host = self.enterContext(Host(options=["--pool-limit", str(POOL)]))
+        self.directory = self.host.root / "spill"
+        self.host.options += ["--spill", str(self.directory), "--spill-limit", "4G"]
+        self.host.start()
+        self.guests = {}
+
+    def add(self, *names):
+        for name in names:
+            self.host.call("CreateVgpu", name=name, frame_buffer=128 * MIB, device="0")
+            self.guests[name] = self.host.guest(name, "--size", str(SIZE), "--piece", "10M", "--seed",
+                                                str(1000 * len(self.guests)), "--on-demand")
+
+    def suspend(self, *names):
+        return [self.host.call("SuspendVgpu", name=name) for name in names]
+
+    def resume(self, *names):
+        return [self.host.call("ResumeVgpu", name=name) for name in names]
+
+    def restart(self, *options):
+        self.host.start(options=options)
+
+    def kill_manager(self):
+        self.host.kill_manager()
+        self.restart()
+
+    def arm(self, fault, n=""):
+        (self.host.faults / fault).write_text(n)
+
+    def spilled(self):
+        return {vgpu["name"] for vgpu in self.host.call("ListVgpus")["vgpus"] if vgpu["spilled_memory"]}
+
+    def pool(self):
+        return self.host.call("GetInfo")["pool"]
+
+    def finish(self, *names):
+        """All of their memory is right, and nothing is left."""
+        for name in names or self.guests:
+            if self.host.vgpu(name)["state"] != "running":
+                self.resume(name)
+            self.guests[name].step()
+        for name in names or tuple(self.guests):
+            self.guests.pop(name).finish()
+        until(lambda: self.pool()["spilled"] == sum(SIZE for name in self.guests if name in self.spilled()),
+              "the files to be given back")
+        self.assertEqual(os.listdir(self.directory), [])
+
+
+class Ways(Spill):
+    def test_more_are_suspended_than_the_pool_holds(self):
+        """The one that was suspended first goes to the disk, and comes back when it is resumed."""
+        self.add("a", "b", "c", "d")
+        self.suspend("a", "b")
+        self.assertEqual(self.spilled(), set())
+        self.suspend("c")
+        self.assertEqual(self.spilled(), {"a"})
+        self.suspend("d")
+        self.assertEqual(self.spilled(), {"a", "b"})
+        self.assertEqual(self.pool()["spilled"], 2 * SIZE)
+        self.assertEqual(self.host.vgpu("a")["spilled_memory"], SIZE)
+        self.assertEqual(self.host.vgpu("a")["host_memory"], 0)
+        self.assertEqual(self.host.call("ListDevices")["devices"][0]["memory_swapped"], 4 * SIZE)
+        report, = self.resume("a")
+        self.assertGreater(report["fetch_seconds"], 0)
+        self.guests["a"].step()
+        report, = self.resume("d")
+        self.assertEqual(report["fetch_seconds"], 0)
+        self.guests["d"].step()
+        self.finish()
+
+    def test_round_and_round(self):
+        """Each in turn is on the device, three others are off it, and one of them at least is on disk."""
+        names = ("a", "b", "c", "d")
+        self.add(*names)
+        self.suspend(*names[1:])
+        for i in range(8):
+            self.suspend(names[i % 4])
+            self.resume(names[(i + 1) % 4])
+            self.guests[names[(i + 1) % 4]].step()
+            self.assertTrue(self.spilled())
+        self.finish()
+
+    def test_several_processes_and_kept_contexts(self):
+        self.host.call("CreateVgpu", name="two", frame_buffer=256 * MIB, device="0")
+        guests = [self.host.guest("two", "--size", str(SIZE), "--seed", str(7000 + i), "--on-demand") for i in range(2)]
+        self.host.call("SuspendVgpu", name="two", keep_context=True)
+        self.add("a")
+        self.suspend("a")
+        self.assertEqual(self.spilled(), {"two"})
+        self.assertEqual(self.host.vgpu("two")["spilled_memory"], 2 * SIZE)
+        guests.pop().kill()
+        until(lambda: self.host.vgpu("two")["spilled_memory"] == SIZE, "the file of the one that ended to be given back")
+        self.resume("two")
+        guests[0].step()
+        guests[0].finish()
+        self.finish()
+
+    def test_who_ends_or_is_removed_leaves_nothing(self):
+        self.add("a", "b", "c", "d")
+        self.suspend("a", "b", "c", "d")
+        self.assertEqual(self.spilled(), {"a", "b"})
+        self.guests.pop("a").kill()
+        until(lambda: self.pool()["spilled"] == SIZE, "its file to be given back")
+        self.host.call("RemoveVgpu", name="a")
+        self.host.kill_manager()
+        self.assertEqual(sum(label.startswith("spilled/") for label in self.host.labels()), 1)
+        self.guests.pop("b").kill()
+        self.restart()
+        until(lambda: self.pool()["spilled"] == 0, "the other one to be given back")
+        self.finish()
+
+    def test_a_vgpu_that_comes_back_does_not_wait_for_its_file(self):
+        self.add("a", "b", "c")
+        self.suspend("a", "b")
+        self.arm("spill.writing=pause")
+        client = self.host.client()
+        client.send("SuspendVgpu", name="c")
+        self.host.wait_paused("spill.writing")
+        self.resume("a")
+        self.guests["a"].step()
+        self.host.go_on("spill.writing")
+        client.answer()
+        self.assertEqual(self.spilled(), set())
+        self.finish()
+
+    def test_it_is_not_to_be_read_by_others(self):
+        self.add("a", "b", "c")
+        self.suspend("a", "b", "c")
+        self.assertEqual(self.directory.stat().st_mode & 0o777, 0o700)
+        self.assertEqual(os.listdir(self.directory), [])
+        self.host.kill_manager()
+        for mode in (0o701, 0o750, 0o777):
+            self.directory.chmod(mode)
+            ended = subprocess.run([os.environ["TEST_VGPUD"], "--simulate", "1xH200", "--run-dir", self.host.root / "other",
+                                    "--state-dir", self.host.root / "other", "--spill", self.directory],
+                                   stderr=subprocess.PIPE, timeout=60, check=False, env=self.host.environment(""))
+            self.assertNotEqual(ended.returncode, 0)
+            self.assertIn(b"other users", ended.stderr)
+        self.directory.chmod(0o700)
+        self.restart()
+        self.finish()
+
+    def test_an_image_of_one_on_disk_is_refused(self):
+        self.add("a", "b", "c")
+        self.suspend("a", "b", "c")
+        refused = expect_error("WrongState", self.host.call, "OpenMemory", name="a")
+        self.assertIn("on disk", refused.parameters["message"])
+        expect_error("WrongState", self.host.call, "ReplaceMemory", name="a")
+        self.finish()
+
+    def test_what_has_not_changed_is_still_known(self):
+        """Its hashes come back with it: the next suspend copies nothing."""
+        self.add("a", "b", "c")
+        self.suspend("a", "b", "c")
+        self.resume("a")
+        report, = self.suspend("a")
+        self.assertEqual(report["bytes_unchanged"], SIZE)
+        self.finish()
+
+
+class Deaths(Spill):
+    def wait_settled(self):
+        until(lambda: all(vgpu["state"] in ("running", "suspended") for vgpu in self.host.call("ListVgpus")["vgpus"]),
+              "what was under way to be finished or undone")
+
+    def die(self, fault, call, n=""):
+        self.arm(fault, n)
+        with contextlib.suppress(ConnectionError):
+            call()
+        self.host.wait_killed()
+        self.restart()
+        self.wait_settled()
+
+    def test_vgpud_may_die_while_it_writes(self):
+        self.add("a", "b", "c")
+        for fault, n in (("spill.writing=kill", ""), ("image.write=kill", "5"), ("spill.written=kill", ""),
+                         ("spill.kept=kill", ""), ("spill.recorded=kill", "")):
+            with self.subTest(fault=fault):
+                self.suspend("a", "b")
+                self.die(fault, lambda: self.suspend("c"), n)
+                self.assertEqual(self.spilled(), {"a"} if fault.startswith("spill.recorded") else set())
+                self.assertEqual(self.host.vgpu("c")["state"], "running")
+                for name in "ab":
+                    self.resume(name)
+                for guest in self.guests.values():
+                    guest.step()
+        self.finish()
+
+    def test_vgpud_may_die_while_it_reads(self):
+        self.add("a", "b", "c")
+        for fault, n in (("spill.reading=kill", ""), ("image.read=kill", "5"), ("spill.read=kill", ""),
+                         ("resume.fetched=kill", "")):
+            with self.subTest(fault=fault):
+                self.suspend("a", "b", "c")
+                self.assertEqual(self.spilled(), {"a"})
+                self.resume("b")
+                self.die(fault, lambda: self.resume("a"), n)
+                self.assertEqual(self.spilled(), set() if fault.startswith("resume.fetched") else {"a"})
+                self.resume("a", "c")
+                for guest in self.guests.values():
+                    guest.step()
+        self.finish()
+
+    def test_vgpud_and_the_keeper_are_killed_one_after_the_other(self):
+        self.add("a", "b", "c")
+        self.suspend("a", "b", "c")
+        self.kill_manager()
+        self.assertEqual(self.spilled(), {"a"})
+        keeper, = self.host.keepers()
+        os.kill(keeper, signal.SIGKILL)
+        self.resume("b")  # it finds that the keeper is gone, and starts another
+        self.kill_manager()
+        self.assertEqual(self.spilled(), {"a"})
+        self.finish()
+
+    def test_the_mover_is_killed(self):
+        self.add("a", "b", "c")
+        self.suspend("a", "b", "c")
+        self.resume("b")
+        self.arm("spill.reading=pause")
+        client = self.host.client()
+        client.send("ResumeVgpu", name="a")
+        self.host.wait_paused("spill.reading")
+        for pid in self.host.movers():
+            os.kill(pid, signal.SIGKILL)
+        self.host.go_on("spill.reading")
+        client.answer()
+        self.guests["a"].step()
+        self.finish()
+
+
+class Refusals(Spill):
+    def check_nothing_happened(self):
+        self.assertEqual(self.spilled(), set())
+        self.assertEqual(self.host.vgpu("c")["state"], "running")
+        for name in "ab":
+            self.assertEqual(self.host.vgpu(name)["state"], "suspended")
+        self.guests["c"].step()
+
+    def refused(self):
+        return expect_error("PoolTooSmall", self.host.call, "SuspendVgpu", name="c").parameters["message"]
+
+    def test_the_limit_is_reached(self):
+        self.host.kill_manager()
+        self.host.start(options=["--spill-limit", str(SIZE - MIB)])
+        self.add("a", "b", "c")
+        self.suspend("a", "b")
+        self.assertIn("--spill-limit", self.refused())
+        self.check_nothing_happened()
+        self.finish()
+
+    def test_the_disk_fails(self):
+        """Writing: all stays in the pool. Reading: the vGPU stays suspended, and comes back when the disk does."""
+        self.add("a", "b", "c")
+        self.suspend("a", "b")
+        self.arm("image.write=fail", "3")
+        self.assertIn("the spill takes no more", self.refused())
+        self.check_nothing_happened()
+        self.suspend("c")
+        self.assertEqual(self.spilled(), {"a"})
+        self.resume("b")
+        self.arm("image.read=fail", "3")
+        refused = expect_error("Failed", self.host.call, "ResumeVgpu", name="a")
+        self.assertIn("cannot be read", refused.parameters["message"])
+        self.assertEqual(self.host.vgpu("a")["state"], "suspended")
+        self.assertEqual(self.spilled(), {"a"})
+        self.finish()
+
+    @unittest.skipIf(os.geteuid() != 0, "only root mounts")
+    def test_the_disk_is_full(self):
+        small = self.host.root / "small"
+        small.mkdir()
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=60M,mode=0700", "none", small], check=False).returncode:
+            self.skipTest("mounting is not permitted here")
+        self.addCleanup(subprocess.run, ["umount", "-l", small], check=True)
+        self.host.kill_manager()
+        self.host.start(options=["--spill", small])
+        self.add("a", "b", "c")
+        filler = pathlib.Path(small / "filler")
+        filler.write_bytes(bytes(30 * MIB))
+        self.suspend("a", "b")
+        self.assertIn("No space left", self.refused())
+        self.check_nothing_happened()
+        filler.unlink()
+        self.suspend("c")
+        self.assertEqual(self.spilled(), {"a"})
+        # It comes back through the pool, and the disk has no room for another one meanwhile.
+        expect_error("PoolTooSmall", self.host.call, "ResumeVgpu", name="a")
+        self.resume("b")
+        self.finish()
+
+    def test_what_can_never_fit_sends_nobody_away(self):
+        self.add("a", "b")
+        self.host.call("CreateVgpu", name="large", frame_buffer=256 * MIB, device="0")
+        guest = self.host.guest("large", "--size", "150M", "--on-demand")
+        self.suspend("a", "b")
+        expect_error("PoolTooSmall", self.host.call, "SuspendVgpu", name="large")
+        self.assertEqual(self.spilled(), set())
+        guest.step()
+        guest.finish()
+        self.finish()
+
+    def test_another_vgpud_without_the_option(self):
+        """What is on disk comes back, and nothing more goes there."""
+        self.add("a", "b", "c")
+        self.suspend("a", "b", "c")
+        self.host.kill_manager()
+        self.host.options = self.host.options[:-4]
+        self.restart()
+        self.assertEqual(self.spilled(), {"a"})
+        expect_error("PoolTooSmall", self.host.call, "ResumeVgpu", name="a")
+        self.resume("b")
+        self.resume("a")
+        self.assertEqual(self.spilled(), set())
+        self.finish()
+
+
+if __name__ == "__main__":
+    unittest.main()
