@@ -76,10 +76,15 @@ class PinAhead(case.Case):
         for device in (1, 0):
             until(lambda device=device: self.comes_without_waiting(device),
                   f"device {device} to be ready for it", context=host.log)
-        host.kill_program("vgpu-mover")
+        killed = host.kill_program("vgpu-mover")
+        until(lambda: len(host.movers()) == 2 and not set(killed) & set(host.movers()), "new movers", context=host.log)
         until(lambda: self.comes_without_waiting(1), "the next mover to be ready for it", context=host.log)
         guest.step()
         guest.finish()
+
+    def is_all_pinned(self):
+        pool = self.host.info()["pool"]
+        return pool["ready"] == pool["size"] > 0
 
     def test_what_is_in_use_is_pinned_again_after_a_restart(self):
         host = self.host
@@ -88,7 +93,7 @@ class PinAhead(case.Case):
 
         def is_ready_at_once():
             host.restart()
-            until(lambda: host.info()["pool"]["ready"] >= 16 << 20, "it to be pinned", context=host.log)
+            until(self.is_all_pinned, "it to be pinned", context=host.log)
             report = host.call("ResumeVgpu", name="train")
             host.call("SuspendVgpu", name="train")
             return report["pool_seconds"] == 0
