@@ -302,8 +302,14 @@ static int send_call(struct vgpu_client *client, const struct call *call, const 
         return r < 0 ? set_transfer_error(client, call, r) : 0;
 }
 
+struct quick {
+        client_read_fn read; /* or NULL */
+        void *userdata;
+};
+
+/* *@ret_message stays NULL if it was read already. */
 static int receive_message(struct vgpu_client *client, const struct call *call,
-                           json_t **ret_message)
+                           const struct quick *quick, json_t **ret_message)
 {
         int64_t deadline = call->kind == CALL_OPERATES ? CONNECTION_FOREVER
                                                        : connection_deadline(client->timeout_ms);
@@ -316,6 +322,8 @@ static int receive_message(struct vgpu_client *client, const struct call *call,
         r = connection_receive(&client->connection, &text, &size, deadline);
         if (r < 0)
                 return set_transfer_error(client, call, r);
+        if (quick->read && quick->read(text, size, quick->userdata))
+                return 0;
 
         message = json_loadb(text, size, 0, &error);
         if (!message)
@@ -328,15 +336,16 @@ static int receive_message(struct vgpu_client *client, const struct call *call,
 }
 
 /* Receives one message: progress is passed on, anything else is the answer. */
-static int receive_answer(struct vgpu_client *client, const struct call *call, bool *ret_continues,
-                          json_t **ret_parameters)
+static int receive_answer(struct vgpu_client *client, const struct call *call,
+                          const struct quick *quick, bool *ret_continues, json_t **ret_parameters)
 {
         CLEANUP(json_decrefp) json_t *message = NULL;
         json_t *name, *parameters;
         int r;
 
-        r = receive_message(client, call, &message);
-        if (r < 0)
+        r = receive_message(client, call, quick, &message);
+        *ret_continues = false;
+        if (r < 0 || !message)
                 return r;
 
         name = json_object_get(message, "error");
@@ -356,16 +365,23 @@ static int receive_answer(struct vgpu_client *client, const struct call *call, b
         return 0;
 }
 
-int client_call(struct vgpu_client *client, const struct call *call, const json_t *parameters,
-                json_t **ret_parameters)
+int client_call_quick(struct vgpu_client *client, const struct call *call, const json_t *parameters,
+                      client_read_fn read, void *userdata, json_t **ret_parameters)
 {
+        const struct quick quick = { read, userdata };
         bool continues = true;
         int r;
 
         r = send_call(client, call, parameters);
         while (r == 0 && continues)
-                r = receive_answer(client, call, &continues, ret_parameters);
+                r = receive_answer(client, call, &quick, &continues, ret_parameters);
         return r;
+}
+
+int client_call(struct vgpu_client *client, const struct call *call, const json_t *parameters,
+                json_t **ret_parameters)
+{
+        return client_call_quick(client, call, parameters, NULL, NULL, ret_parameters);
 }
 
 int client_call_with(struct vgpu_client *client, const struct call *call, const char *key,

@@ -49,6 +49,13 @@ struct call {
 int client_call(struct vgpu_client *client, const struct call *call, const json_t *parameters,
                 json_t **ret_parameters);
 
+/* What makes of the text of an answer what its caller wants; false: it is for client_call() to read. */
+typedef bool (*client_read_fn)(const char *text, size_t size, void *userdata);
+
+/* client_call_quick() - the same, but @read is asked first; if it is true there are no @ret_parameters. */
+int client_call_quick(struct vgpu_client *client, const struct call *call, const json_t *parameters,
+                      client_read_fn read, void *userdata, json_t **ret_parameters);
+
 /*
  * client_is_trusted() - does root answer, or the user of this program? Both may have our programs do
  * anything already. An answer from anybody else may not name code to load.

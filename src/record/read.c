@@ -2,39 +2,10 @@
 /* From JSON to a struct. What vgpud answers is not trusted: each value is checked. */
 #include <errno.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "record/memory.h"
 #include "record/record.h"
-
-struct record_piece {
-        struct record_piece *next;
-        max_align_t bytes[];
-};
-
-static void *get_memory(struct record_memory *memory, size_t n, size_t size)
-{
-        struct record_piece *piece;
-
-        if (n > (SIZE_MAX - sizeof(*piece)) / size)
-                return NULL;
-        piece = calloc(1, sizeof(*piece) + n * size);
-        if (!piece)
-                return NULL;
-        piece->next = memory->pieces;
-        memory->pieces = piece;
-        return piece->bytes;
-}
-
-void record_memory_deinit(struct record_memory *memory)
-{
-        while (memory->pieces) {
-                struct record_piece *next = memory->pieces->next;
-
-                free(memory->pieces);
-                memory->pieces = next;
-        }
-}
 
 static bool read_integer(const json_t *json, json_int_t least, json_int_t most,
                          json_int_t *ret_value)
@@ -140,7 +111,7 @@ static void set_pointer(void *member, const void *value)
 static int read_part(const struct record_field *field, const json_t *json, void *object,
                      struct record_memory *memory, const char **ret_bad)
 {
-        void *part = get_memory(memory, 1, field->record->size);
+        void *part = record_memory_get(memory, 1, field->record->size);
 
         if (!part)
                 return -ENOMEM;
@@ -152,8 +123,8 @@ static int read_list(const struct record_field *field, const json_t *json, void 
                      struct record_memory *memory, const char **ret_bad)
 {
         size_t n = json_array_size(json), size = field->record->size;
-        const void **pointers = get_memory(memory, n + 1, sizeof(*pointers));
-        char *items = get_memory(memory, n + 1, size);
+        const void **pointers = record_memory_get(memory, n + 1, sizeof(*pointers));
+        char *items = record_memory_get(memory, n + 1, size);
         int r = 0;
 
         if (!pointers || !items)

@@ -72,6 +72,16 @@ void record_memory_deinit(struct record_memory *memory);
 int record_read(const struct record *record, const json_t *json, void *object,
                 struct record_memory *memory, const char **ret_bad);
 
+/*
+ * record_parse() - the same from text as our programs write it, in a tenth of the time
+ * @text:  where the object begins; behind it when it was read. It is changed, and @object points into it
+ *
+ * Errors: -EBADMSG, something is missing or not as usual: record_read() knows what, or whether it is right
+ * nevertheless. -ENOMEM. @text and @object are worth nothing then.
+ */
+int record_parse(const struct record *record, char **text, void *object,
+                 struct record_memory *memory);
+
 /* record_make() - @object as JSON, a new reference; NULL: out of memory. A list that is NULL is left out. */
 json_t *record_make(const struct record *record, const void *object);
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A struct becomes JSON and the same struct again. JSON that is nonsense is refused by name. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <openvgpu/instance.h>
 #include <openvgpu/operation.h>
+#include <openvgpu/time-sharing.h>
 #include <openvgpu/usage.h>
 
 #include "base/test.h"
@@ -40,6 +42,18 @@ static const struct vgpu_instance train = {
         .demand_reason = "no \"room\"",
         .swap_class = "batch",
 };
+
+/* The same without JSON's objects; with whatever @text has behind it. */
+static int parse(const struct record *record, const char *text, void *object,
+                 struct record_memory *memory, char **ret_copy)
+{
+        char *at = *ret_copy = strdup(text);
+        int r;
+
+        assert_non_null(at);
+        r = record_parse(record, &at, object, memory);
+        return r == 0 && *at ? -EBADMSG : r;
+}
 
 static json_t *write_and_parse(const struct record *record, const void *object)
 {
@@ -215,6 +229,120 @@ static void test_a_part_has_an_object_of_its_own_or_none(void **state)
         record_memory_deinit(&memory);
 }
 
+static void check_parsed(const struct record *record, const void *object, void *ret_object,
+                         struct record_memory *memory, char **ret_copy)
+{
+        CLEANUP(freep) char *text = NULL;
+        struct writer writer = { 0 };
+
+        writer_begin_object(&writer, NULL);
+        record_write(record, object, &writer);
+        writer_end_object(&writer);
+        text = writer_take(&writer);
+        assert_non_null(text);
+        assert_int_equal(parse(record, text, ret_object, memory, ret_copy), 0);
+}
+
+static void test_what_is_written_is_parsed(void **state)
+{
+        const struct vgpu_usage_seconds seconds = { .gpu = 1.5, .memory = 0.1, .ofa = 1e-7 };
+        const struct vgpu_usage_account account = { .id = 1,
+                                                    .pid = INT32_MIN,
+                                                    .name = "a\\\"b",
+                                                    .started = 1764000000.123456,
+                                                    .life = 0x1p53,
+                                                    .seconds = &seconds };
+        struct record_memory memory = { 0 };
+        struct vgpu_instance instance = { 0 };
+        struct vgpu_usage_account read = { 0 };
+        char *text, *other;
+        (void)state;
+
+        check_parsed(&record_instance, &train, &instance, &memory, &text);
+        check_train(&instance);
+        check_parsed(&record_account, &account, &read, &memory, &other);
+        assert_string_equal(read.name, "a\\\"b");
+        assert_int_equal(read.pid, INT32_MIN);
+        assert_true(read.started == 1764000000.123456 && read.life == 0x1p53);
+        assert_true(read.seconds->gpu == 1.5 && read.seconds->memory == 0.1 &&
+                    read.seconds->ofa == 1e-7);
+        record_memory_deinit(&memory);
+        free(text);
+        free(other);
+}
+
+#define ENTRY(more)                                                                                     \
+        "{\"number\":1,\"timestamp\":2,\"id\":3,\"name\":\"a\",\"run\":4,\"run_total\":5,\"target\":6," \
+        "\"preempted\":7,\"weight\":8" more "}"
+#define LOG(entries) "{\"next\":9,\"turns\":[" entries "]}"
+
+static void test_many_items_are_parsed_and_what_is_new_is_skipped(void **state)
+{
+        static const char text[] = LOG(ENTRY() "," ENTRY(
+                ",\"new\":{\"a\":[1,-2.5e3,true,null,\"x\"],\"b\":{}}") "," ENTRY() "," ENTRY() "," ENTRY() "," ENTRY() "," ENTRY() "," ENTRY() "," ENTRY());
+        struct record_memory memory = { 0 };
+        struct vgpu_time_sharing_log log = { 0 };
+        char *copy;
+        (void)state;
+
+        assert_int_equal(parse(&record_turns_log, text, &log, &memory, &copy), 0);
+        assert_int_equal(log.next, 9);
+        assert_int_equal(log.n_entries, 9);
+        for (size_t i = 0; i < log.n_entries; i++) {
+                assert_int_equal(log.entries[i]->number, 1);
+                assert_string_equal(log.entries[i]->name, "a");
+                assert_int_equal(log.entries[i]->weight, 8);
+        }
+        record_memory_deinit(&memory);
+        free(copy);
+}
+
+/* Some of it is right: then record_read() has to say so. */
+static void test_what_is_unusual_is_not_parsed(void **state)
+{
+        static const char *const texts[] = {
+                "",
+                "{",
+                "[]",
+                "null",
+                LOG() " ",
+                LOG() "x",
+                "{\"next\":9}",
+                "{ \"next\":9,\"turns\":[]}",
+                "{\"next\":9,\"turns\":[],}",
+                "{\"next\":9,\"turns\":[",
+                "{\"next\":9,\"turns\":[{}]}",
+                "{\"next\":9,\"turns\":{}}",
+                "{\"next\":9,\"turns\":null}",
+                "{\"next\":9,\"next\":9,\"turns\":[]}",
+                "{\"next\":\"9\",\"turns\":[]}",
+                "{\"next\":-1,\"turns\":[]}",
+                "{\"next\":09,\"turns\":[]}",
+                "{\"next\":9.0,\"turns\":[]}",
+                "{\"next\":9.,\"turns\":[]}",
+                "{\"next\":9223372036854775808,\"turns\":[]}",
+                "{\"next\":99999999999999999999,\"turns\":[]}",
+                LOG(ENTRY(",\"x\":\"\xc3\xa4\"")),
+                LOG(ENTRY(",\"x\":\"\\u0041\"")),
+                LOG(ENTRY(",\"x\":1.e5")),
+                LOG(ENTRY(",\"x\":nan")),
+                LOG(ENTRY(",\"x\":0x10")),
+                LOG(ENTRY(",\"x\":[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]")),
+        };
+        (void)state;
+
+        for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+                struct record_memory memory = { 0 };
+                struct vgpu_time_sharing_log log = { 0 };
+                char *copy;
+
+                assert_int_equal(parse(&record_turns_log, texts[i], &log, &memory, &copy),
+                                 -EBADMSG);
+                record_memory_deinit(&memory);
+                free(copy);
+        }
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -225,6 +353,9 @@ int main(void)
                 cmocka_unit_test(test_what_an_older_manager_leaves_out_is_empty),
                 cmocka_unit_test(test_an_unknown_word_is_unknown),
                 cmocka_unit_test(test_a_part_has_an_object_of_its_own_or_none),
+                cmocka_unit_test(test_what_is_written_is_parsed),
+                cmocka_unit_test(test_many_items_are_parsed_and_what_is_new_is_skipped),
+                cmocka_unit_test(test_what_is_unusual_is_not_parsed),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);
