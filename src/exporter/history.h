@@ -3,13 +3,19 @@
 #define EXPORTER_HISTORY_H
 
 /*
- * History: how much of its GPU each vGPU got in the last minutes, as far as somebody looked: a sample is
- * taken when vgpud is asked anyway, at most one a second. It is in memory only.
+ * History: how much of its GPU each vGPU got in the last hour, as far as somebody looked: a sample is taken when
+ * vgpud is asked anyway, and at most one in a quarter of a minute. It is in memory only.
+ *
+ * A sample is the mean since the sample before, by how long the vGPU has used its GPU in all: however seldom somebody
+ * looks, nothing is missed between two looks.
  */
 
 #include <openvgpu/usage.h>
 
-#define HISTORY_SAMPLES 120
+/* An hour, where somebody looks all the time. */
+#define HISTORY_SAMPLES     260
+#define HISTORY_INTERVAL_MS 14000
+#define HISTORY_MS          3600000
 
 /* What a vGPU has where it was not there. */
 #define HISTORY_NONE UINT8_MAX
@@ -27,7 +33,10 @@ void history_add(struct history *history, const struct vgpu_usage_snapshot *snap
 size_t history_count(const struct history *history);
 uint64_t history_get_time(const struct history *history, size_t i);
 
-/* history_get_percents() - of a vGPU: fills @percents, one for each sample. */
-void history_get_percents(const struct history *history, const char *uuid, uint8_t *percents);
+/* history_get_uuid() - of the @i-th vGPU of which there is a sample; NULL: there are no more. Borrowed. */
+const char *history_get_uuid(const struct history *history, size_t i);
+
+/* history_get_percents() - of the @i-th vGPU: fills @percents, one for each sample. */
+void history_get_percents(const struct history *history, size_t i, uint8_t *percents);
 
 #endif

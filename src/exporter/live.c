@@ -13,10 +13,10 @@
 #include "base/list.h"
 #include "exporter/scrape.h"
 
-#define INTERVAL_SECONDS 1
-#define BLOCK_SIZE       16384
+#define NS_PER_SECOND 1000000000ul
+#define BLOCK_SIZE    16384
 
-/* One state, as an event; shared by those who are still sending it. */
+/* One of the server-sent events; shared by those who are still sending it. */
 struct event {
         unsigned int n_users;
         size_t size;
@@ -29,12 +29,13 @@ struct stream {
         struct MHD_Connection *connection;
         struct event *event; /* that it sends, or NULL */
         size_t sent;
-        uint64_t version; /* of the last one that it took */
+        uint64_t state, change; /* numbers of those that it took last */
         bool is_suspended;
 };
 
 struct live {
         struct scrape *scrape;
+        unsigned int rate; /* updates a second */
         pthread_t thread;
         bool has_thread;
         pthread_mutex_t lock;
@@ -43,8 +44,9 @@ struct live {
         /* With the lock held. */
         struct list streams;
         unsigned int n_streams; /* those that are about to begin too */
-        struct event *event;    /* the newest */
-        uint64_t version;
+        struct event *state;    /* NULL: nobody has looked before */
+        struct event *change;   /* since that state; NULL: none */
+        uint64_t n_states, n_changes;
         bool must_end;
 };
 
@@ -52,16 +54,19 @@ DEFINE_CLEANUP(struct live *, live_free);
 
 /* Events. */
 
-static struct event *event_new(const char *state)
+/* @json is freed. @kind: "" is a state. */
+static struct event *event_new(const char *kind, char *json)
 {
-        static const char frame[] = "data: %s\n\n";
-        size_t room = strlen(state) + sizeof(frame);
-        struct event *event = state ? malloc(sizeof(*event) + room) : NULL;
+        static const char frame[] = "%s%s%sdata: %s\n\n";
+        const char *before = *kind ? "event: " : "", *after = *kind ? "\n" : "";
+        size_t room = json ? strlen(kind) + strlen(json) + sizeof("event: ") + sizeof(frame) : 0;
+        struct event *event = json ? malloc(sizeof(*event) + room) : NULL;
 
-        if (!event)
-                return NULL;
-        event->n_users = 1;
-        event->size = (size_t)snprintf(event->text, room, frame, state);
+        if (event) {
+                event->n_users = 1;
+                event->size = (size_t)snprintf(event->text, room, frame, before, kind, after, json);
+        }
+        free(json);
         return event;
 }
 
@@ -70,13 +75,6 @@ static struct event *event_unref(struct event *event)
         if (event && --event->n_users == 0)
                 free(event);
         return NULL;
-}
-
-static struct event *take_state(struct live *live, bool has_history)
-{
-        CLEANUP(freep) char *state = scrape_take_state(live->scrape, has_history);
-
-        return state ? event_new(state) : NULL;
 }
 
 /* The thread. */
@@ -94,28 +92,53 @@ static void wake_all(struct live *live)
         }
 }
 
-/* With the lock held, but not while vgpud is asked. */
-static void tell_all(struct live *live)
+/* With the lock held. A change is worth nothing without its state. */
+static void publish(struct live *live, struct event *state, struct event *change)
 {
-        struct event *event;
-
-        (void)pthread_mutex_unlock(&live->lock);
-        event = take_state(live, false);
-        (void)pthread_mutex_lock(&live->lock);
-        if (!event)
-                return;
-        (void)event_unref(live->event);
-        live->event = event;
-        live->version++;
+        if (state) {
+                (void)event_unref(live->state);
+                live->state = state;
+                live->n_states++;
+        }
+        (void)event_unref(live->change);
+        live->change = change;
+        live->n_changes++;
         wake_all(live);
 }
 
-static void pause_a_second(struct live *live)
+/* With the lock held, but not while vgpud is asked. */
+static void tell_all(struct live *live)
+{
+        bool is_first = !live->state;
+        struct event *state, *change;
+        struct scrape_news news;
+
+        (void)pthread_mutex_unlock(&live->lock);
+        scrape_take_news(live->scrape, is_first, &news);
+        state = event_new("", news.state);
+        change = event_new("change", news.change);
+        (void)pthread_mutex_lock(&live->lock);
+        if (is_first && !state)
+                change = event_unref(change); /* no memory: the next one begins anew */
+        else
+                publish(live, state, change);
+}
+
+/* With the lock held: what was told is too old for who looks next. */
+static void forget(struct live *live)
+{
+        live->state = event_unref(live->state);
+        live->change = event_unref(live->change);
+}
+
+static void pause_between(struct live *live)
 {
         struct timespec until;
 
         (void)clock_gettime(CLOCK_MONOTONIC, &until);
-        until.tv_sec += INTERVAL_SECONDS;
+        until.tv_nsec += (long)(NS_PER_SECOND / live->rate);
+        until.tv_sec += until.tv_nsec / (long)NS_PER_SECOND;
+        until.tv_nsec %= (long)NS_PER_SECOND;
         while (!live->must_end &&
                pthread_cond_timedwait(&live->changed, &live->lock, &until) != ETIMEDOUT)
                 ;
@@ -128,12 +151,12 @@ static void *run_live(void *userdata)
         (void)pthread_mutex_lock(&live->lock);
         while (!live->must_end) {
                 if (live->n_streams == 0) {
+                        forget(live);
                         (void)pthread_cond_wait(&live->changed, &live->lock);
                         continue;
                 }
-                pause_a_second(live);
-                if (!live->must_end)
-                        tell_all(live);
+                tell_all(live);
+                pause_between(live);
         }
         (void)pthread_mutex_unlock(&live->lock);
         return NULL;
@@ -141,20 +164,32 @@ static void *run_live(void *userdata)
 
 /* Streams, in the server's thread. */
 
-/* With the lock held: is there something to send? */
+static void send_next(struct stream *stream, struct event *event)
+{
+        (void)event_unref(stream->event);
+        stream->event = event;
+        event->n_users++;
+        stream->sent = 0;
+}
+
+/* With the lock held: is there something to send? A state comes before what has changed since. */
 static bool take_event(struct stream *stream)
 {
-        struct live *live = stream->live;
+        const struct live *live = stream->live;
 
         if (stream->event && stream->sent < stream->event->size)
                 return true;
-        if (stream->version == live->version || !live->event)
+        if (!live->state)
                 return false;
-        (void)event_unref(stream->event);
-        stream->event = live->event;
-        stream->event->n_users++;
-        stream->version = live->version;
-        stream->sent = 0;
+        if (stream->state != live->n_states) {
+                stream->state = live->n_states;
+                send_next(stream, live->state);
+                return true;
+        }
+        if (!live->change || stream->change == live->n_changes)
+                return false;
+        stream->change = live->n_changes;
+        send_next(stream, live->change);
         return true;
 }
 
@@ -214,7 +249,7 @@ static void leave_place(struct live *live)
         (void)pthread_mutex_unlock(&live->lock);
 }
 
-/* It begins with a state of its own, which has the last minutes. NULL: too many look, or no memory. */
+/* It begins with what was before, and then gets what all get. NULL: too many look, or no memory. */
 static struct stream *add_stream(struct live *live, struct MHD_Connection *connection)
 {
         struct stream *stream;
@@ -222,7 +257,7 @@ static struct stream *add_stream(struct live *live, struct MHD_Connection *conne
 
         if (!take_place(live))
                 return NULL;
-        first = take_state(live, true);
+        first = event_new("past", scrape_take_past(live->scrape));
         stream = calloc(1, sizeof(*stream));
         if (!first || !stream) {
                 (void)event_unref(first);
@@ -231,9 +266,7 @@ static struct stream *add_stream(struct live *live, struct MHD_Connection *conne
                 return NULL;
         }
         (void)pthread_mutex_lock(&live->lock);
-        *stream = (struct stream){
-                .live = live, .connection = connection, .event = first, .version = live->version
-        };
+        *stream = (struct stream){ .live = live, .connection = connection, .event = first };
         list_append(&live->streams, &stream->link);
         (void)pthread_cond_broadcast(&live->changed);
         (void)pthread_mutex_unlock(&live->lock);
@@ -264,7 +297,7 @@ int live_serve(struct live *live, struct MHD_Connection *connection)
 
 /* Life. */
 
-int live_new(struct live **ret_live, struct scrape *scrape)
+int live_new(struct live **ret_live, struct scrape *scrape, unsigned int rate)
 {
         CLEANUP(live_freep) struct live *live = calloc(1, sizeof(*live));
         pthread_condattr_t attributes;
@@ -273,6 +306,7 @@ int live_new(struct live **ret_live, struct scrape *scrape)
         if (!live)
                 return -ENOMEM;
         live->scrape = scrape;
+        live->rate = rate;
         list_init(&live->streams);
         (void)pthread_condattr_init(&attributes);
         (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -305,7 +339,7 @@ struct live *live_free(struct live *live)
         if (!live)
                 return NULL;
         live_end(live);
-        (void)event_unref(live->event);
+        forget(live);
         (void)pthread_cond_destroy(&live->changed);
         (void)pthread_mutex_destroy(&live->lock);
         free(live);

@@ -3,10 +3,12 @@
 #define EXPORTER_LIVE_H
 
 /*
- * The live page's stream: server-sent events, one state a second to all who look. A thread asks vgpud for
- * it while somebody looks, and sleeps otherwise. Between two states a connection is suspended.
+ * The live page's stream: server-sent events, the same to all who look. A thread asks vgpud while somebody looks, a few
+ * times a second, and sleeps otherwise. Between two events a connection is suspended.
  *
- * A reader who is too slow for a state gets the newest one after it, never those in between.
+ * A reader first gets what was before (the event "past"), then a state (the event "message"), then what has changed since
+ * that state (the event "change"), each time all of it. When something has changed that a change cannot say, there is
+ * another state. A reader who is too slow gets the newest of each, never those in between.
  */
 
 #include <microhttpd.h>
@@ -17,7 +19,11 @@
 struct live;
 struct scrape;
 
-int live_new(struct live **ret_live, struct scrape *scrape);
+#define LIVE_RATE_DEFAULT 4
+#define LIVE_RATE_MAX     10
+
+/* live_new() - @rate: updates a second */
+int live_new(struct live **ret_live, struct scrape *scrape, unsigned int rate);
 
 /* live_serve() - answer with the stream. 1: too many look; nothing was answered. */
 int live_serve(struct live *live, struct MHD_Connection *connection);

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "exporter/host-name.h"
 #include "exporter/listen.h"
+#include "exporter/live.h"
 #include "exporter/scrape.h"
 #include "exporter/server.h"
 #include "exporter/tls.h"
@@ -35,6 +36,7 @@ struct options {
         const char *token_path;        /* NULL: nobody may do anything */
         struct host_names names;
         struct metrics_options metrics;
+        unsigned int rate; /* of the page */
 };
 
 DEFINE_CLEANUP(struct scrape *, scrape_free);
@@ -43,6 +45,7 @@ DEFINE_CLEANUP(struct server *, server_free);
 static const char help[] =
         "usage: vgpu-exporter [--listen WHERE] [--host NAME]... [--processes] [--names LIST]\n"
         "                     [--tls-certificate FILE --tls-key FILE] [--token-file FILE]\n"
+        "                     [--updates N]\n"
         "\n"
         "Serves what vgpud knows of GPUs, vGPUs and operations as metrics for Prometheus,\n"
         "at the path /metrics, and as a live page for a browser at /.\n"
@@ -58,6 +61,7 @@ static const char help[] =
         "                  and move vGPUs and set shares on the page; a file that is not there is\n"
         "                  made\n"
         "  --processes     metrics of each process too, with labels for its number and name\n"
+        "  --updates N     tell the page what has changed N times a second (1 to 10, default 4)\n"
         "  --names LIST    other names besides: dcgm, hami, or dcgm,hami\n"
         "  --help          show this help\n"
         "  --version       show the version\n"
@@ -84,6 +88,17 @@ static int parse_names(const char *list, struct metrics_options *options)
                 at += n + (at[n] == ',');
         }
         return *list ? 0 : complain("--names takes dcgm and hami, not nothing", "");
+}
+
+static int parse_rate(const char *value, unsigned int *rate)
+{
+        char *end;
+        unsigned long n = strtoul(value, &end, 10);
+
+        if (*value < '0' || *value > '9' || *end || n < 1 || n > LIVE_RATE_MAX)
+                return complain("--updates takes a number from 1 to 10, not ", value);
+        *rate = (unsigned int)n;
+        return 0;
 }
 
 static int add_host_name(struct host_names *names, const char *name)
@@ -117,6 +132,8 @@ static int set_option(struct options *options, int option, const char *value)
                 return -1;
         case 'H':
                 return add_host_name(&options->names, value) == 0 ? -1 : EXIT_USAGE;
+        case 'u':
+                return parse_rate(value, &options->rate) == 0 ? -1 : EXIT_USAGE;
         case 'n':
                 return parse_names(value, &options->metrics) == 0 ? -1 : EXIT_USAGE;
         case 'h':
@@ -140,6 +157,7 @@ static int parse(int argc, char **argv, struct options *options)
                 { "tls-key", required_argument, NULL, 'k' },
                 { "token-file", required_argument, NULL, 't' },
                 { "processes", no_argument, NULL, 'p' },
+                { "updates", required_argument, NULL, 'u' },
                 { "names", required_argument, NULL, 'n' },
                 { "help", no_argument, NULL, 'h' },
                 { "version", no_argument, NULL, 'V' },
@@ -231,7 +249,9 @@ static int serve(const struct options *options, const struct tls *tls, const str
         CLEANUP(scrape_freep) struct scrape *scrape = NULL;
         CLEANUP(server_freep) struct server *server = NULL;
         CLEANUP(fd_closep) int signals = open_signals();
-        struct server_options how = { .names = &options->names, .tls = tls, .token = token };
+        struct server_options how = {
+                .names = &options->names, .tls = tls, .token = token, .rate = options->rate
+        };
         char name[NAME_MAX_];
         bool is_path, is_given;
         int fd, r;
@@ -295,7 +315,7 @@ static int load_and_serve(const struct options *options)
 
 int main(int argc, char **argv)
 {
-        struct options options = { .listen = NULL };
+        struct options options = { .rate = LIVE_RATE_DEFAULT };
         char own_name[HOST_NAME_ROOM] = "";
         int r;
 

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What /events tells, once a second, as a page. Every text of somebody else's goes through textContent or an
+// What /events tells, a few times a second, as a page (src/exporter/state.h). Every text of somebody else's goes through textContent or an
 // attribute; nothing is ever read as HTML.
 "use strict";
 
 const SVG = "http://www.w3.org/2000/svg";
-const HISTORY_MAX = 120;
-const GAP_MS = 65000; // Prometheus scrapes every minute, or more often
+const HOUR_MS = 3600000;
+const LEAST_MS = 300000; // the line of the last hour begins with so much, and grows
 const COLOURS = 8;
 const MINUTE_MS = 60000;
 
 const rows = new Map();    // of vGPUs, by UUID
 const cards = new Map();   // of devices, by UUID
 const history = new Map(); // UUID of a vGPU: percents, null where it was not there
-let times = [];            // of the samples, ms
+let times = [];            // of the samples, ms: each is the mean since the one before
+let drawn = 0;             // the time of the newest sample that is drawn
 let namesById = new Map(); // of vGPUs
 const minutes = new Map(); // UUID of a device: who had it, slice by slice
 
@@ -24,9 +25,17 @@ function element(parent, name, className) {
         return made;
 }
 
+// What is as it was is left alone, so that nothing is laid out again for it.
 function setText(node, text) {
-        if (node.textContent !== text)
-                node.textContent = text;
+        if (node.shownText !== text)
+                node.textContent = node.shownText = text;
+}
+
+function setWidth(node, percent) {
+        if (node.shownWidth !== percent) {
+                node.shownWidth = percent;
+                node.style.width = percent.toFixed(2) + "%";
+        }
 }
 
 // As `vgpu ls` writes it.
@@ -46,6 +55,13 @@ function percent(part, whole) {
 // The same for as long as it lives, and for different ones as different as can be.
 function colourOf(vgpu) {
         return "var(--c" + vgpu.id % COLOURS + ")";
+}
+
+function setColour(node, vgpu) {
+        if (node.shownId === vgpu.id)
+                return;
+        node.shownId = vgpu.id;
+        node.style.setProperty("--colour", colourOf(vgpu));
 }
 
 // What is there stays in its place: a screen reader and a selection are not torn away.
@@ -77,8 +93,10 @@ function drawBar(bar, segments) {
                 bar.lastElementChild.remove();
         segments.forEach((segment, i) => {
                 const part = bar.children[i] || element(bar, "span");
+                setWidth(part, segment.percent);
+                if (part.title === segment.title && part.className === segment.kind)
+                        return;
                 part.className = segment.kind;
-                part.style.width = segment.percent + "%";
                 part.style.setProperty("--colour", segment.colour);
                 part.title = segment.title;
         });
@@ -123,13 +141,12 @@ function colours() {
         return { of: id => style.getPropertyValue("--c" + id % COLOURS), mark: style.getPropertyValue("--mark") };
 }
 
-function rememberTurns(device) {
-        const known = minutes.get(device.uuid) || [];
+function rememberTurns(uuid, turns) {
+        const known = minutes.get(uuid) ? minutes.get(uuid).slices : [];
         const last = known.length ? known[known.length - 1].until : 0;
         // The exporter forgets when nobody looks: its slices then begin anew.
-        const fresh = device.turns.slices.filter(slice => slice.until > last);
-        const slices = known.concat(fresh);
-        minutes.set(device.uuid, slices.slice(-MINUTE_MS / 1000));
+        const fresh = turns.slices.filter(slice => slice.until > last);
+        minutes.set(uuid, { slices: known.concat(fresh).slice(-MINUTE_MS / 1000), last: turns.last, isNew: true });
 }
 
 function drawMinute(strip, slices, names) {
@@ -218,9 +235,9 @@ function makeCard() {
         function update(device) {
                 const vgpus = device.vgpus;
                 const told = [formatSize(device.total)];
-                if (device.celsius !== undefined)
+                if (typeof device.celsius === "number")
                         told.push(device.celsius + " \u00b0C");
-                if (device.watts !== undefined)
+                if (typeof device.watts === "number")
                         told.push(Math.round(device.watts) + " W");
                 setText(title, "GPU " + device.index + ": " + device.name);
                 setText(facts, told.join(", "));
@@ -229,15 +246,20 @@ function makeCard() {
                 drawBar(memory.bar, memorySegments(device, vgpus));
                 drawBar(time.bar, vgpus.map(vgpu => ({ kind: "held", percent: vgpu.gpu, colour: colourOf(vgpu),
                                                        title: vgpu.name + ": " + vgpu.gpu + " %" })));
-                if (device.turns) {
-                        drawMinute(minute, minutes.get(device.uuid), namesById);
-                        drawLast(last, device.turns.last, namesById);
+                const turns = minutes.get(device.uuid);
+                minute.label.hidden = minute.canvas.hidden = !turns || turns.slices.length === 0;
+                if (!turns)
+                        last.label.hidden = last.canvas.hidden = true;
+                if (turns && turns.slices.length > 0 && turns.isNew) {
+                        drawMinute(minute, turns.slices, namesById);
+                        drawLast(last, turns.last, namesById);
+                        turns.isNew = false;
                 }
                 while (legend.childElementCount > vgpus.length)
                         legend.lastElementChild.remove();
                 vgpus.forEach((vgpu, i) => {
                         const entry = legend.children[i] || element(legend, "li");
-                        entry.style.setProperty("--colour", colourOf(vgpu));
+                        setColour(entry, vgpu);
                         setText(entry, vgpu.name + (vgpu.state === "suspended" ? " (suspended)" : ""));
                 });
         }
@@ -267,20 +289,20 @@ function makeSpark(cell) {
         return svg;
 }
 
-// A line for each stretch in which the vGPU was there and somebody looked.
+// A step for each sample; a line for each stretch in which the vGPU was there.
 function drawSpark(svg, values) {
-        const first = times[0], span = Math.max(times[times.length - 1] - first, 60000);
+        const end = times[times.length - 1] || 0, span = Math.max(end - (times[0] || 0), LEAST_MS);
         const lines = [];
         let points = null;
         values.forEach((value, i) => {
-                if (value === null) {
+                if (value === null || i === 0) {
                         points = null;
                         return;
                 }
-                if (!points || times[i] - times[i - 1] > GAP_MS)
+                if (!points)
                         lines.push(points = []);
-                const age = times[times.length - 1] - times[i];
-                points.push((120 - 120 * age / span).toFixed(1) + "," + (27 - 26 * value / 100).toFixed(1));
+                for (const time of [times[i - 1], times[i]])
+                        points.push((120 - 120 * (end - time) / span).toFixed(1) + "," + (27 - 26 * value / 100).toFixed(1));
         });
         while (svg.childElementCount - 1 > lines.length)
                 svg.lastElementChild.remove();
@@ -291,8 +313,8 @@ function drawSpark(svg, values) {
                 drawn.setAttribute("points", line.join(" "));
         });
         const known = values.filter(value => value !== null);
-        const least = Math.min(...known), most = Math.max(...known);
-        svg.setAttribute("aria-label", "GPU time of the last minutes: " + least + " to " + most + " %");
+        const text = known.length ? Math.min(...known) + " to " + Math.max(...known) + " %" : "not known yet";
+        svg.setAttribute("aria-label", "GPU time of the last hour: " + text);
 }
 
 function makeRow(vgpu) {
@@ -300,7 +322,7 @@ function makeRow(vgpu) {
         const cells = {};
         for (const [name, label, kind] of [["name", "", "name"], ["device", "GPU", "number"], ["state", "State", ""],
                                            ["memory", "Frame buffer", ""], ["time", "GPU time", ""],
-                                           ["spark", "", ""], ["programs", "Programs", "number"]]) {
+                                           ["spark", "Last hour", "spark"], ["programs", "Programs", "number"]]) {
                 cells[name] = element(node, "td", kind);
                 if (label)
                         cells[name].dataset.label = label;
@@ -312,45 +334,54 @@ function makeRow(vgpu) {
         const spark = makeSpark(cells.spark);
         const link = element(cells.name, "a");
         link.href = "#vgpu/" + encodeURIComponent(vgpu.uuid);
+        let seen = -1, shown = null; // of the history; of the vGPU
 
         function update(now) {
-                node.style.setProperty("--colour", colourOf(now));
+                if (shown === now && seen === drawn)
+                        return;
+                shown = now;
+                setColour(node, now);
                 setText(link, now.name);
-                node.title = now.uuid + ", user " + now.owner;
+                if (node.title === "")
+                        node.title = now.uuid + ", user " + now.owner;
                 setText(cells.device, now.state === "suspended" ? "-" : String(now.device));
                 setText(state, now.state);
                 state.dataset.state = now.state;
                 setText(memory.text, formatSize(now.used) + " / " + formatSize(now.quota));
-                memory.fill.style.width = percent(now.used, now.quota) + "%";
+                setWidth(memory.fill, percent(now.used, now.quota));
                 setText(time.text, now.gpu + " % / " + Math.round(now.entitled) + " %" +
                                    (now.share ? " (share " + now.share + ")" : ""));
-                time.fill.style.width = Math.min(now.gpu, 100) + "%";
-                entitled.style.left = Math.min(now.entitled, 100) + "%";
+                setWidth(time.fill, Math.min(now.gpu, 100));
+                if (entitled.shownAt !== now.entitled) {
+                        entitled.shownAt = now.entitled;
+                        entitled.style.left = Math.min(now.entitled, 100) + "%";
+                }
                 setText(cells.programs, String(now.programs));
-                drawSpark(spark, history.get(now.uuid));
+                if (seen !== drawn) {
+                        drawSpark(spark, history.get(now.uuid) || []);
+                        seen = drawn;
+                }
         }
         return { node, update };
 }
 
-// The last minutes.
+// The last hour.
 
-function remember(state) {
-        if (state.history) {
-                times = state.history.times;
-                history.clear();
-                for (const [uuid, values] of Object.entries(state.history.gpu))
-                        history.set(uuid, values);
-        } else {
-                times.push(state.time);
-                for (const [uuid, values] of history)
+// @past has all samples that there are, or the latest ones.
+function rememberHistory(past) {
+        past.times.forEach((time, i) => {
+                if (times.length && time <= times[times.length - 1])
+                        return;
+                times.push(time);
+                for (const values of history.values())
                         values.push(null);
-                for (const vgpu of state.vgpus) {
-                        if (!history.has(vgpu.uuid))
-                                history.set(vgpu.uuid, new Array(times.length).fill(null));
-                        history.get(vgpu.uuid)[times.length - 1] = vgpu.gpu;
+                for (const [uuid, values] of Object.entries(past.gpu)) {
+                        if (!history.has(uuid))
+                                history.set(uuid, new Array(times.length).fill(null));
+                        history.get(uuid)[times.length - 1] = values[i];
                 }
-        }
-        while (times.length > HISTORY_MAX) {
+        });
+        while (times.length && times[times.length - 1] - times[0] > HOUR_MS) {
                 times.shift();
                 for (const values of history.values())
                         values.shift();
@@ -358,6 +389,17 @@ function remember(state) {
         for (const [uuid, values] of history)
                 if (values.every(value => value === null))
                         history.delete(uuid);
+        drawn = times.length ? times[times.length - 1] : 0;
+}
+
+// For who has just begun to look: also after the connection was lost, when it has what was missed.
+function showPast(past) {
+        times = [];
+        history.clear();
+        rememberHistory(past.history);
+        minutes.clear();
+        for (const [uuid, turns] of Object.entries(past.turns))
+                rememberTurns(uuid, turns);
 }
 
 // All of it.
@@ -370,6 +412,48 @@ function setStatus(kind, text) {
         document.body.classList.toggle("old", kind === "bad");
 }
 
+let base = null;     // the state that changes are told of
+let isAsked = false; // to draw what is the latest
+
+// As often as the screen shows something new, and no more.
+function drawSoon() {
+        if (isAsked)
+                return;
+        isAsked = true;
+        requestAnimationFrame(() => {
+                isAsked = false;
+                show(latest);
+        });
+}
+
+function takeState(state) {
+        base = latest = state;
+        drawSoon();
+}
+
+function takeChange(change) {
+        if (!base || change.base !== base.number)
+                return;
+        const vgpus = base.vgpus.slice(), devices = base.devices.slice();
+        for (const [i, state, device, used, share, entitled, gpu, programs] of change.vgpus) {
+                const was = latest.vgpus[i];
+                const isSame = was.state === state && was.device === device && was.used === used && was.share === share &&
+                        was.entitled === entitled && was.gpu === gpu && was.programs === programs;
+                vgpus[i] = isSame ? was : { ...vgpus[i], state, device, used, share, entitled, gpu, programs };
+        }
+        for (const [i, promised, used, gpu, celsius, watts, turns] of change.devices) {
+                devices[i] = { ...devices[i], promised, used, gpu, celsius, watts };
+                if (turns)
+                        rememberTurns(devices[i].uuid, turns);
+        }
+        if (change.history)
+                rememberHistory(change.history);
+        latest = { ...base, number: change.number, time: change.time, vgpus, devices };
+        if (change.pool)
+                latest.pool = { used: change.pool[0], limit: change.pool[1] };
+        drawSoon();
+}
+
 function show(state) {
         setText(document.getElementById("host"), state.host);
         if (!state.up) {
@@ -377,14 +461,9 @@ function show(state) {
                 return;
         }
         setStatus("good", state.simulated ? "live, simulated GPUs" : "live");
-        remember(state);
-        latest = state;
         namesById = new Map(state.vgpus.map(vgpu => [vgpu.id, vgpu.name]));
-        for (const device of state.devices) {
+        for (const device of state.devices)
                 device.vgpus = state.vgpus.filter(vgpu => vgpu.device === device.index);
-                if (device.turns)
-                        rememberTurns(device);
-        }
         draw(state);
         showDevices();
         setText(document.getElementById("version"), "vgpud " + state.version);
@@ -684,14 +763,19 @@ function route() {
                 showVgpu(opened);
         if (page === "usage-page")
                 showUsage();
-        if (page === "overview" && latest)
-                draw(latest);
+        if (page === "overview" && latest && latest.up) {
+                for (const turns of minutes.values())
+                        turns.isNew = true;
+                drawSoon();
+        }
 }
 
 // The stream, and what a reader may press.
 
 const events = new EventSource("events");
-events.onmessage = event => show(JSON.parse(event.data));
+events.onmessage = event => takeState(JSON.parse(event.data));
+events.addEventListener("change", event => takeChange(JSON.parse(event.data)));
+events.addEventListener("past", event => showPast(JSON.parse(event.data)));
 events.onerror = () => setStatus("bad", "no connection to vgpu-exporter; trying again");
 document.getElementById("token-button").addEventListener("click", pressToken);
 document.getElementById("token-form").addEventListener("submit", enterToken);
@@ -704,6 +788,12 @@ document.getElementById("confirm-yes").addEventListener("click", () => finish(tr
 document.getElementById("confirm-no").addEventListener("click", () => finish(false));
 document.getElementById("confirm").addEventListener("cancel", () => finish(false)); // the key Esc
 window.addEventListener("hashchange", route);
+window.addEventListener("resize", () => {
+        for (const turns of minutes.values())
+                turns.isNew = true;
+        if (latest)
+                drawSoon();
+});
 setInterval(() => {
         if (opened && !document.hidden && !token)
                 showVgpu(opened);

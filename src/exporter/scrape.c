@@ -17,8 +17,25 @@
 #define MANAGER_TIMEOUT_MS 2000
 #define SENSORS_TIMEOUT_MS 1000
 
+/* What the page shows that changes slowly. */
+#define SLOW_MS 1000
+
+/* A new sample of the history is told as long, in case that a reader misses a change. */
+#define NEWS_MS 3000
+
 #define NS_PER_SECOND 1e9
 #define NS_PER_MS     1000000u
+
+/* What one scrape has been told; all of it may be NULL. */
+struct answers {
+        struct vgpu_usage_snapshot *snapshot;
+        struct vgpu_manager *manager;
+        struct vgpu_statistics *statistics;
+        struct vgpu_device_sensors **sensors; /* of @n_sensors devices */
+        size_t n_sensors;
+        struct xid_count *xids;
+        size_t n_xids;
+};
 
 struct scrape {
         pthread_mutex_t lock;
@@ -30,30 +47,26 @@ struct scrape {
         bool was_told; /* that vgpud does not answer */
         struct history *history;
         struct turns *turns;
-        uint64_t n_states;
-};
 
-/* What one scrape has been told; all of it may be NULL. */
-struct answers {
-        struct vgpu_usage_snapshot *snapshot;
-        struct vgpu_manager *manager;
-        struct vgpu_statistics *statistics;
-        struct vgpu_device_sensors **sensors;
-        struct xid_count *xids;
-        size_t n_xids;
+        /* Of the page. */
+        uint64_t n_states;
+        struct state_base *base; /* the last state that was told; NULL: none */
+        struct answers slow;     /* what is asked once a second; without a snapshot */
+        uint64_t slow_ms;        /* when; 0: never */
 };
 
 DEFINE_CLEANUP(struct scrape *, scrape_free);
 
 static void answers_deinit(struct answers *answers)
 {
-        for (size_t i = 0; answers->sensors && i < answers->snapshot->n_devices; i++)
+        for (size_t i = 0; answers->sensors && i < answers->n_sensors; i++)
                 (void)vgpu_free(answers->sensors[i]);
         free(answers->sensors);
         free(answers->xids);
         (void)vgpu_usage_snapshot_free(answers->snapshot);
         (void)vgpu_manager_free(answers->manager);
         (void)vgpu_statistics_free(answers->statistics);
+        *answers = (struct answers){ 0 };
 }
 
 int scrape_new(struct scrape **ret_scrape, const struct metrics_options *options)
@@ -91,6 +104,8 @@ struct scrape *scrape_free(struct scrape *scrape)
         scrape->xid = xid_free(scrape->xid);
         scrape->history = history_free(scrape->history);
         scrape->turns = turns_free(scrape->turns);
+        scrape->base = state_base_free(scrape->base);
+        answers_deinit(&scrape->slow);
         (void)pthread_mutex_destroy(&scrape->lock);
         free(scrape);
         return NULL;
@@ -109,54 +124,59 @@ static void tell(struct scrape *scrape, bool is_up)
         scrape->was_told = !is_up;
 }
 
-/* A vgpud that is older than this program counts nothing; all others of its answers are used. */
-static void ask_manager(struct scrape *scrape, bool has_processes, struct answers *answers)
+static int ask_snapshot(struct scrape *scrape, bool has_processes,
+                        struct vgpu_usage_snapshot **ret_snapshot)
 {
         struct vgpu_usage_snapshot_options options = VGPU_USAGE_SNAPSHOT_OPTIONS_INIT;
         int r;
 
         options.is_without_processes = !has_processes;
-        r = vgpu_usage_take_snapshot_with(scrape->client, &options, &answers->snapshot);
+        r = vgpu_usage_take_snapshot_with(scrape->client, &options, ret_snapshot);
         if (vgpu_client_get_error(scrape->client)->kind == VGPU_ERROR_INVALID_PARAMETER)
-                r = vgpu_usage_take_snapshot(scrape->client, &answers->snapshot);
+                r = vgpu_usage_take_snapshot(scrape->client, ret_snapshot);
         tell(scrape, r == 0);
-        if (r < 0)
-                return;
-        (void)vgpu_manager_lookup(scrape->client, &answers->manager);
-        (void)vgpu_statistics_lookup(scrape->client, &answers->statistics);
+        if (r == 0)
+                history_add(scrape->history, *ret_snapshot, clock_now(CLOCK_REALTIME) / NS_PER_MS);
+        return r;
 }
 
-static void ask_sensors(struct scrape *scrape, struct answers *answers)
+static void ask_sensors(struct scrape *scrape, const struct vgpu_usage_snapshot *snapshot,
+                        struct answers *answers)
 {
-        size_t n = answers->snapshot->n_devices;
+        size_t n = snapshot->n_devices;
         CLEANUP(freep) const char **uuids = calloc(n + 1, sizeof(*uuids));
 
         answers->sensors = calloc(n + 1, sizeof(struct vgpu_device_sensors *));
         if (!uuids || !answers->sensors)
                 return;
+        answers->n_sensors = n;
         for (size_t i = 0; i < n; i++)
-                uuids[i] = answers->snapshot->devices[i]->uuid;
+                uuids[i] = snapshot->devices[i]->uuid;
         (void)sensors_read(scrape->sensors, uuids, n, SENSORS_TIMEOUT_MS, answers->sensors);
 }
 
-/* With the lock held. */
+static const struct vgpu_device_sensors *const *get_sensors(const struct answers *answers)
+{
+        return (const struct vgpu_device_sensors *const *)answers->sensors;
+}
+
+/* With the lock held. A vgpud that is older than this program counts nothing; all others of its answers are used. */
 static void ask(struct scrape *scrape, bool has_processes, struct answers *answers,
                 struct metrics_input *input)
 {
         uint64_t began_ns = clock_now(CLOCK_MONOTONIC);
 
-        ask_manager(scrape, has_processes, answers);
-        if (answers->snapshot) {
-                ask_sensors(scrape, answers);
+        if (ask_snapshot(scrape, has_processes, &answers->snapshot) == 0) {
+                (void)vgpu_manager_lookup(scrape->client, &answers->manager);
+                (void)vgpu_statistics_lookup(scrape->client, &answers->statistics);
+                ask_sensors(scrape, answers->snapshot, answers);
                 (void)xid_read(scrape->xid, &answers->xids, &answers->n_xids);
-                history_add(scrape->history, answers->snapshot,
-                            clock_now(CLOCK_REALTIME) / NS_PER_MS);
         }
         *input = (struct metrics_input){
                 .snapshot = answers->snapshot,
                 .manager = answers->manager,
                 .statistics = answers->statistics,
-                .sensors = (const struct vgpu_device_sensors *const *)answers->sensors,
+                .sensors = get_sensors(answers),
                 .xids = answers->xids,
                 .n_xids = answers->n_xids,
                 .collect_seconds = (double)(clock_now(CLOCK_MONOTONIC) - began_ns) / NS_PER_SECOND,
@@ -184,15 +204,15 @@ int scrape_take(struct scrape *scrape, bool is_open_metrics, struct text *ret_te
         return 0;
 }
 
-/* With the lock held. A vgpud without turns answers with none, and one that is slow is asked for no more. */
-static void ask_turns(struct scrape *scrape, const struct vgpu_usage_snapshot *snapshot)
-{
-        uint64_t now_ms = clock_now(CLOCK_REALTIME) / NS_PER_MS;
-        struct vgpu_time_sharing_log **logs;
+/* The page. */
 
-        if (!turns_is_due(scrape->turns, now_ms))
-                return;
-        logs = calloc(snapshot->n_devices + 1, sizeof(struct vgpu_time_sharing_log *));
+/* With the lock held. A vgpud without turns answers with none, and one that is slow is asked for no more. */
+static void ask_turns(struct scrape *scrape, const struct vgpu_usage_snapshot *snapshot,
+                      uint64_t now_ms)
+{
+        struct vgpu_time_sharing_log **logs =
+                calloc(snapshot->n_devices + 1, sizeof(struct vgpu_time_sharing_log *));
+
         for (size_t i = 0; logs && i < snapshot->n_devices; i++) {
                 const char *uuid = snapshot->devices[i]->uuid;
 
@@ -207,22 +227,80 @@ static void ask_turns(struct scrape *scrape, const struct vgpu_usage_snapshot *s
         free(logs);
 }
 
-char *scrape_take_state(struct scrape *scrape, bool has_history)
+/* With the lock held: what changes slowly is asked once a second, however often the page is told. */
+static bool ask_slow(struct scrape *scrape, const struct vgpu_usage_snapshot *snapshot,
+                     uint64_t now_ms)
+{
+        bool is_due = now_ms < scrape->slow_ms || now_ms - scrape->slow_ms >= SLOW_MS;
+
+        if (!is_due && scrape->slow.n_sensors == snapshot->n_devices)
+                return false;
+        scrape->slow_ms = now_ms;
+        answers_deinit(&scrape->slow);
+        (void)vgpu_manager_lookup(scrape->client, &scrape->slow.manager);
+        ask_sensors(scrape, snapshot, &scrape->slow);
+        if (!turns_is_due(scrape->turns, now_ms))
+                return false;
+        ask_turns(scrape, snapshot, now_ms);
+        return true;
+}
+
+/* With the lock held: is there a sample that not all may have? */
+static const struct history *find_news(const struct scrape *scrape, uint64_t now_ms)
+{
+        size_t n = history_count(scrape->history);
+
+        return n > 0 && now_ms - history_get_time(scrape->history, n - 1) < NEWS_MS
+                       ? scrape->history
+                       : NULL;
+}
+
+/* With the lock held. */
+static void write_news(struct scrape *scrape, const struct metrics_input *input,
+                       const struct state_extras *extras, struct scrape_news *news)
+{
+        if (scrape->base)
+                news->change = state_write_change(scrape->base, input, extras);
+        if (news->change)
+                return;
+        news->state = state_write(input, extras);
+        scrape->base = state_base_free(scrape->base);
+        scrape->base = state_base_new(input, extras->number);
+        if (scrape->base)
+                news->change = state_write_change(scrape->base, input, extras);
+}
+
+void scrape_take_news(struct scrape *scrape, bool is_first, struct scrape_news *ret_news)
 {
         CLEANUP(answers_deinit) struct answers answers = { 0 };
-        struct metrics_input input;
-        struct state_extras extras;
-        char *state;
+        struct metrics_input input = { .hostname = scrape->hostname };
+        struct state_extras extras = { 0 };
+
+        *ret_news = (struct scrape_news){ 0 };
+        (void)pthread_mutex_lock(&scrape->lock);
+        extras.number = ++scrape->n_states;
+        extras.now_ms = clock_now(CLOCK_REALTIME) / NS_PER_MS;
+        if (is_first)
+                scrape->base = state_base_free(scrape->base);
+        if (ask_snapshot(scrape, false, &answers.snapshot) == 0) {
+                if (ask_slow(scrape, answers.snapshot, extras.now_ms))
+                        extras.turns = scrape->turns;
+                extras.history = find_news(scrape, extras.now_ms);
+                input.snapshot = answers.snapshot;
+                input.manager = scrape->slow.manager;
+                input.sensors = get_sensors(&scrape->slow);
+        }
+        write_news(scrape, &input, &extras, ret_news);
+        (void)pthread_mutex_unlock(&scrape->lock);
+}
+
+char *scrape_take_past(struct scrape *scrape)
+{
+        char *past;
 
         (void)pthread_mutex_lock(&scrape->lock);
-        ask(scrape, false, &answers, &input);
-        if (answers.snapshot)
-                ask_turns(scrape, answers.snapshot);
-        extras = (struct state_extras){ .history = has_history ? scrape->history : NULL,
-                                        .turns = scrape->turns,
-                                        .number = ++scrape->n_states,
-                                        .now_ms = clock_now(CLOCK_REALTIME) / NS_PER_MS };
-        state = state_write(&input, &extras);
+        past = state_write_past(scrape->history, scrape->turns,
+                                clock_now(CLOCK_REALTIME) / NS_PER_MS);
         (void)pthread_mutex_unlock(&scrape->lock);
-        return state;
+        return past;
 }

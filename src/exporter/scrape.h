@@ -24,10 +24,16 @@ struct scrape *scrape_free(struct scrape *scrape);
  */
 int scrape_take(struct scrape *scrape, bool is_open_metrics, struct text *ret_text);
 
-/*
- * scrape_take_state() - what the page shows, now: to be freed by the caller; NULL: no memory
- * @has_history:  with the last minutes
- */
-char *scrape_take_state(struct scrape *scrape, bool has_history);
+/* What the page shows (state.h); to be freed by the caller. */
+struct scrape_news {
+        char *state;  /* NULL: the one before holds, with the change */
+        char *change; /* NULL: there is nothing to add, or no memory */
+};
+
+/* scrape_take_news() - as of now; @is_first: there was nothing before, so that there is a state */
+void scrape_take_news(struct scrape *scrape, bool is_first, struct scrape_news *ret_news);
+
+/* scrape_take_past() - what was before, as far as it is known: vgpud is not asked. NULL: no memory */
+char *scrape_take_past(struct scrape *scrape);
 
 #endif

@@ -291,7 +291,7 @@ int server_new(struct server **ret_server, int fd, const struct server_options *
         (void)pthread_mutex_init(&server->lock, NULL);
         for (size_t i = 0; i < SERVER_CONNECTIONS_MAX; i++)
                 server->visits[i].fd = -1;
-        r = live_new(&server->live, options->scrape);
+        r = live_new(&server->live, options->scrape, options->rate);
         if (r == 0)
                 r = desk_new(&server->desk, options->token);
         if (r == 0)

@@ -28,6 +28,7 @@ struct server_options {
         const struct host_names *names; /* NULL: any; for a socket that no browser reaches */
         const struct tls *tls;          /* NULL: without */
         const struct token *token;      /* NULL: nobody may do anything (desk.h) */
+        unsigned int rate;              /* of the live page: updates a second */
 };
 
 /*

@@ -44,7 +44,7 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *now)
 
 static void start(const struct host_names *names)
 {
-        const struct server_options options = { .scrape = scrape, .names = names };
+        const struct server_options options = { .scrape = scrape, .names = names, .rate = 4 };
         char why[160];
         int fd = listen_open(where, why, sizeof(why));
 

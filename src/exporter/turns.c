@@ -87,6 +87,11 @@ const struct turns_device *turns_find(const struct turns *turns, const char *uui
         return find(turns, uuid);
 }
 
+const struct turns_device *turns_get(const struct turns *turns, size_t i)
+{
+        return i < turns->n_devices ? turns->devices[i] : NULL;
+}
+
 uint64_t turns_get_next(const struct turns *turns, const char *uuid)
 {
         const struct turns_device *device = find(turns, uuid);
@@ -98,7 +103,7 @@ static struct turns_device *find_or_add(struct turns *turns, const char *uuid)
 {
         struct turns_device *device = find(turns, uuid), **devices;
 
-        if (device || strlen(uuid) >= sizeof(device->uuid))
+        if (device || strlen(uuid) >= sizeof(device->uuid) || strpbrk(uuid, "\\\""))
                 return device;
         devices = reallocarray(turns->devices, turns->n_devices + 1, sizeof(*devices));
         if (!devices)

@@ -80,6 +80,9 @@ void turns_add(struct turns *turns, const struct vgpu_usage_snapshot *snapshot,
 /* turns_find() - NULL: no such device so far. Borrowed, until the next turns_add(). */
 const struct turns_device *turns_find(const struct turns *turns, const char *uuid);
 
+/* turns_get() - the @i-th device, likewise; NULL: there are no more. */
+const struct turns_device *turns_get(const struct turns *turns, size_t i);
+
 /* turns_get_next() - from which turn on to ask for the device's log. */
 uint64_t turns_get_next(const struct turns *turns, const char *uuid);
 

@@ -99,6 +99,46 @@ class Page(Browsing):
         self.host.start()
         until(lambda: self.status() == "live, simulated GPUs", "the page to be live again", context=self.status)
 
+    def test_an_exporter_that_goes_and_comes(self):
+        exporter = Exporter(self.host)
+        self.addCleanup(lambda: exporter.close())
+        self.host.create("train")
+        self.browser.open(urllib.parse.urljoin(exporter.url, "/"))
+        self.wait_shown("the vGPU")
+        exporter.close()
+        until(lambda: self.status().startswith("no connection to vgpu-exporter"), "the page to say so",
+              context=self.status)
+        self.host.vgpu("rename", "train", "renamed")
+        exporter = Exporter(self.host, "--listen", urllib.parse.urlsplit(exporter.url).netloc)
+        self.wait_shown("the new name")
+        self.assertEqual(self.status(), "live, simulated GPUs")
+
+    def test_a_slow_network(self):
+        self.browser.slow_down(300, 16000)
+        self.addCleanup(self.browser.slow_down)
+        for i in range(20):
+            self.host.create(f"v{i}", "2M")
+        self.open()
+        self.wait_shown("twenty vGPUs")
+        self.host.vgpu("share", "v7", 60)
+        self.host.vgpu("rename", "v3", "renamed")
+        self.host.vgpu("rm", "v5")
+        self.wait_shown("what has changed")
+        until(lambda: "(share 60)" in dict((row[0], row[4]) for row in self.browser.run(READ_TABLE))["v7"],
+              "the share", context=lambda: self.browser.run(READ_TABLE))
+
+    def test_a_full_table(self):
+        for i in range(200):
+            self.host.call("CreateVgpu", name=f"v{i}", frame_buffer=2 << 20, device=str(i % 2))
+        self.open()
+        self.wait_shown("200 vGPUs")
+        self.host.train("v17", "--size", "1M")
+        self.host.vgpu("suspend", "v17")
+        self.host.vgpu("rm", "v99")
+        self.assertEqual(self.wait_shown("one suspended, one gone")["v17"][1], "suspended")
+        self.assertEqual(self.browser.run("return document.querySelectorAll('.device .legend li').length"), 199)
+        self.assertEqual(self.browser.complaints(), [])
+
     def test_hostile_names_do_nothing(self):
         """vgpud refuses such names. Whoever has others shows them as they are."""
         self.open()
@@ -107,12 +147,13 @@ class Page(Browsing):
                 const vgpu = {id: 1, name: arguments[0], uuid: arguments[0], owner: 0, device: 0, state: arguments[0],
                               quota: 1, used: 1, share: 0, entitled: 1, gpu: 1, programs: 1};
                 events.close();
-                show({up: true, number: 1000000, time: Date.now(), host: arguments[0], version: arguments[0],
+                takeState({up: true, number: 1000000, time: Date.now(), host: arguments[0], version: arguments[0],
                       simulated: false, vgpus: [vgpu],
                       devices: [{index: 0, uuid: arguments[0], name: arguments[0], total: 1, promised: 1, used: 1,
                                  gpu: 1}]});
                 """, HOSTILE)
-        self.assertEqual(self.browser.run(READ_TABLE)[0][0], HOSTILE)
+        until(lambda: [row[0] for row in self.browser.run(READ_TABLE)] == [HOSTILE], "the hostile name to be shown",
+              context=lambda: self.browser.run(READ_TABLE))
         self.assertIn(HOSTILE, self.browser.run("return document.querySelector('.device h3').textContent"))
         self.assertEqual(self.browser.run("return document.querySelectorAll('img').length"), 0)
         self.assertIsNone(self.browser.run("return window.evil"))

@@ -91,6 +91,12 @@ class Browser:
         self.command("Emulation.setEmulatedMedia",
                      features=[{"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}])
 
+    def slow_down(self, latency_ms=0, bytes_a_second=-1):
+        """The network; without arguments it is as it was."""
+        self.command("Network.enable")
+        self.command("Network.emulateNetworkConditions", offline=False, latency=latency_ms,
+                     downloadThroughput=bytes_a_second, uploadThroughput=bytes_a_second)
+
     def screenshot(self, path):
         with open(path, "wb") as file:
             file.write(base64.b64decode(self._send("GET", self.base + "/screenshot")))
