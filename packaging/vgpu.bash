@@ -120,7 +120,7 @@ _vgpu() {
         --device) choices=$(_vgpu_ask devices) ;;
         --vgpu) choices=$(_vgpu_ask ls) ;;
         --owner) mapfile -t COMPREPLY < <(compgen -u -- "$word") && return ;;
-        --by) choices="tenant vgpu process device job" ;;
+        --by) choices="tenant vgpu process device job container" ;;
         --sort) choices="gpu memory encoder time name" ;;
         --since | --until) choices="today 7d" ;;
         --fb | --name | --timeout | --delay | --gpu | --gpu-instance) return ;;

@@ -186,6 +186,7 @@ enum vgpu_usage_group {
         VGPU_USAGE_BY_PROCESS = 2,
         VGPU_USAGE_BY_DEVICE = 3,
         VGPU_USAGE_BY_JOB = 4, /* of Slurm: vGPUs whose names are job-JOB-STEP, and no others */
+        VGPU_USAGE_BY_CONTAINER = 5, /* programs in containers that their engines name */
 };
 
 /* The sum to make; begin with VGPU_USAGE_OPTIONS_INIT, so that the struct can grow. */
@@ -215,7 +216,9 @@ struct vgpu_usage_row {
         double quota_gib_hours; /* frame buffer that was set aside */
         double used_gib_hours;  /* frame buffer that was held */
         const char *job;        /* its number; by job */
-        uint64_t memory_peak;   /* bytes, of the process that held most; by job */
+        uint64_t memory_peak;   /* bytes, of the process that held most; by job and by container */
+        const char *container;  /* the first 12 letters of its id; by container */
+        const char *container_name; /* as its engine calls it; by container */
 };
 
 struct vgpu_usage_list {

@@ -229,8 +229,9 @@ class Client:
                 for record in self._pages("GetAccounting", "records", name=name)]
 
     def usage(self, since: Time, until: Time | None = None, by: str = "vgpu") -> list[Usage]:
-        """Sums of the ledger, by "tenant", "vgpu", "process", "device" or "job". Root sees those of all users.
+        """Sums of the ledger, by "tenant", "vgpu", "process", "device", "job" or "container".
 
+        Root sees those of all users.
         Times are seconds since the epoch, or datetime objects; whole minutes count.
         """
         return [Usage.from_answer(row) for row in

@@ -304,7 +304,9 @@ class Usage:
     device_uuid: str | None = None
     device_name: str | None = None
     job: str | None = None
-    memory_peak: int | None = None  # of the program of a job that held most
+    memory_peak: int | None = None  # of the program of a job or a container that held most
+    container: str | None = None  # the first 12 letters of its id
+    container_name: str | None = None
 
     @classmethod
     def from_answer(cls, answer: dict[str, Any]) -> Usage:

@@ -41,6 +41,10 @@ static const struct group {
           VGPU_USAGE_BY_JOB,
           { { "JOB", false }, { "TENANT", false }, { "PEAK MEMORY", true } },
           "job,tenant,user,memory_peak" },
+        { "container",
+          VGPU_USAGE_BY_CONTAINER,
+          { { "CONTAINER", false }, { "ID", false }, { "TENANT", false }, { "PEAK MEMORY", true } },
+          "container_name,container,tenant,user,memory_peak" },
 };
 
 static const struct column sums[] = {
@@ -88,6 +92,16 @@ static void add_job(struct table *table, const struct vgpu_usage_row *row)
         table_add(table, "%s", size_format(size, row->memory_peak));
 }
 
+static void add_container(struct table *table, const struct vgpu_usage_row *row)
+{
+        char user[USAGE_USER_MAX], size[SIZE_TEXT_MAX];
+
+        table_add(table, "%s", row->container_name);
+        table_add(table, "%s", row->container);
+        table_add(table, "%s", usage_format_user(user, row->tenant));
+        table_add(table, "%s", size_format(size, row->memory_peak));
+}
+
 static void add_row(struct table *table, const struct group *group,
                     const struct vgpu_usage_row *row)
 {
@@ -100,6 +114,8 @@ static void add_row(struct table *table, const struct group *group,
                 table_add(table, "%s", row->device_uuid);
         } else if (group->group == VGPU_USAGE_BY_JOB) {
                 add_job(table, row);
+        } else if (group->group == VGPU_USAGE_BY_CONTAINER) {
+                add_container(table, row);
         } else {
                 if (group->group == VGPU_USAGE_BY_VGPU)
                         table_add(table, "%s", row->vgpu);
@@ -175,8 +191,12 @@ static void print_key(const struct group *group, const struct vgpu_usage_row *ro
                 print_texts((const char *const[]){ row->device_name, row->device_uuid }, 2);
                 return;
         }
-        if (group->group == VGPU_USAGE_BY_JOB) {
-                print_texts((const char *const[]){ row->job }, 1);
+        if (group->group == VGPU_USAGE_BY_JOB || group->group == VGPU_USAGE_BY_CONTAINER) {
+                if (group->group == VGPU_USAGE_BY_JOB)
+                        print_texts((const char *const[]){ row->job }, 1);
+                else
+                        print_texts((const char *const[]){ row->container_name, row->container },
+                                    2);
                 printf("%u,", row->tenant);
                 print_texts((const char *const[]){ usage_format_user(user, row->tenant) }, 1);
                 printf("%" PRIu64 ",", row->memory_peak);
@@ -249,7 +269,7 @@ static int get_options(const struct arguments *arguments, struct vgpu_usage_opti
                 *ret_group = NULL;
         }
         if (!*ret_group)
-                return say_usage(arguments, "tenant, vgpu, process, device or job",
+                return say_usage(arguments, "tenant, vgpu, process, device, job or container",
                                  "usage cannot be summed up by '%s'", by);
         options->group = (*ret_group)->group;
         return 0;
@@ -283,7 +303,7 @@ static const struct option options[] = {
         { .name = "until", .argument = "TIME", .help = "the end, not included (default: now)" },
         { .name = "by",
           .argument = "WHAT",
-          .help = "tenant, vgpu (the default), process, device, job" },
+          .help = "tenant, vgpu (the default), process, device, job, container" },
         { .name = "csv", .help = "print comma-separated values, with a line of titles" },
         { .name = NULL },
 };
@@ -302,7 +322,8 @@ const struct command command_usage = {
                 "  USED GiB h    frame buffer that programs held, times the hours\n"
                 "\n"
                 "By job, it sums up the vGPUs that Slurm's plugin made (docs/slurm.md), with the most\n"
-                "memory that one of the job's programs held.\n"
+                "memory that one of the job's programs held. By container, it sums up programs that\n"
+                "ran in containers; the quota of their vGPU is in no such row.\n"
                 "\n"
                 "Times are local, and whole minutes count. 7d, 12h and 30m mean that long ago.\n",
         .examples = "vgpu usage --since 7d --by tenant\n"

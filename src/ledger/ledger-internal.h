@@ -33,7 +33,7 @@ enum statement {
         PRUNE_PROCESSES,
         PRUNE_VGPUS,
         SUM,
-        STATEMENTS = SUM + LEDGER_BY_JOB + 1,
+        STATEMENTS = SUM + LEDGER_BY_CONTAINER + 1,
 };
 
 struct ledger {

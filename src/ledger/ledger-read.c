@@ -54,6 +54,10 @@ static void decode_process(struct ledger_process *process, sqlite3_stmt *row)
                 process->seen_ns[i] = database_get_integer(row, 10 + METER_ENGINES + i);
         }
         process->joined_ms = database_get_integer(row, 10 + 2 * METER_ENGINES);
+        database_get_text(row, 11 + 2 * METER_ENGINES, process->container,
+                          sizeof(process->container));
+        database_get_text(row, 12 + 2 * METER_ENGINES, process->container_name,
+                          sizeof(process->container_name));
 }
 
 static int each_process(sqlite3_stmt *statement, ledger_process_fn each, void *userdata)
@@ -125,6 +129,12 @@ static void decode_row(struct ledger_row *row, sqlite3_stmt *statement, enum led
         if (group == LEDGER_BY_JOB) {
                 database_get_text(statement, column, row->job, sizeof(row->job));
                 row->memory_peak = database_get_integer(statement, column + 1);
+        }
+        if (group == LEDGER_BY_CONTAINER) {
+                database_get_text(statement, column, row->container, sizeof(row->container));
+                database_get_text(statement, column + 1, row->container_name,
+                                  sizeof(row->container_name));
+                row->memory_peak = database_get_integer(statement, column + 2);
         }
         if (group == LEDGER_BY_DEVICE) {
                 database_get_text(statement, column, row->device.uuid, sizeof(row->device.uuid));

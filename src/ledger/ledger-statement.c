@@ -4,10 +4,11 @@
 /* So many rows of usage are pruned at a time: others shall get in between. */
 #define PRUNE_ROWS "10000"
 
-#define PROCESS_COLUMNS                                                                       \
-        "serial, vgpu, pid, start_time, name, started_ms, ended_ms, listed, life_ns,"         \
-        " max_memory, sm_ns, memory_ns, encoder_ns, decoder_ns, jpeg_ns, ofa_ns, seen_sm_ns," \
-        " seen_memory_ns, seen_encoder_ns, seen_decoder_ns, seen_jpeg_ns, seen_ofa_ns, joined_ms"
+#define PROCESS_COLUMNS                                                                            \
+        "serial, vgpu, pid, start_time, name, started_ms, ended_ms, listed, life_ns,"              \
+        " max_memory, sm_ns, memory_ns, encoder_ns, decoder_ns, jpeg_ns, ofa_ns, seen_sm_ns,"      \
+        " seen_memory_ns, seen_encoder_ns, seen_decoder_ns, seen_jpeg_ns, seen_ofa_ns, joined_ms," \
+        " container, container_name"
 #define LIST_PROCESSES "SELECT " PROCESS_COLUMNS " FROM process WHERE "
 #define SUM_OF(column) "sum(usage." column "), "
 /* clang-format off */
@@ -42,7 +43,7 @@ static const char *const texts[STATEMENTS] = {
         [PUT_VGPU] = "INSERT OR REPLACE INTO vgpu (serial, uuid, name, owner) VALUES (?,?,?,?)",
         [HAS_VGPU] = "SELECT 1 FROM vgpu WHERE serial = ?",
         [PUT_PROCESS] = "INSERT OR REPLACE INTO process (" PROCESS_COLUMNS
-                        ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                        ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         [DROP_PROCESS] = "DELETE FROM process WHERE serial = ?",
         [ADD_USAGE] = "INSERT INTO usage VALUES (?,?,?,?,?,?,?,?,?,?,?,?)" ADD_UP,
         [FOLD_USAGE] = "INSERT INTO usage SELECT minute, vgpu, ?, device, sm_ns, memory_ns,"
@@ -91,6 +92,11 @@ static const char *const texts[STATEMENTS] = {
                 "AND vgpu.name GLOB 'job-[0-9]*-?*' AND " JOB " NOT GLOB '*[^0-9]*'"
                 " GROUP BY vgpu.owner, " JOB " ORDER BY vgpu.owner, CAST(" JOB
                 " AS INTEGER) LIMIT ? OFFSET ?",
+        [SUM + LEDGER_BY_CONTAINER] =
+                "SELECT " SUMS "vgpu.owner, process.container, max(process.container_name),"
+                " max(process.max_memory)" FROM_USAGE
+                "JOIN process ON process.serial = usage.process" WHERE_USAGE
+                "AND process.container != ''" ORDER("vgpu.owner, process.container"),
 };
 
 int ledger_prepare(struct ledger *ledger, enum statement which, sqlite3_stmt **ret_statement)

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/fault.h"
 #include "base/paths.h"
@@ -46,6 +47,8 @@ static const char *const changes[] = {
         /* In version 1 a process' life was what had been written of it last. */
         "ALTER TABLE process ADD COLUMN joined_ms INTEGER NOT NULL DEFAULT 0;"
         "CREATE INDEX process_running ON process (serial) WHERE ended_ms = 0;",
+        "ALTER TABLE process ADD COLUMN container TEXT NOT NULL DEFAULT '';"
+        "ALTER TABLE process ADD COLUMN container_name TEXT NOT NULL DEFAULT '';",
 };
 
 static const struct database_schema schema = {
@@ -177,6 +180,8 @@ static int put_process(struct ledger *ledger, const struct ledger_process *proce
         database_bind_integers(statement, 11, process->busy_ns, METER_ENGINES);
         database_bind_integers(statement, 11 + METER_ENGINES, process->seen_ns, METER_ENGINES);
         database_bind_integers(statement, 11 + 2 * METER_ENGINES, &process->joined_ms, 1);
+        database_bind_text(statement, 12 + 2 * METER_ENGINES, process->container);
+        database_bind_text(statement, 13 + 2 * METER_ENGINES, process->container_name);
         return database_step(statement);
 }
 
@@ -225,11 +230,35 @@ static int fold_usage(struct ledger *ledger, enum statement fold, enum statement
         return r;
 }
 
+/* The row of all that were folded like this one. Those of one container of a vGPU have one. */
+static int put_others(struct ledger *ledger, const struct ledger_process *process,
+                      uint64_t *ret_serial)
+{
+        struct ledger_process others = { .vgpu = process->vgpu,
+                                         .started_ms = process->started_ms,
+                                         .ended_ms = process->ended_ms,
+                                         .name = LEDGER_OTHERS_NAME };
+
+        *ret_serial = LEDGER_OTHERS;
+        if (!process->container[0])
+                return 0;
+        others.serial =
+                (strtoull(process->container, NULL, 16) ^ process->vgpu) % LEDGER_OTHERS_IN |
+                LEDGER_OTHERS_IN;
+        *ret_serial = others.serial;
+        memcpy(others.container, process->container, sizeof(others.container));
+        memcpy(others.container_name, process->container_name, sizeof(others.container_name));
+        return put_process(ledger, &others);
+}
+
 /* What was entered in other minutes, for the clock was set meanwhile, stays where it is. */
 static int fold(struct ledger *ledger, const struct ledger_process *process)
 {
         uint64_t values[] = { LEDGER_OTHERS, 0, process->vgpu, process->serial };
-        int r = run_with(ledger, DROP_PROCESS, &process->serial, 1);
+        int r = put_others(ledger, process, &values[0]);
+
+        if (r == 0)
+                r = run_with(ledger, DROP_PROCESS, &process->serial, 1);
 
         return r < 0 ? r
                      : fold_usage(ledger, FOLD_USAGE, DROP_USAGE, values, 4, process->started_ms,

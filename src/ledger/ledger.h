@@ -10,7 +10,8 @@
  * write adds to rows of usage, and replaces rows of processes.
  *
  * A process that ended may be folded: the ledger drops its row and adds its usage to LEDGER_OTHERS, which
- * stands for all such processes of the vGPU. Sums by vGPU, tenant, device and minute do not change.
+ * stands for all such processes of the vGPU; in its place, each container that the vGPU has has a row of its own,
+ * LEDGER_OTHERS_IN. Sums by vGPU, container, tenant, device and minute do not change.
  *
  * So may a vGPU that is gone: its usage and that of its processes is added to that of LEDGER_OTHERS_OF its owner.
  * Sums by tenant, device and minute stay what they are.
@@ -28,15 +29,21 @@
 #include <sys/types.h>
 
 #include "base/cleanup.h"
+#include "base/container-id.h"
 #include "meter/minutes.h"
 #include "meter/wall.h"
 
-#define LEDGER_NAME_MAX 96
-#define LEDGER_UUID_MAX 48
+#define LEDGER_NAME_MAX           96
+#define LEDGER_UUID_MAX           48
+#define LEDGER_CONTAINER_MAX      (CONTAINER_ID_SHORT + 1)
+#define LEDGER_CONTAINER_NAME_MAX 128
 
 /* In place of a serial number. */
 #define LEDGER_OTHERS      1
 #define LEDGER_OTHERS_NAME "(others)"
+
+/* From here on: of a container, with the bits below from its id and the vGPU. No time is so late. */
+#define LEDGER_OTHERS_IN (1ull << 62)
 
 /* Likewise, of the vGPUs of a user; no creation was so early. */
 #define LEDGER_OTHERS_OF(owner) ((uint64_t)(owner) + 1)
@@ -71,6 +78,8 @@ struct ledger_process {
         bool is_listed;          /* the accounting has it: nobody cleared it */
         bool is_folded;          /* it ended soon after its start; the flag is not written */
         char name[LEDGER_NAME_MAX];
+        /* Of its container, as its engine says: the beginning of the id, and the name; "": it is in none. */
+        char container[LEDGER_CONTAINER_MAX], container_name[LEDGER_CONTAINER_NAME_MAX];
 };
 
 /* The accounting no longer lists the processes that had ended by then. They are still billed. */
@@ -152,13 +161,17 @@ int ledger_prune(struct ledger *ledger, uint64_t minute);
  */
 int ledger_prune_vgpus(struct ledger *ledger, const struct ledger_vgpu *vgpus, size_t n);
 
-/* LEDGER_BY_JOB: the vGPUs of Slurm's jobs, whose names are job-JOB-STEP; other vGPUs are in no row. */
+/*
+ * LEDGER_BY_JOB: the vGPUs of Slurm's jobs, whose names are job-JOB-STEP; other vGPUs are in no row.
+ * LEDGER_BY_CONTAINER: processes in containers; a quota is of a vGPU, and in no row.
+ */
 enum ledger_group {
         LEDGER_BY_TENANT,
         LEDGER_BY_VGPU,
         LEDGER_BY_PROCESS,
         LEDGER_BY_DEVICE,
         LEDGER_BY_JOB,
+        LEDGER_BY_CONTAINER,
 };
 
 #define LEDGER_JOB_MAX 24
@@ -181,7 +194,8 @@ struct ledger_row {
         uint64_t process, started_ms, ended_ms;
         char process_name[LEDGER_NAME_MAX];
         char job[LEDGER_JOB_MAX];
-        uint64_t memory_peak; /* of a job: of the process that held most */
+        uint64_t memory_peak; /* of a job, of a container: of the process that held most */
+        char container[LEDGER_CONTAINER_MAX], container_name[LEDGER_CONTAINER_NAME_MAX];
         struct usage_amount amount;
 };
 

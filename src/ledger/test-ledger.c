@@ -322,6 +322,61 @@ static void test_a_process_is_folded_with_what_it_used_last(void **state)
         assert_int_equal(fixture->n, 0);
 }
 
+static void add_contained(struct fixture *fixture, uint64_t serial, uint64_t vgpu, bool is_folded,
+                          const char *container, const char *name)
+{
+        struct ledger_process process = { .serial = serial,
+                                          .vgpu = vgpu,
+                                          .started_ms = 100 * MINUTE,
+                                          .ended_ms = is_folded ? 100 * MINUTE + 1 : 0,
+                                          .max_memory = serial,
+                                          .is_folded = is_folded };
+
+        snprintf(process.container, sizeof(process.container), "%s", container);
+        snprintf(process.container_name, sizeof(process.container_name), "%s", name);
+        assert_int_equal(ledger_batch_add_process(&fixture->batch, &process), 0);
+        add_usage(fixture, 100, vgpu, serial, 0, serial);
+}
+
+/* Also what short programs used, which have no row of their own. */
+static void test_programs_in_containers_are_summed_up(void **state)
+{
+        struct fixture *fixture = *state;
+        const struct ledger_row *rows = fixture->rows;
+
+        add_vgpu(fixture, 1, TENANT_A, "train");
+        add_vgpu(fixture, 2, TENANT_B, "other");
+        add_contained(fixture, 11, 1, false, "aaaaaaaaaaaa", "web");
+        add_contained(fixture, 12, 1, false, "bbbbbbbbbbbb", "web"); /* of another engine */
+        add_contained(fixture, 13, 1, false, "", "");
+        assert_int_equal(write_batch(fixture), 0);
+        add_contained(fixture, 14, 1, true, "aaaaaaaaaaaa", "web");
+        add_contained(fixture, 15, 1, true, "aaaaaaaaaaaa", "web");
+        add_contained(fixture, 16, 1, true, "", "");
+        add_contained(fixture, 21, 2, true, "aaaaaaaaaaaa", "web");
+        add_usage(fixture, 100, 1, 0, 0, 1000); /* the quota of the vGPU */
+        assert_int_equal(write_batch(fixture), 0);
+
+        assert_int_equal(ask(fixture, LEDGER_BY_CONTAINER, 0, 1000, LEDGER_ANY_TENANT), 3);
+        assert_string_equal(rows[0].container, "aaaaaaaaaaaa");
+        assert_string_equal(rows[0].container_name, "web");
+        assert_int_equal(rows[0].tenant, TENANT_A);
+        assert_int_equal(rows[0].amount.busy_ns[METER_SM], 11 + 14 + 15);
+        assert_int_equal(rows[0].amount.quota_mib_ms, 0);
+        assert_int_equal(rows[0].memory_peak, 11);
+        assert_string_equal(rows[1].container, "bbbbbbbbbbbb");
+        assert_int_equal(rows[1].amount.busy_ns[METER_SM], 12);
+        assert_int_equal(rows[2].tenant, TENANT_B);
+        assert_int_equal(rows[2].amount.busy_ns[METER_SM], 21);
+        assert_int_equal(ask(fixture, LEDGER_BY_CONTAINER, 0, 1000, TENANT_B), 1);
+        assert_int_equal(ask(fixture, LEDGER_BY_PROCESS, 0, 1000, TENANT_B), 1);
+        assert_string_equal(rows[0].process_name, LEDGER_OTHERS_NAME);
+        fixture->n = 0;
+        assert_int_equal(ledger_each_running(fixture->ledger, copy_process, fixture), 0);
+        assert_int_equal(fixture->n, 3);
+        assert_string_equal(fixture->processes[0].container_name, "web");
+}
+
 static void fold_vgpu(struct fixture *fixture, uint64_t serial, uid_t owner, uint64_t last_minute)
 {
         const struct ledger_vgpu vgpu = { .serial = serial,
@@ -593,6 +648,8 @@ static void test_a_ledger_of_each_release_is_opened(void **state)
         assert_int_equal(ledger_each_running(fixture->ledger, copy_process, fixture), 0);
         assert_int_equal(fixture->n, 1);
         assert_int_equal(fixture->processes[0].busy_ns[METER_SM], 5895003102);
+        assert_string_equal(fixture->processes[0].container, "");
+        assert_int_equal(ask(fixture, LEDGER_BY_CONTAINER, 0, 1ull << 40, LEDGER_ANY_TENANT), 0);
 }
 
 /* As version 1 had it. */
@@ -604,6 +661,8 @@ static void test_a_ledger_of_the_version_before_is_brought_up_to_date(void **sta
         fixture->ledger = ledger_close(fixture->ledger);
         change(fixture->path,
                "DROP INDEX process_running; ALTER TABLE process DROP COLUMN joined_ms;"
+               "ALTER TABLE process DROP COLUMN container;"
+               "ALTER TABLE process DROP COLUMN container_name;"
                "PRAGMA user_version=1");
         assert_int_equal(open_again(fixture, "boot"), 0);
         assert_int_equal(ask_all(fixture), 1748);
@@ -702,6 +761,8 @@ int main(void)
                         test_jobs_of_slurm_are_summed_up_by_their_vgpus_names, set_up, tear_down),
                 cmocka_unit_test_setup_teardown(test_processes_that_are_folded_change_no_sum,
                                                 set_up, tear_down),
+                cmocka_unit_test_setup_teardown(test_programs_in_containers_are_summed_up, set_up,
+                                                tear_down),
                 cmocka_unit_test_setup_teardown(test_a_process_is_folded_with_what_it_used_last,
                                                 set_up, tear_down),
                 cmocka_unit_test_setup_teardown(

@@ -10,7 +10,7 @@ static const struct {
         const char *name;
         unsigned int groups;
 } members[] = {
-        { "tenant", BY(TENANT) | BY(VGPU) | BY(PROCESS) | BY(JOB) },
+        { "tenant", BY(TENANT) | BY(VGPU) | BY(PROCESS) | BY(JOB) | BY(CONTAINER) },
         { "vgpu", BY(VGPU) | BY(PROCESS) },
         { "vgpu_uuid", BY(VGPU) | BY(PROCESS) },
         { "pid", BY(PROCESS) },
@@ -20,7 +20,9 @@ static const struct {
         { "device_uuid", BY(DEVICE) },
         { "device_name", BY(DEVICE) },
         { "job", BY(JOB) },
-        { "memory_peak", BY(JOB) },
+        { "memory_peak", BY(JOB) | BY(CONTAINER) },
+        { "container", BY(CONTAINER) },
+        { "container_name", BY(CONTAINER) },
 };
 
 json_t *usage_row_make(const struct vgpu_usage_row *row, enum vgpu_usage_group group)

@@ -235,9 +235,19 @@ class Containers(Engines):
         self.check_container(name, process["pid"])
         self.host.vgpu("migrate", name, "--device", 0)
         self.wait_steps(guest)
+        self.check_usage(f"web-{os.getpid()}", process["pid"])
         os.kill(process["pid"], signal.SIGKILL)
         guest.join()
         self.host.wait_state(name, "idle")
+
+    def check_usage(self, name, pid):
+        """The ledger has its use by its name, also when its engine and its vGPU are gone."""
+        rows = self.host.vgpu("usage", "--since", "1h", "--by", "container", "--json").json["rows"]
+        with open(f"/proc/{pid}/cgroup") as groups:
+            (identity,) = set(re.findall("[0-9a-f]{64}", groups.read()))
+        (row,) = [row for row in rows if row["container"] == identity[:12]]
+        self.assertEqual((row["container_name"], row["tenant"]), (name, os.geteuid()))
+        self.assertGreater(row["memory_peak"], 0)
 
     def check_container(self, name, pid):
         """vgpud knows which container the vGPU is in, for metrics."""

@@ -303,6 +303,11 @@ static void fill_process(struct ledger_process *process, const struct guest *gue
                 process->seen_ns[engine] = guest->meter.seen_ns[engine];
         }
         snprintf(process->name, sizeof(process->name), "%s", record->name);
+        if (!guest->container_name[0]) /* an id alone is easily made up */
+                return;
+        snprintf(process->container, sizeof(process->container), "%s", guest->container);
+        snprintf(process->container_name, sizeof(process->container_name), "%s",
+                 guest->container_name);
 }
 
 static bool must_fold(struct meter *meter, const struct instance *instance,

@@ -163,6 +163,11 @@ static void load_guest(struct meter *meter, struct guest *guest)
                 guest->meter.seen_ns[engine] = former.seen_ns[engine];
         }
         snprintf(guest->meter.record.name, sizeof(guest->meter.record.name), "%s", former.name);
+        if (former.container[0]) { /* also when its engine has been killed since */
+                snprintf(guest->container, sizeof(guest->container), "%s", former.container);
+                snprintf(guest->container_name, sizeof(guest->container_name), "%s",
+                         former.container_name);
+        }
         guest->meter.since_ns = meter_get_former_ns(meter);
         guest->meter.joined_ns = former.joined_ms * NS_PER_MS;
         if (guest->meter.since_ns < guest->meter.joined_ns)

@@ -302,7 +302,7 @@ static const struct {
 } groups[] = {
         { "tenant", LEDGER_BY_TENANT },   { "vgpu", LEDGER_BY_VGPU },
         { "process", LEDGER_BY_PROCESS }, { "device", LEDGER_BY_DEVICE },
-        { "job", LEDGER_BY_JOB },
+        { "job", LEDGER_BY_JOB },         { "container", LEDGER_BY_CONTAINER },
 };
 
 static json_t *describe_row(const struct ledger_row *row, enum ledger_group group)
@@ -313,6 +313,7 @@ static json_t *describe_row(const struct ledger_row *row, enum ledger_group grou
                 [LEDGER_BY_PROCESS] = VGPU_USAGE_BY_PROCESS,
                 [LEDGER_BY_DEVICE] = VGPU_USAGE_BY_DEVICE,
                 [LEDGER_BY_JOB] = VGPU_USAGE_BY_JOB,
+                [LEDGER_BY_CONTAINER] = VGPU_USAGE_BY_CONTAINER,
         };
         const struct vgpu_usage_seconds seconds = get_seconds(row->amount.busy_ns);
         const struct vgpu_usage_row record = {
@@ -330,6 +331,8 @@ static json_t *describe_row(const struct ledger_row *row, enum ledger_group grou
                 .used_gib_hours = (double)row->amount.used_mib_ms / MIB_MS_PER_GIB_H,
                 .job = row->job,
                 .memory_peak = row->memory_peak,
+                .container = row->container,
+                .container_name = row->container_name,
         };
 
         return usage_row_make(&record, usage_groups[group]);
@@ -371,7 +374,8 @@ static int find_group(const char *name, enum ledger_group *ret_group, struct fai
                         return 0;
                 }
         if (name)
-                return failure_parameter(failure, "by", "say tenant, vgpu, process, device or job",
+                return failure_parameter(failure, "by",
+                                         "say tenant, vgpu, process, device, job or container",
                                          "usage cannot be summed up by '%.32s'", name);
         *ret_group = LEDGER_BY_VGPU;
         return 0;

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "container/container.h"
 #include "manager/model/backlog.h"
 #include "manager/model/burial.h"
 #include "manager/model/clean-copy.h"
@@ -43,7 +45,7 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
               uint64_t start_time)
 {
         struct guest *guest = calloc(1, sizeof(*guest));
-        char container[CONTAINER_ID_MAX];
+        struct container container;
         int r;
 
         if (!guest)
@@ -66,9 +68,11 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         list_init(&guest->users);
         list_init(&guest->questions);
         process_get_name(pid, guest->name);
-        if (container_id_find(container, pid))
+        if (container_find(&container, pid))
                 (void)snprintf(guest->container, sizeof(guest->container), "%.*s",
-                               CONTAINER_ID_SHORT, container);
+                               CONTAINER_ID_SHORT, container.id);
+        if (container.is_known)
+                memcpy(guest->container_name, container.name, sizeof(guest->container_name));
 
         /* Edge-triggered: of many that have ended, the kernel tells each once, not all again and again. */
         r = process_open(pid, start_time, &guest->pidfd);

@@ -16,6 +16,7 @@
 
 #include "base/container-id.h"
 #include "base/list.h"
+#include "container/name.h"
 #include "daemon/process.h"
 #include "manager/model/account.h"
 #include "manager/model/meter-record.h"
@@ -95,7 +96,8 @@ struct guest {
         uint64_t start_time;
         uint64_t joined_ns; /* CLOCK_REALTIME */
         char name[PROCESS_NAME_MAX];
-        char container[CONTAINER_ID_SHORT + 1]; /* the beginning of its id; "": it is in none */
+        char container[CONTAINER_ID_SHORT + 1];  /* the beginning of its id; "": it is in none */
+        char container_name[CONTAINER_NAME_MAX]; /* as an engine says that has it; "": none does */
         int pidfd;
         sd_event_source *pid_source;
 
