@@ -15,9 +15,10 @@
  * a running process is hidden until it ends. vgpu_usage_lookup_accounts() distinguishes all
  * processes.
  *
- * Only processes with a compute or graphics context have records, not processes that only ask NVML
- * or use the encoder. A percentage is an average over the life of the process. docs/metering.md
- * says how simultaneous work of several processes of a vGPU is divided among them.
+ * With NVIDIA's vGPU manager, compute and graphics applications have records. With vgpud, a process
+ * has one from its first CUDA call on. Processes that only ask NVML, or only use the encoder, have
+ * none. A percentage is an average over the life of the process. docs/metering.md says how
+ * simultaneous work of several processes of a vGPU is divided among them.
  *
  * Units:    bytes, percent, milliseconds, microseconds since the epoch.
  * Threads:  see host.h.
