@@ -44,6 +44,7 @@ static const char *describe_stage(const char *stage)
         } stages[] = {
                 { "draining", "waiting for its programs to come to rest" },
                 { "context", "moving its context" },
+                { "reading", "reading its memory from disk" },
         };
 
         for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++)

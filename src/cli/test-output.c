@@ -132,6 +132,17 @@ static void test_what_was_done_is_one_line(void **state)
                 "ResumeVgpu", ANSWER(REPORT(TRAIN, 0, 1)),
                 WORDS("resume", "train", "--device", "1"),
                 "resumed train: 31.8 GiB back in 0.66 s (52.1 GB/s), context 0.35 s, on GPU 1\n");
+        expect_out(
+                "ResumeVgpu",
+                ANSWER("'vgpu':" VGPU(
+                        "train", "running", 34145055539,
+                        PROCESS) ",'bytes':"
+                                 "34145055539,'seconds':11.2,'copy_seconds':0.655,'context_seconds':0.35,"
+                                 "'drain_seconds':0,'fetch_seconds':10.1,'processes':1,'from_device':1,"
+                                 "'to_device':1"),
+                WORDS("resume", "train"),
+                "resumed train: 31.8 GiB back in 0.66 s (52.1 GB/s), context 0.35 s, 11.20 s in "
+                "all, 10.10 s of it to read from disk, on GPU 1\n");
         expect_out("MigrateVgpu", ANSWER(REPORT(TRAIN, 1, 0)),
                    WORDS("migrate", "train", "--device=0"),
                    "migrated train from GPU 1 to GPU 0 in 0.67 s: 31.8 GiB across in 0.66 s "

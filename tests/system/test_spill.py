@@ -25,9 +25,9 @@ class Spill(unittest.TestCase):
         self.host.start()
         self.guests = {}
 
-    def add(self, *names):
+    def add(self, *names, **parameters):
         for name in names:
-            self.host.call("CreateVgpu", name=name, frame_buffer=128 * MIB, device="0")
+            self.host.call("CreateVgpu", name=name, frame_buffer=128 * MIB, device="0", **parameters)
             self.guests[name] = self.host.guest(name, "--size", str(SIZE), "--piece", "10M", "--seed",
                                                 str(1000 * len(self.guests)), "--on-demand")
 
@@ -141,6 +141,27 @@ class Ways(Spill):
         self.host.go_on("spill.writing")
         client.answer()
         self.assertEqual(self.spilled(), set())
+        self.finish()
+
+    @unittest.skipIf(os.geteuid() != 0, "only root makes vGPUs for others")
+    def test_whose_memory_goes(self):
+        """That of the user who has most in the pool, and not what was suspended before by one who has less."""
+        self.host.kill_manager()
+        self.host.start(options=["--pool-limit", "164M"])
+        self.add("first", owner=1000)
+        self.add("a", "b", "c", "d")
+        self.suspend("first", "a", "b", "c")
+        self.assertEqual(self.spilled(), set())
+        self.suspend("d")
+        self.assertEqual(self.spilled(), {"a"})
+        self.finish()
+
+    @unittest.skipIf(os.geteuid() != 0, "only root makes vGPUs for others")
+    def test_who_may_have_no_more_of_the_pool_makes_room_among_his_own(self):
+        """There is room, but one user gets only half."""
+        self.add("first", "second", owner=1000)
+        self.suspend("first", "second")
+        self.assertEqual(self.spilled(), {"first"})
         self.finish()
 
     def test_it_is_not_to_be_read_by_others(self):
