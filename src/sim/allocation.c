@@ -1,9 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Device memory of the ordinary kind: cuMemAlloc() and its relatives. */
 
+#include <stdlib.h>
+
+#include "base/clock.h"
 #include "sim/capture.h"
 #include "sim/memory.h"
 #include "sim/stream.h"
+
+/*
+ * OPENVGPU_SIM_LATE_FREE=MILLISECONDS: memory that was given back is free only so long after this process has asked for
+ * the first time since. As seen on an H200, which said so up to a tenth of a second late.
+ */
+static uint64_t hold_back(int at, uint64_t is_free)
+{
+        static struct {
+                uint64_t said,
+                        more_ns; /* since when there is more than was said; 0: there is not */
+        } late[HOST_DEVICES_MAX];
+        const char *wait = getenv("OPENVGPU_SIM_LATE_FREE");
+        uint64_t now = clock_now(CLOCK_MONOTONIC);
+
+        if (!wait)
+                return is_free;
+        if (late[at].said > 0 && is_free > late[at].said && late[at].more_ns == 0)
+                late[at].more_ns = now;
+        if (late[at].said > 0 && is_free > late[at].said &&
+            now - late[at].more_ns < strtoull(wait, NULL, 10) * 1000000)
+                return late[at].said;
+        late[at].said = is_free;
+        late[at].more_ns = 0;
+        return is_free;
+}
 
 CUresult sim_cuMemGetInfo_v2(size_t *left, size_t *total)
 {
@@ -17,7 +45,7 @@ CUresult sim_cuMemGetInfo_v2(size_t *left, size_t *total)
                 return result;
         at = process.device[context->device].at;
         if (left)
-                *left = holdings_get_free(&process.holdings, at);
+                *left = hold_back(at, holdings_get_free(&process.holdings, at));
         if (total)
                 *total = process.host_device[at].memory;
         return CUDA_SUCCESS;

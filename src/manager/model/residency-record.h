@@ -19,6 +19,7 @@ struct residency_instance {
 
         uint64_t last_work_ns, since_ns;
         uint64_t leave_ns, cost_ns; /* what its last leaving took, and its last swap */
+        uint64_t leaving_bytes;     /* that others will have when it has left for them */
         uint64_t
                 present_ns; /* its programs were on the device when that was looked at last; 0: they were not */
         bool is_leaving, is_coming; /* by itself, by demand: just now */

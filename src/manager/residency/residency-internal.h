@@ -23,6 +23,11 @@ struct residency_look {
         uint64_t asked_ns;
         uint64_t mark;
         uint64_t n_moves; /* operations under way, and ends, when it was asked */
+
+        /* What has left a moment ago: the driver may still say that it is not free. */
+        uint64_t late_bytes, late_ns;
+        uint64_t memory_free,
+                free_before; /* as the driver said last, and before those were told to leave */
 };
 
 struct residency {
@@ -64,6 +69,9 @@ bool residency_is_wanted(const struct instance *instance);
 
 /* residency_get_stay() - in the terms of the policy. */
 struct stay residency_get_stay(const struct instance *instance);
+
+/* residency_note_left() - what it had there when it was told to leave is free, or will be in a moment. */
+void residency_note_left(struct residency *residency, const struct instance *instance);
 
 /* residency_give_room() - to those who wait on @device, at once or when the driver has said what is free. */
 void residency_give_room(struct residency *residency, struct device *device, uint64_t now);

@@ -446,7 +446,10 @@ static void on_operation(const struct operation *operation, bool has_succeeded, 
         struct residency *residency = userdata;
 
         residency->n_ends++;
+        if (has_succeeded && instance->residency.is_leaving)
+                residency_note_left(residency, instance);
         instance->residency.is_coming = instance->residency.is_leaving = false;
+        instance->residency.leaving_bytes = 0;
         if (has_succeeded)
                 note_success(operation,
                              stay_get_cost(now_ns() - operation->started_ns, operation->pool_ns));
