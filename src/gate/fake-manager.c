@@ -180,7 +180,7 @@ static void refuse(int socket)
 
 static void *greet(void *argument)
 {
-        struct gate_welcome welcome = { .slot = FAKE_SLOT };
+        struct gate_welcome welcome = { .slot = FAKE_SLOT, .n_devices = 1 };
         char buffer[PACKET_SIZE_MAX];
         int fds[PACKET_FDS_MAX], socket;
         size_t size, n_fds;
@@ -198,8 +198,8 @@ static void *greet(void *argument)
                 return NULL;
         }
         header_fill(&welcome, GATE_WELCOME);
-        memcpy(welcome.device_uuid, manager.device_uuid, sizeof(welcome.device_uuid));
-        check(packet_send(socket, &welcome, sizeof(welcome), &manager.page_fd, 1) == 0);
+        memcpy(welcome.device_uuid[0], manager.device_uuid, sizeof(welcome.device_uuid[0]));
+        check(packet_send(socket, &welcome, gate_welcome_size(1), &manager.page_fd, 1) == 0);
         manager.socket = socket;
         return NULL;
 }

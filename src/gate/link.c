@@ -138,6 +138,18 @@ static int refused(const union answer *answer, size_t size, char *ret_text)
         return -EACCES;
 }
 
+static bool is_welcome(const struct gate_welcome *welcome, size_t size, size_t n_fds)
+{
+        if (size < gate_welcome_size(1) || welcome->n_devices < 1 ||
+            welcome->n_devices > GATE_DEVICES_MAX || welcome->n_devices != n_fds ||
+            size != gate_welcome_size(welcome->n_devices))
+                return false;
+        for (uint32_t i = 0; i < welcome->n_devices; i++)
+                if (!memchr(welcome->device_uuid[i], 0, sizeof(welcome->device_uuid[i])))
+                        return false;
+        return true;
+}
+
 /* What the answer says; a descriptor that is used is taken out of @fds. */
 static int understand(const union answer *answer, size_t size, int *fds, size_t n_fds,
                       char *ret_text)
@@ -152,11 +164,10 @@ static int understand(const union answer *answer, size_t size, int *fds, size_t 
         if (header->message == GATE_REFUSED)
                 return refused(answer, size, ret_text);
         if (header->version != GATE_WIRE_VERSION || header->message != GATE_WELCOME ||
-            size != sizeof(answer->welcome) || n_fds != 1 ||
-            !memchr(answer->welcome.device_uuid, 0, sizeof(answer->welcome.device_uuid)))
+            !is_welcome(&answer->welcome, size, n_fds))
                 return -EPROTO;
         snprintf(ret_text, GATE_TEXT_MAX, "the instance page is of another version");
-        r = quota_attach(fds, 1, answer->welcome.slot);
+        r = quota_attach(fds, answer->welcome.n_devices, answer->welcome.slot);
         if (r == 0)
                 channel_publish();
         return r;

@@ -9,7 +9,8 @@
  *
  *   gate -> manager                  manager -> gate
  *   ORDER           instead         MADE or REFUSED, then hang-up
- *   JOIN            first            WELCOME (+1 fd: the instance page) or REFUSED, then hang-up
+ *   JOIN            first            WELCOME (+ the instance page of each device) or REFUSED,
+ *                                              then hang-up
  *                                    CLOSE     close the gate: drain calls, synchronize
  *   CLOSED          drained, or      STEP      let threads make some launches, then close again
  *                   why not (it
@@ -57,10 +58,15 @@
  * and what a guest claims can only harm that guest.
  */
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* Both sides compare: another number is refused with a message that says who must be upgraded. */
-#define GATE_WIRE_VERSION 5u
+/*
+ * Both sides compare: another number is refused with a message that says who must be upgraded. A gate of
+ * the oldest number knows vGPUs of one device only. The manager answers each gate under the gate's number.
+ */
+#define GATE_WIRE_VERSION 6u
+#define GATE_WIRE_OLDEST  5u
 #define GATE_WIRE_MAGIC   0x45544147u /* "GATE" */
 
 enum gate_message {
@@ -105,7 +111,7 @@ enum gate_state {
 
 struct gate_header {
         uint32_t magic;   /* GATE_WIRE_MAGIC */
-        uint16_t version; /* GATE_WIRE_VERSION */
+        uint16_t version; /* GATE_WIRE_VERSION, or that of an older gate */
         uint16_t message; /* enum gate_message */
 };
 
@@ -145,12 +151,20 @@ struct gate_made {
         char vgpu[GATE_VGPU_NAME_MAX]; /* UUID, for JOIN */
 };
 
+#define GATE_DEVICES_MAX 8
+
 struct gate_welcome {
         struct gate_header header;
-        uint32_t slot; /* the process' slot in the instance page */
-        uint32_t reserved;
-        char device_uuid[48]; /* "GPU-...", the device that the instance is on now */
+        uint32_t slot;      /* the process' slot in each instance page */
+        uint32_t n_devices; /* of the vGPU; so many descriptors come with it, of their pages */
+        /* "GPU-...", the devices that the instance is on now. Only @n_devices of them are sent. */
+        char device_uuid[GATE_DEVICES_MAX][48];
 };
+
+static inline uint32_t gate_welcome_size(uint32_t n_devices)
+{
+        return (uint32_t)(offsetof(struct gate_welcome, device_uuid) + n_devices * 48);
+}
 
 struct gate_refused {
         struct gate_header header;

@@ -7,6 +7,7 @@
 
 #include "base/packet.h"
 #include "manager/model/manager.h"
+#include "wire/gate.h"
 
 void gate_link_hang_up(struct gate_link *link)
 {
@@ -27,11 +28,13 @@ struct gate_link *gate_link_free(struct gate_link *link)
         return NULL;
 }
 
-int gate_link_send(struct gate_link *link, const void *message, size_t size, const int *fds,
-                   size_t n_fds)
+int gate_link_send(struct gate_link *link, void *message, size_t size, const int *fds, size_t n_fds)
 {
-        int r = packet_send(link->fd, message, size, fds, n_fds);
+        struct gate_header *header = message;
+        int r;
 
+        header->version = link->version;
+        r = packet_send(link->fd, message, size, fds, n_fds);
         if (r == 0)
                 unread_force(link->manager->unread, &link->unread, &link->charge, link->fd,
                              link->payer, n_fds);

@@ -30,6 +30,7 @@ struct gate_link {
         struct manager *manager;
         int fd;
         struct ucred peer;
+        uint16_t version; /* GATE_WIRE_*, as it said in JOIN */
         uid_t payer; /* who is charged for it; at a door of a container the peer's number says nothing */
         struct account_charge charge;
         struct unread_fds unread;
@@ -41,8 +42,11 @@ struct gate_link {
         sd_event_source *join_timer;
 };
 
-/* gate_link_send() - Errors: -EAGAIN (guest_flush() follows when there is room), -EPIPE. */
-int gate_link_send(struct gate_link *link, const void *message, size_t size, const int *fds,
+/*
+ * gate_link_send() - send @message, which gets the gate's version. Errors: -EAGAIN (guest_flush() follows when
+ * there is room), -EPIPE.
+ */
+int gate_link_send(struct gate_link *link, void *message, size_t size, const int *fds,
                    size_t n_fds);
 
 /* gate_link_hang_up() - also while one of its messages is dealt with; guest_detach() follows. */

@@ -124,15 +124,13 @@ static int send_command(struct guest *guest)
 {
         const struct gate_header header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION,
                                             (uint16_t)guest->request.message };
-        const struct gate_command command = { header, guest->request.range };
-        const struct gate_close close = { .header = header,
-                                          .timeout_ms = guest->request.timeout_ms };
-        const struct gate_step step = { .header = header,
-                                        .n_launches = guest->request.n_launches,
-                                        .window_ms = guest->request.window_ms,
-                                        .timeout_ms = guest->request.timeout_ms };
-        const struct gate_take take = { .header = header,
-                                        .is_question = guest->request.is_question };
+        struct gate_command command = { header, guest->request.range };
+        struct gate_close close = { .header = header, .timeout_ms = guest->request.timeout_ms };
+        struct gate_step step = { .header = header,
+                                  .n_launches = guest->request.n_launches,
+                                  .window_ms = guest->request.window_ms,
+                                  .timeout_ms = guest->request.timeout_ms };
+        struct gate_take take = { .header = header, .is_question = guest->request.is_question };
 
         if (guest->request.message == GATE_CLOSE)
                 return gate_link_send(guest->gate, &close, sizeof(close), NULL, 0);
@@ -238,7 +236,7 @@ void guest_request_take(struct guest *guest, bool is_question, uint32_t timeout_
 
 static void tell_watch(struct guest *guest)
 {
-        const struct gate_watch_message message = {
+        struct gate_watch_message message = {
                 .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_WATCH },
                 .watch = guest->wants_demand && guest->turns_watch == GATE_WATCH_NOTHING
                                  ? GATE_WATCH_REPORT
@@ -288,15 +286,21 @@ static bool is_done_by(enum gate_message message, enum gate_state state)
 
 int guest_welcome(struct guest *guest)
 {
+        const struct instance *instance = guest->instance;
         struct gate_welcome welcome = {
                 .header = { GATE_WIRE_MAGIC, GATE_WIRE_VERSION, GATE_WELCOME },
                 .slot = guest->slot,
+                .n_devices = (uint32_t)instance->n_parts,
         };
+        int fds[INSTANCE_PARTS_MAX];
 
-        snprintf(welcome.device_uuid, sizeof(welcome.device_uuid), "%s",
-                 instance_home(guest->instance)->uuid);
-        return gate_link_send(guest->gate, &welcome, sizeof(welcome),
-                              &guest->instance->part[0].page.fd, 1);
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                snprintf(welcome.device_uuid[i], sizeof(welcome.device_uuid[i]), "%s",
+                         instance->part[i].device->uuid);
+                fds[i] = instance->part[i].page.fd;
+        }
+        return gate_link_send(guest->gate, &welcome, gate_welcome_size(welcome.n_devices), fds,
+                              instance->n_parts);
 }
 
 void guest_attach(struct guest *guest, struct gate_link *gate, const struct gate_join *join)

@@ -188,12 +188,26 @@ static int join_new(struct gate_link *link, struct instance *instance, uint64_t 
 
 static int check_version(struct gate_link *link, const struct gate_header *header)
 {
-        if (header->version == GATE_WIRE_VERSION)
+        if (header->version >= GATE_WIRE_OLDEST && header->version <= GATE_WIRE_VERSION) {
+                link->version = header->version;
                 return 0;
+        }
         return refuse(link, EPROTONOSUPPORT,
                       "the gate speaks version %u and vgpud version %u: upgrade and restart "
                       "the older of them",
                       header->version, GATE_WIRE_VERSION);
+}
+
+/* A program that was started before OpenVGPU was upgraded has the gate of that time. */
+static int check_devices(struct gate_link *link, const struct instance *instance)
+{
+        if (instance->n_parts == 1 || link->version >= GATE_WIRE_VERSION)
+                return 0;
+        return refuse(
+                link, EPROTONOSUPPORT,
+                "vGPU %s has %zu devices, and the gate of this process is older than that: start "
+                "the program anew",
+                instance->name, instance->n_parts);
 }
 
 /* At a door: what can be joined there, by whomever. Elsewhere: one's own. */
@@ -207,7 +221,7 @@ static int check_access(struct gate_link *link, const struct instance *instance)
                 return refuse(link, EPERM, "a container may join its own vGPU, not another one");
         if (!link->only[0] && instance_check_owner(instance, link->peer.uid, &failure) < 0)
                 return refuse(link, EPERM, "%s", failure.message);
-        return 0;
+        return check_devices(link, instance);
 }
 
 static int check_join(struct gate_link *link, const struct gate_join *join, size_t size,
@@ -347,7 +361,7 @@ static int receive(struct gate_link *link)
         if (r == 0 && !link->guest && size > 0 && n_fds == 0)
                 return receive_join(link, &message.join, size);
         if (r == 0 && link->guest && size >= sizeof(message.header) &&
-            message.header.magic == GATE_WIRE_MAGIC && message.header.version == GATE_WIRE_VERSION)
+            message.header.magic == GATE_WIRE_MAGIC && message.header.version == link->version)
                 r = guest_receive(link->guest, &message, size, fds, n_fds);
         else if (r == -EMSGSIZE || (r == 0 && (size > 0 || n_fds > 0)))
                 r = -EPROTO;
@@ -435,6 +449,7 @@ int guest_socket_accept(struct guest_socket *socket, int fd, const struct ucred 
         }
         link->manager = socket->manager;
         link->fd = fd;
+        link->version = GATE_WIRE_VERSION;
         link->peer = *peer;
         link->payer = payer;
         if (uuid)
