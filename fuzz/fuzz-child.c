@@ -192,7 +192,8 @@ static void create(size_t i)
 {
         const struct instance_request request = { .name = names[i],
                                                   .frame_buffer = FRAME_BUFFER,
-                                                  .device = &world.manager->device[i] };
+                                                  .device = { &world.manager->device[i] },
+                                                  .n_devices = 1 };
         struct failure failure = { 0 };
         struct instance *instance;
 

@@ -38,7 +38,9 @@ static struct {
 
 static void set_up(void)
 {
-        const struct instance_request request = { .name = "fuzz", .frame_buffer = FRAME_BUFFER };
+        const struct instance_request request = { .name = "fuzz",
+                                                  .frame_buffer = FRAME_BUFFER,
+                                                  .n_devices = 1 };
         struct failure failure = { 0 };
 
         world_set_up();

@@ -16,7 +16,7 @@ CALL = re.compile(r"\blog_event\(\s*LOG_LEVEL_(\w+),\s*((?:\"[^\"]*\"\s*)+|\w+),
 # Message: why. Each must be found.
 AT_START = "while vgpud starts, once for each"
 EXCEPTIONS = {
-    "the device of a vGPU is gone; moved to device 0": AT_START,
+    "a device of a vGPU is gone": AT_START,
     "the memory of a suspended process is lost": AT_START,
     "killing a mover of the former manager": AT_START,
     "the accounting of a vGPU cannot be read": AT_START,

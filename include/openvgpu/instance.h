@@ -54,15 +54,23 @@ struct vgpu_process {
         uint64_t n_launches;     /* kernels, graphs and host functions so far */
 };
 
+/* What a vGPU has of one device. */
+struct vgpu_instance_part {
+        uint32_t id;     /* NVML's vGPU instance id */
+        uint32_t device; /* index */
+        const char *device_uuid;
+        uint64_t frame_buffer_used; /* bytes */
+};
+
 struct vgpu_instance {
-        uint32_t id; /* NVML's vGPU instance id */
+        uint32_t id; /* NVML's vGPU instance id; of its first part */
         const char *name;
         const char *uuid;
-        uint32_t device; /* index; of a suspended vGPU: the device that it left */
+        uint32_t device; /* index, of the first; of a suspended vGPU: the device that it left */
         const char *device_uuid;
         enum vgpu_instance_state state;
-        uint64_t frame_buffer;      /* bytes, the quota */
-        uint64_t frame_buffer_used; /* bytes */
+        uint64_t frame_buffer;      /* bytes, the quota on each of its devices */
+        uint64_t frame_buffer_used; /* bytes, on all of them */
         bool is_transient;          /* ends with the program for which it was created */
         uint32_t owner;             /* user id */
         int64_t created_seconds;    /* since the epoch */
@@ -84,6 +92,8 @@ struct vgpu_instance {
         uint64_t n_swaps; /* times that it left its device, or came back, by itself and by demand */
         uint32_t demand_percent; /* of its memory that has moved, while "leaving" or "coming in" */
         uint64_t spilled_memory; /* bytes of its evicted memory that are on disk, not in the pool */
+        size_t n_parts;          /* its devices, as its programs count them; 0: an older vgpud */
+        const struct vgpu_instance_part *const *parts;
 };
 
 struct vgpu_instance_list {
@@ -126,10 +136,12 @@ struct vgpu_instance_options {
         double idle_after; /* seconds without work, then it leaves its device by itself; 0: never */
         bool idle_keeps_context; /* then only its memory leaves */
         const char *swap_class;  /* "interactive" or "batch"; NULL: batch */
+        uint32_t
+                n_devices; /* with @device NULL: so many, 1 to 8, linked ones if possible; 0: one */
 };
 
 /* clang-format off */
-#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false, 0, false, 0, 0, false, 0 }
+#define VGPU_INSTANCE_OPTIONS_INIT { sizeof(struct vgpu_instance_options), 0, 0, 0, false, 0, false, 0, 0, false, 0, 0 }
 /* clang-format on */
 
 /**

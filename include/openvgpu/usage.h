@@ -60,7 +60,7 @@ struct vgpu_usage_instance {
         const char *uuid;
         uint32_t device; /* index */
         enum vgpu_instance_state state;
-        uint64_t frame_buffer;      /* bytes, the quota */
+        uint64_t frame_buffer;      /* bytes, the quota, of all its devices */
         uint64_t frame_buffer_used; /* bytes */
         double entitled; /* percent of the device's time that the vGPU can count on now */
         const struct vgpu_usage_percents *percents;

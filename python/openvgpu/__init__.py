@@ -22,12 +22,12 @@ from ._client import Client
 from ._errors import (Busy, ConnectionLost, DriverFailed, Error, Failed, GuestLost, InUse, InvalidParameter,
                       MethodNotFound, NoManager, NoRoom, NoSuchDevice, NoSuchVgpu, NotMovable,
                       PermissionDenied, PoolTooSmall, TimedOut, Unsupported, VgpuExists, WrongState)
-from ._objects import (Account, Device, DeviceUse, Event, Info, Percents, Pool, Process, ProcessUse, Progress, Report,
+from ._objects import (Account, Device, DeviceUse, Event, Info, Part, Percents, Pool, Process, ProcessUse, Progress, Report,
                        Seconds, Usage, Utilization, Vgpu, VgpuUse, parse_size)
 
 __all__ = ["Account", "Busy", "Client", "ConnectionLost", "Device", "DeviceUse", "DriverFailed", "Error", "Event",
            "Failed", "GuestLost", "InUse", "Info", "InvalidParameter", "MethodNotFound", "NoManager", "NoRoom",
-           "NoSuchDevice", "NoSuchVgpu", "NotMovable", "Percents", "PermissionDenied", "Pool", "PoolTooSmall",
+           "NoSuchDevice", "NoSuchVgpu", "NotMovable", "Part", "Percents", "PermissionDenied", "Pool", "PoolTooSmall",
            "Process", "ProcessUse", "Progress", "Report", "Seconds", "TimedOut", "Unsupported", "Usage",
            "Utilization", "Vgpu", "VgpuExists", "VgpuUse", "WrongState", "accounting", "create", "created",
            "devices", "environment", "events", "info", "migrate", "parse_size", "remove", "rename", "resize", "resume", "set_class", "set_idle", "set_share", "start",

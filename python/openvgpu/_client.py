@@ -92,22 +92,24 @@ class Client:
     def create(self, name: str | None = None, frame_buffer: int | str = 0, *,
                device: int | str | None = None, share: int | None = None,
                owner: int | None = None, idle_after: float | None = None,
-               idle_keep_context: bool | None = None, swap_class: str | None = None) -> Vgpu:
+               idle_keep_context: bool | None = None, swap_class: str | None = None,
+               devices: int | None = None) -> Vgpu:
         """Create a vGPU, which stays until it is removed.
 
         name:          None: vgpud makes one up
         frame_buffer:  its quota of GPU memory: bytes, or "40G"
-        device:        index, UUID or beginning of a UUID; None: where most is left
+        device:        index, UUID or beginning of a UUID; several: "0,1"; None: where most is left
         share:         percent of the device's time; for root
         owner:         user id; None: the caller's own; for root
         idle_after:    seconds without work, then it leaves its device; None: never
         idle_keep_context:  then only its memory leaves
         swap_class:    "batch" (as without it) or "interactive": how it waits for room
+        devices:       so many devices, linked ones if possible, with the quota on each; None: one
         """
         return Vgpu.from_answer(self.call(
             "CreateVgpu", name=name, frame_buffer=parse_size(frame_buffer), share=share, owner=owner,
             idle_after=idle_after, idle_keep_context=idle_keep_context, swap_class=swap_class,
-            device=None if device is None else str(device))["vgpu"])
+            device=None if device is None else str(device), devices=devices)["vgpu"])
 
     def remove(self, name: str) -> Vgpu:
         """Remove a vGPU that no program runs in; what it was."""

@@ -72,6 +72,15 @@ class Process:
 
 
 @dataclasses.dataclass(frozen=True)
+class Part:
+    """What a vGPU has of one device."""
+    id: int      # NVML's vGPU instance id
+    device: int  # index
+    device_uuid: str = ""
+    frame_buffer_used: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
 class Vgpu(_Answered):
     """A vGPU as it was when vgpud was asked.
 
@@ -80,11 +89,11 @@ class Vgpu(_Answered):
     id: int
     name: str
     uuid: str
-    device: int  # index; of a suspended one: where it was
+    device: int  # index, of the first; of a suspended one: where it was
     state: str   # "idle", "running", "suspended", "evicted", ...
     device_uuid: str = ""
-    frame_buffer: int = 0  # the quota
-    frame_buffer_used: int = 0
+    frame_buffer: int = 0  # the quota on each of its devices
+    frame_buffer_used: int = 0  # on all of them
     transient: bool = False  # goes with the program that it was made for
     owner: int = 0           # user id
     created: float = 0       # since the epoch
@@ -103,12 +112,14 @@ class Vgpu(_Answered):
     swaps: int = 0           # times that it left or came back by itself
     demand_percent: int = 0  # of its memory that has moved, while it is leaving or coming in
     spilled_memory: int = 0  # of its evicted memory, on disk instead of in host memory
+    parts: tuple[Part, ...] = ()  # its devices, as its programs count them; (): an older vgpud
 
     @classmethod
     def from_answer(cls, answer: dict[str, Any]) -> Vgpu:
         """Of a vGPU in an answer."""
         return make(cls, answer, processes=tuple(make(Process, process)
-                                                 for process in answer.get("processes", ())))
+                                                 for process in answer.get("processes", ())),
+                    parts=tuple(make(Part, part) for part in answer.get("parts", ())))
 
 
 @dataclasses.dataclass(frozen=True)

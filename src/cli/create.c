@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+
 #include "cli/declared.h"
 #include "cli/document.h"
 #include "cli/duration.h"
@@ -19,6 +21,25 @@ static int get_idle(const struct arguments *arguments, struct vgpu_instance_opti
         return 0;
 }
 
+static int get_devices(const struct arguments *arguments, struct vgpu_instance_options *options)
+{
+        const char *text = arguments_get(arguments, "devices");
+        char *end = NULL;
+        unsigned long n;
+
+        if (!text)
+                return 0;
+        if (options->device)
+                return say_usage(arguments, "--device 0,1 names them; --devices 2 counts them",
+                                 "leave out --device or --devices");
+        n = strtoul(text, &end, 10);
+        if (*text < '1' || *text > '9' || *end || n > 1000)
+                return say_usage(arguments, "for example --devices 2",
+                                 "--devices: '%s' is not a number of GPUs", text);
+        options->n_devices = (uint32_t)n;
+        return 0;
+}
+
 static int run_create(const struct arguments *arguments, struct vgpu_client *client)
 {
         struct vgpu_instance_options options = VGPU_INSTANCE_OPTIONS_INIT;
@@ -34,6 +55,9 @@ static int run_create(const struct arguments *arguments, struct vgpu_client *cli
         options.swap_class = arguments_get(arguments, "class");
         options.name = arguments->n_words > 0 ? arguments->words[0] : NULL;
         options.device = arguments_get(arguments, "device");
+        r = get_devices(arguments, &options);
+        if (r != 0)
+                return r;
         r = arguments_get_percent(arguments, "share", &options.share);
         if (r == 0)
                 r = get_idle(arguments, &options);
@@ -58,7 +82,10 @@ static const struct option options[] = {
           .help = "the frame buffer, which is the quota of GPU memory: 40G, 512M" },
         { .name = "device",
           .argument = "DEVICE",
-          .help = "index, UUID or beginning of a UUID (default: most room)" },
+          .help = "index, UUID or beginning of a UUID; several: 0,1 (default: most room)" },
+        { .name = "devices",
+          .argument = "N",
+          .help = "so many GPUs, linked ones if possible, with --fb on each" },
         { .name = "share",
           .argument = "PERCENT",
           .help = "share of the GPU's time when others want it too, 1 to 100; for root" },
@@ -79,13 +106,19 @@ static const struct option options[] = {
 
 const struct command command_create = {
         .name = "create",
-        .usage = "[NAME] --fb SIZE [--device DEVICE] [--share PERCENT] [--owner USER] "
-                 "[--idle-after TIME] [--idle HOW] [--class CLASS]",
+        .usage =
+                "[NAME] --fb SIZE [--device DEVICE[,DEVICE...] | --devices N] [--share PERCENT] [--owner USER] "
+                "[--idle-after TIME] [--idle HOW] [--class CLASS]",
         .summary = "create a vGPU: a slice of a GPU with a quota of its memory",
         .description =
                 "Creates a vGPU, which stays until 'vgpu rm'. The vGPU belongs to you. Without NAME,\n"
-                "the command makes up a name and prints it.\n",
-        .examples = "vgpu create serve --fb 20G --device 1\n",
+                "the command makes up a name and prints it.\n"
+                "\n"
+                "A vGPU may have several GPUs, with the same quota on each. Its programs see them\n"
+                "in the order in which they are named. Such a vGPU stays where it is: it takes no\n"
+                "turns, and it cannot be suspended, moved or saved.\n",
+        .examples = "vgpu create serve --fb 20G --device 1\n"
+                    "vgpu create big --fb 60G --devices 2\n",
         .options = options,
         .n_words_max = 1,
         .word = "name",

@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "base/size.h"
+#include "cli/instance-devices.h"
 #include "cli/say.h"
 #include "record/records.h"
 
@@ -66,11 +67,13 @@ int document_print(const struct arguments *arguments, json_t *document)
 int document_print_instance(const struct arguments *arguments, const char *done,
                             const struct vgpu_instance *instance)
 {
-        char size[SIZE_TEXT_MAX];
+        char size[SIZE_TEXT_MAX], devices[INSTANCE_DEVICES_MAX];
 
         if (arguments->is_json)
                 return document_print(arguments, document_from_instance(instance));
-        printf("%s %s: %s on GPU %u\n", done, instance->name,
-               size_format(size, instance->frame_buffer), instance->device);
+        printf("%s %s: %s on %s %s\n", done, instance->name,
+               size_format(size, instance->frame_buffer),
+               instance->n_parts > 1 ? "each of GPUs" : "GPU",
+               instance_devices_format(devices, instance));
         return 0;
 }

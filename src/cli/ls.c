@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/document.h"
 #include "cli/duration.h"
+#include "cli/instance-devices.h"
 #include "cli/say.h"
 #include "cli/table.h"
 #include "container/container.h"
@@ -93,16 +94,20 @@ static void add_state(struct table *table, const struct vgpu_instance *instance)
 
 static void add(struct table *table, const struct vgpu_instance *instance)
 {
-        char used[SIZE_TEXT_MAX], quota[SIZE_TEXT_MAX];
+        char used[SIZE_TEXT_MAX], quota[SIZE_TEXT_MAX], devices[INSTANCE_DEVICES_MAX];
 
         table_add(table, "%s", instance->name);
         if (instance->state == VGPU_INSTANCE_SUSPENDED)
                 table_add(table, "-"); /* it is on no device */
         else
-                table_add(table, "%u", instance->device);
+                table_add(table, "%s", instance_devices_format(devices, instance));
         add_state(table, instance);
-        table_add(table, "%s / %s", size_format(used, instance->frame_buffer_used),
-                  size_format(quota, instance->frame_buffer));
+        size_format(quota, instance->frame_buffer);
+        if (instance->n_parts > 1)
+                table_add(table, "%s / %zu x %s", size_format(used, instance->frame_buffer_used),
+                          instance->n_parts, quota);
+        else
+                table_add(table, "%s / %s", size_format(used, instance->frame_buffer_used), quota);
         table_add(table, "%zu", instance->n_processes);
 }
 
@@ -273,7 +278,8 @@ const struct command command_ls = {
                 "                resuming, migrating, failed. With 'vgpu idle': how long it has\n"
                 "                had no work; 'away': it left its GPU by itself;\n"
                 "                'coming in, 40 %': so much of its memory is there\n"
-                "  FRAME BUFFER  the memory that its programs hold / its quota\n"
+                "  FRAME BUFFER  the memory that its programs hold / its quota; '2 x 60 GiB':\n"
+                "                the quota on each of two GPUs\n"
                 "  MOVABLE       the memory that suspend moves at the speed of the bus; the\n"
                 "                driver moves the rest, which is slower\n",
         .examples = "vgpu ls -l\n"

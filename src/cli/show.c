@@ -12,6 +12,7 @@
 #include "cli/duration.h"
 #include "cli/facts.h"
 #include "cli/host.h"
+#include "record/records.h"
 
 /* When it leaves its device by itself, how it waits for room, and what that came to. */
 static void add_residency(struct facts *facts, const struct vgpu_instance *record)
@@ -46,6 +47,27 @@ static void add_residency(struct facts *facts, const struct vgpu_instance *recor
                   "%.0f s", record->resident_seconds);
 }
 
+/* NVML shows each of them as a vGPU of its own, under the same UUID; the other facts are of the first. */
+static void add_parts(struct facts *facts, const struct vgpu_instance *record)
+{
+        CLEANUP(json_decrefp) json_t *parts = json_array();
+        char text[16 * 8] = "", used[SIZE_TEXT_MAX];
+        size_t length = 0;
+
+        for (size_t i = 0; i < record->n_parts; i++) {
+                const struct vgpu_instance_part *part = record->parts[i];
+
+                json_array_append_new(parts, record_make(&record_instance_part, part));
+                if (length < sizeof(text))
+                        length += (size_t)snprintf(text + length, sizeof(text) - length,
+                                                   "%s%u: id %u, %s", i ? "; " : "", part->device,
+                                                   part->id,
+                                                   size_format(used, part->frame_buffer_used));
+        }
+        if (record->n_parts > 1)
+                facts_add(facts, "parts", "its parts", json_incref(parts), "%s", text);
+}
+
 /* What vgpud says; it may not be there. */
 static void add_record(struct facts *facts, const struct vgpu_instance *record)
 {
@@ -55,8 +77,11 @@ static void add_record(struct facts *facts, const struct vgpu_instance *record)
         facts_add(facts, "name", "name", json_string(record->name), "%s", record->name);
         facts_add(facts, "state", "state", json_string(state), "%s", state);
         facts_add(facts, "quota", "quota", json_integer((json_int_t)record->frame_buffer),
-                  "%s, of which %s is used", size_format(quota, record->frame_buffer),
+                  record->n_parts > 1 ? "%s on each of its devices; %s is used"
+                                      : "%s, of which %s is used",
+                  size_format(quota, record->frame_buffer),
                   size_format(used, record->frame_buffer_used));
+        add_parts(facts, record);
         facts_add(facts, "owner", "owner", json_integer(record->owner), "user %u", record->owner);
         add_residency(facts, record);
 }

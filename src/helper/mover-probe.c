@@ -87,6 +87,8 @@ static int parse_line(struct mover_device *device, char *line)
                 r = parse_number(&version, &line);
         if (r == 0)
                 r = parse_text(device->name, sizeof(device->name), &line);
+        if (r == 0 && line)
+                r = parse_number(&device->peers, &line);
         device->driver_version = (uint32_t)version;
         return r;
 }

@@ -159,6 +159,7 @@ struct mover_device {
         char name[96];
         uint64_t memory_total;
         uint32_t driver_version; /* 13000 */
+        uint64_t peers;          /* a bit for each device whose memory it can use */
 };
 
 #define MOVER_PROBE_TIMEOUT_MS 30000

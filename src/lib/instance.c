@@ -81,6 +81,8 @@ static int add_options(struct vgpu_client *client, json_t *parameters,
                 r = client_add_text(client, parameters, "name", options->name);
         if (r == 0 && options->device)
                 r = client_add_text(client, parameters, "device", options->device);
+        if (r == 0 && options->n_devices)
+                r = client_add(client, parameters, "devices", json_integer(options->n_devices));
         if (r == 0)
                 r = client_add(client, parameters, "frame_buffer",
                                json_integer((json_int_t)options->frame_buffer));

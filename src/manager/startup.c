@@ -483,7 +483,7 @@ static void drop_idle_pages(struct manager *manager)
         list_for_each(instance, &manager->instances, link) {
                 free_guests_ended_unseen(instance);
                 if (list_is_empty(&instance->guests))
-                        recovery_drop_page(instance);
+                        recovery_drop_pages(instance);
         }
 }
 

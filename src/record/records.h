@@ -10,6 +10,7 @@
 #include "record/record.h"
 
 extern const struct record record_instance; /* struct vgpu_instance */
+extern const struct record record_instance_part;
 extern const struct record record_process;
 extern const struct record record_instance_list;
 extern const struct record record_device;

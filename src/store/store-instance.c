@@ -6,6 +6,23 @@
 
 /* Instances. */
 
+/* NVML shows parts and instances in one list: their ids come from one sequence. */
+static int add_part(struct store *store, uint32_t instance, size_t position,
+                    struct store_part *part)
+{
+        int r = STORE_RUN(store, "UPDATE sqlite_sequence SET seq = seq + 1 WHERE name = 'instance'",
+                          "");
+
+        if (r == 0)
+                r = STORE_RUN(store,
+                              "INSERT INTO part VALUES ((SELECT seq FROM sqlite_sequence"
+                              " WHERE name = 'instance'), ?, ?, ?)",
+                              "iis", (int64_t)instance, (int64_t)position, part->device_uuid);
+        if (r == 0)
+                part->id = (uint32_t)sqlite3_last_insert_rowid(store->database.handle);
+        return r;
+}
+
 int store_add_instance(struct store *store, struct store_instance *instance)
 {
         int r = STORE_RUN(
@@ -19,6 +36,8 @@ int store_add_instance(struct store *store, struct store_instance *instance)
 
         if (r == 0)
                 instance->id = (uint32_t)sqlite3_last_insert_rowid(store->database.handle);
+        for (size_t i = 0; r == 0 && i < instance->n_more; i++)
+                r = add_part(store, instance->id, i + 1, &instance->more[i]);
         return r;
 }
 
@@ -62,6 +81,30 @@ static void decode_instance(struct store_instance *instance, sqlite3_stmt *row)
         database_get_text(row, 3, instance->device_uuid, sizeof(instance->device_uuid));
 }
 
+static int read_parts(struct store *store, struct store_instance *instance)
+{
+        const size_t most = sizeof(instance->more) / sizeof(instance->more[0]);
+        sqlite3_stmt *row;
+        int r = STORE_START(store, &row,
+                            "SELECT id, device FROM part WHERE instance = ? ORDER BY position", "i",
+                            (int64_t)instance->id);
+
+        if (r < 0)
+                return r;
+        while ((r = store_next_row(store, row)) > 0) {
+                struct store_part *part = &instance->more[instance->n_more];
+
+                if (instance->n_more == most) {
+                        sqlite3_reset(row);
+                        return -EUCLEAN;
+                }
+                part->id = (uint32_t)sqlite3_column_int64(row, 0);
+                database_get_text(row, 1, part->device_uuid, sizeof(part->device_uuid));
+                instance->n_more++;
+        }
+        return r;
+}
+
 int store_each_instance(struct store *store, store_instance_fn each, void *userdata)
 {
         struct store_instance instance;
@@ -75,7 +118,9 @@ int store_each_instance(struct store *store, store_instance_fn each, void *userd
                 return r;
         while ((r = store_next_row(store, row)) > 0) {
                 decode_instance(&instance, row);
-                r = each(&instance, userdata);
+                r = read_parts(store, &instance);
+                if (r == 0)
+                        r = each(&instance, userdata);
                 if (r < 0) {
                         sqlite3_reset(row);
                         return r;

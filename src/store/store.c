@@ -48,6 +48,10 @@ static const char first[] =
 
 static const char *const changes[] = {
         "ALTER TABLE extent ADD COLUMN generation INTEGER NOT NULL DEFAULT 0",
+        /* An older vgpud would take a vGPU of several devices to be of its first one alone. */
+        "CREATE TABLE part (id INTEGER PRIMARY KEY,"
+        "  instance INTEGER NOT NULL REFERENCES instance ON DELETE CASCADE,"
+        "  position INTEGER NOT NULL, device TEXT NOT NULL, UNIQUE (instance, position));",
 };
 
 static const struct database_schema schema = {

@@ -53,6 +53,12 @@ void store_rollback(struct store *store);
 /* store_is_writable() - find out, by writing again what the store has already. */
 bool store_is_writable(struct store *store);
 
+/* What an instance has of a device beside its first. */
+struct store_part {
+        uint32_t id; /* no other part and no instance ever gets it */
+        char device_uuid[STORE_UUID_MAX];
+};
+
 struct store_instance {
         uint32_t id; /* no other instance ever gets it */
         char name[STORE_NAME_MAX];
@@ -63,11 +69,13 @@ struct store_instance {
         uint32_t state; /* enum state_instance_state, a settled one */
         uid_t owner;
         bool is_transient;
-        pid_t creator;          /* of a transient instance */
-        uint64_t creator_start; /* when that process started */
+        pid_t creator;                                /* of a transient instance */
+        uint64_t creator_start;                       /* when that process started */
+        struct store_part more[GATE_DEVICES_MAX - 1]; /* in the order of its devices */
+        size_t n_more;
 };
 
-/* store_add_instance() - add @instance, and set its id. */
+/* store_add_instance() - add @instance, and set its id and those of its parts. */
 int store_add_instance(struct store *store, struct store_instance *instance);
 int store_set_instance(struct store *store, uint32_t id, uint32_t state, const char *device_uuid);
 

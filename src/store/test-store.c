@@ -282,6 +282,35 @@ static void test_a_database_of_the_first_version_is_brought_up_to_date(void **st
         }
 }
 
+static void test_the_parts_of_an_instance_have_ids_of_their_own(void **state)
+{
+        struct fixture *fixture = *state;
+        struct store_instance made = { .name = "several", .uuid = "s", .device_uuid = "GPU-1" };
+        struct store_instance read = { 0 }, next;
+
+        reopen(fixture, "boot");
+        made.n_more = 2;
+        strcpy(made.more[0].device_uuid, "GPU-3");
+        strcpy(made.more[1].device_uuid, "GPU-0");
+        assert_int_equal(store_add_instance(fixture->store, &made), 0);
+        next = make_instance(fixture, "next");
+        assert_true(made.id < made.more[0].id && made.more[0].id < made.more[1].id);
+        assert_true(made.more[1].id < next.id);
+        assert_int_equal(store_remove_instance(fixture->store, next.id), 0);
+        reopen(fixture, "boot");
+        assert_int_equal(store_each_instance(fixture->store, copy_instance, &read), 0);
+        assert_int_equal(read.n_more, 2);
+        assert_string_equal(read.more[0].device_uuid, "GPU-3");
+        assert_string_equal(read.more[1].device_uuid, "GPU-0");
+        assert_int_equal(read.more[1].id, made.more[1].id);
+        assert_int_equal(store_remove_instance(fixture->store, made.id), 0);
+        next = make_instance(fixture, "next");
+        read = (struct store_instance){ 0 };
+        assert_int_equal(store_each_instance(fixture->store, copy_instance, &read), 0);
+        assert_int_equal(read.n_more, 0);
+        assert_true(next.id > made.more[1].id);
+}
+
 static void test_what_belongs_to_an_instance_goes_with_it(void **state)
 {
         struct fixture *fixture = *state;
@@ -623,6 +652,7 @@ int main(void)
                 TEST(test_addresses_and_extents_keep_their_order),
                 TEST(test_a_database_of_the_first_version_is_brought_up_to_date),
                 TEST(test_a_store_of_each_release_is_opened),
+                TEST(test_the_parts_of_an_instance_have_ids_of_their_own),
                 TEST(test_what_belongs_to_an_instance_goes_with_it),
                 TEST(test_how_large_a_context_is_goes_with_its_process),
                 TEST(test_another_boot_forgets_processes_and_transient_instances),

@@ -110,7 +110,7 @@ class Hostile:
     # Before and instead of joining.
 
     def other_version(self):
-        self.join(version=Gate.VERSION + 1)
+        self.join(version=Gate.NEWEST + 1)
 
     def older_version(self):
         self.join(version=0)

@@ -130,7 +130,8 @@ class Packets:
 class Gate(Packets):
     """What a process says that claims to be a guest."""
 
-    MAGIC, VERSION = 0x45544147, 5
+    MAGIC, VERSION = 0x45544147, 5  # the oldest that vgpud lets in: of vGPUs of one device
+    NEWEST = 6
     JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED, WAITING, TAKEN, IMPORT, OFFERED, USES, ORDER = \
         range(1, 15)
     IMPORTS_MAX, USES_MAX = 65536, 64

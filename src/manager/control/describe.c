@@ -95,11 +95,9 @@ static void write_process(struct writer *writer, const struct vgpu_process *proc
 
 static void write_guest(struct writer *writer, const struct guest *guest)
 {
-        struct page_use use = { 0 };
+        struct page_use use;
 
-        if (guest->slot != UINT32_MAX)
-                page_read(&guest->instance->part[0].page, guest->slot,
-                          guest->instance->frame_buffer, &use);
+        guest_get_use(guest, &use);
         write_process(writer, &(struct vgpu_process){
                                       .pid = guest->pid,
                                       .name = guest->name,
@@ -211,11 +209,35 @@ static void get_instance(const struct instance *instance, struct vgpu_instance *
         };
 }
 
+struct parts {
+        struct vgpu_instance_part part[INSTANCE_PARTS_MAX];
+        const struct vgpu_instance_part *list[INSTANCE_PARTS_MAX];
+};
+
+static void get_parts(const struct instance *instance, struct parts *parts)
+{
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                const struct instance_part *part = &instance->part[i];
+
+                parts->part[i] = (struct vgpu_instance_part){
+                        .id = part->id,
+                        .device = part->device->index,
+                        .device_uuid = part->device->uuid,
+                        .frame_buffer_used = guests_get_used_of(instance, part),
+                };
+                parts->list[i] = &parts->part[i];
+        }
+}
+
 void describe_write_instance(struct writer *writer, const struct instance *instance)
 {
         struct vgpu_instance record;
+        struct parts parts;
 
         get_instance(instance, &record);
+        get_parts(instance, &parts);
+        record.n_parts = instance->n_parts;
+        record.parts = parts.list;
         writer_begin_object(writer, NULL);
         record_write(&record_instance, &record, writer);
         write_processes(writer, instance);

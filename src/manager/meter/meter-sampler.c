@@ -76,15 +76,15 @@ static void add_sample(struct guest *guest, const struct sampler_packet *packet)
  * What the process has on the device and the gate has not charged: its contexts, with all that the driver
  * keeps for them. While an operation takes its memory off, that cannot be told.
  */
-static void note_memory(struct guest *guest, uint64_t bytes)
+static void note_memory(struct guest *guest, const struct device *device, uint64_t bytes)
 {
         const struct instance *instance = guest->instance;
         struct page_use use;
         uint64_t charged;
 
-        if (instance->state != STATE_RUNNING)
+        if (instance->state != STATE_RUNNING || device != instance_home(instance))
                 return;
-        page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
+        guest_get_use_of(guest, &instance->part[0], &use);
         charged = use.movable + use.fixed;
         if (bytes > instance_home(instance)->memory_total)
                 bytes = instance_home(instance)
@@ -124,7 +124,7 @@ static int take(struct device *device, const struct sampler_packet *packet)
                 return 0;
         case SAMPLER_MEMORY:
                 if (guest)
-                        note_memory(guest, packet->memory);
+                        note_memory(guest, device, packet->memory);
                 return 0;
         case SAMPLER_ENCODER:
         case SAMPLER_CAPTURE:

@@ -82,10 +82,9 @@ static void divide_turns(struct meter *meter, struct instance *instance, uint64_
 static uint64_t read_memory(struct guest *guest)
 {
         const struct instance *instance = guest->instance;
-        struct page_use use = { 0 };
+        struct page_use use;
 
-        if (guest->slot != UINT32_MAX)
-                page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
+        guest_get_use(guest, &use);
         if (use.peak > guest->meter.record.max_memory)
                 guest->meter.record.max_memory = use.peak;
         return instance_is_off(instance) ? 0 : use.movable + use.fixed;
@@ -128,14 +127,17 @@ static void settle_guest(struct meter *meter, struct guest *guest, uint64_t now_
 static void settle_quota(struct meter *meter, struct instance *instance, uint64_t now_ns)
 {
         struct meter_instance *mine = &instance->meter;
-        const struct usage_key key = { 0, instance->created_ns, mine->device };
+        struct usage_key key = { 0, instance->created_ns, mine->device };
         uint64_t ms = now_ns / NS_PER_MS - mine->since_ns / NS_PER_MS;
         struct usage_amount amount = { 0 };
 
         if (mine->is_held)
                 amount.quota_mib_ms = rate_area_add(&mine->quota, instance->frame_buffer, ms);
-        if (!usage_is_zero(&amount))
+        for (size_t i = 0; !usage_is_zero(&amount) && i < instance->n_parts; i++) {
+                if (i > 0) /* as large as the first, which may have been elsewhere until now */
+                        key.device = instance->part[i].device->index;
                 meter_books_add_usage(meter, &key, &amount, mine->since_ns, now_ns);
+        }
         mine->since_ns = now_ns;
 }
 

@@ -95,13 +95,14 @@ static void sample_instance(struct state_page *state_page, struct instance *inst
 
         (void)state_append_sample(state_page, instance->part[0].state_slot, &sample);
         list_for_each(guest, &instance->guests, link) {
-                if (guest->meter.record.serial == 0 || guest->state_slot == UINT32_MAX ||
+                if (guest->meter.record.serial == 0 || guest->record[0].state_slot == UINT32_MAX ||
                     !has_news(guest))
                         continue;
                 sample = make_sample(instance, (uint32_t)guest->pid, guest->meter.percent, at_us);
-                guest->meter.was_idle = state_append_process_sample(state_page, guest->state_slot,
-                                                                    &sample) != STATE_NO_NUMBER &&
-                                        is_idle(guest);
+                guest->meter.was_idle =
+                        state_append_process_sample(state_page, guest->record[0].state_slot,
+                                                    &sample) != STATE_NO_NUMBER &&
+                        is_idle(guest);
         }
 }
 

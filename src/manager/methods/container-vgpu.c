@@ -24,6 +24,7 @@ static int make(struct manager *manager, const struct container_request *wanted,
                 struct instance **ret_instance, struct failure *failure)
 {
         const struct instance_request request = { .name = choose_name(manager, wanted->name),
+                                                  .n_devices = 1,
                                                   .frame_buffer = wanted->frame_buffer,
                                                   .is_transient = true,
                                                   .owner = geteuid(),

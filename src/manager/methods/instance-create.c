@@ -12,6 +12,7 @@
 #include "daemon/log.h"
 #include "daemon/process.h"
 #include "daemon/uuid.h"
+#include "manager/methods/placement.h"
 #include "manager/model/container-record.h"
 #include "manager/model/device.h"
 #include "manager/model/instance-life.h"
@@ -113,29 +114,120 @@ static int check_free_name(struct manager *manager, const char *name, struct fai
         return r;
 }
 
-static int check_request(struct manager *manager, const struct instance_request *request,
-                         const struct device *device, struct failure *failure)
+/* On each of its devices. */
+static int check_device(const struct instance_request *request, const struct device *device,
+                        struct failure *failure)
 {
-        int r = request->name ? check_free_name(manager, request->name, failure) : 0;
+        int r = instance_check_size(device, request->frame_buffer, failure);
 
-        if (r == 0)
-                r = policy_check_limits(manager, request->owner, request->frame_buffer, failure);
-        if (r == 0 && request->space)
-                r = policy_check_containers(manager, request->frame_buffer, request->share,
-                                            failure);
-        if (r == 0)
-                r = instance_check_size(device, request->frame_buffer, failure);
         if (r == 0)
                 r = promise_check_room(device, request->frame_buffer, NULL, failure);
         if (r == 0)
                 r = settings_check_size(device, request->frame_buffer, NULL, failure);
         if (r == 0)
                 r = schedule_check_share(device, NULL, request->share, failure);
+        if (r == 0 && request->n_devices > 1 && promise_is_overcommitted(device))
+                r = failure_set(
+                        failure, -EOPNOTSUPP, "Unsupported", "choose other devices",
+                        "device %u is overcommitted: its vGPUs make room for each other, and "
+                        "one of several devices cannot",
+                        device->index);
+        if (r == 0 && request->n_devices > 1)
+                r = schedule_check_several(device, failure);
         return r;
 }
 
+/* What is for vGPUs that take turns, or leave and come back. */
+static int check_several(const struct instance_request *request, struct failure *failure)
+{
+        const char *option = request->share           ? "share"
+                             : request->idle_after_ms ? "idle_after"
+                             : request->class         ? "swap_class"
+                                                      : NULL;
+
+        if (request->n_devices == 1 || !option)
+                return 0;
+        return failure_parameter(failure, option, "leave it out, or ask for one device",
+                                 "a vGPU of several devices takes no turns, and stays where it is");
+}
+
+static int check_request(struct manager *manager, const struct instance_request *request,
+                         struct failure *failure)
+{
+        int r = request->name ? check_free_name(manager, request->name, failure) : 0;
+
+        if (r == 0)
+                r = check_several(request, failure);
+        if (r == 0)
+                r = policy_check_limits(manager, request->owner,
+                                        request->frame_buffer * request->n_devices, failure);
+        if (r == 0 && request->space)
+                r = policy_check_containers(manager, request->frame_buffer, request->share,
+                                            failure);
+        for (size_t i = 0; r == 0 && i < request->n_devices; i++)
+                if (request->device[i])
+                        r = check_device(request, request->device[i], failure);
+        return r;
+}
+
+static int refuse_number(const struct manager *manager, const struct instance_request *request,
+                         size_t n, const struct failure *why, struct failure *failure)
+{
+        char wanted[SIZE_TEXT_MAX];
+
+        if (request->n_devices > manager->n_devices)
+                return failure_set(failure, -ENODEV, "NoSuchDevice", "ask for fewer",
+                                   "there are %zu devices, not %zu", manager->n_devices,
+                                   request->n_devices);
+        return failure_set(
+                failure, -ENOSPC, "NoRoom",
+                "ask for less or for fewer, or suspend or remove a vGPU",
+                "%zu of %zu devices can take a part of %s, not %zu; another one cannot: %s", n,
+                manager->n_devices, size_format(wanted, request->frame_buffer), request->n_devices,
+                why->message);
+}
+
+/* Of several devices that nobody has named; one that cannot take it is none of them. */
+static int place(struct manager *manager, struct instance_request *request, struct failure *failure)
+{
+        struct placement_candidate candidates[STATE_DEVICES_MAX];
+        struct failure why = { 0 };
+        size_t n = 0;
+
+        for (size_t i = 0; i < manager->n_devices; i++) {
+                struct device *device = &manager->device[i];
+
+                if (check_device(request, device, &why) == 0)
+                        candidates[n++] =
+                                (struct placement_candidate){ device, promise_get_left(device) };
+        }
+        if (placement_choose(request->device, request->n_devices, candidates, n))
+                return 0;
+        return refuse_number(manager, request, n, &why, failure);
+}
+
+static int find_place(struct manager *manager, struct instance_request *request,
+                      struct failure *failure)
+{
+        if (request->device[0])
+                return 0;
+        if (request->n_devices > 1)
+                return place(manager, request, failure);
+        request->device[0] = roomiest_device(manager);
+        return check_device(request, request->device[0], failure);
+}
+
+static void note_devices(struct store_instance *stored, const struct instance_request *request)
+{
+        snprintf(stored->device_uuid, sizeof(stored->device_uuid), "%s", request->device[0]->uuid);
+        stored->n_more = request->n_devices - 1;
+        for (size_t i = 0; i < stored->n_more; i++)
+                snprintf(stored->more[i].device_uuid, sizeof(stored->more[i].device_uuid), "%s",
+                         request->device[i + 1]->uuid);
+}
+
 static int make_stored(struct manager *manager, const struct instance_request *request,
-                       const struct device *device, struct store_instance *stored)
+                       struct store_instance *stored)
 {
         int r = 0;
 
@@ -147,7 +239,7 @@ static int make_stored(struct manager *manager, const struct instance_request *r
                 .is_transient = request->is_transient,
                 .creator = request->creator,
         };
-        snprintf(stored->device_uuid, sizeof(stored->device_uuid), "%s", device->uuid);
+        note_devices(stored, request);
         if (request->name)
                 snprintf(stored->name, sizeof(stored->name), "%s", request->name);
         else
@@ -179,25 +271,46 @@ static int set_settings(struct instance *instance, const void *userdata, struct 
         return r;
 }
 
-int instance_create(struct manager *manager, const struct instance_request *request,
+/* "0,1" */
+static const char *list_devices(const struct instance *instance, char *text, size_t size)
+{
+        size_t length = 0;
+
+        for (size_t i = 0; i < instance->n_parts && length < size; i++)
+                length += (size_t)snprintf(text + length, size - length, i ? ",%u" : "%u",
+                                           instance->part[i].device->index);
+        return text;
+}
+
+static void log_created(const struct instance *instance)
+{
+        char devices[4 * INSTANCE_PARTS_MAX];
+
+        log_event_of(instance->owner, LOG_LEVEL_INFO, "created",
+                     "vgpu=%s uuid=%s device=%s frame_buffer=%" PRIu64 " uid=%u transient=%d",
+                     instance->name, instance->uuid,
+                     list_devices(instance, devices, sizeof(devices)), instance->frame_buffer,
+                     instance->owner, instance->is_transient);
+}
+
+int instance_create(struct manager *manager, const struct instance_request *wanted,
                     struct instance **ret_instance, struct failure *failure)
 {
-        struct device *device = request->device ? request->device : roomiest_device(manager);
+        struct instance_request request = *wanted;
         struct store_instance stored;
         struct instance *instance = NULL;
-        int r = check_request(manager, request, device, failure);
+        int r = check_request(manager, &request, failure);
 
         if (r == 0)
-                r = make_stored(manager, request, device, &stored);
+                r = find_place(manager, &request, failure);
         if (r == 0)
-                r = instance_add(manager, &stored, set_settings, request, &instance, failure);
+                r = make_stored(manager, &request, &stored);
+        if (r == 0)
+                r = instance_add(manager, &stored, set_settings, &request, &instance, failure);
         if (r < 0)
                 return failure_from_errno(failure, r, "creating the vGPU");
 
-        log_event_of(instance->owner, LOG_LEVEL_INFO, "created",
-                     "vgpu=%s uuid=%s device=%u frame_buffer=%" PRIu64 " uid=%u transient=%d",
-                     instance->name, instance->uuid, device->index, instance->frame_buffer,
-                     instance->owner, instance->is_transient);
+        log_created(instance);
         observer_tell_changed(&manager->observers);
         *ret_instance = instance;
         return 0;

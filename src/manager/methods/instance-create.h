@@ -9,17 +9,18 @@
 #include <sys/types.h>
 
 #include "daemon/failure.h"
+#include "manager/model/instance.h"
 
 struct container_space;
 struct device;
-struct instance;
 struct manager;
 
 struct instance_request {
         const char *name; /* NULL: make one up */
         const char *uuid; /* NULL: make one up */
         uint64_t frame_buffer;
-        struct device *device; /* NULL: where most is left */
+        struct device *device[INSTANCE_PARTS_MAX]; /* NULL: where most is left */
+        size_t n_devices;                          /* at least 1 */
         bool is_transient;
         uid_t owner;
         pid_t creator;

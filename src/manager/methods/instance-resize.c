@@ -25,21 +25,27 @@
 #include "manager/setting/settings.h"
 
 /* What is off its device needs no room there: it is looked for when the vGPU comes back. */
-static int check(const struct instance *instance, uint64_t frame_buffer, struct failure *failure)
+static int check_device(const struct instance *instance, const struct device *device,
+                        uint64_t frame_buffer, struct failure *failure)
 {
-        const struct device *device = instance_home(instance);
-        bool is_larger = frame_buffer > instance->frame_buffer;
-        int r = instance_check_idle(instance, failure);
+        int r = instance_check_size(device, frame_buffer, failure);
 
-        if (r == 0)
-                r = instance_check_size(device, frame_buffer, failure);
-        if (r == 0 && is_larger)
-                r = policy_check_growth(instance, frame_buffer - instance->frame_buffer, failure);
         if (r < 0 || (instance_is_off(instance) && !promise_is_overcommitted(device)))
                 return r;
-        if (is_larger)
+        if (frame_buffer > instance->frame_buffer)
                 r = promise_check_room(device, frame_buffer, instance, failure);
         return r == 0 ? settings_check_size(device, frame_buffer, instance, failure) : r;
+}
+
+static int check(const struct instance *instance, uint64_t frame_buffer, struct failure *failure)
+{
+        int r = instance_check_idle(instance, failure);
+
+        if (r == 0 && frame_buffer > instance->frame_buffer)
+                r = policy_check_growth(instance, frame_buffer - instance->frame_buffer, failure);
+        for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
+                r = check_device(instance, instance->part[i].device, frame_buffer, failure);
+        return r;
 }
 
 /* What is off the device is known without the page, where a guest may write. */
@@ -55,13 +61,31 @@ static uint64_t get_away(const struct instance *instance)
         return sum;
 }
 
+static void set_quota(struct instance *instance, uint64_t frame_buffer)
+{
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                instance->part[i].page.quota = frame_buffer;
+                page_write_quota(&instance->part[i].page, frame_buffer);
+        }
+}
+
+/* On all of its devices, or on none. */
+static int lower_quotas(struct instance *instance, uint64_t frame_buffer, uint64_t *held)
+{
+        int r = *held > frame_buffer ? -EDQUOT : 0;
+
+        for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
+                r = page_lower_quota(&instance->part[i].page, frame_buffer, held);
+        if (r < 0)
+                set_quota(instance, instance->frame_buffer);
+        return r;
+}
+
 static int lower_quota(struct instance *instance, uint64_t frame_buffer, struct failure *failure)
 {
         char held_text[SIZE_TEXT_MAX], wanted[SIZE_TEXT_MAX];
         uint64_t held = get_away(instance);
-        int r = held > frame_buffer
-                        ? -EDQUOT
-                        : page_lower_quota(&instance->part[0].page, frame_buffer, &held);
+        int r = lower_quotas(instance, frame_buffer, &held);
 
         if (r == -EAGAIN)
                 return failure_set(failure, -EBUSY, "Busy", "try again in a moment",
@@ -89,12 +113,6 @@ static int store_size(const struct instance *instance, uint64_t frame_buffer)
         return r;
 }
 
-static void set_quota(struct instance *instance, uint64_t frame_buffer)
-{
-        instance->part[0].page.quota = frame_buffer;
-        page_write_quota(&instance->part[0].page, frame_buffer);
-}
-
 int instance_resize(struct instance *instance, uint64_t frame_buffer, struct failure *failure)
 {
         struct observers *observers = &instance->manager->observers;
@@ -114,7 +132,8 @@ int instance_resize(struct instance *instance, uint64_t frame_buffer, struct fai
                      "vgpu=%s from=%" PRIu64 " frame_buffer=%" PRIu64, instance->name,
                      instance->frame_buffer, frame_buffer);
         instance->frame_buffer = frame_buffer;
-        instance->part[0].placement = STATE_PLACEMENT_NONE; /* its type may be another one */
+        for (size_t i = 0; i < instance->n_parts; i++) /* its type may be another one */
+                instance->part[i].placement = STATE_PLACEMENT_NONE;
         set_quota(instance, frame_buffer);
         observer_tell_instance(observers, instance, INSTANCE_RESIZED);
         observer_tell_changed(observers);

@@ -72,9 +72,9 @@ static void write_process(struct writer *writer, const struct guest *guest)
                 .percents = &percents,
                 .seconds = &seconds,
         };
-        struct page_use use = { 0 };
+        struct page_use use;
 
-        page_read(&guest->instance->part[0].page, guest->slot, guest->instance->frame_buffer, &use);
+        guest_get_use(guest, &use);
         record.memory_used = use.movable + use.fixed;
         writer_begin_object(writer, NULL);
         record_write(&record_usage_process, &record, writer);
@@ -127,7 +127,7 @@ static void get_vgpu(const struct instance *instance, uint32_t n_running,
                 .owner = instance->owner,
                 .device = instance_home(instance)->index,
                 .state = describe_get_state(instance),
-                .frame_buffer = instance->frame_buffer,
+                .frame_buffer = instance->frame_buffer * instance->n_parts,
                 .frame_buffer_used = guests_get_used(instance),
                 .share = instance->share,
                 .entitled = meter_get_entitled(instance, n_running),

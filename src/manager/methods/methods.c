@@ -109,9 +109,59 @@ static uint64_t get_idle_after(const struct control_pending *pending)
         return (uint64_t)(control_call_seconds(&pending->call, "idle_after", 0) * 1000 + 0.5);
 }
 
+static int add_device(struct instance_request *request, struct device *device,
+                      struct failure *failure)
+{
+        for (size_t i = 0; i < request->n_devices; i++)
+                if (request->device[i] == device)
+                        return failure_parameter(failure, "device", "name each device once",
+                                                 "device %u is named twice", device->index);
+        if (request->n_devices == INSTANCE_PARTS_MAX)
+                return failure_parameter(failure, "device", "name fewer",
+                                         "a vGPU has at most %d devices", INSTANCE_PARTS_MAX);
+        request->device[request->n_devices++] = device;
+        return 0;
+}
+
+/* "0,GPU-3c1e": in this order. */
+static int find_named_devices(struct manager *manager, const char *list,
+                              struct instance_request *request, struct failure *failure)
+{
+        CLEANUP(freep) char *copy = strdup(list);
+        char *rest = copy, *name;
+        struct device *device;
+        int r = copy ? 0 : -ENOMEM;
+
+        while (r == 0 && (name = strsep(&rest, ","))) {
+                device = device_find(manager, name, failure);
+                r = device ? add_device(request, device, failure) : -ENODEV;
+        }
+        return r;
+}
+
+static int find_devices(const struct control_pending *pending, struct instance_request *request,
+                        struct failure *failure)
+{
+        const char *list = control_call_text(&pending->call, "device");
+        uint32_t n = control_call_number(&pending->call, "devices", 0);
+        int r = list ? find_named_devices(pending->manager, list, request, failure) : 0;
+
+        if (r < 0)
+                return r;
+        if (n > INSTANCE_PARTS_MAX)
+                return failure_parameter(failure, "devices", "ask for fewer",
+                                         "a vGPU has at most %d devices", INSTANCE_PARTS_MAX);
+        if (list && n > 0 && n != request->n_devices)
+                return failure_parameter(failure, "devices", "leave out one of them",
+                                         "%u devices were asked for, and %zu are named", n,
+                                         request->n_devices);
+        if (!list)
+                request->n_devices = n ? n : 1;
+        return 0;
+}
+
 static int create_vgpu(struct control_pending *pending, struct failure *failure)
 {
-        const char *device = control_call_text(&pending->call, "device");
         struct instance_request request = {
                 .name = control_call_text(&pending->call, "name"),
                 .uuid = control_call_text(&pending->call, "uuid"),
@@ -136,11 +186,9 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
                 r = policy_check_name(pending->uid, request.name, failure);
         if (r < 0)
                 return r;
-        if (device) {
-                request.device = device_find(pending->manager, device, failure);
-                if (!request.device)
-                        return -ENODEV;
-        }
+        r = find_devices(pending, &request, failure);
+        if (r < 0)
+                return r;
         r = instance_create(pending->manager, &request, &instance, failure);
         if (r < 0)
                 return r;
@@ -151,11 +199,11 @@ static int create_vgpu(struct control_pending *pending, struct failure *failure)
 static int set_vgpu_idle(struct control_pending *pending, struct failure *failure)
 {
         struct instance *instance = find_named(pending, failure);
-        int r = instance ? residency_set(instance, get_idle_after(pending),
-                                         control_call_bool(&pending->call, "idle_keep_context"),
-                                         failure)
-                         : -ENOENT;
+        int r = instance ? instance_check_one_device(instance, failure) : -ENOENT;
 
+        if (r == 0)
+                r = residency_set(instance, get_idle_after(pending),
+                                  control_call_bool(&pending->call, "idle_keep_context"), failure);
         if (r < 0)
                 return r;
         control_reply(pending, json_pack("{so}", "vgpu", describe_instance(instance)));
@@ -165,11 +213,12 @@ static int set_vgpu_idle(struct control_pending *pending, struct failure *failur
 static int set_vgpu_class(struct control_pending *pending, struct failure *failure)
 {
         struct instance *instance = find_named(pending, failure);
-        int r = instance ? residency_record_set_class(
-                                   &instance->residency, instance->manager->store, instance->id,
-                                   control_call_text(&pending->call, "swap_class"), failure)
-                         : -ENOENT;
+        int r = instance ? instance_check_one_device(instance, failure) : -ENOENT;
 
+        if (r == 0)
+                r = residency_record_set_class(
+                        &instance->residency, instance->manager->store, instance->id,
+                        control_call_text(&pending->call, "swap_class"), failure);
         if (r < 0)
                 return r;
         observer_tell_changed(&instance->manager->observers);
@@ -244,14 +293,27 @@ static void add_simulation(json_t *environment, const struct manager *manager)
                 json_sprintf("%s:%.*s", manager->nvml_path, length, manager->driver_path));
 }
 
+#define UUIDS_MAX (INSTANCE_PARTS_MAX * MOVER_UUID_MAX)
+
+static const char *list_uuids(const struct instance *instance, char text[UUIDS_MAX])
+{
+        size_t length = 0;
+
+        for (size_t i = 0; i < instance->n_parts; i++)
+                length += (size_t)snprintf(text + length, UUIDS_MAX - length, i ? ",%s" : "%s",
+                                           instance->part[i].device->uuid);
+        return text;
+}
+
 static json_t *make_environment(const struct instance *instance)
 {
         const struct manager *manager = instance->manager;
+        char devices[UUIDS_MAX];
         json_t *environment = json_pack(
                 "{ss, ss, ss, ss, ss, ss}", "LD_PRELOAD", manager->gate_path, "LD_LIBRARY_PATH",
                 manager->nvml_path, "OPENVGPU_VGPU", instance->uuid, "OPENVGPU_RUN",
                 manager->options->run_directory, "OPENVGPU_DRIVER", manager->driver_path,
-                "CUDA_VISIBLE_DEVICES", instance_home(instance)->uuid);
+                "CUDA_VISIBLE_DEVICES", list_uuids(instance, devices));
 
         if (manager->simulation[0])
                 add_simulation(environment, manager);
@@ -366,17 +428,12 @@ static const struct control_parameter run_parameters[] = {
         { 0 },
 };
 static const struct control_parameter create_parameters[] = {
-        { "name", CONTROL_TEXT, false },
-        { "uuid", CONTROL_TEXT, false },
-        { "frame_buffer", CONTROL_SIZE, true },
-        { "device", CONTROL_TEXT, false },
-        { "transient", CONTROL_BOOL, false },
-        { "share", CONTROL_NUMBER, false },
-        { "owner", CONTROL_NUMBER, false },
-        { "idle_after", CONTROL_SECONDS, false },
-        { "idle_keep_context", CONTROL_BOOL, false },
-        { "swap_class", CONTROL_TEXT, false },
-        { 0 },
+        { "name", CONTROL_TEXT, false },          { "uuid", CONTROL_TEXT, false },
+        { "frame_buffer", CONTROL_SIZE, true },   { "device", CONTROL_TEXT, false },
+        { "devices", CONTROL_NUMBER, false },     { "transient", CONTROL_BOOL, false },
+        { "share", CONTROL_NUMBER, false },       { "owner", CONTROL_NUMBER, false },
+        { "idle_after", CONTROL_SECONDS, false }, { "idle_keep_context", CONTROL_BOOL, false },
+        { "swap_class", CONTROL_TEXT, false },    { 0 },
 };
 static const struct control_parameter class_parameters[] = { { "name", CONTROL_TEXT, true },
                                                              { "swap_class", CONTROL_TEXT, true },

@@ -19,14 +19,15 @@
 /* The ceiling that nobody is under. */
 #define CLOSED 1
 
-static bool is_resident(const struct instance *instance, const struct device *device)
+/* What a vGPU that is on @device has of it; NULL: it is not there. */
+static struct instance_part *find_resident(struct instance *instance, const struct device *device)
 {
-        return instance_is_on(instance, device) && !instance_is_off(instance);
+        return instance_is_off(instance) ? NULL : instance_find_part(instance, device);
 }
 
-static void write_ceiling(struct instance *instance, uint64_t bytes)
+static void write_ceiling(struct instance_part *part, uint64_t bytes)
 {
-        page_write_ceiling(&instance->part[0].page, bytes, clock_now(CLOCK_MONOTONIC) + TERM_NS);
+        page_write_ceiling(&part->page, bytes, clock_now(CLOCK_MONOTONIC) + TERM_NS);
 }
 
 uint64_t ceiling_freeze(struct device *device, const struct instance *except)
@@ -35,34 +36,38 @@ uint64_t ceiling_freeze(struct device *device, const struct instance *except)
         uint64_t pending = 0;
 
         list_for_each(instance, &device->manager->instances, link) {
-                if (!is_resident(instance, device))
+                struct instance_part *part = find_resident(instance, device);
+
+                if (!part)
                         continue;
-                write_ceiling(instance, CLOSED);
-                page_read_claim(&instance->part[0].page, instance->frame_buffer,
-                                &instance->part[0].claim);
+                write_ceiling(part, CLOSED);
+                page_read_claim(&part->page, instance->frame_buffer, &part->claim);
                 if (instance != except)
-                        pending += instance->part[0].claim.pending;
+                        pending += part->claim.pending;
         }
         return pending;
 }
 
 static void lift(struct device *device)
 {
+        struct instance_part *part;
         struct instance *instance;
 
         ceiling_deinit(device);
-        list_for_each(instance, &device->manager->instances, link)
-                if (is_resident(instance, device))
-                        write_ceiling(instance, 0);
+        list_for_each(instance, &device->manager->instances, link) {
+                part = find_resident(instance, device);
+                if (part)
+                        write_ceiling(part, 0);
+        }
 }
 
-static size_t count_residents(const struct device *device)
+static size_t count_residents(struct device *device)
 {
-        const struct instance *instance;
+        struct instance *instance;
         size_t n = 0;
 
         list_for_each(instance, &device->manager->instances, link)
-                n += is_resident(instance, device);
+                n += find_resident(instance, device) != NULL;
         return n;
 }
 
@@ -72,17 +77,17 @@ static uint64_t grant_wanted(struct device *device, uint64_t spare)
         struct instance *instance;
 
         list_for_each(instance, &device->manager->instances, link) {
-                struct page_claim *claim = &instance->part[0].claim;
+                struct instance_part *part = find_resident(instance, device);
 
-                if (!is_resident(instance, device))
+                if (!part)
                         continue;
                 if (instance->residency.promise.room) { /* what it wants is promised to it */
-                        claim->wanted = instance->residency.promise.bytes;
+                        part->claim.wanted = instance->residency.promise.bytes;
                         continue;
                 }
-                if (claim->wanted > spare)
-                        claim->wanted = 0;
-                spare -= claim->wanted;
+                if (part->claim.wanted > spare)
+                        part->claim.wanted = 0;
+                spare -= part->claim.wanted;
         }
         return spare;
 }
@@ -91,16 +96,17 @@ static void divide(struct device *device, uint64_t spare)
 {
         size_t n = count_residents(device);
         struct instance *instance;
-        uint64_t part;
+        uint64_t each;
 
         if (n == 0)
                 return;
-        part = grant_wanted(device, spare) / n;
-        list_for_each(instance, &device->manager->instances, link)
-                if (is_resident(instance, device))
-                        write_ceiling(instance, instance->part[0].claim.taken +
-                                                        instance->part[0].claim.wanted + part +
-                                                        CLOSED);
+        each = grant_wanted(device, spare) / n;
+        list_for_each(instance, &device->manager->instances, link) {
+                struct instance_part *part = find_resident(instance, device);
+
+                if (part)
+                        write_ceiling(part, part->claim.taken + part->claim.wanted + each + CLOSED);
+        }
 }
 
 static int on_time(sd_event_source *source, uint64_t usec, void *userdata)

@@ -39,6 +39,7 @@ static int add_device(struct manager *manager, const struct mover_device *found)
         if (uuid_parse(device->uuid_bytes, found->uuid) < 0)
                 return -EPROTO;
         snprintf(device->uuid, sizeof(device->uuid), "%s", found->uuid);
+        device->peers = found->peers;
         snprintf(device->pci_bus_id, sizeof(device->pci_bus_id), "%s", found->pci_bus_id);
         snprintf(device->name, sizeof(device->name), "%s", found->name);
         manager->n_devices++;
@@ -192,9 +193,8 @@ static uint64_t wanted_of(const struct guest *guest)
         uint64_t has = clean_copy_get_length(guest);
         struct page_use use = { 0 };
 
-        if (guest->slot != UINT32_MAX && !guest->reservation && !guest->spilled)
-                page_read(&guest->instance->part[0].page, guest->slot,
-                          guest->instance->frame_buffer, &use);
+        if (!guest->reservation && !guest->spilled && guest->instance->n_parts == 1)
+                guest_get_use(guest, &use); /* vGPUs of several devices stay */
         return use.movable > has ? use.movable - has : 0;
 }
 

@@ -74,11 +74,14 @@ struct device *device_find(struct manager *manager, const char *text, struct fai
 
 uint64_t device_get_used(const struct device *device)
 {
-        const struct instance *instance;
+        struct instance *instance;
         uint64_t sum = device->virtual_used;
 
-        list_for_each(instance, &device->manager->instances, link)
-                if (instance_is_on(instance, device) && !instance_is_off(instance))
-                        sum += guests_get_used(instance);
+        list_for_each(instance, &device->manager->instances, link) {
+                const struct instance_part *part = instance_find_part(instance, device);
+
+                if (part && !instance_is_off(instance))
+                        sum += guests_get_used_of(instance, part);
+        }
         return sum;
 }

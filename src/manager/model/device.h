@@ -27,6 +27,7 @@ struct device {
         char pci_bus_id[32];
         char name[96];
         uint64_t memory_total;
+        uint64_t peers;            /* a bit for each device, by index, whose memory it can use */
         uint64_t virtual_promised; /* to the vGPUs of a scenario */
         uint64_t virtual_used;     /* by them */
         uint32_t n_virtual;

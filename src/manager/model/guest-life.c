@@ -57,7 +57,8 @@ int guest_new(struct guest **ret_guest, struct instance *instance, pid_t pid, ui
         guest->joined_ns = clock_now(CLOCK_REALTIME);
         guest->pidfd = -1;
         guest->slot = UINT32_MAX;
-        guest->state_slot = UINT32_MAX;
+        for (size_t i = 0; i < GATE_DEVICES_MAX; i++)
+                guest->record[i].state_slot = UINT32_MAX;
         guest->context_device = instance_home(instance);
         list_init(&guest->link);
         list_init(&guest->sessions);
@@ -123,6 +124,44 @@ struct guest *guest_unload(struct guest *guest)
         return NULL;
 }
 
+/* The same in the pages of all parts. */
+
+static void give_slot(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+
+        for (size_t i = 0; i < instance->n_parts; i++)
+                page_give_slot(&instance->part[i].page, guest->slot);
+}
+
+/* Of a free one nothing is to be left: who mends it first, clears it. */
+static int take_slot(struct guest *guest)
+{
+        struct instance *instance = guest->instance;
+        uint32_t slot;
+        int r = page_take_slot(&instance->part[0].page, &slot);
+
+        for (size_t i = 1; r == 0 && i < instance->n_parts; i++) {
+                page_mend(&instance->part[i].page);
+                r = page_claim_slot(&instance->part[i].page, slot);
+        }
+        if (r == 0)
+                guest->slot = slot;
+        return r;
+}
+
+int guest_claim_slot(struct guest *guest, uint32_t slot)
+{
+        struct instance *instance = guest->instance;
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
+                r = page_claim_slot(&instance->part[i].page, slot);
+        if (r == 0)
+                guest->slot = slot;
+        return r;
+}
+
 struct guest *guest_free(struct guest *guest)
 {
         struct instance *instance = guest->instance;
@@ -132,7 +171,7 @@ struct guest *guest_free(struct guest *guest)
                 guest_leave(guest);
         recovery_drop_memory(guest);
         if (guest->slot != UINT32_MAX) {
-                page_give_slot(&instance->part[0].page, guest->slot);
+                give_slot(guest);
                 if (store_remove_process(manager->store, instance->id, guest->pid) < 0)
                         backlog_add_process(guest);
         }
@@ -148,7 +187,7 @@ struct guest *guest_free(struct guest *guest)
 int guest_admit(struct guest *guest)
 {
         struct instance *instance = guest->instance;
-        int r = page_take_slot(&instance->part[0].page, &guest->slot);
+        int r = take_slot(guest);
 
         if (r < 0)
                 return r;
@@ -158,7 +197,7 @@ int guest_admit(struct guest *guest)
         if (r == 0)
                 r = recovery_store_process(guest);
         if (r < 0) {
-                page_give_slot(&instance->part[0].page, guest->slot);
+                give_slot(guest);
                 guest->slot = UINT32_MAX;
                 return r;
         }

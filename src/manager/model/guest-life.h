@@ -36,4 +36,7 @@ struct guest *guest_unload(struct guest *guest);
 /* guest_admit() - give it a slot and remember it; then it may be welcomed. Errors: -ENOSPC. */
 int guest_admit(struct guest *guest);
 
+/* guest_claim_slot() - it has had @slot since before this manager started. Errors: -EBUSY. */
+int guest_claim_slot(struct guest *guest, uint32_t slot);
+
 #endif

@@ -48,7 +48,32 @@ size_t guests_count(const struct instance *instance)
         return n;
 }
 
-uint64_t guests_get_used(const struct instance *instance)
+void guest_get_use_of(const struct guest *guest, const struct instance_part *part,
+                      struct page_use *ret_use)
+{
+        *ret_use = (struct page_use){ 0 };
+        if (guest->slot != UINT32_MAX)
+                page_read(&part->page, guest->slot, guest->instance->frame_buffer, ret_use);
+}
+
+void guest_get_use(const struct guest *guest, struct page_use *ret_use)
+{
+        const struct instance *instance = guest->instance;
+
+        guest_get_use_of(guest, &instance->part[0], ret_use);
+        for (size_t i = 1; i < instance->n_parts; i++) {
+                struct page_use use;
+
+                guest_get_use_of(guest, &instance->part[i], &use);
+                ret_use->movable += use.movable;
+                ret_use->fixed += use.fixed;
+                ret_use->peak += use.peak;
+                ret_use->launches += use.launches;
+                ret_use->holds |= use.holds;
+        }
+}
+
+uint64_t guests_get_used_of(const struct instance *instance, const struct instance_part *part)
 {
         const struct guest *guest;
         uint64_t sum = 0;
@@ -56,12 +81,21 @@ uint64_t guests_get_used(const struct instance *instance)
         list_for_each(guest, &instance->guests, link) {
                 struct page_use use;
 
-                if (guest->is_dead || guest->slot == UINT32_MAX)
+                if (guest->is_dead)
                         continue;
-                page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
+                guest_get_use_of(guest, part, &use);
                 sum += use.movable + use.fixed;
         }
         return sum < instance->frame_buffer ? sum : instance->frame_buffer; /* they may lie */
+}
+
+uint64_t guests_get_used(const struct instance *instance)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < instance->n_parts; i++)
+                sum += guests_get_used_of(instance, &instance->part[i]);
+        return sum;
 }
 
 /* Memory. */

@@ -32,6 +32,8 @@ struct device;
 struct gate_link;
 struct guest;
 struct instance;
+struct instance_part;
+struct page_use;
 struct pool_reservation;
 struct share_news;
 struct share_question;
@@ -87,6 +89,12 @@ struct guest_shown {
         uint32_t percent[METER_ENGINES];
 };
 
+/* On the state page, of each part of its vGPU. */
+struct guest_record {
+        uint32_t state_slot; /* UINT32_MAX: not published yet */
+        struct guest_shown shown;
+};
+
 struct guest {
         struct list link; /* in instance->guests */
         struct instance *instance;
@@ -130,8 +138,7 @@ struct guest {
         uint64_t n_may_tell, n_may_offer; /* times that it may send USES, OFFERED */
         struct residency_guest residency;
         struct rest_guest rest;
-        uint32_t state_slot; /* UINT32_MAX: not published yet */
-        struct guest_shown shown;
+        struct guest_record record[GATE_DEVICES_MAX]; /* by part */
 
         enum guest_context context;
         struct device *context_device; /* that it runs on or ran on last */
@@ -215,8 +222,17 @@ struct guest {
 /* guests_count() - how many processes @instance has. */
 size_t guests_count(const struct instance *instance);
 
-/* guests_get_used() - what they say that they hold. */
+/*
+ * guest_get_use() - what it says that it holds, of all devices; nothing before it has a slot.
+ * guest_get_use_of() - the same of one of its vGPU's parts.
+ */
+void guest_get_use(const struct guest *guest, struct page_use *ret_use);
+void guest_get_use_of(const struct guest *guest, const struct instance_part *part,
+                      struct page_use *ret_use);
+
+/* guests_get_used() - what they say that they hold. guests_get_used_of() - of one part. */
 uint64_t guests_get_used(const struct instance *instance);
+uint64_t guests_get_used_of(const struct instance *instance, const struct instance_part *part);
 
 /* guest_find() - by process; NULL for none. */
 struct guest *guest_find(struct instance *instance, pid_t pid);

@@ -82,7 +82,8 @@ struct instance *instance_free(struct instance *instance)
         sd_event_source_disable_unref(instance->catch_up_timer);
         backlog_end_lack(instance);
         room_forget(&instance->residency.promise);
-        page_deinit(&instance->part[0].page);
+        for (size_t i = 0; i < instance->n_parts; i++)
+                page_deinit(&instance->part[i].page);
         account_end(&instance->charge);
         accounting_deinit(&instance->meter.accounting);
         free(instance);
@@ -90,8 +91,45 @@ struct instance *instance_free(struct instance *instance)
 }
 DEFINE_CLEANUP(struct instance *, instance_free);
 
-/* Its page, which is in the table of the keeper as well, and its creator. */
-static const struct account_cost cost = { { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 3 } };
+/* Its pages, which are in the table of the keeper as well, and its creator. */
+static struct account_cost get_cost(const struct instance *instance)
+{
+        return (struct account_cost){
+                { [ACCOUNT_OBJECTS] = 1, [ACCOUNT_DESCRIPTORS] = 1 + 2 * instance->n_parts }
+        };
+}
+
+static void add_part(struct instance *instance, uint32_t id, struct device *device)
+{
+        instance->part[instance->n_parts++] = (struct instance_part){
+                .id = id,
+                .device = device,
+                .page = { .fd = -1 },
+                .state_slot = UINT32_MAX,
+                .placement = STATE_PLACEMENT_NONE,
+        };
+}
+
+/* A device that is gone is left out, if there is another one. */
+static void add_parts(struct instance *instance, const struct store_instance *stored)
+{
+        struct manager *manager = instance->manager;
+
+        for (size_t i = 0; i <= stored->n_more; i++) {
+                const char *uuid = i ? stored->more[i - 1].device_uuid : stored->device_uuid;
+                struct device *device = device_find_uuid(manager, uuid);
+
+                if (device && !instance_is_on(instance, device))
+                        add_part(instance, i ? stored->more[i - 1].id : stored->id, device);
+                else
+                        log_event(
+                                LOG_LEVEL_ERROR, "a device of a vGPU is gone",
+                                "vgpu=%s device=%s hint=\"its programs see the others, or device 0\"",
+                                stored->name, uuid);
+        }
+        if (instance->n_parts == 0)
+                add_part(instance, stored->id, &manager->device[0]);
+}
 
 static int instance_new(struct instance **ret_instance, struct manager *manager,
                         const struct store_instance *stored)
@@ -103,7 +141,6 @@ static int instance_new(struct instance **ret_instance, struct manager *manager,
         *instance = (struct instance){
                 .manager = manager,
                 .id = stored->id,
-                .n_parts = 1,
                 .frame_buffer = stored->frame_buffer,
                 .created_ns = stored->created_ns,
                 .owner = stored->owner,
@@ -113,12 +150,7 @@ static int instance_new(struct instance **ret_instance, struct manager *manager,
                 .creator = stored->creator,
                 .creator_start = stored->creator_start,
         };
-        instance->part[0] = (struct instance_part){
-                .device = device_find_uuid(manager, stored->device_uuid),
-                .page = { .fd = -1 },
-                .state_slot = UINT32_MAX,
-                .placement = STATE_PLACEMENT_NONE,
-        };
+        add_parts(instance, stored);
         snprintf(instance->name, sizeof(instance->name), "%s", stored->name);
         snprintf(instance->uuid, sizeof(instance->uuid), "%s", stored->uuid);
         list_init(&instance->link);
@@ -133,6 +165,7 @@ int instance_add(struct manager *manager, struct store_instance *stored, instanc
                  const void *userdata, struct instance **ret_instance, struct failure *failure)
 {
         CLEANUP(instance_freep) struct instance *instance = NULL;
+        struct account_cost cost;
         int r = stored->is_transient ? store_begin(manager->store)
                                      : store_begin_durable(manager->store);
 
@@ -141,13 +174,15 @@ int instance_add(struct manager *manager, struct store_instance *stored, instanc
         r = store_add_instance(manager->store, stored);
         if (r == 0)
                 r = instance_new(&instance, manager, stored);
-        if (r == 0)
+        if (r == 0) {
+                cost = get_cost(instance);
                 r = account_take(manager->accounts, &instance->charge, instance->owner, &cost,
                                  failure);
+        }
+        for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
+                r = page_create(&instance->part[i].page, instance->frame_buffer);
         if (r == 0)
-                r = page_create(&instance->part[0].page, instance->frame_buffer);
-        if (r == 0)
-                r = recovery_put_page(instance);
+                r = recovery_put_pages(instance);
         if (r == 0)
                 r = watch_creator(instance);
         if (r == 0 && instance->is_creator_gone)
@@ -159,7 +194,7 @@ int instance_add(struct manager *manager, struct store_instance *stored, instanc
         if (r < 0) {
                 store_rollback(manager->store);
                 if (instance)
-                        recovery_drop_page(instance);
+                        recovery_drop_pages(instance);
                 return r;
         }
         list_append(&manager->instances, &instance->link);
@@ -172,18 +207,15 @@ int instance_add(struct manager *manager, struct store_instance *stored, instanc
 int instance_restore(struct manager *manager, const struct store_instance *stored)
 {
         CLEANUP(instance_freep) struct instance *instance = NULL;
+        struct account_cost cost;
         int r = instance_new(&instance, manager, stored);
 
         if (r < 0)
                 return r;
-        if (!instance_home(instance)) {
-                log_event(LOG_LEVEL_ERROR, "the device of a vGPU is gone; moved to device 0",
-                          "vgpu=%s device=%s", stored->name, stored->device_uuid);
-                instance->part[0].device = &manager->device[0];
-        }
+        cost = get_cost(instance);
         r = account_force(manager->accounts, &instance->charge, instance->owner, &cost);
         if (r == 0)
-                r = recovery_get_page(instance);
+                r = recovery_get_pages(instance);
         if (r < 0)
                 return r;
         r = watch_creator(instance);
@@ -228,7 +260,7 @@ static int forget(struct instance *instance)
         if (r < 0)
                 return r;
         log_event_of(instance->owner, LOG_LEVEL_INFO, "removed", "vgpu=%s", instance->name);
-        recovery_drop_page(instance);
+        recovery_drop_pages(instance);
         observer_tell_instance(&instance->manager->observers, instance, INSTANCE_REMOVED);
         instance_free(instance);
         observer_tell_changed(&manager->observers);

@@ -25,6 +25,7 @@
 #include "state/page.h"
 #include "state/state-page.h"
 #include "store/store.h"
+#include "wire/gate.h"
 
 struct device;
 struct group_wait;
@@ -33,11 +34,12 @@ struct manager;
 struct operation;
 
 /* At most so many devices have a part of one vGPU: as many GPUs as a server has. */
-#define INSTANCE_PARTS_MAX 8
+#define INSTANCE_PARTS_MAX GATE_DEVICES_MAX
 
 /* What a vGPU has of one device. */
 struct instance_part {
         struct device *device;
+        uint32_t id; /* NVML's; that of the first part is the vGPU's */
         struct page page;
         struct page_claim claim; /* at the last look of the ceilings */
         uint32_t placement;      /* first slot on @placed_on; STATE_PLACEMENT_NONE */
@@ -107,6 +109,9 @@ static inline struct device *instance_home(const struct instance *instance)
 
 struct instance_part *instance_find_part(struct instance *instance, const struct device *device);
 bool instance_is_on(const struct instance *instance, const struct device *device);
+
+/* instance_check_one_device() - nothing that takes it off its devices is for more than one. NotMovable. */
+int instance_check_one_device(const struct instance *instance, struct failure *failure);
 
 /* instance_check_idle() - does nothing go on with it? Errors: -EBUSY. */
 int instance_check_idle(const struct instance *instance, struct failure *failure);

@@ -65,7 +65,7 @@ int policy_check_limits(const struct manager *manager, uid_t uid, uint64_t frame
                 n_all++;
                 if (instance->owner == uid) {
                         n++;
-                        bytes += instance->frame_buffer;
+                        bytes += instance->frame_buffer * instance->n_parts;
                 }
         }
         if (n_all >= STATE_INSTANCES_MAX)
@@ -154,8 +154,9 @@ int policy_check_growth(const struct instance *instance, uint64_t bytes, struct 
                 return 0;
         list_for_each(other, &manager->instances, link)
                 if (other->owner == instance->owner)
-                        has += other->frame_buffer;
-        return check_frame_buffer(manager->options->user_frame_buffer, has, bytes, failure);
+                        has += other->frame_buffer * other->n_parts;
+        return check_frame_buffer(manager->options->user_frame_buffer, has,
+                                  bytes * instance->n_parts, failure);
 }
 
 /* The pool. */

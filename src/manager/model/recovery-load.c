@@ -30,9 +30,11 @@ static int drop_ownerless_page(const char *label, int fd, void *userdata)
 {
         struct manager *manager = userdata;
         struct failure failure = { 0 };
+        char uuid[STORE_UUID_MAX];
 
         (void)fd;
-        if (!instance_find(manager, label + strlen(RECOVERY_PAGE), &failure))
+        if (sscanf(label + strlen(RECOVERY_PAGE), "%47[^/]", uuid) != 1 ||
+            !instance_find(manager, uuid, &failure))
                 (void)keeper_drop(manager->keeper, label);
         return 0;
 }
@@ -234,10 +236,9 @@ static int load_guest(struct instance *instance, const struct store_process *pro
         }
         if (r < 0)
                 return r;
-        r = page_claim_slot(&instance->part[0].page, process->slot);
+        r = guest_claim_slot(guest, process->slot);
         if (r < 0)
                 return r;
-        guest->slot = process->slot;
         guest->must_stay = true; /* as far as we know, until it connects */
         guest->state = instance_is_off(instance) ? GATE_STATE_RELEASED : GATE_STATE_OPEN;
         guest->context = process->context & ~RECOVERY_ABSENT;
@@ -262,8 +263,8 @@ static int load_guests(struct instance *instance)
         for (size_t i = 0; r == 0 && i < list.n; i++)
                 r = load_guest(instance, &list.processes[i]);
         free(list.processes);
-        if (r == 0)
-                page_mend(&instance->part[0].page);
+        for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
+                page_mend(&instance->part[i].page);
         return r;
 }
 

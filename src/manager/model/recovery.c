@@ -25,9 +25,13 @@ void recovery_memory_label(char label[KEEPER_LABEL_MAX], const char *prefix,
                  guest->instance->uuid, (int)guest->pid, memory->address, memory->size);
 }
 
-static void page_label(char label[KEEPER_LABEL_MAX], const struct instance *instance)
+/* That of the first is the UUID alone, as older managers know it. */
+static void page_label(char label[KEEPER_LABEL_MAX], const struct instance *instance, size_t part)
 {
-        snprintf(label, KEEPER_LABEL_MAX, RECOVERY_PAGE "%s", instance->uuid);
+        if (part == 0)
+                snprintf(label, KEEPER_LABEL_MAX, RECOVERY_PAGE "%s", instance->uuid);
+        else
+                snprintf(label, KEEPER_LABEL_MAX, RECOVERY_PAGE "%s/%zu", instance->uuid, part);
 }
 
 static void slab_label(char label[KEEPER_LABEL_MAX], uint32_t slab)
@@ -37,36 +41,57 @@ static void slab_label(char label[KEEPER_LABEL_MAX], uint32_t slab)
 
 /* Pages. */
 
-int recovery_put_page(struct instance *instance)
+static int put_page(struct instance *instance, size_t part)
 {
         char label[KEEPER_LABEL_MAX];
 
-        page_label(label, instance);
-        return keeper_put(instance->manager->keeper, label, instance->part[0].page.fd);
+        page_label(label, instance, part);
+        return keeper_put(instance->manager->keeper, label, instance->part[part].page.fd);
 }
 
-void recovery_drop_page(struct instance *instance)
+int recovery_put_pages(struct instance *instance)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
+                r = put_page(instance, i);
+        return r;
+}
+
+void recovery_drop_pages(struct instance *instance)
 {
         char label[KEEPER_LABEL_MAX];
 
-        page_label(label, instance);
-        (void)keeper_drop(instance->manager->keeper, label);
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                page_label(label, instance, i);
+                (void)keeper_drop(instance->manager->keeper, label);
+        }
 }
 
-int recovery_get_page(struct instance *instance)
+static int get_page(struct instance *instance, size_t part)
 {
+        struct page *page = &instance->part[part].page;
         char label[KEEPER_LABEL_MAX];
         int fd, r;
 
-        page_label(label, instance);
+        page_label(label, instance, part);
         fd = keeper_find(instance->manager->keeper, label);
         if (fd >= 0) {
-                r = page_adopt(&instance->part[0].page, fd, instance->frame_buffer);
+                r = page_adopt(page, fd, instance->frame_buffer);
                 if (r != -EPROTO)
                         return r;
         }
-        r = page_create(&instance->part[0].page, instance->frame_buffer);
-        return r < 0 ? r : recovery_put_page(instance);
+        r = page_create(page, instance->frame_buffer);
+        return r < 0 ? r : put_page(instance, part);
+}
+
+int recovery_get_pages(struct instance *instance)
+{
+        int r = 0;
+
+        for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
+                r = get_page(instance, i);
+        return r;
 }
 
 /* Processes and memory. */

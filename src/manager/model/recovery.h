@@ -27,11 +27,11 @@ struct guest;
 struct instance;
 struct manager;
 
-int recovery_put_page(struct instance *instance);
-void recovery_drop_page(struct instance *instance);
+int recovery_put_pages(struct instance *instance);
+void recovery_drop_pages(struct instance *instance);
 
-/* recovery_get_page() - adopt the kept page; or make one, when none is there (a new boot). */
-int recovery_get_page(struct instance *instance);
+/* recovery_get_pages() - adopt the kept pages; or make those that are not there (a new boot). */
+int recovery_get_pages(struct instance *instance);
 
 /* recovery_store_process() - what the store says about the process is brought up to date. */
 int recovery_store_process(struct guest *guest);

@@ -444,8 +444,10 @@ struct operation *operation_new(struct instance *instance, const struct operatio
 
 static int check_usable(const struct instance *instance, struct failure *failure)
 {
-        int r = instance_check_idle(instance, failure);
+        int r = instance_check_one_device(instance, failure);
 
+        if (r == 0)
+                r = instance_check_idle(instance, failure);
         if (r == 0 && instance->state == STATE_FAILED)
                 r = failure_set(failure, -EUCLEAN, "WrongState",
                                 "end its processes; the log of vgpud says what happened",

@@ -153,11 +153,12 @@ static uint64_t get_runtime_state(const struct instance *instance)
         return sum;
 }
 
-void facts_of_instance(struct state_instance *ret_record, const struct instance *instance)
+void facts_of_instance(struct state_instance *ret_record, const struct instance *instance,
+                       const struct instance_part *part)
 {
         *ret_record = (struct state_instance){
-                .id = instance->id,
-                .device = instance_home(instance)->index,
+                .id = part->id,
+                .device = part->device->index,
                 .state = instance->state,
                 .n_processes = (uint32_t)guests_count(instance),
                 .tenant_uid = instance->owner,
@@ -168,9 +169,9 @@ void facts_of_instance(struct state_instance *ret_record, const struct instance 
                 .ecc = STATE_NONE,
                 .accounting = 1,
                 .encoder_capacity = instance->encoder_capacity,
-                .can_migrate = 1,
+                .can_migrate = instance->n_parts == 1,
                 .frame_buffer_quota = instance->frame_buffer,
-                .frame_buffer_used = guests_get_used(instance),
+                .frame_buffer_used = guests_get_used_of(instance, part),
                 .runtime_state_size = get_runtime_state(instance),
                 .utilization_gpu = instance->meter.percent[METER_SM],
                 .utilization_memory = instance->meter.percent[METER_MEMORY],
@@ -193,9 +194,9 @@ uint64_t facts_get_uses(const struct instance *instance)
         list_for_each(guest, &instance->guests, link) {
                 struct page_use use;
 
-                if (guest->is_dead || guest->slot == UINT32_MAX)
+                if (guest->is_dead)
                         continue;
-                page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
+                guest_get_use(guest, &use);
                 uses |= (use.holds & GATE_HOLDS_MANAGED ? STATE_USES_MANAGED : 0) |
                         (use.holds & (GATE_HOLDS_IMPORTED | GATE_HOLDS_FABRIC) ? STATE_USES_IMPORTED
                                                                                : 0) |
@@ -206,7 +207,8 @@ uint64_t facts_get_uses(const struct instance *instance)
         return uses;
 }
 
-void facts_of_vm(struct state_vm *ret_record, const struct instance *instance)
+void facts_of_vm(struct state_vm *ret_record, const struct instance *instance,
+                 const struct instance_part *part)
 {
         *ret_record = (struct state_vm){
                 .id_kind = STATE_VM_DOMAIN,
@@ -219,32 +221,30 @@ void facts_of_vm(struct state_vm *ret_record, const struct instance *instance)
                  instance->manager->driver_version);
         /* A guest sees the device where the host sees it. */
         snprintf(ret_record->pci_bus_id, sizeof(ret_record->pci_bus_id), "%.31s",
-                 instance_home(instance)->pci_bus_id);
+                 part->device->pci_bus_id);
 }
 
-void facts_of_use(struct guest_shown *ret_shown, const struct guest *guest)
+void facts_of_use(struct guest_shown *ret_shown, const struct guest *guest,
+                  const struct instance_part *part)
 {
-        const struct instance *instance = guest->instance;
-        struct page_use use = { 0 };
+        struct page_use use;
 
         *ret_shown = (struct guest_shown){ 0 };
-        if (guest->slot != UINT32_MAX)
-                page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
+        guest_get_use_of(guest, part, &use);
         ret_shown->memory_used = use.movable + use.fixed;
         memcpy(ret_shown->percent, guest->meter.percent, sizeof(ret_shown->percent));
 }
 
-void facts_of_guest(struct state_process *ret_record, const struct guest *guest)
+void facts_of_guest(struct state_process *ret_record, const struct guest *guest,
+                    const struct instance_part *part)
 {
-        const struct instance *instance = guest->instance;
-        struct page_use use = { 0 };
+        struct page_use use;
 
-        if (guest->slot != UINT32_MAX)
-                page_read(&instance->part[0].page, guest->slot, instance->frame_buffer, &use);
+        guest_get_use_of(guest, part, &use);
         *ret_record = (struct state_process){
                 .pid = (uint32_t)guest->pid,
-                .instance = instance->id,
-                .device = instance_home(instance)->index,
+                .instance = part->id,
+                .device = part->device->index,
                 .kind = STATE_COMPUTE,
                 .utilization_gpu = guest->meter.percent[METER_SM],
                 .utilization_memory = guest->meter.percent[METER_MEMORY],

@@ -13,6 +13,7 @@ struct device;
 struct guest;
 struct guest_shown;
 struct instance;
+struct instance_part;
 struct manager;
 struct session;
 
@@ -29,12 +30,16 @@ void facts_of_scheduler(struct state_scheduler *ret_record);
 
 /* facts_of_usage() - what its engines did in the last period. */
 void facts_of_usage(struct state_device *record, const struct device *device);
-void facts_of_instance(struct state_instance *ret_record, const struct instance *instance);
-void facts_of_vm(struct state_vm *ret_record, const struct instance *instance);
-void facts_of_guest(struct state_process *ret_record, const struct guest *guest);
+void facts_of_instance(struct state_instance *ret_record, const struct instance *instance,
+                       const struct instance_part *part);
+void facts_of_vm(struct state_vm *ret_record, const struct instance *instance,
+                 const struct instance_part *part);
+void facts_of_guest(struct state_process *ret_record, const struct guest *guest,
+                    const struct instance_part *part);
 
 /* facts_of_use() - of that, what changes while it runs. */
-void facts_of_use(struct guest_shown *ret_shown, const struct guest *guest);
+void facts_of_use(struct guest_shown *ret_shown, const struct guest *guest,
+                  const struct instance_part *part);
 
 /* facts_get_uses() - bits of enum state_use, likewise. */
 uint64_t facts_get_uses(const struct instance *instance);

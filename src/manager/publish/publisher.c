@@ -111,7 +111,8 @@ static void sample_device(struct state_page *state_page, const struct state_devi
 
 static void write_device(struct publisher *publisher, const struct device *device)
 {
-        const struct instance *instance;
+        const struct instance_part *part;
+        struct instance *instance;
         struct state_device record;
         uint64_t promised;
 
@@ -123,11 +124,12 @@ static void write_device(struct publisher *publisher, const struct device *devic
         record.n_instances = device->n_virtual;
         record.memory_used = device->virtual_used;
         list_for_each(instance, &publisher->manager->instances, link) {
-                if (!instance_is_on(instance, device))
+                part = instance_find_part(instance, device);
+                if (!part)
                         continue;
                 record.n_instances++;
                 if (!instance_is_off(instance))
-                        record.memory_used += instance->part[0].shown.frame_buffer_used;
+                        record.memory_used += part->shown.frame_buffer_used;
         }
         state_write_device(publisher->state_page, device->index, &record);
         sample_device(publisher->state_page, &record);
@@ -193,7 +195,7 @@ static uint32_t find_placement(struct publisher *publisher, const struct state_t
         return placement;
 }
 
-static void place(struct publisher *publisher, struct instance *instance,
+static void place(struct publisher *publisher, struct instance_part *part,
                   struct state_instance *record)
 {
         const struct state_page *state_page = publisher->state_page;
@@ -203,70 +205,77 @@ static void place(struct publisher *publisher, struct instance *instance,
         bool is_heterogeneous = state_read_device(state_page, record->device, &device) &&
                                 device.is_heterogeneous == 1;
 
-        if (!is_heterogeneous || instance->state == STATE_SUSPENDED ||
+        if (!is_heterogeneous || record->state == STATE_SUSPENDED ||
             !state_find_type(state_page, record->type_id, &slot) ||
             !state_read_type(state_page, slot, &type)) {
-                instance->part[0].placement = STATE_PLACEMENT_NONE;
+                part->placement = STATE_PLACEMENT_NONE;
                 return;
         }
-        if (instance->part[0].placed_on != instance_home(instance) ||
-            instance->part[0].placement == STATE_PLACEMENT_NONE)
-                instance->part[0].placement = find_placement(publisher, &type, record->device);
-        instance->part[0].placed_on = instance_home(instance);
-        record->placement = instance->part[0].placement;
-        record->placement_size =
-                instance->part[0].placement == STATE_PLACEMENT_NONE ? 0 : type.placement_size;
+        if (part->placed_on != part->device || part->placement == STATE_PLACEMENT_NONE)
+                part->placement = find_placement(publisher, &type, record->device);
+        part->placed_on = part->device;
+        record->placement = part->placement;
+        record->placement_size = part->placement == STATE_PLACEMENT_NONE ? 0 : type.placement_size;
 }
 
 /* What follows from what it is and where: its type, its place, its machine. */
-static void fill_fixed(struct publisher *publisher, struct instance *instance,
+static void fill_fixed(struct publisher *publisher, struct instance_part *part,
                        struct state_instance *record)
 {
         struct state_page *state_page = publisher->state_page;
         struct state_host host;
 
         if (!publisher->has_changed) {
-                record->type_id = instance->part[0].shown.type_id;
-                record->vgpu_version = instance->part[0].shown.vgpu_version;
-                record->placement = instance->part[0].shown.placement;
-                record->placement_size = instance->part[0].shown.placement_size;
+                record->type_id = part->shown.type_id;
+                record->vgpu_version = part->shown.vgpu_version;
+                record->placement = part->shown.placement;
+                record->placement_size = part->shown.placement_size;
                 return;
         }
         record->type_id = catalog_type_of_quota(state_page, state_site_of_device(record->device),
                                                 record->frame_buffer_quota);
         if (state_read_host(state_page, 0, &host)) /* a guest's driver is the host's */
                 record->vgpu_version = host.current_max;
-        place(publisher, instance, record);
+        place(publisher, part, record);
 }
 
 /* Its processes change what it uses without a word to us. */
-static void write_vm(struct publisher *publisher, struct instance *instance)
+static void write_vm(struct publisher *publisher, const struct instance *instance,
+                     struct instance_part *part)
 {
         uint64_t uses = facts_get_uses(instance);
         struct state_vm vm;
 
-        if (!publisher->has_changed && uses == instance->part[0].shown_uses)
+        if (!publisher->has_changed && uses == part->shown_uses)
                 return;
-        instance->part[0].shown_uses = uses;
-        facts_of_vm(&vm, instance);
-        state_write_vm(publisher->state_page, instance->part[0].state_slot, &vm);
+        part->shown_uses = uses;
+        facts_of_vm(&vm, instance, part);
+        state_write_vm(publisher->state_page, part->state_slot, &vm);
+}
+
+static void write_part(struct publisher *publisher, const struct instance *instance,
+                       struct instance_part *part)
+{
+        struct state_instance record;
+
+        facts_of_instance(&record, instance, part);
+        fill_fixed(publisher, part, &record);
+        part->state_slot = take_slot(publisher, publisher->instance_round, STATE_INSTANCES_MAX,
+                                     part->state_slot);
+        if (part->state_slot == UINT32_MAX)
+                return;
+        if (publisher->has_changed || memcmp(&record, &part->shown, sizeof(record)) != 0)
+                state_write_instance(publisher->state_page, part->state_slot, &record);
+        part->shown = record;
+        write_vm(publisher, instance, part);
 }
 
 static void write_instance(struct publisher *publisher, struct instance *instance)
 {
-        struct state_instance record;
-
-        facts_of_instance(&record, instance);
-        fill_fixed(publisher, instance, &record);
-        instance->part[0].state_slot = take_slot(publisher, publisher->instance_round,
-                                                 STATE_INSTANCES_MAX, instance->part[0].state_slot);
-        if (instance->part[0].state_slot == UINT32_MAX)
-                return;
-        if (publisher->has_changed ||
-            memcmp(&record, &instance->part[0].shown, sizeof(record)) != 0)
-                state_write_instance(publisher->state_page, instance->part[0].state_slot, &record);
-        instance->part[0].shown = record;
-        write_vm(publisher, instance);
+        for (size_t i = 0; i < instance->n_parts; i++) {
+                page_write_quota(&instance->part[i].page, instance->frame_buffer);
+                write_part(publisher, instance, &instance->part[i]);
+        }
 }
 
 static void write_encoder(struct publisher *publisher, const struct guest *guest,
@@ -307,17 +316,23 @@ static void write_sessions(struct publisher *publisher, struct guest *guest)
         }
 }
 
-static void write_guest(struct publisher *publisher, struct guest *guest)
+static void write_process(struct publisher *publisher, const struct guest *guest,
+                          const struct instance_part *part, struct guest_record *mine)
 {
         struct guest_shown now;
         struct state_process record;
 
-        facts_of_use(&now, guest);
-        if (!publisher->has_changed && memcmp(&now, &guest->shown, sizeof(now)) == 0)
+        mine->state_slot = take_slot(publisher, publisher->process_round, STATE_PROCESSES_MAX,
+                                     mine->state_slot);
+        if (mine->state_slot == UINT32_MAX)
                 return;
-        guest->shown = now;
-        facts_of_guest(&record, guest);
-        state_write_process(publisher->state_page, guest->state_slot, &record);
+        publisher->n_processes++;
+        facts_of_use(&now, guest, part);
+        if (!publisher->has_changed && memcmp(&now, &mine->shown, sizeof(now)) == 0)
+                return;
+        mine->shown = now;
+        facts_of_guest(&record, guest, part);
+        state_write_process(publisher->state_page, mine->state_slot, &record);
 }
 
 static void write_guests(struct publisher *publisher, struct instance *instance)
@@ -328,12 +343,8 @@ static void write_guests(struct publisher *publisher, struct instance *instance)
                 if (guest->is_dead)
                         continue;
                 write_sessions(publisher, guest);
-                guest->state_slot = take_slot(publisher, publisher->process_round,
-                                              STATE_PROCESSES_MAX, guest->state_slot);
-                if (guest->state_slot == UINT32_MAX)
-                        continue;
-                write_guest(publisher, guest);
-                publisher->n_processes++;
+                for (size_t i = 0; i < instance->n_parts; i++)
+                        write_process(publisher, guest, &instance->part[i], &guest->record[i]);
         }
 }
 
@@ -396,7 +407,6 @@ static void publish(struct publisher *publisher)
         if (manager->stage)
                 virtual_play(manager->stage);
         list_for_each(instance, &manager->instances, link) {
-                page_write_quota(&instance->part[0].page, instance->frame_buffer);
                 write_instance(publisher, instance);
                 write_guests(publisher, instance);
         }

@@ -49,6 +49,8 @@ void residency_find_hold(const struct instance *instance, char *text, size_t siz
         struct page_use use;
 
         text[0] = '\0';
+        if (instance->n_parts > 1)
+                snprintf(text, size, "it has %zu devices", instance->n_parts);
         list_for_each(guest, &instance->guests, link) {
                 if (!residency_takes_part(guest) || instance->residency.keeps_context)
                         continue;

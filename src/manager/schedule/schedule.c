@@ -437,7 +437,8 @@ static void settle_vgpu(struct schedule *schedule, struct instance *instance)
 /* Also while its last operation tidies up: its programs run again, beside the others. */
 static bool is_member(const struct instance *instance)
 {
-        return instance_is_usable(instance) && !instance->course.is_undoing;
+        return instance->n_parts == 1 && instance_is_usable(instance) &&
+               !instance->course.is_undoing;
 }
 
 static void settle_vgpus(struct schedule *schedule)
@@ -516,6 +517,50 @@ static uint32_t sum_shares(const struct device *device, const struct instance *e
         return sum;
 }
 
+/* One of several devices, of which @device is one; NULL: none. */
+static const struct instance *find_several(const struct device *device)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance->n_parts > 1 && instance_is_on(instance, device))
+                        return instance;
+        return NULL;
+}
+
+int schedule_check_no_several(const struct device *device, struct failure *failure)
+{
+        const struct instance *several = find_several(device);
+
+        if (!several)
+                return 0;
+        return failure_set(
+                failure, -EOPNOTSUPP, "Unsupported",
+                "choose another device, or remove that vGPU first",
+                "device %u has a part of vGPU %s, which has several devices and takes no "
+                "turns: nobody can have a share there",
+                device->index, several->name);
+}
+
+int schedule_check_several(const struct device *device, struct failure *failure)
+{
+        struct schedule *schedule = device->schedule;
+        bool has_turns = sum_shares(device, NULL) > 0;
+
+        if (schedule) {
+                pthread_mutex_lock(&schedule->lock);
+                has_turns |= schedule->scheduler.settings.policy != SCHEDULER_BEST_EFFORT;
+                pthread_mutex_unlock(&schedule->lock);
+        }
+        if (!has_turns)
+                return 0;
+        return failure_set(
+                failure, -EOPNOTSUPP, "Unsupported",
+                "choose other devices (vgpu scheduler show), or end the turns there",
+                "the vGPUs of device %u take turns, and a vGPU of several devices cannot",
+                device->index);
+}
+
 static uint32_t get_left(uint32_t sum)
 {
         return sum < 100 ? 100 - sum : 0;
@@ -530,6 +575,8 @@ int schedule_check_share(const struct device *device, const struct instance *ins
                 return failure_parameter(failure, "share", "0 means no share",
                                          "a share is a percentage of the device: 1 to 100, not %u",
                                          share);
+        if (share > 0 && schedule_check_no_several(device, failure) < 0)
+                return -EOPNOTSUPP;
         if (sum + share <= 100 || share == 0 || (instance && share <= instance->share))
                 return 0; /* less is right even where there is too much */
         return failure_parameter(failure, "share", "vgpu scheduler show lists the shares",
@@ -542,6 +589,8 @@ int schedule_check_move(const struct instance *instance, const struct device *ta
 {
         uint32_t sum = sum_shares(target, instance);
 
+        if (instance->share > 0 && schedule_check_no_several(target, failure) < 0)
+                return -EOPNOTSUPP;
         if (target == instance_home(instance) || instance->share == 0 ||
             sum + instance->share <= 100)
                 return 0;

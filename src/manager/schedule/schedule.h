@@ -85,6 +85,13 @@ bool schedule_get_share(const struct instance *instance, struct schedule_share *
 int schedule_check_share(const struct device *device, const struct instance *instance,
                          uint32_t share, struct failure *failure);
 
+/*
+ * A vGPU of several devices takes no turns. schedule_check_several() - may one have a part of @device, whose
+ * vGPUs take none? schedule_check_no_several() - may they begin to: does none have a part? Unsupported.
+ */
+int schedule_check_several(const struct device *device, struct failure *failure);
+int schedule_check_no_several(const struct device *device, struct failure *failure);
+
 /* schedule_check_move() - is what @instance has as a share left on @target? NoRoom. */
 int schedule_check_move(const struct instance *instance, const struct device *target,
                         struct failure *failure);

@@ -130,6 +130,9 @@ static int check_inactive(const struct manager *manager, const struct settings_s
 {
         const struct instance *running = find_running(manager, site->device);
 
+        if (wanted->policy != STATE_POLICY_BEST_EFFORT &&
+            schedule_check_no_several(site->device, failure) < 0)
+                return -EOPNOTSUPP;
         if (wanted->is_ours && running)
                 return failure_set(failure, -EBUSY, "InUse",
                                    "end or suspend what runs in its vGPUs first",

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A guest that works on all devices that it sees. It prints "device I UUID TOTAL" for each, then
+ * "ready"; after that it does what it is told, by lines on its standard input, and answers each:
+ *
+ *     hold I SIZE    allocates on device I: "held", or "refused"
+ *     create I SIZE  the same by cuMemCreate(), while the last device is the current one
+ *     pool I SIZE    the same by cuMemAllocAsync()
+ *     drop I         gives all of device I back: "dropped"
+ *     info I         "info FREE TOTAL"
+ *     copy I J       fills memory of device I, copies it to device J and compares: "copied"
+ *     access I J     device J gets access to device I, and writes there: "accessed"
+ */
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/size.h"
+#include "tests/guests/driver.h"
+
+#define DEVICES_MAX 8
+#define PIECES_MAX  64
+#define COPY_BYTES  (2 * MIB)
+
+struct piece {
+        CUdeviceptr pointer;
+        CUmemGenericAllocationHandle handle;
+        bool is_ordered;
+};
+
+static struct {
+        CUcontext context;
+        struct piece piece[PIECES_MAX];
+        size_t n;
+} devices[DEVICES_MAX];
+
+static int n_devices;
+
+static void use(int device)
+{
+        must(DRIVER(cuCtxSetCurrent)(devices[device].context));
+}
+
+static void answer(int device, CUresult result, const struct piece *piece)
+{
+        if (result != CUDA_ERROR_OUT_OF_MEMORY)
+                must_succeed(result, "allocate");
+        if (result == CUDA_SUCCESS)
+                devices[device].piece[devices[device].n++] = *piece;
+        puts(result == CUDA_SUCCESS ? "held" : "refused");
+}
+
+static void hold(int device, uint64_t size)
+{
+        struct piece piece = { .pointer = 0 };
+
+        use(device);
+        answer(device, DRIVER(cuMemAlloc_v2)(&piece.pointer, size), &piece);
+}
+
+static void hold_in_order(int device, uint64_t size)
+{
+        struct piece piece = { .is_ordered = true };
+
+        use(device);
+        answer(device, DRIVER(cuMemAllocAsync)(&piece.pointer, size, NULL), &piece);
+}
+
+static void create(int device, uint64_t size)
+{
+        const CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                           .location = { CU_MEM_LOCATION_TYPE_DEVICE, device } };
+        struct piece piece = { .pointer = 0 };
+
+        use(n_devices - 1);
+        answer(device, DRIVER(cuMemCreate)(&piece.handle, size, &prop, 0), &piece);
+}
+
+static void drop(int device)
+{
+        use(device);
+        while (devices[device].n > 0) {
+                const struct piece *piece = &devices[device].piece[--devices[device].n];
+
+                if (piece->handle)
+                        must(DRIVER(cuMemRelease)(piece->handle));
+                else if (piece->is_ordered)
+                        must(DRIVER(cuMemFreeAsync)(piece->pointer, NULL));
+                else
+                        must(DRIVER(cuMemFree_v2)(piece->pointer));
+        }
+        must(DRIVER(cuCtxSynchronize)());
+        puts("dropped");
+}
+
+static void info(int device)
+{
+        size_t unused = 0, total = 0;
+
+        use(device);
+        must(DRIVER(cuMemGetInfo_v2)(&unused, &total));
+        printf("info %zu %zu\n", unused, total);
+}
+
+static CUdeviceptr make_filled(int device, unsigned char value)
+{
+        CUdeviceptr pointer;
+
+        use(device);
+        must(DRIVER(cuMemAlloc_v2)(&pointer, COPY_BYTES));
+        must(DRIVER(cuMemsetD8_v2)(pointer, value, COPY_BYTES));
+        must(DRIVER(cuCtxSynchronize)());
+        return pointer;
+}
+
+static void check(int device, CUdeviceptr pointer, unsigned char value)
+{
+        static unsigned char bytes[COPY_BYTES];
+
+        use(device);
+        must(DRIVER(cuMemcpyDtoH_v2)(bytes, pointer, COPY_BYTES));
+        for (size_t i = 0; i < COPY_BYTES; i++)
+                if (bytes[i] != value) {
+                        fprintf(stderr, "byte %zu is %u, not %u\n", i, bytes[i], value);
+                        exit(1);
+                }
+        must(DRIVER(cuMemFree_v2)(pointer));
+}
+
+static void copy(int from, int to)
+{
+        CUdeviceptr source = make_filled(from, 0x5a), target = make_filled(to, 0);
+
+        must(DRIVER(cuMemcpyPeer)(target, devices[to].context, source, devices[from].context,
+                                  COPY_BYTES));
+        check(to, target, 0x5a);
+        check(from, source, 0x5a);
+        puts("copied");
+}
+
+static void give_access(int owner, int device)
+{
+        CUdeviceptr pointer = make_filled(owner, 1);
+        CUresult result;
+        int can = 0;
+
+        must(DRIVER(cuDeviceCanAccessPeer)(&can, device, owner));
+        use(device);
+        result = DRIVER(cuCtxEnablePeerAccess)(devices[owner].context, 0);
+        if (result != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+                must_succeed(result, "cuCtxEnablePeerAccess");
+        must(DRIVER(cuMemsetD8_v2)(pointer, 7, COPY_BYTES)); /* by @device */
+        must(DRIVER(cuCtxSynchronize)());
+        check(owner, pointer, 7);
+        puts(can ? "accessed" : "no peer");
+}
+
+static void open_devices(void)
+{
+        must(DRIVER(cuInit)(0));
+        must(DRIVER(cuDeviceGetCount)(&n_devices));
+        for (int i = 0; i < n_devices && i < DEVICES_MAX; i++) {
+                size_t total;
+                CUuuid uuid;
+
+                must(DRIVER(cuDeviceGetUuid)(&uuid, i));
+                must(DRIVER(cuDeviceTotalMem_v2)(&total, i));
+                must(DRIVER(cuDevicePrimaryCtxRetain)(&devices[i].context, i));
+                printf("device %d ", i);
+                for (int k = 0; k < 16; k++)
+                        printf("%02x", (unsigned char)uuid.bytes[k]);
+                printf(" %zu\n", total);
+        }
+        puts("ready");
+}
+
+static void obey(const char *word, int device, const char *argument)
+{
+        uint64_t size = 0;
+        int other = atoi(argument);
+
+        (void)size_parse(&size, argument);
+        if (strcmp(word, "hold") == 0)
+                hold(device, size);
+        else if (strcmp(word, "create") == 0)
+                create(device, size);
+        else if (strcmp(word, "pool") == 0)
+                hold_in_order(device, size);
+        else if (strcmp(word, "drop") == 0)
+                drop(device);
+        else if (strcmp(word, "info") == 0)
+                info(device);
+        else if (strcmp(word, "copy") == 0)
+                copy(device, other);
+        else if (strcmp(word, "access") == 0)
+                give_access(device, other);
+}
+
+int main(void)
+{
+        char line[128], word[32], argument[32];
+        int device;
+
+        setvbuf(stdout, NULL, _IOLBF, 0);
+        open_devices();
+        while (fgets(line, sizeof(line), stdin)) {
+                argument[0] = '\0';
+                if (sscanf(line, "%31s %d %31s", word, &device, argument) < 2 || device < 0 ||
+                    device >= n_devices)
+                        return 2;
+                obey(word, device, argument);
+        }
+        return 0;
+}

@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""vGPUs of several devices: placement, what their programs see, the quota on each, what is refused."""
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import case
+import stage
+from wait import PATIENCE, until
+from wire import Gate
+
+MIB = 1 << 20
+
+JOIN = """
+import os, struct, sys
+from wire import Gate
+with Gate(os.path.join(sys.argv[1], "gate.sock")) as gate:
+    gate.join(sys.argv[2], version=int(sys.argv[3]))
+    print(struct.unpack_from("<IHH", gate.receive()[0])[2])
+"""
+
+
+class Case(case.Case):
+    HOST = {"devices": "3xH200:1G"}
+
+    def make(self, name, devices, frame_buffer=64, **parameters):
+        return self.host.call("CreateVgpu", name=name, frame_buffer=frame_buffer * MIB, device=devices,
+                              **parameters)["vgpu"]
+
+    def guest(self, name, **environment):
+        return self.host.run(name, "guest-devices", **environment).wait_ready()
+
+    def tell(self, guest, line):
+        """What the guest answers."""
+        n = len(guest.lines)
+        guest.write(line)
+        until(lambda: len(guest.lines) > n or not guest.is_alive(), f"an answer to '{line}'",
+              context=guest.context)
+        self.assertTrue(guest.is_alive(), guest.context())
+        return guest.lines[n]
+
+    def seen(self, guest):
+        """The UUIDs that it sees, in its order, as 32 digits; and how much memory each has."""
+        lines = [line.split() for line in guest.lines if line.startswith("device ")]
+        return [line[2] for line in lines], [int(line[3]) for line in lines]
+
+    def uuids(self, *indices):
+        return [self.host.device(index)["uuid"].removeprefix("GPU-").replace("-", "") for index in indices]
+
+    def used(self, name):
+        return [part["frame_buffer_used"] for part in self.host.get(name)["parts"]]
+
+    def end(self, guest):
+        self.assertEqual(guest.end_input(), 0, guest.context())
+
+    def refused(self, *arguments):
+        """What a command that fails says."""
+        done = self.host.vgpu(*arguments, code=None)
+        self.assertNotEqual(done.code, 0, str(done))
+        return done.errors
+
+
+class Making(Case):
+    def test_the_devices_are_those_that_were_named_in_that_order(self):
+        vgpu = self.make("job", "2,0")
+        self.assertEqual([part["device"] for part in vgpu["parts"]], [2, 0])
+        self.assertEqual(vgpu["device"], 2)
+        self.assertEqual(len({part["id"] for part in vgpu["parts"]}), 2)
+        guest = self.guest("job")
+        self.assertEqual(self.seen(guest), (self.uuids(2, 0), [64 * MIB] * 2))
+        self.end(guest)
+
+    def test_a_number_of_devices_is_enough(self):
+        self.make("large", "1", 768)
+        vgpu = self.host.call("CreateVgpu", name="job", frame_buffer=512 * MIB, devices=2)["vgpu"]
+        self.assertEqual([part["device"] for part in vgpu["parts"]], [0, 2])
+
+    def test_each_device_promises_its_part(self):
+        self.make("job", "0,1", 512)
+        self.assertEqual([self.host.device(i)["memory_promised"] for i in range(3)], [512 * MIB, 512 * MIB, 0])
+        self.assertEqual([self.host.device(i)["vgpus"] for i in range(3)], [1, 1, 0])
+        self.make("other", "1,2", 512)  # they overlap
+        with self.assertRaisesRegex(Exception, "NoRoom"):
+            self.make("third", "0,1", 256)
+        self.assertEqual([self.host.device(i)["memory_promised"] for i in range(3)], [512 * MIB, 1024 * MIB, 512 * MIB])
+        self.host.vgpu("rm", "job")
+        self.assertEqual(self.host.device(0)["memory_promised"], 0)
+
+    def test_what_cannot_be_is_refused_with_the_reason(self):
+        for options, words in ((("--devices", "4"), "there are 3 devices, not 4"),
+                               (("--device", "0,0"), "device 0 is named twice"),
+                               (("--device", "0,9"), "there is no device '9'"),
+                               (("--devices", "2", "--share", "50"), "takes no turns"),
+                               (("--devices", "2", "--idle-after", "5m"), "stays where it is"),
+                               (("--devices", "2", "--class", "batch"), "stays where it is")):
+            with self.subTest(options=options):
+                self.assertIn(words, self.refused("create", "job", "--fb", "64M", *options))
+        self.assertIn("leave out", self.host.vgpu("create", "job", "--fb", "64M", "--devices", "2", "--device", "0", code=2).errors)
+        self.make("large", "1", 768)
+        self.assertIn("2 of 3 devices can take a part of 512 MiB, not 3",
+                      self.refused("create", "job", "--fb", "512M", "--devices", "3"))
+        self.assertEqual(self.host.names(), ["large"])
+
+    def test_it_is_shown_everywhere(self):
+        self.assertIn("64 MiB on each of GPUs 0,1", self.host.vgpu("create", "job", "--fb", "64M", "--devices", "2").output)
+        self.assertRegex(self.host.vgpu("ls").output, r"job +0,1 +idle +0 B / 2 x 64 MiB +0\n")
+        [shown] = json.loads(self.host.vgpu("ls", "--json").output)["vgpus"]
+        self.assertEqual([part["device"] for part in shown["parts"]], [0, 1])
+        self.assertEqual(shown["parts"][1]["device_uuid"], self.host.device(1)["uuid"])
+        environment = self.host.call("PrepareRun", name="job")["environment"]
+        self.assertEqual(environment["CUDA_VISIBLE_DEVICES"],
+                         ",".join(self.host.device(i)["uuid"] for i in range(2)))
+        self.assertIn("128 MiB on each", self.host.vgpu("resize", "job", "--fb", "128M").output)
+        self.assertEqual(self.host.device(1)["memory_promised"], 128 * MIB)
+
+
+class Running(Case):
+    def test_a_program_chooses_among_them_as_on_a_machine(self):
+        self.make("job", "2,0,1")
+        for wanted, seen in (("1", (0,)), ("1,0", (0, 2)), (self.host.device(1)["uuid"], (1,)),
+                             ("7", (2, 0, 1)), ("0,0", (2, 0, 1))):
+            with self.subTest(wanted=wanted):
+                guest = self.host.run("job", "/usr/bin/env", f"CUDA_VISIBLE_DEVICES={wanted}",
+                                      self.guest_path()).wait_ready()
+                self.assertEqual(self.seen(guest)[0], self.uuids(*seen))
+                self.assertEqual(self.tell(guest, "hold 0 8M"), "held")
+                self.assertEqual(self.used("job"), [8 * MIB if d == seen[0] else 0 for d in (2, 0, 1)])
+                self.end(guest)
+                self.host.wait_for("job", lambda v: not v["processes"], "to be empty")
+
+    def guest_path(self):
+        return stage.GUESTS / "guest-devices"
+
+    def test_the_quota_holds_on_each_device(self):
+        self.make("job", "0,1")
+        guest = self.guest("job")
+        for way in ("hold", "create", "pool"):
+            with self.subTest(way=way):
+                self.assertEqual(self.tell(guest, f"{way} 1 48M"), "held")
+                self.assertEqual(self.used("job"), [0, 48 * MIB])
+                self.assertEqual(self.tell(guest, f"{way} 1 32M"), "refused")
+                self.assertEqual(self.tell(guest, f"{way} 0 32M"), "held")
+                self.assertEqual(self.used("job"), [32 * MIB, 48 * MIB])
+                free, total = map(int, self.tell(guest, "info 1").split()[1:])
+                self.assertEqual((free, total), (16 * MIB, 64 * MIB))
+                self.assertEqual([self.host.device(i)["memory_used"] for i in range(2)], [32 * MIB, 48 * MIB])
+                self.assertEqual(self.tell(guest, "drop 1"), "dropped")
+                self.assertEqual(self.used("job"), [32 * MIB, 0])
+                self.assertEqual(self.tell(guest, "drop 0"), "dropped")
+        vgpu = self.host.get("job")
+        self.assertEqual((vgpu["frame_buffer_used"], len(vgpu["processes"])), (0, 1))
+        self.end(guest)
+
+    def test_peers_copy_and_reach_each_others_memory(self):
+        self.make("job", "1,2")
+        guest = self.guest("job")
+        for line in ("copy 0 1", "copy 1 0"):
+            self.assertEqual(self.tell(guest, line), "copied")
+        for line in ("access 0 1", "access 1 0", "access 0 1"):
+            self.assertEqual(self.tell(guest, line), "accessed")
+        self.assertEqual(self.used("job"), [0, 0])
+        self.end(guest)
+
+    def test_two_that_overlap_on_a_device_do_not_meet(self):
+        self.make("left", "0,1")
+        self.make("right", "1,2")
+        left, right = self.guest("left"), self.guest("right")
+        self.assertEqual(self.tell(left, "hold 1 64M"), "held")
+        self.assertEqual(self.tell(right, "hold 0 64M"), "held")
+        self.assertEqual(self.tell(right, "hold 0 2M"), "refused")
+        self.assertEqual((self.used("left"), self.used("right")), ([0, 64 * MIB], [64 * MIB, 0]))
+        self.assertEqual(self.host.device(1)["memory_used"], 128 * MIB)
+        left.kill()
+        self.host.wait_for("left", lambda v: v["frame_buffer_used"] == 0, "to be empty")
+        self.assertEqual(self.used("right"), [64 * MIB, 0])
+        self.end(right)
+
+    def test_another_manager_knows_all_of_it(self):
+        before = self.make("job", "2,0")
+        guest = self.guest("job")
+        self.assertEqual(self.tell(guest, "hold 1 48M"), "held")
+        for stop in (self.host.kill, self.host.stop):
+            with self.subTest(stop=stop.__name__):
+                stop()
+                self.host.start()
+                after = self.host.get("job")
+                self.assertEqual([(p["id"], p["device"]) for p in after["parts"]],
+                                 [(p["id"], p["device"]) for p in before["parts"]])
+                self.assertEqual(self.used("job"), [0, 48 * MIB])
+                self.assertEqual(self.tell(guest, "hold 1 32M"), "refused")
+                self.assertEqual(self.tell(guest, "hold 0 2M"), "held")
+                self.assertEqual(self.tell(guest, "drop 0"), "dropped")
+        other = self.guest("job")
+        self.assertEqual(self.tell(other, "hold 1 32M"), "refused")
+        self.assertEqual(self.tell(other, "hold 1 16M"), "held")
+        guest.signal(signal.SIGKILL)
+        self.host.wait_for("job", lambda v: len(v["processes"]) == 1, "to have one process")
+        self.assertEqual(self.used("job"), [0, 16 * MIB])
+        self.end(other)
+
+    def test_a_smaller_quota_is_refused_on_all_devices_or_taken_on_all(self):
+        self.make("job", "0,1")
+        guest = self.guest("job")
+        self.assertEqual(self.tell(guest, "hold 1 48M"), "held")
+        self.assertIn("hold 48 MiB, more than 32 MiB", self.refused("resize", "job", "--fb", "32M"))
+        self.assertEqual(self.tell(guest, "hold 0 64M"), "held")
+        self.assertEqual(self.tell(guest, "drop 0"), "dropped")
+        self.host.vgpu("resize", "job", "--fb", "48M")
+        for line, answer in (("hold 1 2M", "refused"), ("hold 0 50M", "refused"), ("hold 0 48M", "held")):
+            self.assertEqual(self.tell(guest, line), answer)
+        self.end(guest)
+
+
+class Refused(Case):
+    def test_operations_are_refused_before_anything_is_touched(self):
+        self.make("job", "0,1")
+        guest = self.guest("job")
+        self.assertEqual(self.tell(guest, "hold 1 8M"), "held")
+        reason = "vGPU job has 2 devices, and only a vGPU of one device can be"
+        for command in (("suspend", "job"), ("suspend", "--keep-context", "job"), ("migrate", "job", "--device", "2"),
+                        ("suspend", "--group", "job")):
+            with self.subTest(command=command):
+                self.assertIn(reason, self.refused(*command))
+                self.assertEqual(self.host.get("job")["state"], "running")
+                self.assertEqual(self.tell(guest, "copy 0 1"), "copied")
+        self.end(guest)
+
+    def test_turns_and_shares_do_not_come_to_its_devices(self):
+        self.make("job", "0,1")
+        self.make("one", "1")
+        self.make("two", "2", share=50)
+        self.assertIn("has a part of vGPU job", self.refused("share", "one", "50"))
+        self.assertIn("has a part of vGPU job", self.refused("migrate", "two", "--device", "1"))
+        self.assertIn("has a part of vGPU job", self.refused("scheduler", "set", "--device", "1", "--policy", "equal-share"))
+        self.assertIn("take turns", self.refused("create", "more", "--fb", "64M", "--device", "0,2"))
+        self.assertIn("takes no turns", self.refused("share", "job", "50"))
+
+    def test_it_does_not_leave_by_itself(self):
+        self.make("job", "0,1")
+        for command in (("idle", "job", "5m"), ("class", "job", "interactive")):
+            self.assertIn("vGPU job has 2 devices", self.refused(*command))
+
+    def answer(self, vgpu, version):
+        """What a process that joins is answered: each is one of its own."""
+        done = subprocess.run([sys.executable, "-c", JOIN, self.host.run_directory, vgpu["uuid"], str(version)],
+                              capture_output=True, text=True, cwd=os.path.dirname(__file__) or ".", timeout=PATIENCE)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return int(done.stdout)
+
+    def test_a_gate_of_an_older_version_joins_only_those_of_one_device(self):
+        several, one = self.make("job", "0,1"), self.make("one", "2")
+        self.assertEqual(self.answer(one, 5), Gate.WELCOME)
+        self.assertEqual(self.answer(several, 5), Gate.REFUSED)
+        self.assertEqual(self.answer(several, 6), Gate.WELCOME)
+        for name in ("one", "job"):
+            self.host.wait_for(name, lambda v: not v["processes"], "to be empty")
+
+
+class Overcommitted(Case):
+    HOST = {"devices": "3xH200:1G", "options": ("--overcommit", "2")}
+
+    def test_an_overcommitted_device_takes_no_part(self):
+        self.assertIn("device 2 is overcommitted", self.refused("create", "job", "--fb", "64M", "--device", "0,2"))
+        vgpu = self.host.call("CreateVgpu", name="job", frame_buffer=64 * MIB, devices=2)["vgpu"]
+        self.assertEqual([part["device"] for part in vgpu["parts"]], [0, 1])
+
+
+if __name__ == "__main__":
+    case.main()
