@@ -11,7 +11,7 @@
 
 /*
  * spill_directory_open() - open it, and make it if it is not there
- * Errors: Failed: another user owns it or may enter it, its file system has no files without a name, ...
+ * Errors: Failed: another user owns it or may enter it, no file can be made in it, ...
  */
 int spill_directory_open(int *ret_fd, const char *path, struct failure *failure);
 

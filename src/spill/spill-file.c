@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,15 +44,47 @@ static uint64_t end_length(size_t n_chunks)
         return align(n_chunks * sizeof(struct image_chunk)) + SPAN_ALIGN;
 }
 
+/* With direct I/O, where the file system can. */
+static int open_direct(int directory, const char *name, int flags)
+{
+        int fd = openat(directory, name, flags | O_RDWR | O_CLOEXEC | O_DIRECT, 0600);
+
+        if (fd < 0 && errno == EINVAL) {
+                if (flags & O_CREAT) /* some make it before they find that they cannot */
+                        (void)unlinkat(directory, name, 0);
+                fd = openat(directory, name, flags | O_RDWR | O_CLOEXEC, 0600);
+        }
+        return fd < 0 ? -errno : fd;
+}
+
+int spill_file_new_unlinked(int *ret_fd, int directory)
+{
+        char name[32];
+        uint64_t number;
+        int fd;
+
+        if (getrandom(&number, sizeof(number), 0) < 0)
+                return -errno;
+        snprintf(name, sizeof(name), "spill-%016" PRIx64, number);
+        fd = open_direct(directory, name, O_CREAT | O_EXCL);
+        if (fd < 0)
+                return fd;
+        if (unlinkat(directory, name, 0) < 0) {
+                fd_close(fd);
+                return -errno;
+        }
+        *ret_fd = fd;
+        return 0;
+}
+
 int spill_file_new(int *ret_fd, int directory)
 {
-        const int flags = O_TMPFILE | O_RDWR | O_CLOEXEC;
-        int fd = openat(directory, ".", flags | O_DIRECT, 0600);
+        int fd = open_direct(directory, ".", O_TMPFILE);
 
-        if (fd < 0 && errno == EINVAL)
-                fd = openat(directory, ".", flags, 0600);
+        if (fd == -EOPNOTSUPP || fd == -EISDIR || fd == -ENOENT)
+                return spill_file_new_unlinked(ret_fd, directory);
         if (fd < 0)
-                return -errno;
+                return fd;
         *ret_fd = fd;
         return 0;
 }
@@ -201,7 +236,7 @@ static int fail_end(int r, struct image_error *error)
 int spill_file_read(int fd, const struct spill_mark *mark, const struct iovec *pieces,
                     size_t n_pieces, const atomic_bool *must_end, struct image_error *error)
 {
-        const struct image_data_options options = options_of(fd, must_end);
+        struct image_data_options options = options_of(fd, must_end);
         struct image_data_report report;
         struct image_table table = { 0 };
         struct trailer trailer = { 0 };
@@ -213,6 +248,8 @@ int spill_file_read(int fd, const struct spill_mark *mark, const struct iovec *p
                 r = read_table(fd, &trailer, &table);
         if (r < 0)
                 return fail_end(r, error);
+        /* What a ring has begun ends after the process may have: then the memory may be somebody else's. */
+        options.no_ring = true;
         r = image_data_read_fd(fd, WHAT, &table, pieces, n_pieces, &options, &report, error);
         image_table_deinit(&table);
         return r;

@@ -28,6 +28,9 @@ struct spill_mark {
 /* spill_file_new() - a new file without a name, which goes with its last descriptor. Errors: open(2). */
 int spill_file_new(int *ret_fd, int directory);
 
+/* spill_file_new_unlinked() - the same where a file must have a name first: it loses it at once. */
+int spill_file_new_unlinked(int *ret_fd, int directory);
+
 /*
  * spill_file_write() - write all @pieces, one after another, to the new file @fd
  * They are on the disk when it returns. @must_end: NULL or image/data.h. Errors: -ENOSPC, -EIO, -ECANCELED, ...

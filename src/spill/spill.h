@@ -7,7 +7,8 @@
  * disk may be slow, or not answer at all.
  *
  * The threads are the manager's: as long as one of them may write to a slab, the process is there, and with it
- * the lock of the run directory. So no other manager gives the slab away meanwhile.
+ * the lock of the run directory. So no other manager gives the slab away meanwhile. (It is not so with io_uring, by which
+ * files are only written.)
  */
 
 #include <stdbool.h>

@@ -171,6 +171,25 @@ static void test_the_file_has_no_name_and_is_nobody_elses(void **state)
         assert_int_equal(status.st_mode & 0777, 0600);
 }
 
+static void test_where_files_have_names_first(void **state)
+{
+        struct fixture *fixture = *state;
+        int directory = open(fixture->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        struct stat status;
+
+        close(fixture->file);
+        assert_int_equal(spill_file_new_unlinked(&fixture->file, directory), 0);
+        close(directory);
+        assert_int_equal(fstat(fixture->file, &status), 0);
+        assert_int_equal(status.st_nlink, 0);
+        assert_int_equal(status.st_mode & 0777, 0600);
+        fill(fixture, 7);
+        assert_int_equal(copy(fixture, false, &alice), 0);
+        fill(fixture, 0);
+        assert_int_equal(copy(fixture, true, &alice), 0);
+        check(fixture, 7);
+}
+
 static void test_nobody_gets_the_memory_of_another(void **state)
 {
         struct fixture *fixture = *state;
@@ -276,6 +295,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 TEST(test_what_was_written_comes_back),
                 TEST(test_the_file_has_no_name_and_is_nobody_elses),
+                TEST(test_where_files_have_names_first),
                 TEST(test_nobody_gets_the_memory_of_another),
                 TEST(test_a_file_that_was_altered_or_cut_off_is_refused),
                 TEST(test_without_room_it_says_so),
