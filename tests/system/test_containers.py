@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """vGPUs in containers (docs/containers.md): what vgpud writes for container engines, who comes in by a vGPU's
 door, and a real podman with runc, where there is one."""
+import contextlib
 import functools
 import json
 import os
@@ -73,6 +74,7 @@ class Engines(case.Case):
     """A vgpud for containers, and podman."""
 
     OPTIONS = ()
+    pid_file = ""
 
     @classmethod
     def setUpClass(cls):
@@ -85,6 +87,21 @@ class Engines(case.Case):
             cls.addClassCleanup(pathlib.Path(CDI_FILE).unlink, missing_ok=True)
         cls.host.start()
         cls.addClassCleanup(cls.host.close)
+
+    def tearDown(self):
+        """Also when the test has failed: a container does not end with podman, and its vGPU goes by itself."""
+        if self.pid_file:
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError, ValueError):
+                pid = int(pathlib.Path(self.pid_file).read_text())
+                if pathlib.Path(f"/proc/{pid}/comm").read_text() == "guest-train\n":
+                    os.kill(pid, signal.SIGKILL)
+            self.pid_file = ""
+        for guest in self.host.guests:
+            guest.kill()
+        if self.host.manager.poll() is None:
+            until(lambda: not any(vgpu["transient"] for vgpu in self.host.call("ListVgpus")["vgpus"]),
+                  "the vGPUs of containers to go", context=self.host.log)
+        super().tearDown()
 
     def specification(self):
         with open(self.file) as file:
@@ -117,10 +134,17 @@ class Engines(case.Case):
 
     def start(self, podman, vgpu, *options):
         log = os.path.join(podman.directory, "errors")
-        command = podman.command("--device", f"openvgpu.org/vgpu={vgpu}", *options)
+        self.pid_file = os.path.join(podman.directory, "pid")
+        command = podman.command("--pidfile", self.pid_file, "--device", f"openvgpu.org/vgpu={vgpu}", *options)
         guest = Guest(command, self.host.environment(), log)
         self.host.guests.append(guest)
         return guest.wait_ready()
+
+    @staticmethod
+    def get_container(pid):
+        with open(f"/proc/{pid}/cgroup") as groups:
+            (identity,) = set(re.findall("[0-9a-f]{64}", groups.read()))
+        return identity
 
     def wait_steps(self, guest, n=2):
         """Its log is what it says on standard error: a container has no file of ours."""
@@ -243,16 +267,14 @@ class Containers(Engines):
     def check_usage(self, name, pid):
         """The ledger has its use by its name, also when its engine and its vGPU are gone."""
         rows = self.host.vgpu("usage", "--since", "1h", "--by", "container", "--json").json["rows"]
-        with open(f"/proc/{pid}/cgroup") as groups:
-            (identity,) = set(re.findall("[0-9a-f]{64}", groups.read()))
+        identity = self.get_container(pid)
         (row,) = [row for row in rows if row["container"] == identity[:12]]
         self.assertEqual((row["container_name"], row["tenant"]), (name, os.geteuid()))
         self.assertGreater(row["memory_peak"], 0)
 
     def check_container(self, name, pid):
         """vgpud knows which container the vGPU is in, for metrics."""
-        with open(f"/proc/{pid}/cgroup") as groups:
-            (identity,) = set(re.findall("[0-9a-f]{64}", groups.read()))
+        identity = self.get_container(pid)
         (use,) = [use for use in self.host.vgpu("top", "--json").json["vgpus"] if use["name"] == name]
         self.assertEqual([use["container"], use["processes"][0]["container"]], [identity[:12]] * 2)
 
@@ -453,6 +475,33 @@ class Orders(Engines):
         os.kill(process["pid"], signal.SIGKILL)
         guest.join()
         self.wait_gone()
+
+    def test_a_container_outlives_its_engine(self):
+        """kill -9 of what watches it. Its name stays in the ledger, though nobody says it any more."""
+        podman = self.get_podman()
+        name = f"orphan-{os.getpid()}"
+        guest = self.start(podman, "new", "--env", "OPENVGPU_FB=128M", "--name", name, "--log-driver", "passthrough",
+                           "--uidmap", "0:100000:65536", "--gidmap", "0:100000:65536")
+        (process,) = self.host.get(name)["processes"]
+        self.addCleanup(subprocess.run, ["runc", "delete", "--force", self.get_container(process["pid"])], check=False,
+                        stderr=subprocess.DEVNULL, timeout=PATIENCE)  # nobody else does it then
+        with open(f"/proc/{process['pid']}/stat") as stat_file:
+            conmon = int(stat_file.read().rpartition(")")[2].split()[1])
+        with open(f"/proc/{conmon}/comm") as comm:
+            self.assertEqual(comm.read(), "conmon\n")
+        os.kill(conmon, signal.SIGKILL)
+        guest.process.kill()  # podman itself
+        self.wait_steps(guest)
+        self.host.vgpu("suspend", name)
+        self.host.restart()
+        self.host.vgpu("resume", name)
+        self.wait_steps(guest)
+        self.host.vgpu("migrate", name, "--device", 1)
+        self.wait_steps(guest)
+        os.kill(process["pid"], signal.SIGKILL)
+        self.wait_gone()
+        rows = self.host.vgpu("usage", "--since", "1h", "--by", "container", "--json").json["rows"]
+        self.assertIn(name, [row["container_name"] for row in rows])
 
 
 if __name__ == "__main__":
