@@ -14,6 +14,7 @@ input change how it behaves (a change is confirmed: "planned"):
     hang MESSAGE          the next request MESSAGE is never answered
     stop MESSAGE          it stops itself (SIGSTOP) before it deals with the next request MESSAGE
     lose MESSAGE          the connection breaks when the next request MESSAGE arrives, which is not read
+    speak VERSION         it joins with that version, and again and again if it is refused
     check                 print "intact" or "DAMAGED"
     charge                write the memory that it holds into the instance page again
     deny                  write there that it holds none ("denied")
@@ -24,10 +25,12 @@ import signal
 import socket
 import struct
 import sys
+import time
 
 from wait import until
 
 MAGIC, VERSION = 0x45544147, 5
+TOO_OLD = 4  # less than GATE_WIRE_OLDEST
 JOIN, CLOSED, ALLOCATIONS, EXPORTED, RELEASED, MAPPED, OPENED, CREATED = range(1, 9)
 WELCOME, REFUSED, CLOSE, EXPORT, RELEASE, MAP, OPEN, CREATE, WATCH = range(64, 73)
 NAMES = {CLOSE: "CLOSE", EXPORT: "EXPORT", RELEASE: "RELEASE", MAP: "MAP", OPEN: "OPEN",
@@ -46,6 +49,7 @@ class Gate:
         self.vgpu, self.state, self.must_stay = vgpu, STATE_OPEN, False
         self.sizes, self.fds, self.plan = sizes, [], {}
         self.socket, self.slot, self.page = None, None, -1
+        self.version = self.spoke = VERSION
         for i, size in enumerate(sizes):
             self.fds.append(self.create(size))
             self.fill(i)
@@ -90,7 +94,8 @@ class Gate:
 
         until(is_connected, "vgpud")
         self.is_welcome = False
-        self.socket.send(HEADER.pack(MAGIC, VERSION, JOIN) +
+        self.spoke = self.version
+        self.socket.send(HEADER.pack(MAGIC, self.spoke, JOIN) +
                          struct.pack("=64sIIQII", self.vgpu.encode(), self.state, 13000, 0, 0, 0))
 
     def lost(self):
@@ -181,7 +186,10 @@ class Gate:
             say("joined", struct.unpack_from("=48s", body, 8)[0].rstrip(b"\0").decode())
         elif message == REFUSED:
             say("refused", body[4:].split(b"\0")[0].decode())
-            sys.exit(1)
+            if self.spoke == VERSION:
+                sys.exit(1)
+            time.sleep(0.1)  # as a gate does, which waits longer each time
+            self.lost()
         elif message == WATCH:
             say("watch", *struct.unpack("=II", body))
         elif message == CLOSE:
@@ -228,7 +236,9 @@ class Gate:
             self.plan[codes[words[1]]] = "hang"
         elif words[0] in ("lose", "stop"):
             self.plan[codes[words[1]]] = words[0]
-        if words[0].startswith(("refuse", "hang", "lose", "stop")):
+        elif words[0] == "speak":
+            self.version = int(words[1])
+        if words[0].startswith(("refuse", "hang", "lose", "stop", "speak")):
             say("planned")
 
     def loop(self):

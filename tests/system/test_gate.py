@@ -326,5 +326,46 @@ class Slots(unittest.TestCase):
             host.wait_state("train", "idle")
 
 
+class OlderGates(unittest.TestCase):
+    """A new vgpud with another protocol finds processes of a former one."""
+
+    def setUp(self):
+        self.host = self.enterContext(Host(fake=True))
+        self.host.start()
+        self.host.call("CreateVgpu", name="train", frame_buffer=64 * MIB)
+        self.guest = self.host.fake_guest("train", MIB)
+
+    def upgrade(self):
+        self.guest.plan(f"speak {fake_gate.TOO_OLD}")
+        self.host.kill_manager()
+        self.host.start()
+        self.guest.wait_for("refused")
+
+    def go_back(self):
+        self.guest.plan(f"speak {fake_gate.VERSION}")
+        self.host.kill_manager()
+        self.host.start()
+
+    def check_refused(self, method, hint):
+        error = expect_error("NotMovable", self.host.call, method, name="train")
+        self.assertIn(f"process {self.guest.pid} (python3) has the gate of another release", error.parameters["message"])
+        self.assertIn(hint, error.parameters["hint"])
+
+    def test_what_was_suspended_is_kept_until_the_former_vgpud_is_back(self):
+        self.host.call("SuspendVgpu", name="train")
+        self.upgrade()
+        self.check_refused("ResumeVgpu", "only a vgpud that speaks its version can resume it")
+        self.host.wait_state("train", "suspended")
+        self.go_back()
+        self.host.call("ResumeVgpu", name="train")
+        self.guest.wait_for("opened")
+        self.assertTrue(self.guest.is_intact())
+
+    def test_what_runs_runs_on_and_stays_where_it_is(self):
+        self.upgrade()
+        self.check_refused("SuspendVgpu", "it runs on")
+        self.assertTrue(self.guest.is_intact())
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

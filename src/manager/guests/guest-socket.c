@@ -90,6 +90,7 @@ static void attach(struct gate_link *link, struct guest *guest, const struct gat
         account_give(&link->charge, ACCOUNT_REQUESTS, 1);
         foreign_allow_fds(link->fd, true);
         link->guest = guest;
+        guest->refused_version = 0;
         guest_attach(guest, link, join);
 }
 
@@ -186,16 +187,29 @@ static int join_new(struct gate_link *link, struct instance *instance, uint64_t 
         return admit_now(link);
 }
 
-static int check_version(struct gate_link *link, const struct gate_header *header)
+/* The upgrade came while the process was in a vGPU; operations on that say what is the matter. */
+static int refuse_version(struct gate_link *link, uint16_t version)
 {
-        if (header->version >= GATE_WIRE_OLDEST && header->version <= GATE_WIRE_VERSION) {
-                link->version = header->version;
-                return 0;
+        struct instance *instance;
+        struct guest *guest;
+
+        list_for_each(instance, &link->manager->instances, link) {
+                guest = guest_find(instance, link->peer.pid);
+                if (guest)
+                        guest->refused_version = version;
         }
         return refuse(link, EPROTONOSUPPORT,
                       "the gate speaks version %u and vgpud version %u: upgrade and restart "
                       "the older of them",
-                      header->version, GATE_WIRE_VERSION);
+                      version, GATE_WIRE_VERSION);
+}
+
+static int check_version(struct gate_link *link, const struct gate_header *header)
+{
+        if (header->version < GATE_WIRE_OLDEST || header->version > GATE_WIRE_VERSION)
+                return refuse_version(link, header->version);
+        link->version = header->version;
+        return 0;
 }
 
 /* A program that was started before OpenVGPU was upgraded has the gate of that time. */

@@ -113,6 +113,8 @@ struct guest {
         struct account_charge memory_charge;
 
         struct gate_link *gate; /* NULL: not connected */
+        uint16_t
+                refused_version; /* that its gate spoke last, if it was refused for that; 0: it was not */
         enum gate_state state;
         bool is_unfilled; /* CLOSED with memory that it created and that nothing was copied to yet */
         bool must_stay;   /* RELEASE was sent and no OPEN since: it does not open by itself */

@@ -442,6 +442,26 @@ struct operation *operation_new(struct instance *instance, const struct operatio
         return operation;
 }
 
+/* It would answer nothing; what we hold of it is kept, should a vgpud that it knows come back. */
+static int check_gates(const struct instance *instance, struct failure *failure)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &instance->guests, link)
+                if (!guest->is_dead && !guest->gate && guest->refused_version)
+                        return failure_set(
+                                failure, -EPROTONOSUPPORT, "NotMovable",
+                                instance_is_off(instance)
+                                        ? "only a vgpud that speaks its version can resume it; if "
+                                          "there is none that starts here, end the process"
+                                        : "it runs on; end it and start it again",
+                                "process %d (%.40s) has the gate of another release, which speaks "
+                                "version %u and this vgpud version %u",
+                                (int)guest->pid, guest->name, guest->refused_version,
+                                GATE_WIRE_VERSION);
+        return 0;
+}
+
 static int check_usable(const struct instance *instance, struct failure *failure)
 {
         int r = instance_check_one_device(instance, failure);
@@ -452,7 +472,7 @@ static int check_usable(const struct instance *instance, struct failure *failure
                 r = failure_set(failure, -EUCLEAN, "WrongState",
                                 "end its processes; the log of vgpud says what happened",
                                 "vGPU %s has failed", instance->name);
-        return r;
+        return r < 0 ? r : check_gates(instance, failure);
 }
 
 /* What we hold of an absent one is all that there is of it: no other operation may touch that. */
