@@ -26,7 +26,7 @@
 
 /* How long a vGPU that was just made is looked for on the state page. */
 #define SHOWN_PAUSE_NS 10000000
-#define SHOWN_TRIES    200
+#define SHOWN_TRIES    2000
 
 static struct {
         pthread_mutex_t lock; /* of a re-opening; readers don't take it */

@@ -76,9 +76,9 @@ int container_order_answer(struct manager *manager, pid_t pid, const struct gate
                 return r;
         instance = find(manager, &request.space);
         if (!instance) {
-                if (container_find(&container, pid) && container.is_known)
-                        request.name = container.name;
                 r = parse(&request, order, failure);
+                if (r == 0 && container_find(&container, pid) && container.is_known)
+                        request.name = container.name;
                 if (r == 0)
                         r = manager->container_maker->make(manager, &request, &instance, failure);
         }
