@@ -109,7 +109,7 @@ class Ways(Spill):
         self.assertEqual(self.spilled(), {"two"})
         self.assertEqual(self.host.vgpu("two")["spilled_memory"], 2 * SIZE)
         guests.pop().kill()
-        until(lambda: self.host.vgpu("two")["spilled_memory"] == SIZE, "the file of the one that ended to be given back")
+        until(lambda: self.host.vgpu("two")["spilled_memory"] == SIZE, "the file of the dead one to go")
         self.resume("two")
         guests[0].step()
         guests[0].finish()
@@ -164,6 +164,30 @@ class Ways(Spill):
         self.assertEqual(self.spilled(), {"first"})
         self.finish()
 
+    def test_what_is_promised_to_an_overcommitted_device_is_no_room_for_others(self):
+        """Of the pool 400 MiB are kept for its vGPUs, and 112 MiB are for others."""
+        self.host.kill_manager()
+        self.host.options += ["--simulate", "2xH200:256M", "--overcommit", "1", "--pool-limit", "512M"]
+        self.host.start()
+        guests = {}
+        vgpus = (("kept", "1", 200), ("other", "1", 200), ("a", "0", 100), ("b", "0", 100))
+        for i, (name, device, quota) in enumerate(vgpus):
+            self.host.call("CreateVgpu", name=name, frame_buffer=quota * MIB, device=device)
+            if name == "other":
+                continue
+            guests[name] = self.host.guest(name, "--size", "80M", "--seed", str(1000 * i), "--on-demand")
+            if name != "b":
+                self.suspend(name)
+        self.assertEqual(self.spilled(), set())
+        self.suspend("b")
+        self.assertEqual(self.spilled(), {"a"})
+        self.resume("b")
+        for name, guest in guests.items():
+            if self.host.vgpu(name)["state"] == "suspended":
+                self.resume(name)
+            guest.step()
+            guest.finish()
+
     def test_it_is_not_to_be_read_by_others(self):
         self.add("a", "b", "c")
         self.suspend("a", "b", "c")
@@ -172,8 +196,9 @@ class Ways(Spill):
         self.host.kill_manager()
         for mode in (0o701, 0o750, 0o777):
             self.directory.chmod(mode)
-            ended = subprocess.run([os.environ["TEST_VGPUD"], "--simulate", "1xH200", "--run-dir", self.host.root / "other",
-                                    "--state-dir", self.host.root / "other", "--spill", self.directory],
+            other = self.host.root / "other"
+            ended = subprocess.run([os.environ["TEST_VGPUD"], "--simulate", "1xH200", "--run-dir", other,
+                                    "--state-dir", other, "--spill", self.directory],
                                    stderr=subprocess.PIPE, timeout=60, check=False, env=self.host.environment(""))
             self.assertNotEqual(ended.returncode, 0)
             self.assertIn(b"other users", ended.stderr)

@@ -137,6 +137,14 @@ uint64_t promise_get_held(const struct manager *manager)
         return sum;
 }
 
+bool promise_is_held_for(const struct instance *instance)
+{
+        struct pool_info info;
+
+        pool_get_info(instance->manager->pool, &info);
+        return get_need(instance_home(instance), NULL, info.slab_size) > 0;
+}
+
 uint64_t promise_get_swapped(const struct device *device)
 {
         const struct instance *instance;

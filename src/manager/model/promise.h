@@ -38,6 +38,9 @@ int promise_check_room(const struct device *device, uint64_t bytes, const struct
 /* promise_get_held() - of the pool, for vGPUs that are not there yet: nobody else may have it. */
 uint64_t promise_get_held(const struct manager *manager);
 
+/* promise_is_held_for() - is pool kept for @instance, wherever its memory is? Then to spill it helps no other. */
+bool promise_is_held_for(const struct instance *instance);
+
 /* promise_get_swapped() - what the vGPUs of @device that are off it have in the pool. */
 uint64_t promise_get_swapped(const struct device *device);
 

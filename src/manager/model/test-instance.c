@@ -177,10 +177,12 @@ static void test_an_overcommitted_device_promises_what_the_pool_can_hold(void **
         assert_int_equal(pool_new(&manager->pool, &pool), 0);
         link_in(manager, &one);
         assert_int_equal(promise_get_held(manager), 0); /* it fits */
+        assert_false(promise_is_held_for(&one));
         assert_int_equal(promise_get_left(device), 15 * GIB);
         link_in(manager, &two);
         assert_int_equal(promise_get_sum(device, NULL), 17 * GIB);
         assert_int_equal(promise_get_held(manager), 17 * GIB);
+        assert_true(promise_is_held_for(&one));
         two.state = STATE_SUSPENDED;
         assert_int_equal(promise_get_sum(device, NULL), 17 * GIB);
         assert_int_equal(promise_check_room(device, 7 * GIB, NULL, &failure), 0);

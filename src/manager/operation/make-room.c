@@ -13,6 +13,7 @@
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "manager/model/policy.h"
+#include "manager/model/promise.h"
 #include "manager/model/spill-use.h"
 #include "manager/model/spilling.h"
 #include "manager/operation/operation.h"
@@ -139,14 +140,23 @@ static bool goes_before(const struct search *search, const struct instance *one,
         return one->off_since_ns < other->off_since_ns;
 }
 
+/* What is kept for vGPUs of overcommitted devices is theirs alone. */
+static bool would_help(const struct search *search, const struct instance *instance)
+{
+        const struct instance *own = search->operation->instance;
+
+        if (search->is_own && instance->owner != own->owner)
+                return false;
+        return !promise_is_held_for(instance) || promise_is_held_for(own);
+}
+
 static void look_at(struct search *search, struct instance *instance)
 {
         const struct manager *manager = instance->manager;
         const struct user *user = find_user(&search->users, instance->owner);
         uint64_t bytes = get_pool_bytes(instance);
 
-        if (!can_go(instance, search->operation) ||
-            (search->is_own && instance->owner != search->operation->instance->owner) ||
+        if (!can_go(instance, search->operation) || !would_help(search, instance) ||
             bytes > get_spill_room(manager, &search->users, user))
                 return;
         search->sum += bytes;
