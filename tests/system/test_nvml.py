@@ -80,6 +80,24 @@ class Nvml(case.Case):
         until(lambda: client.ask("nvmlDeviceGetVgpuHeterogeneousMode", "D1", "{0x1000008,7}")
               == (SUCCESS, "16777224,0"), "the mode to be set")
 
+    def test_a_vgpu_of_several_devices_is_one_on_each(self):
+        client = self.client()
+        parts = self.host.call("CreateVgpu", name="both", frame_buffer=2 << 30, device="1,0")["vgpu"]["parts"]
+        guest = self.host.run("both", "guest-devices").wait_ready()
+        guest.write("hold 1 8M")
+        guest.wait_line("held")
+        for part, used in zip(parts, (0, 8 << 20)):
+            vgpu = part["id"]
+            self.wait_shown(client, vgpu)
+            until(lambda: client.ask("nvmlVgpuInstanceGetFbUsage", vgpu, "@") == (SUCCESS, str(used)),
+                  f"{used} bytes to be used on device {part['device']}")
+            self.assertEqual(client.ask("nvmlVgpuInstanceGetUUID", vgpu, "$", 256)[1],
+                             self.host.get("both")["uuid"])
+            self.assertEqual(client.ask("nvmlDeviceGetActiveVgpus", f"D{part['device']}", "{4}", "{0,0,0,0}"),
+                             (SUCCESS, "1", f"{vgpu},0,0,0"))
+            self.assertEqual(client.code("nvmlVgpuInstanceSetEncoderCapacity", vgpu, 40), SUCCESS)
+        self.assertEqual(guest.end_input(), 0)
+
     def test_what_is_in_the_way_has_nvmls_code(self):
         client, vgpu = self.client(), self.create()
         self.wait_shown(client, vgpu)

@@ -109,7 +109,7 @@ static const char *name_of(const struct manager *manager, uint32_t id)
         const struct instance *instance;
 
         list_for_each(instance, &manager->instances, link)
-                if (instance->id == id)
+                if (instance_has_id(instance, id))
                         return instance->name;
         return "";
 }

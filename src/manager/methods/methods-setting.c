@@ -140,7 +140,7 @@ static struct instance *find_by_id(struct manager *manager, uint32_t id)
         struct instance *instance;
 
         list_for_each(instance, &manager->instances, link)
-                if (instance->id == id)
+                if (instance_has_id(instance, id))
                         return instance;
         return NULL;
 }

@@ -36,6 +36,14 @@ struct instance_part *instance_find_part(struct instance *instance, const struct
         return NULL;
 }
 
+bool instance_has_id(const struct instance *instance, uint32_t id)
+{
+        for (size_t i = 0; i < instance->n_parts; i++)
+                if (instance->part[i].id == id)
+                        return true;
+        return false;
+}
+
 bool instance_is_on(const struct instance *instance, const struct device *device)
 {
         for (size_t i = 0; i < instance->n_parts; i++)

@@ -107,6 +107,9 @@ static inline struct device *instance_home(const struct instance *instance)
         return instance->part[0].device;
 }
 
+/* instance_has_id() - does NVML know it, or one of its parts, by @id? */
+bool instance_has_id(const struct instance *instance, uint32_t id);
+
 struct instance_part *instance_find_part(struct instance *instance, const struct device *device);
 bool instance_is_on(const struct instance *instance, const struct device *device);
 

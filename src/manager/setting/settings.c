@@ -262,7 +262,7 @@ int settings_clear_accounting(struct manager *manager, uint32_t id, uint32_t *re
 
         *ret_cleared = 0;
         list_for_each(instance, &manager->instances, link)
-                if (instance->id == id) {
+                if (instance_has_id(instance, id)) {
                         *ret_cleared = (uint32_t)meter_clear_accounting(instance);
                         return 0;
                 }
