@@ -33,6 +33,10 @@ STYLE = """
   .peer { fill: #8c959f }
   .host { fill: #ffffff; stroke: #1f2328; stroke-width: 1.5 }
   .entitled { stroke: #1f2328; stroke-width: 2 }
+  .due { stroke: #1f2328; stroke-dasharray: 3 3 }
+  .path { fill: none; stroke-width: 2.5 }
+  .path.ours { stroke: #12805c }
+  .path.peer { stroke: #8c959f }
   @media (prefers-color-scheme: dark) {
     text { fill: #f0f6fc }
     .ratio { fill: #4ac99b }
@@ -42,7 +46,9 @@ STYLE = """
     .ours { fill: #1f9d72 }
     .peer { fill: #656c76 }
     .host { fill: #0d1117; stroke: #f0f6fc }
-    .entitled { stroke: #f0f6fc }
+    .entitled, .due { stroke: #f0f6fc }
+    .path.ours { stroke: #1f9d72; fill: none }
+    .path.peer { stroke: #8c959f; fill: none }
   }
 """
 
@@ -64,6 +70,10 @@ class Drawing:
 
     def line(self, x1, y1, x2, y2, kind):
         self.shapes.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>')
+
+    def path(self, points, kind):
+        places = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self.shapes.append(f'<polyline points="{places}" class="path {kind}"/>')
 
     def dot(self, x, y):
         self.shapes.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.5" class="host"/>')
@@ -193,8 +203,47 @@ def draw_throughput(rows):
     return drawing.svg()
 
 
+def draw_shares_over_time(rows):
+    """What two vGPUs received second by second, and what they were entitled to."""
+    left, top, height = LEFT + 56, 96, 200
+    width = WIDTH - LEFT - left
+    drawing = Drawing(top + height + 76, "GPU time that two vGPUs received, second by second, against what they were entitled to")
+    last = float(rows[-1]["second"])
+
+    def x(second):
+        return left + width * second / last
+
+    def y(percent):
+        return top + height * (1 - float(percent) / 100)
+    drawing.text(LEFT, 34, "GPU time received while a vGPU comes and goes and shares change", "title")
+    drawing.text(LEFT, 54, "Percent of each second. Green: train. Grey: serve. Dashed: what each was entitled to while its "
+                 "program ran.", "note")
+    for percent in (0, 25, 50, 75, 100):
+        drawing.line(left, y(percent), left + width, y(percent), "grid")
+        drawing.text(left - 8, y(percent) + 5, f"{percent} %", "note", "end")
+    began, parts = 0.0, []
+    for row in rows:
+        if not parts or parts[-1][0] != row["part"]:
+            parts.append((row["part"], began))
+        for name in ("train", "serve"):
+            due = float(row[f"{name}_entitled"])
+            if due:
+                drawing.line(x(began), y(due), x(float(row["second"])), y(due), "due")
+        began = float(row["second"])
+    for part, second in parts:
+        drawing.line(x(second), top - 22, x(second), top + height, "grid")
+        drawing.text(x(second) + 6, top - 10, part, "note")
+    for name, kind in (("serve", "peer"), ("train", "ours")):
+        drawing.path([(x(float(row["second"]) - 0.5), y(row[f"{name}_received"])) for row in rows], kind)
+    for second in range(0, int(last) + 1, 10):
+        drawing.text(x(second), top + height + 18, f"{second} s", "note", "middle")
+    drawing.text(LEFT, drawing.height - 16, f"{rows[0]['machine']}, turns in simulated hardware, two busy cores, {rows[0]['date']}; "
+                 f"{rows[0]['command']}", "note")
+    return drawing.svg()
+
+
 PLOTS = {"operations": draw_operations, "shares": draw_shares, "second-suspend": draw_second_suspend,
-         "throughput": draw_throughput}
+         "throughput": draw_throughput, "shares-over-time": draw_shares_over_time}
 
 
 def read_figures(name):
