@@ -11,6 +11,7 @@
 #include "cli/declared.h"
 #include "cli/document.h"
 #include "cli/duration.h"
+#include "cli/instance-devices.h"
 #include "cli/instance.h"
 #include "cli/say.h"
 
@@ -54,10 +55,11 @@ static void create(struct application *application, const struct declared *decla
 {
         struct vgpu_instance_options options = VGPU_INSTANCE_OPTIONS_INIT;
         CLEANUP(vgpu_instance_freep) struct vgpu_instance *instance = NULL;
-        char size[SIZE_TEXT_MAX], line[256];
+        char size[SIZE_TEXT_MAX], devices[INSTANCE_DEVICES_MAX], line[256];
 
         options.name = declared->name;
         options.device = declared->device;
+        options.n_devices = declared->n_devices;
         options.frame_buffer = declared->frame_buffer;
         options.share = declared->share;
         options.has_owner = declared->has_owner;
@@ -69,8 +71,10 @@ static void create(struct application *application, const struct declared *decla
                 refuse(application, declared);
                 return;
         }
-        snprintf(line, sizeof(line), "created %s: %s on GPU %u", instance->name,
-                 size_format(size, instance->frame_buffer), instance->device);
+        snprintf(line, sizeof(line), "created %s: %s on %s %s", instance->name,
+                 size_format(size, instance->frame_buffer),
+                 instance->n_parts > 1 ? "each of GPUs" : "GPU",
+                 instance_devices_format(devices, instance));
         tell(application, declared, "created", line);
 }
 
@@ -255,8 +259,8 @@ const struct command command_apply = {
         .summary = "create the vGPUs that files declare",
         .description =
                 "Creates each declared vGPU that does not exist. A file, or each NAME.conf in a\n"
-                "folder, has one section for each vGPU, with its fb, device, share, owner,\n"
-                "idle-after, idle and class:\n"
+                "folder, has one section for each vGPU, with its fb, device, devices, share,\n"
+                "owner, idle-after, idle and class:\n"
                 "\n"
                 "  [train]\n"
                 "  fb = 40G\n"

@@ -67,6 +67,18 @@ static bool bad(const struct configuration_place *place, const char *value, cons
         return false;
 }
 
+static bool set_number(struct declared *declared, const struct configuration_place *place,
+                       const char *value)
+{
+        char *end;
+        unsigned long n = strtoul(value, &end, 10);
+
+        if (*value < '1' || *value > '9' || *end || n > 1000)
+                return bad(place, value, "a number of GPUs");
+        declared->n_devices = (uint32_t)n;
+        return true;
+}
+
 static bool set_share(struct declared *declared, const struct configuration_place *place,
                       const char *value)
 {
@@ -106,7 +118,7 @@ static bool set_residency(struct declared *declared, const struct configuration_
                         return bad(place, value, "a class: batch or interactive");
                 return set_text(&declared->swap_class, value);
         }
-        configuration_complain(place, "unknown key; a vGPU has fb, device, share, owner, "
+        configuration_complain(place, "unknown key; a vGPU has fb, device, devices, share, owner, "
                                       "idle-after, idle and class");
         return false;
 }
@@ -127,6 +139,8 @@ static bool set_value(struct declared *declared, const struct configuration_plac
                 return set_share(declared, place, value);
         if (strcmp(place->key, "device") == 0)
                 return set_text(&declared->device, value);
+        if (strcmp(place->key, "devices") == 0)
+                return set_number(declared, place, value);
         return set_residency(declared, place, value);
 }
 

@@ -23,7 +23,8 @@ struct declared {
         char *file; /* where it stands */
         unsigned int line;
         char *name;
-        char *device; /* where it is made, NULL: anywhere */
+        char *device;       /* where it is made, NULL: anywhere */
+        uint32_t n_devices; /* 0: one, or as many as @device names */
         uint64_t frame_buffer;
         bool has_share, has_owner, has_idle;
         uint32_t share, owner;

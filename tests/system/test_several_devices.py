@@ -117,6 +117,15 @@ class Making(Case):
         self.assertEqual(self.host.device(1)["memory_promised"], 128 * MIB)
 
 
+    def test_a_file_declares_it(self):
+        path = os.path.join(self.host.directory, "declared.conf")
+        for text, line in (("[job]\nfb = 64M\ndevice = 2,1\n", "created job: 64 MiB on each of GPUs 2,1"),
+                           ("[more]\nfb = 64M\ndevices = 3\n", "created more: 64 MiB on each of GPUs 0,1,2")):
+            with open(path, "w") as file:
+                file.write(text)
+            self.assertIn(line, self.host.vgpu("apply", path).output)
+
+
 class Running(Case):
     def test_a_program_chooses_among_them_as_on_a_machine(self):
         self.make("job", "2,0,1")
