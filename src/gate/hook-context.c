@@ -54,7 +54,9 @@ static CUresult created(CUresult result, struct quota_want *want, CUcontext cont
 
 CUresult our_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 {
-        struct quota_want want = { .device = device, .bytes = bytes_of_one(device) };
+        struct quota_want want = { .device = device,
+                                   .bytes = bytes_of_one(device),
+                                   .is_charged = true };
         CUresult result;
 
         if (!may_create(device))
@@ -67,7 +69,9 @@ CUresult our_cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device
 
 CUresult our_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
-        struct quota_want want = { .device = device, .bytes = bytes_of_one(device) };
+        struct quota_want want = { .device = device,
+                                   .bytes = bytes_of_one(device),
+                                   .is_charged = true };
         CUresult result;
 
         if (!may_create(device))
@@ -81,7 +85,9 @@ CUresult our_cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice dev
 CUresult our_cuCtxCreate_v3(CUcontext *context, void *affinity, int n_affinity, unsigned int flags,
                             CUdevice device)
 {
-        struct quota_want want = { .device = device, .bytes = bytes_of_one(device) };
+        struct quota_want want = { .device = device,
+                                   .bytes = bytes_of_one(device),
+                                   .is_charged = true };
         CUresult result;
 
         if (!may_create(device))
@@ -94,7 +100,9 @@ CUresult our_cuCtxCreate_v3(CUcontext *context, void *affinity, int n_affinity, 
 
 CUresult our_cuCtxCreate_v4(CUcontext *context, void *params, unsigned int flags, CUdevice device)
 {
-        struct quota_want want = { .device = device, .bytes = bytes_of_one(device) };
+        struct quota_want want = { .device = device,
+                                   .bytes = bytes_of_one(device),
+                                   .is_charged = true };
         CUresult result;
 
         if (!may_create(device))
@@ -171,7 +179,9 @@ static bool has_primary(CUdevice device)
 
 CUresult our_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-        struct quota_want want = { .device = device, .bytes = bytes_of_one(device) };
+        struct quota_want want = { .device = device,
+                                   .bytes = bytes_of_one(device),
+                                   .is_charged = true };
         bool is_new = !has_primary(device);
         CUresult result;
 

@@ -105,7 +105,7 @@ static CUresult create_movable(CUmemGenericAllocationHandle *ret_number, size_t 
 CUresult our_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size,
                          const CUmemAllocationProp *prop, unsigned long long flags)
 {
-        struct quota_want want = { .bytes = size };
+        struct quota_want want = { .bytes = size, .is_charged = true };
         struct physical *physical;
         CUresult result;
 

@@ -292,17 +292,13 @@ static bool is_over_quota(const struct quota_want *want)
         return is_over;
 }
 
-bool quota_wait_for_room(struct quota_want *wanted)
+/* True: nobody denied it. */
+static bool wait_for_answer(struct quota_want *wanted)
 {
         struct part *part = part_of(wanted->device);
         const struct instance_page_slot *slot;
         bool is_denied = false;
 
-        if (!may_wait_long(part) || is_over_quota(wanted))
-                return false;
-        if (!wanted->is_told)
-                want(part, wanted->bytes);
-        wanted->is_told = true;
         ask(wanted, &slot);
         while (may_wait_long(part) && !is_answered(wanted, slot, &is_denied)) {
                 nap_aside();
@@ -310,6 +306,58 @@ bool quota_wait_for_room(struct quota_want *wanted)
                         ask(wanted, &slot);
         }
         return !is_denied;
+}
+
+/* What is charged is pending again; unless @must, only if it is under the ceiling. */
+static bool tell_again(struct part *part, uint64_t bytes, bool must)
+{
+        bool may;
+
+        pthread_mutex_lock(&quota.lock);
+        page_lock(part, F_WRLCK);
+        part->pending += bytes;
+        tell_pending(part);
+        may = must || is_under_ceiling(part, 0);
+        if (!may) {
+                part->pending -= bytes;
+                tell_pending(part);
+        }
+        page_lock(part, F_UNLCK);
+        pthread_mutex_unlock(&quota.lock);
+        return may;
+}
+
+/* False: there was no room under the ceiling for too long; all the same it is pending. */
+static bool tell_again_patiently(struct part *part, uint64_t bytes)
+{
+        uint64_t deadline_ns = clock_now(CLOCK_MONOTONIC) + CEILING_WAIT_NS;
+
+        while (!tell_again(part, bytes, false)) {
+                if (!may_wait_long(part) && clock_now(CLOCK_MONOTONIC) >= deadline_ns) {
+                        (void)tell_again(part, bytes, true);
+                        return false;
+                }
+                nap_aside();
+        }
+        return true;
+}
+
+bool quota_wait_for_room(struct quota_want *wanted)
+{
+        struct part *part = part_of(wanted->device);
+
+        if (!may_wait_long(part) || is_over_quota(wanted))
+                return false;
+        if (!wanted->is_told)
+                want(part, wanted->bytes);
+        wanted->is_told = true;
+        if (!wanted->is_charged)
+                return wait_for_answer(wanted);
+        quota_settle(wanted->device, wanted->bytes);
+        if (wait_for_answer(wanted))
+                return tell_again_patiently(part, wanted->bytes);
+        (void)tell_again(part, wanted->bytes, true); /* the caller's quota_settle() counts it */
+        return false;
 }
 
 void quota_end_wait(struct quota_want *wanted)

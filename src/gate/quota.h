@@ -37,18 +37,20 @@ void quota_settle(int device, uint64_t bytes);
 /* quota_take_beside() - do the same for @bytes that the quota does not count. quota_settle() follows. */
 int quota_take_beside(int device, uint64_t bytes);
 
-/* What a thread lacks although the quota has it; all zero but these three to begin with. */
+/* What a thread lacks although the quota has it; all zero but these four to begin with. */
 struct quota_want {
         int device;
         uint64_t bytes;
         bool is_limited; /* by the quota */
+        bool is_charged; /* quota_settle() of @bytes follows only when we have given up, or have it */
         bool is_told;
         uint32_t ask;
 };
 
 /*
  * quota_wait_for_room() - the driver has no @want->bytes: ask the manager, and wait outside of the driver until
- * others have left; the gate may close meanwhile. True: try again, and ask again if it was in vain. False: this
+ * others have left; the gate may close meanwhile. What is charged counts meanwhile as asked of nobody, and is asked
+ * again only under the ceiling: an undo may have been promised what became free. True: try again, and ask again if it was in vain. False: this
  * is no overcommitted device, it is over the quota, or all that could leave is not enough.
  * quota_end_wait() follows the last try: until then what has become free is held for us.
  */

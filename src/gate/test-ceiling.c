@@ -167,7 +167,7 @@ static void expect_a_wait(const char *failure, void *(*call)(void *))
         atomic_store(&page->waits, 1);
         check(pthread_create(&thread, NULL, call, &made) == 0);
         wait_until_asked(page, 1);
-        check(slot->wanted > 0);
+        check(slot->wanted > 0 && slot->pending == 0);       /* it asks nobody now */
         check(fake_close(FAKE_GUEST_TIMEOUT_MS).error == 0); /* it is outside of the driver */
         fake_guest_command(GATE_OPEN);
         atomic_store(&slot->answer, 1);
@@ -188,6 +188,44 @@ FAKE_TEST(test_an_allocation_waits_until_others_have_left)
 FAKE_TEST(test_memory_of_cuMemCreate_waits_until_others_have_left)
 {
         expect_a_wait("cuMemCreate@1=2", create_memory);
+}
+
+/* What has become free may have been promised to others since: an answer is none to pass the ceiling. */
+static void expect_the_ceiling_to_hold(const char *failure, void *(*call)(void *))
+{
+        const struct timespec nap = { .tv_nsec = 30000000 };
+        struct instance_page *page;
+        struct instance_page_slot *slot;
+        pthread_t thread;
+        uint64_t made, had;
+
+        check(setenv("OPENVGPU_SIM_FAIL", failure, 1) == 0);
+        page = fake_guest_start(GIB);
+        slot = &page->slot[FAKE_SLOT];
+        atomic_store(&page->waits, 1);
+        check(pthread_create(&thread, NULL, call, &made) == 0);
+        wait_until_asked(page, 1);
+        had = slot->wanted;
+        set_ceiling(page, 1, 60);
+        atomic_store(&slot->answer, 1);
+        nanosleep(&nap, NULL);
+        check(slot->wanted == had); /* it has not gone on */
+        check(fake_close(FAKE_GUEST_TIMEOUT_MS).error == 0);
+        check(slot->pending == 0);
+        fake_guest_command(GATE_OPEN);
+        set_ceiling(page, 0, 0);
+        check(pthread_join(thread, NULL) == 0);
+        check(slot->wanted == 0 && slot->pending == 0);
+}
+
+FAKE_TEST(test_a_context_that_was_answered_waits_under_the_ceiling)
+{
+        expect_the_ceiling_to_hold("cuCtxCreate_v2@1=2", create_context);
+}
+
+FAKE_TEST(test_memory_that_was_answered_waits_under_the_ceiling)
+{
+        expect_the_ceiling_to_hold("cuMemCreate@1=2", create_memory);
 }
 
 FAKE_TEST(test_elsewhere_nothing_waits_for_others)
@@ -211,6 +249,8 @@ int main(void)
                 cmocka_unit_test(test_a_context_waits_until_others_have_left),
                 cmocka_unit_test(test_an_allocation_waits_until_others_have_left),
                 cmocka_unit_test(test_memory_of_cuMemCreate_waits_until_others_have_left),
+                cmocka_unit_test(test_a_context_that_was_answered_waits_under_the_ceiling),
+                cmocka_unit_test(test_memory_that_was_answered_waits_under_the_ceiling),
                 cmocka_unit_test(test_elsewhere_nothing_waits_for_others),
         };
 
