@@ -452,8 +452,7 @@ static int adopt_extent(struct pool *pool, struct pool_reservation *reservation,
         if (found == SLAB_FOUND_OTHER)
                 return -ESTALE;
 
-        r = slab_adopt_range(slab, reservation->owner, &range,
-                             is_of_group(reservation) && found == SLAB_FOUND_MARK);
+        r = slab_adopt_range(slab, reservation->owner, &range, found == SLAB_FOUND_MARK);
         if (r < 0)
                 return r;
         slab->is_common = is_of_group(reservation);

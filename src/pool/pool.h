@@ -269,7 +269,7 @@ int pool_adopt(struct pool *pool, uint32_t slab, int fd);
 
 /*
  * pool_adopt_reservation() - take a reservation of a former manager, for slabs that are adopted
- * @owner: that of the mark, or its group. Of a group several may hold the same; then it has the stamp of each.
+ * @owner: that of the mark, or its group. Several may hold the same; then it has the stamp of each.
  * Errors: -ENOENT (a slab is missing: that memory is lost), -EINVAL (outside of the slab, overlaps,
  * or two owners in one slab), -ESTALE (the slab says that it is another's); nothing is changed
  * then.

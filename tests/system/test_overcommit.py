@@ -104,6 +104,20 @@ class Sharing(Overcommitted):
         self.finish(first, second, third)
 
 
+    def test_equal_processes_of_one(self):
+        """What two of its processes have the same is kept once; the next manager gives it back to both."""
+        self.create("pair")
+        guests = [self.host.guest("pair", *SIZE, "--seed", 7, "--on-demand") for _ in range(2)]
+        self.host.call("SuspendVgpu", name="pair")
+        self.assertGreater(self.host.call("GetInfo")["pool"]["saved"], 0)
+        self.host.kill_manager()
+        self.host.start()
+        self.host.call("ResumeVgpu", name="pair")
+        for guest in guests:
+            guest.step()
+        self.finish(*guests)
+
+
 class Classes(Overcommitted):
     def test_classes(self):
         """Who is interactive comes in although others always have work; what each had is counted."""
