@@ -23,12 +23,14 @@ SHORT = "short"
 class ChaosHost(Host):
     """A host whose vgpud is started again whenever it was killed; simulated, or this machine's own."""
 
-    def __init__(self, devices, pool):
+    def __init__(self, devices, pool, is_overcommitted=False):
         super().__init__(devices or "1xH200", pool, "8M")
         self.is_simulated = bool(devices)
         if not devices:
             self.options = ["--pool-limit", pool]
         self.options += ["--swap-time", "100"]  # who may leave by itself does so often
+        if is_overcommitted:
+            self.options += ["--overcommit", "all"]
         self.cdi_path = os.path.join(self.directory, "cdi", "openvgpu.json")
         self.options += ["--cdi", self.cdi_path]
         # What the guests of other users write to and read from.
@@ -114,7 +116,7 @@ class World:
 
     def __init__(self, options):
         self.options = options
-        self.host = ChaosHost(options.simulate, options.pool)
+        self.host = ChaosHost(options.simulate, options.pool, options.overcommit)
         self.vgpus = []
         self.lock = threading.Lock()
         self.ending = threading.Event()
