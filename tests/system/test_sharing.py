@@ -476,6 +476,90 @@ class Faults(Pairs, unittest.TestCase):
             for step in UNDOABLE[kind] + ["recorded", "dropped"]:
                 self.group_goes_on(kind, f"{kind}.{step}=kill@2", True)
 
+    def settle_group(self, names):
+        """Whatever the operation came to: all run, or have no processes left."""
+        for name in names:
+            self.host.wait_for(name, lambda vgpu: vgpu["state"] in ("running", "suspended", "idle"),
+                               "the operation to be undone or ended")
+        for name in names:
+            if self.host.get(name)["state"] == "suspended":
+                self.host.vgpu("resume", name, "--group")
+
+    def rank_of_group_dies(self, kind, who):
+        """One of a pair over two vGPUs; the pairs of the same two vGPUs lose nothing."""
+        for step in UNDOABLE[kind]:
+            with self.pairs(f"{kind}.{step}=pause", step=step, who=who) as pairs:
+                for maker, user in pairs:
+                    self.end(user, maker)
+                self.host.create("other", device=1)
+                pairs = [self.pair("descriptor", "job", "other"), self.pair("ipc", "other", "job")]
+                for maker, user in pairs:
+                    self.check_both_ways(maker, user, 3)
+                if kind == "resume":
+                    self.host.vgpu("suspend", "other", "--group")
+                client = self.host.connect()
+                client.send(f"{kind.capitalize()}Vgpu", name="other", group=True)
+                self.host.wait_paused(f"{kind}.{step}")
+                pairs[0][who].kill()
+                self.host.remove_pause(f"{kind}.{step}")
+                with contextlib.suppress(Refused):
+                    client.answer()
+                self.settle_group(("job", "other"))
+                maker, user = pairs[1]
+                user.hold("check=1003")
+                self.check_both_ways(maker, user, 3)
+                pairs[0][1 - who].kill()
+                self.host.vgpu("suspend", "job", "--group")
+                self.host.vgpu("resume", "job", "--group")
+                user.hold("check=1003")
+                self.end(user, maker)
+
+    def test_a_maker_of_a_group_dies_at_each_step(self):
+        for kind in ("suspend", "resume"):
+            self.rank_of_group_dies(kind, 0)
+
+    def test_a_user_of_a_group_dies_at_each_step(self):
+        for kind in ("suspend", "resume"):
+            self.rank_of_group_dies(kind, 1)
+
+    def one_of_a_group_hangs(self, kind, step):
+        """The other vGPU is ready to be recorded then, and goes back as well."""
+        with self.pairs(f"{kind}.{step}=pause", kind=kind) as pairs:
+            for maker, user in pairs:
+                self.end(user, maker)
+            self.host.create("other", device=1)
+            maker, user = self.pair("descriptor", "job", "other")
+            self.check_both_ways(maker, user, 3)
+            train = self.host.train("job", "--size", "4M")
+            if kind == "resume":
+                self.host.vgpu("suspend", "job", "--group")
+            client = self.host.connect()
+            client.send(f"{kind.capitalize()}Vgpu", name="job", group=True, timeout=2)
+            self.host.wait_paused(f"{kind}.{step}")
+            user.signal(signal.SIGSTOP)
+            self.host.remove_pause(f"{kind}.{step}")
+            with self.assertRaises(Refused) as refused:
+                client.answer()
+            self.assertIn(f"process {user.pid} ", refused.exception.parameters["message"])
+            user.signal(signal.SIGCONT)
+            for name in ("job", "other"):
+                self.host.wait_state(name, "running" if kind == "suspend" else "suspended")
+            if kind == "resume":
+                self.host.vgpu("resume", "other", "--group")
+            train.wait_steps()
+            user.hold("check=1003")
+            self.host.vgpu("suspend", "job", "--group")
+            self.host.vgpu("resume", "job", "--group")
+            user.hold("check=1003")
+            self.end(user, maker)
+            train.finish()
+
+    def test_an_importer_of_a_group_that_does_not_let_go_is_named(self):
+        self.one_of_a_group_hangs("suspend", "kept")
+
+    def test_an_importer_of_a_group_that_does_not_come_back_is_named(self):
+        self.one_of_a_group_hangs("resume", "created")
+
     def test_a_gate_fails_in_its_part(self):
         for point, kind in (("gate-let-go", "suspend"), ("gate-offer", "suspend"),
                             ("gate-take", "resume"), ("gate-offer", "resume")):

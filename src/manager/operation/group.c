@@ -50,6 +50,17 @@ bool group_must_wait(const struct operation *operation)
         return false;
 }
 
+/* Who has failed breaks the others, and none of them comes as far as this. */
+static bool goes_back(const struct operation *operation)
+{
+        const struct operation *member = NULL;
+
+        while ((member = group_next(operation, member)))
+                if (member->is_undoing)
+                        return true;
+        return false;
+}
+
 static int put_all(struct operation *operation, int (*put)(struct operation *operation))
 {
         struct store *store = operation->instance->manager->store;
@@ -73,6 +84,11 @@ void group_record(struct operation *operation, int (*put)(struct operation *oper
 
         if (operation->is_recorded)
                 return;
+        if (goes_back(operation)) {
+                operation_fail(operation, -ECANCELED, "Failed", "try again",
+                               "another vGPU of the group is going back");
+                return;
+        }
         r = put_all(operation, put);
         if (r < 0) {
                 operation_fail_store(operation, r, "recording the end");

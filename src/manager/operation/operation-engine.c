@@ -235,11 +235,18 @@ static void fail_broken(struct operation *operation)
                 operation_fail(operation, -ECANCELED, why->name, why->hint, "%.400s", why->message);
 }
 
+/* Also the step that records can still be given up while it has not run, here or for all of the group. */
+static bool can_give_up(const struct operation *operation)
+{
+        return operation->step <= operation_find_step(operation->kind, OPERATION_RECORDS) &&
+               !operation->is_recorded;
+}
+
 /* Before the next step, or where it waits for the others. */
 static void give_up_broken(struct operation *operation)
 {
         if (!operation->is_broken || operation->is_undoing || operation->is_running ||
-            operation->n_parts > 0 || !is_reversible(operation))
+            operation->n_parts > 0 || !can_give_up(operation))
                 return;
         fail_broken(operation);
         clear_error(operation);
