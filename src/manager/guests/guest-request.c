@@ -312,9 +312,9 @@ void guest_attach(struct guest *guest, struct gate_link *gate, const struct gate
                 guest->gate = NULL;
                 share_detach(guest);
         }
-        share_attach(guest, join);
         guest->gate = gate;
         guest->is_confined = gate->only[0] != '\0';
+        share_attach(guest, join);
         guest->is_unfilled = state == GATE_STATE_CREATED;
         guest->state = guest->is_unfilled ? GATE_STATE_CLOSED : state;
         guest->must_stay = state != GATE_STATE_OPEN;

@@ -342,10 +342,16 @@ static void add_makers_in(struct guest *user, const struct instance *instance,
 
         if (!uuid_to_bytes(instance->uuid, uuid))
                 return;
-        for (uint32_t i = 0; i < uses->count; i++)
-                if (memcmp(uses->process[i].vgpu, uuid, sizeof(uuid)) == 0 &&
-                    find_maker_in(user, instance, &uses->process[i], &maker) == 0)
+        for (uint32_t i = 0; i < uses->count; i++) {
+                int r = -EPERM;
+
+                if (memcmp(uses->process[i].vgpu, uuid, sizeof(uuid)) == 0)
+                        r = find_maker_in(user, instance, &uses->process[i], &maker);
+                if (r == 0)
                         (void)sharing_add(user, maker);
+                else if (r == -ESRCH)
+                        (void)sharing_await(user, &uses->process[i]);
+        }
 }
 
 static void on_news_turn(void *userdata)
@@ -404,8 +410,36 @@ int share_receive_uses(struct guest *user, const void *message, size_t size, siz
         return 0;
 }
 
+/* Whom its users know by its tickets. */
+static bool get_process(const struct guest *guest, struct gate_process *ret_process)
+{
+        *ret_process = (struct gate_process){
+                .start_time = guest->start_time,
+                .slot = ticket_slot(guest),
+                .mark = GATE_TICKET_MARK,
+        };
+        return uuid_to_bytes(guest->instance->uuid, ret_process->vgpu);
+}
+
+/* It was let go, or its users told a new manager before it did: they have its memory all the while. */
+static void meet_users(struct guest *maker)
+{
+        struct gate_process process;
+        struct instance *instance;
+        struct guest *user, *found;
+
+        if (!get_process(maker, &process))
+                return;
+        list_for_each(instance, &maker->instance->manager->instances, link)
+                list_for_each(user, &instance->guests, link)
+                        if (sharing_awaits(user, &process) &&
+                            find_maker_in(user, maker->instance, &process, &found) == 0)
+                                sharing_meet(user, found, &process);
+}
+
 void share_attach(struct guest *guest, const struct gate_join *join)
 {
+        bool had_tickets = guest->ticket_slot != 0;
         uint32_t n_imports = join->n_imports;
 
         guest->ticket_slot = join->ticket_slot;
@@ -415,6 +449,8 @@ void share_attach(struct guest *guest, const struct gate_join *join)
                 sharing_forget(guest);
         guest->n_may_tell = (uint64_t)n_imports + 1;
         guest->n_may_offer = 0;
+        if (!had_tickets && guest->ticket_slot != 0)
+                meet_users(guest);
 }
 
 /* Those who wait for it ask again. */
@@ -444,10 +480,14 @@ void share_detach(struct guest *guest)
 
 static void on_guest(struct guest *guest, enum guest_event event, void *userdata)
 {
+        struct gate_process process;
+
         (void)userdata;
         if (event != GUEST_LEFT && event != GUEST_UNLOADED)
                 return;
         share_detach(guest);
+        if (event == GUEST_LEFT && guest->let_go_reason[0] && get_process(guest, &process))
+                sharing_part(guest, &process);
         sharing_end(guest);
 }
 

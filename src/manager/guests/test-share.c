@@ -224,6 +224,72 @@ static void test_who_hangs_up_leaves_no_news(void **state)
         assert_false(sharing_is_any(&fixture->user));
 }
 
+/* It was let go, and has come back with another slot; its users have its memory all the while. */
+static void test_a_maker_that_was_let_go_is_known_again_when_it_is_back(void **state)
+{
+        struct fixture *fixture = *state;
+        const struct gate_process process = process_of(&fixture->another);
+        const struct gate_join join = { .ticket_slot = fixture->another.slot + 1 };
+
+        assert_int_equal(sharing_add(&fixture->user, &fixture->another), 0);
+        sharing_part(&fixture->another, &process);
+        list_remove(&fixture->another.link);
+        assert_true(list_is_empty(&fixture->another.users));
+        assert_true(sharing_is_any(&fixture->user));
+
+        fixture->another.slot = 77;
+        list_append(&fixture->elsewhere.guests, &fixture->another.link);
+        share_attach(&fixture->another, &join);
+        assert_true(has_memory_of(fixture, &fixture->another));
+        sharing_end(&fixture->another);
+        assert_false(sharing_is_any(&fixture->user));
+}
+
+/* After a restart of vgpud. */
+static void test_a_maker_that_joins_after_its_user_has_told_is_known(void **state)
+{
+        struct fixture *fixture = *state;
+        const struct gate_join join = { .ticket_slot = 41 };
+
+        attach(fixture, 2);
+        fixture->first.slot = 40; /* as its tickets bear it */
+        assert_int_equal(say(fixture, &fixture->first), 0);
+        fixture->first.slot = 50;
+        assert_true(fair_queue_run(fixture->manager.fair_queue));
+        assert_true(list_is_empty(&fixture->first.users));
+        assert_true(sharing_is_any(&fixture->user));
+        share_attach(&fixture->first, &join);
+        assert_true(has_memory_of(fixture, &fixture->first));
+
+        assert_int_equal(say(fixture, &fixture->first), 0); /* of a slot that is nobody's now */
+        assert_true(fair_queue_run(fixture->manager.fair_queue));
+        assert_int_equal(fixture->user.n_makers, 1);
+        assert_int_equal(say(fixture, NULL), 0);
+        assert_true(fair_queue_run(fixture->manager.fair_queue));
+        assert_false(sharing_is_any(&fixture->user));
+}
+
+/* Not even by a ticket that says so. */
+static void test_nobody_waits_for_a_process_of_another_owner(void **state)
+{
+        struct fixture *fixture = *state;
+        const struct gate_join join = { .ticket_slot = 41 };
+
+        attach(fixture, 1);
+        fixture->another.slot = 40;
+        assert_int_equal(say(fixture, &fixture->another), 0);
+        fixture->another.slot = 50;
+        assert_true(fair_queue_run(fixture->manager.fair_queue));
+        assert_true(sharing_is_any(&fixture->user));
+        fixture->elsewhere.owner = USER + 1;
+        share_attach(&fixture->another, &join);
+        assert_true(list_is_empty(&fixture->another.users));
+
+        assert_int_equal(say(fixture, &fixture->another), 0);
+        assert_true(fair_queue_run(fixture->manager.fair_queue));
+        assert_false(sharing_is_any(&fixture->user));
+}
+
 /* An operation of its vGPU has asked who shares memory, and takes it off the device. */
 static void test_memory_of_a_vgpu_that_is_operated_on_is_given_to_no_other(void **state)
 {
@@ -305,6 +371,9 @@ int main(void)
                 SHARE_TEST(test_who_has_more_news_than_pieces_is_cut_off),
                 SHARE_TEST(test_news_come_before_a_question_that_was_asked_later),
                 SHARE_TEST(test_who_hangs_up_leaves_no_news),
+                SHARE_TEST(test_a_maker_that_was_let_go_is_known_again_when_it_is_back),
+                SHARE_TEST(test_a_maker_that_joins_after_its_user_has_told_is_known),
+                SHARE_TEST(test_nobody_waits_for_a_process_of_another_owner),
                 SHARE_TEST(test_memory_of_a_vgpu_that_is_operated_on_is_given_to_no_other),
                 SHARE_TEST(test_what_its_gate_refuses_is_refused),
                 SHARE_TEST(test_a_process_that_reads_no_descriptors_is_sent_no_more),

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/list.h"
 #include "manager/model/guest.h"
@@ -13,6 +14,7 @@
 struct sharing {
         struct list of_user, of_maker; /* in user->makers, maker->users */
         struct guest *user, *maker;
+        struct gate_process process; /* without a maker: whom the user waits for */
 };
 
 static void end(struct sharing *sharing)
@@ -33,23 +35,93 @@ static bool is_there(const struct guest *user, const struct guest *maker)
         return false;
 }
 
+/* Without a maker. */
+static struct sharing *make(struct guest *user)
+{
+        struct sharing *sharing = NULL;
+
+        if (user->n_makers < MAKERS_MAX)
+                sharing = calloc(1, sizeof(*sharing));
+        if (!sharing)
+                return NULL;
+        sharing->user = user;
+        user->n_makers++;
+        list_append(&user->makers, &sharing->of_user);
+        list_init(&sharing->of_maker);
+        return sharing;
+}
+
+static void set_maker(struct sharing *sharing, struct guest *maker)
+{
+        sharing->maker = maker;
+        list_append(&maker->users, &sharing->of_maker);
+}
+
 int sharing_add(struct guest *user, struct guest *maker)
 {
         struct sharing *sharing;
 
         if (is_there(user, maker))
                 return 0;
-        if (user->n_makers == MAKERS_MAX)
-                return -ENOMEM;
-        sharing = calloc(1, sizeof(*sharing));
+        sharing = make(user);
         if (!sharing)
                 return -ENOMEM;
-        sharing->user = user;
-        sharing->maker = maker;
-        user->n_makers++;
-        list_append(&user->makers, &sharing->of_user);
-        list_append(&maker->users, &sharing->of_maker);
+        set_maker(sharing, maker);
         return 0;
+}
+
+/* Makers that are away. */
+
+static struct sharing *find_awaited(const struct guest *user, const struct gate_process *process)
+{
+        struct sharing *sharing;
+
+        list_for_each(sharing, &user->makers, of_user)
+                if (!sharing->maker && sharing->process.slot == process->slot &&
+                    sharing->process.start_time == process->start_time &&
+                    memcmp(sharing->process.vgpu, process->vgpu, sizeof(process->vgpu)) == 0)
+                        return sharing;
+        return NULL;
+}
+
+void sharing_part(struct guest *maker, const struct gate_process *process)
+{
+        struct sharing *sharing, *after;
+
+        sharing_forget(maker);
+        list_for_each_safe(sharing, after, &maker->users, of_maker) {
+                list_remove(&sharing->of_maker);
+                sharing->maker = NULL;
+                sharing->process = *process;
+        }
+}
+
+int sharing_await(struct guest *user, const struct gate_process *process)
+{
+        struct sharing *sharing = find_awaited(user, process);
+
+        if (sharing)
+                return 0;
+        sharing = make(user);
+        if (!sharing)
+                return -ENOMEM;
+        sharing->process = *process;
+        return 0;
+}
+
+bool sharing_awaits(const struct guest *user, const struct gate_process *process)
+{
+        return find_awaited(user, process) != NULL;
+}
+
+void sharing_meet(struct guest *user, struct guest *maker, const struct gate_process *process)
+{
+        struct sharing *sharing = find_awaited(user, process);
+
+        if (sharing && is_there(user, maker))
+                end(sharing);
+        else if (sharing)
+                set_maker(sharing, maker);
 }
 
 void sharing_forget(struct guest *user)
@@ -81,7 +153,7 @@ int sharing_each_partner(struct guest *guest, int (*each)(struct guest *partner,
         int r = 0;
 
         list_for_each(sharing, &guest->makers, of_user)
-                if (r == 0)
+                if (r == 0 && sharing->maker)
                         r = each(sharing->maker, userdata);
         list_for_each(sharing, &guest->users, of_maker)
                 if (r == 0)
