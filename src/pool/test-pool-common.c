@@ -385,6 +385,34 @@ static void test_the_next_manager_counts_anew(void **state)
         assert_true(info_of(fixture).used == 0);
 }
 
+/* Two processes of one vGPU, whose slabs are its own and nobody's group's. */
+static void test_the_next_manager_finds_what_processes_of_one_vgpu_share(void **state)
+{
+        struct fixture *fixture = *state;
+        struct pool_reservation *one = reserve_in(fixture, ALICE, ALICE);
+        struct pool_reservation *two = reserve_in(fixture, ALICE, ALICE);
+        struct remembered of_one, of_two;
+        struct pool_info before;
+
+        fill(fixture, one, FIRST);
+        fill(fixture, two, SECOND);
+        assert_int_equal(pool_stamp(fixture->pool, one, GUEST), 0);
+        join_equal(fixture, two, SECOND, one, FIRST);
+        assert_int_equal(pool_stamp(fixture->pool, two, GUEST), 0);
+        before = info_of(fixture);
+        remember(one, ALICE, &of_one);
+        remember(two, ALICE, &of_two);
+        restart(fixture);
+        assert_int_equal(adopt(fixture, ALICE, &of_one, &one), 0);
+        assert_int_equal(adopt(fixture, ALICE, &of_two, &two), 0);
+        check(fixture, one, FIRST);
+        check(fixture, two, SECOND);
+        assert_true(info_of(fixture).saved == before.saved);
+        pool_release(fixture->pool, one);
+        check(fixture, two, SECOND);
+        assert_int_equal(pool_check(fixture->pool, two, GUEST, &(uint32_t){ 0 }), 0);
+}
+
 static void test_nobody_is_adopted_into_what_has_not_his_stamp(void **state)
 {
         struct fixture *fixture = *state;
@@ -547,6 +575,7 @@ int main(void)
                 TEST(test_nobody_joins_another_user_or_what_is_free),
                 TEST(test_what_is_spare_for_one_is_needed_for_another),
                 TEST(test_the_next_manager_counts_anew),
+                TEST(test_the_next_manager_finds_what_processes_of_one_vgpu_share),
                 TEST(test_nobody_is_adopted_into_what_has_not_his_stamp),
                 TEST(test_a_slab_that_a_client_had_is_given_to_nobody_of_the_group),
                 TEST(test_whatever_happens_everybody_has_what_he_wrote),
