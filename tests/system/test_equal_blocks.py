@@ -29,8 +29,12 @@ class Models(unittest.TestCase):
 
     def add(self, name, *arguments, **parameters):
         self.host.call("CreateVgpu", name=name, frame_buffer=128 * MIB, device="0", **parameters)
-        self.guests[name] = self.host.guest(name, "--size", str(SIZE), "--piece", str(BLOCK), "--still", str(STILL),
-                                            "--on-demand", *arguments)
+        self.guests[name] = self.add_process(name, *arguments)
+
+    def add_process(self, name, *arguments):
+        """One more of that vGPU."""
+        return self.host.guest(name, "--size", str(SIZE), "--piece", str(BLOCK), "--still", str(STILL), "--on-demand",
+                               *arguments)
 
     def add_all(self):
         """Each changes its last blocks another number of times."""
@@ -348,6 +352,38 @@ class Doors(Models):
         self.resume()
         self.step()
         self.finish()
+
+    def test_what_processes_of_one_vgpu_share_is_found_again(self):
+        """Its slabs are its own, and nobody's group's."""
+        self.host.stop_manager()
+        self.host.start(options=self.doors)
+        self.add("server")
+        guests = [self.guests["server"], self.add_process("server")]
+        self.suspend("server")
+        self.assertEqual(self.pool()["saved"], BLOCKS * BLOCK)
+        self.kill_manager(*self.doors)
+        self.assertEqual(self.pool()["saved"], BLOCKS * BLOCK)
+        self.resume("server")
+        for guest in guests:
+            guest.step()
+            guest.finish()
+
+    def test_what_several_have_in_one_slab_is_theirs_when_there_are_doors(self):
+        """The first process is in a slab that only its vGPU has, the second in that and in one with another vGPU."""
+        small = ("--slab-size", "64M")
+        self.host.stop_manager()
+        self.host.start(options=small)
+        self.add("one")
+        guests = [self.guests["one"], self.add_process("one", "--seed", "1000")]
+        self.add("other", "--seed", "2000")
+        self.suspend("one", "other")
+        self.kill_manager(*small, *self.doors)
+        self.resume("one", "other")
+        self.guests["other"].step()
+        self.guests["other"].finish()
+        for guest in guests:
+            guest.step()
+            guest.finish()
 
 
 class Off(unittest.TestCase):

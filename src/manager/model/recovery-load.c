@@ -88,26 +88,11 @@ static int adopt_slab(const char *label, int fd, void *userdata)
         return 0;
 }
 
-/*
- * Slabs of a vGPU of an overcommitted device are its own, as its promise counts them (promise.h); what it had in
- * its group's before the device was overcommitted stays there.
- */
-static void name_owner(const struct guest *guest, const struct pool_extent *extents, size_t n,
-                       char ret_name[POOL_OWNER_MAX])
-{
-        const struct instance *instance = guest->instance;
-
-        if (pool_has_none_but(instance->manager->pool, extents, n, instance->uuid))
-                policy_name_owner(instance, ret_name);
-        else
-                pool_group_name(instance, ret_name);
-}
-
-static int adopt_reservation(struct guest *guest, const struct store_extent *stored, size_t n)
+static int adopt_reservation(struct guest *guest, const char *owner,
+                             const struct store_extent *stored, size_t n)
 {
         CLEANUP(freep) struct pool_extent *extents = calloc(n + 1, sizeof(*extents));
         struct pool_mark mark = { .pid = guest->pid, .start_time = guest->start_time };
-        char owner[POOL_OWNER_MAX];
 
         if (!extents)
                 return -ENOMEM;
@@ -120,7 +105,6 @@ static int adopt_reservation(struct guest *guest, const struct store_extent *sto
                         (struct pool_extent){ stored[i].slab, stored[i].offset, stored[i].length };
         mark.generation = stored[0].generation;
         snprintf(mark.owner, sizeof(mark.owner), "%s", guest->instance->uuid);
-        name_owner(guest, extents, n, owner);
         return pool_adopt_reservation(guest->instance->manager->pool, &guest->reservation, owner,
                                       &mark, extents, n);
 }
@@ -157,7 +141,7 @@ static int adopt_allocations(struct guest *guest, const struct gate_allocation *
         return 0;
 }
 
-static int load_memory(struct guest *guest)
+static int load_memory(struct guest *guest, const char *owner)
 {
         CLEANUP(freep) struct gate_allocation *allocations = NULL;
         CLEANUP(freep) struct store_extent *extents = NULL;
@@ -168,7 +152,7 @@ static int load_memory(struct guest *guest)
         if (r == 0)
                 r = adopt_allocations(guest, allocations, n_allocations);
         if (r == 0)
-                r = adopt_reservation(guest, extents, n_extents);
+                r = adopt_reservation(guest, owner, extents, n_extents);
         return r;
 }
 
@@ -203,7 +187,7 @@ static bool counts_memory(struct instance *instance)
                store_get_operation(instance->manager->store, instance->id, &operation) == 0;
 }
 
-static int load_claims(struct guest *guest)
+static int load_claims(struct guest *guest, const char *owner)
 {
         struct instance *instance = guest->instance;
         int r;
@@ -212,7 +196,7 @@ static int load_claims(struct guest *guest)
                 instance->is_unsettled = true; /* recovery_load() has it brought up to date */
                 return 0;
         }
-        r = load_memory(guest);
+        r = load_memory(guest, owner);
         guest->is_remembered = true;
         if (r != -ENOENT && r != -EINVAL && r != -ESTALE)
                 return r;
@@ -224,7 +208,8 @@ static int load_claims(struct guest *guest)
         return 0; /* a resume is refused while it lives; the others of its vGPU lose nothing */
 }
 
-static int load_guest(struct instance *instance, const struct store_process *process)
+static int load_guest(struct instance *instance, const struct store_process *process,
+                      const char *owner)
 {
         struct device *device = device_find_uuid(instance->manager, process->context_device);
         struct guest *guest;
@@ -252,16 +237,56 @@ static int load_guest(struct instance *instance, const struct store_process *pro
         recovery_note_stored(guest);
         footprint_load(guest);
         observer_tell_guest(&guest->instance->manager->observers, guest, GUEST_LOADED);
-        return load_claims(guest);
+        return load_claims(guest, owner);
+}
+
+/* Do the slabs with the memory of this process say that all in them is its vGPU's? */
+static bool is_apart(const struct instance *instance, pid_t pid)
+{
+        const struct manager *manager = instance->manager;
+        CLEANUP(freep) struct gate_allocation *allocations = NULL;
+        CLEANUP(freep) struct store_extent *extents = NULL;
+        size_t n_allocations, n_extents;
+        bool is = store_get_memory(manager->store, instance->id, pid, &allocations, &n_allocations,
+                                   &extents, &n_extents) == 0;
+
+        for (size_t i = 0; is && i < n_extents; i++) {
+                const struct pool_extent extent = { .slab = extents[i].slab };
+
+                is = extent.slab == SPILLED_SLAB ||
+                     pool_has_none_but(manager->pool, &extent, 1, instance->uuid);
+        }
+        return is;
+}
+
+/*
+ * Slabs of a vGPU of an overcommitted device are its own, as its promise counts them (promise.h); what it had in its
+ * group's before the device was overcommitted stays there. Its processes may have parts of the same slab, so all of
+ * it is its own or nothing is.
+ */
+static void name_owner(const struct instance *instance, const struct process_list *list,
+                       char ret_name[POOL_OWNER_MAX])
+{
+        bool is = true;
+
+        for (size_t i = 0; is && i < list->n; i++)
+                is = is_apart(instance, list->processes[i].pid);
+        if (is)
+                policy_name_owner(instance, ret_name);
+        else
+                pool_group_name(instance, ret_name);
 }
 
 static int load_guests(struct instance *instance)
 {
         struct process_list list = { 0 };
+        char owner[POOL_OWNER_MAX];
         int r = store_each_process(instance->manager->store, instance->id, list_process, &list);
 
+        if (r == 0)
+                name_owner(instance, &list, owner);
         for (size_t i = 0; r == 0 && i < list.n; i++)
-                r = load_guest(instance, &list.processes[i]);
+                r = load_guest(instance, &list.processes[i], owner);
         free(list.processes);
         for (size_t i = 0; r == 0 && i < instance->n_parts; i++)
                 page_mend(&instance->part[i].page);
