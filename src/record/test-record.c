@@ -119,7 +119,8 @@ static void test_a_list_that_is_null_is_left_out(void **state)
         instance.processes = NULL;
         json = write_and_parse(&record_instance, &instance);
         assert_null(json_object_get(json, "processes"));
-        assert_int_equal(json_object_size(json), record_instance.n_fields - 3); /* "idle" and "parts" too */
+        assert_int_equal(json_object_size(json),
+                         record_instance.n_fields - 3); /* "idle" and "parts" too */
 }
 
 /* Replaces one member of a good object; NULL: removes it. */
