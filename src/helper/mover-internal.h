@@ -26,6 +26,7 @@ struct open_job {
         struct hash_value *hashes; /* the caller's, or NULL */
         size_t n_hashes;
         mover_progress_fn progress;
+        mover_passed_fn passed;
         void *userdata;
 };
 

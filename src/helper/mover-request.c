@@ -166,7 +166,7 @@ static bool is_whole(const struct mover_job *job)
 
         if (job->n_memories > UINT32_MAX || job->n_segments > UINT32_MAX ||
             job->n_hashes > UINT32_MAX || (job->n_hashes > 0 && job->kind != MOVER_OUT) ||
-            (job->n_hashes > 0) != (job->hashes != NULL))
+            (job->n_hashes > 0) != (job->hashes != NULL) || (job->passed && job->kind != MOVER_OUT))
                 return false;
         if (job->kind == MOVER_PEER)
                 return has_source && strlen(job->source_uuid) < MOVER_UUID_MAX &&
@@ -183,7 +183,9 @@ static int send_begin(struct mover *mover, const struct open_job *open, const st
                                            .n_memories = (uint32_t)job->n_memories,
                                            .n_segments = (uint32_t)job->n_segments,
                                            .n_hashes = (uint32_t)job->n_hashes,
-                                           .flags = job->must_verify ? MOVER_JOB_VERIFY : 0 };
+                                           .flags = job->must_verify ? MOVER_JOB_VERIFY
+                                                    : job->passed    ? MOVER_JOB_HAND_OVER
+                                                                     : 0 };
         int r;
 
         if (job->source_uuid)
@@ -218,6 +220,7 @@ int mover_job_begin(struct mover *mover, uint32_t *ret_id, const struct mover_jo
                                    .hashes = job->hashes,
                                    .n_hashes = job->n_hashes,
                                    .progress = job->progress,
+                                   .passed = job->passed,
                                    .userdata = job->userdata };
         r = send_begin(mover, open, job);
         if (r < 0) { /* the mover knows a part of it: without an end it would keep that */

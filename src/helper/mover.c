@@ -111,6 +111,19 @@ static int on_progress(struct mover *mover, const struct mover_progress *progres
         return 0;
 }
 
+/* What a job that has ended held, nobody counts any more. */
+static int on_passed(struct mover *mover, const struct mover_passed *passed)
+{
+        const struct open_job *job = *mover_find_job(mover, passed->header.job);
+
+        if (!job)
+                return 0;
+        if (!job->passed || passed->n_memories > job->n_memories)
+                return -EPROTO;
+        job->passed(mover, passed->n_memories, job->userdata);
+        return 0;
+}
+
 /* Of a job that has ended nobody wants them. */
 static int on_hashes(struct mover *mover, const struct mover_hashes *hashes)
 {
@@ -138,6 +151,8 @@ static int dispatch(struct mover *mover, void *packet, size_t size)
                 return on_info(mover, packet);
         if (head->message == MOVER_PROGRESS && size == sizeof(struct mover_progress))
                 return on_progress(mover, packet);
+        if (head->message == MOVER_PASSED && size == sizeof(struct mover_passed))
+                return on_passed(mover, packet);
         if (head->message == MOVER_HASHES && size == sizeof(struct mover_hashes))
                 return on_hashes(mover, packet);
         return -EPROTO;

@@ -105,6 +105,9 @@ int mover_hold(struct mover *mover, pid_t pid, uint64_t bytes, mover_done_fn don
 typedef void (*mover_progress_fn)(struct mover *mover, uint64_t bytes_done, uint64_t bytes_total,
                                   void *userdata);
 
+/* The first @n memories of the job are in the slabs, and the mover holds them no more. */
+typedef void (*mover_passed_fn)(struct mover *mover, size_t n, void *userdata);
+
 /*
  * A job, in the order of the calls: mover_job_begin(), perhaps mover_job_stage(), mover_job_run()
  * when the memory is there, mover_job_end(). All that is passed is copied.
@@ -121,7 +124,8 @@ struct mover_job {
         const uint64_t *source_sizes; /* PEER: n_memories */
         const int *source_fds;        /* PEER: n_memories */
         mover_progress_fn progress;   /* of staging and of the run; or NULL */
-        void *userdata;               /* of @progress */
+        mover_passed_fn passed; /* OUT without must_verify: or NULL: it holds all until it ends */
+        void *userdata;         /* of @progress and @passed */
 };
 
 /*

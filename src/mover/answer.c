@@ -41,6 +41,14 @@ void answer_progress(const struct mover_header *request, uint64_t bytes_done, ui
         (void)packet_send(MOVER_SOCKET, &progress, sizeof(progress), NULL, 0);
 }
 
+void answer_passed(const struct mover_header *request, size_t n)
+{
+        struct mover_passed passed = { .header = header(request, MOVER_PASSED),
+                                       .n_memories = (uint32_t)n };
+
+        (void)packet_send(MOVER_SOCKET, &passed, sizeof(passed), NULL, 0);
+}
+
 void answer_hashes(const struct mover_header *request, const struct hash_value *values, size_t n)
 {
         for (size_t first = 0; first < n; first += MOVER_HASH_MAX) {

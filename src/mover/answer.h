@@ -19,6 +19,9 @@ void answer_info(const struct mover_header *request, struct mover_info *info);
 /* answer_hashes() - all @n of them. */
 void answer_hashes(const struct mover_header *request, const struct hash_value *values, size_t n);
 
+/* answer_passed() - the first @n memories of the job are in the slabs, and let go. */
+void answer_passed(const struct mover_header *request, size_t n);
+
 void answer_progress(const struct mover_header *request, uint64_t bytes_done, uint64_t bytes_total);
 
 #endif

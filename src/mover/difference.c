@@ -39,8 +39,7 @@ void difference_begin(struct difference *difference, struct job *job, struct dev
         difference->is_under_way = r == 0;
 }
 
-/* The values are there, or there is an error. */
-static void wait(struct difference *difference)
+void difference_wait(struct difference *difference)
 {
         uint64_t start = clock_now(CLOCK_MONOTONIC);
 
@@ -59,7 +58,7 @@ void difference_find(struct difference *difference)
 
         if (!difference->is_under_way || !has_known(job))
                 return;
-        wait(difference);
+        difference_wait(difference);
         if (difference->error < 0)
                 return;
         difference->is_unchanged = calloc(job->n_hashes, sizeof(*difference->is_unchanged));
@@ -74,7 +73,7 @@ void difference_end(struct difference *difference)
 {
         struct job *job = difference->job;
 
-        wait(difference);
+        difference_wait(difference);
         if (job->n_hashes > 0 && difference->error == 0)
                 memcpy(job->hashes, difference->hashing.values,
                        job->n_hashes * sizeof(*job->hashes));

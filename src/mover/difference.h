@@ -32,6 +32,9 @@ void difference_begin(struct difference *difference, struct job *job, struct dev
 /* difference_find() - wait for the hashes if some blocks are known, and compare. Before the copy. */
 void difference_find(struct difference *difference);
 
+/* difference_wait() - nothing reads the memory any more; the values are there, or there is an error. */
+void difference_wait(struct difference *difference);
+
 /* difference_end() - wait for them in any case: they are in the job then, or there is an error. After the copy. */
 void difference_end(struct difference *difference);
 

@@ -18,6 +18,8 @@ static bool is_sane(const struct mover_job_begin *begin)
                begin->n_hashes <= JOB_HASHES_MAX &&
                (begin->kind == MOVER_OUT || begin->n_hashes == 0) &&
                (begin->kind != MOVER_PEER || begin->n_segments == 0) &&
+               (begin->flags == 0 || begin->kind == MOVER_OUT) &&
+               begin->flags != (MOVER_JOB_VERIFY | MOVER_JOB_HAND_OVER) &&
                memchr(begin->source_uuid, '\0', sizeof(begin->source_uuid));
 }
 
@@ -58,6 +60,7 @@ int job_new(struct job **ret_job, const struct mover_job_begin *begin, struct sl
         job->n_segments_max = begin->n_segments;
         job->n_hashes_max = begin->n_hashes;
         job->must_verify = begin->flags & MOVER_JOB_VERIFY;
+        job->hands_over = begin->flags & MOVER_JOB_HAND_OVER;
         memcpy(job->source_uuid, begin->source_uuid, sizeof(job->source_uuid));
 
         job->segments = calloc(begin->n_segments + 1, sizeof(*job->segments));

@@ -60,7 +60,7 @@ struct job {
         struct mover_segment *segments;
         size_t n_hashes, n_hashes_max;
         struct hash_value *hashes; /* of what the slabs have */
-        bool must_verify;
+        bool must_verify, hands_over;
 
         pthread_mutex_t lock;
         pthread_cond_t changed;

@@ -104,13 +104,38 @@ int mapping_release(struct mapping *mapping, struct mover_done *done)
         return 0;
 }
 
+static uint64_t sum_sizes(const uint64_t *sizes, size_t first, size_t end)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = first; i < end; i++)
+                sum += sizes[i];
+        return sum;
+}
+
+int mapping_pass(struct mapping *mapping, const uint64_t *sizes, size_t n, struct mover_done *done)
+{
+        uint64_t bytes = sum_sizes(sizes, mapping->n_passed, n);
+        int r = DRIVER_CALL(done, cuMemUnmap, mapping->base + mapping->n_unmapped, bytes);
+
+        if (r == 0)
+                mapping->n_unmapped += bytes;
+        while (r == 0 && mapping->n_passed < n) {
+                r = DRIVER_CALL(done, cuMemRelease, mapping->handles[mapping->n_passed]);
+                if (r == 0)
+                        mapping->n_passed++;
+        }
+        return r;
+}
+
 void mapping_deinit(struct mapping *mapping)
 {
-        if (mapping->n_mapped > 0)
-                driver.cuMemUnmap(mapping->base, mapping->n_mapped);
+        if (mapping->n_mapped > mapping->n_unmapped)
+                driver.cuMemUnmap(mapping->base + mapping->n_unmapped,
+                                  mapping->n_mapped - mapping->n_unmapped);
         if (mapping->base)
                 driver.cuMemAddressFree(mapping->base, mapping->size);
-        for (size_t i = 0; i < mapping->n_handles; i++)
+        for (size_t i = mapping->n_passed; i < mapping->n_handles; i++)
                 driver.cuMemRelease(mapping->handles[i]);
         free(mapping->handles);
         *mapping = (struct mapping){ 0 };

@@ -21,8 +21,10 @@ struct mapping {
         CUmemGenericAllocationHandle *handles;
         size_t n_handles;
         CUdeviceptr base;
-        uint64_t size;     /* of all memories; reserved when base is set */
-        uint64_t n_mapped; /* bytes mapped so far */
+        uint64_t size;       /* of all memories; reserved when base is set */
+        uint64_t n_mapped;   /* bytes mapped so far */
+        size_t n_passed;     /* handles from the first on that are let go: mapping_pass() */
+        uint64_t n_unmapped; /* bytes of those */
 };
 
 /* mapping_import() - memory that others made, of @sizes; each of @fds is closed and set to -1. */
@@ -39,6 +41,12 @@ int mapping_map(struct mapping *mapping, const uint64_t *sizes, const CUdevice *
 
 /* mapping_release() - give back memory that is mapped nowhere; on failure (-EIO) it is still there. */
 int mapping_release(struct mapping *mapping, struct mover_done *done);
+
+/*
+ * mapping_pass() - let go of the first @n memories, of @sizes, which nobody reads any more; those before
+ * have been let go already. On failure what has not been is still there.
+ */
+int mapping_pass(struct mapping *mapping, const uint64_t *sizes, size_t n, struct mover_done *done);
 
 void mapping_deinit(struct mapping *mapping);
 

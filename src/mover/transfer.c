@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/size.h"
 #include "mover/answer.h"
 #include "mover/copy.h"
@@ -40,6 +41,13 @@ struct transfer {
         struct copy_part *parts; /* what copy_run() does */
         size_t n_parts, n_parts_max;
         struct difference difference; /* OUT */
+        struct {                      /* what HAND_OVER has done so far */
+                size_t part;          /* the first of @parts that is not copied */
+                uint64_t before;      /* bytes of those before it */
+                size_t memory;        /* the first memory that is not in the slabs */
+                uint64_t end;         /* where it begins, in the target's range */
+                bool is_off;
+        } passed;
 };
 
 static void transfer_deinit(struct transfer *transfer)
@@ -301,6 +309,71 @@ static int plan_rest(struct transfer *transfer)
         return r;
 }
 
+/* Handing over: memory that is in the slabs is let go while the rest is copied. */
+
+/* A part of the job at a time: each costs the bus a moment, and whoever waits for the memory another. */
+#define HAND_OVER_PARTS 32
+
+static bool are_in_order(const struct transfer *transfer)
+{
+        for (size_t i = 1; i < transfer->n_parts; i++)
+                if (transfer->parts[i].device <= transfer->parts[i - 1].device)
+                        return false;
+        return true;
+}
+
+/* All before it in the target's range is in the slabs, once the first @bytes_done bytes of the parts are. */
+static uint64_t find_position(struct transfer *transfer, uint64_t bytes_done)
+{
+        CUdeviceptr base = transfer->job->target_mapping.base;
+        const struct copy_part *part;
+
+        while (transfer->passed.part < transfer->n_parts) {
+                part = &transfer->parts[transfer->passed.part];
+                if (bytes_done - transfer->passed.before < part->length)
+                        return part->device - base + bytes_done - transfer->passed.before;
+                transfer->passed.before += part->length;
+                transfer->passed.part++;
+        }
+        return transfer->job->target_mapping.size;
+}
+
+/* The hashes are of all memory: they come first. A failure is none of the copy: the job keeps what it has. */
+static void pass(struct transfer *transfer, size_t n)
+{
+        struct mover_done failure = { 0 };
+        struct job *job = transfer->job;
+
+        difference_wait(&transfer->difference);
+        transfer->passed.is_off =
+                mapping_pass(&job->target_mapping, job->target.sizes, n, &failure) < 0;
+        if (transfer->passed.is_off)
+                return;
+        answer_passed(transfer->request, n);
+        (void)fault_point("mover.passed"); /* to kill or to wait; it cannot fail */
+}
+
+/* @bytes_done: of the parts, in their order. */
+static void hand_over(struct transfer *transfer, uint64_t bytes_done)
+{
+        struct job *job = transfer->job;
+        uint64_t position, end = transfer->passed.end;
+        size_t n = transfer->passed.memory;
+
+        if (!job->hands_over || transfer->passed.is_off)
+                return;
+        position = find_position(transfer, bytes_done);
+        while (n < job->n_memories && end + job->target.sizes[n] <= position)
+                end += job->target.sizes[n++];
+        if (n == transfer->passed.memory ||
+            (n < job->n_memories &&
+             end - transfer->passed.end < job->target_mapping.size / HAND_OVER_PARTS))
+                return;
+        transfer->passed.memory = n;
+        transfer->passed.end = end;
+        pass(transfer, n);
+}
+
 /* Copying. */
 
 static int on_progress(uint64_t bytes_done, void *userdata)
@@ -309,6 +382,7 @@ static int on_progress(uint64_t bytes_done, void *userdata)
         struct job *job = transfer->job;
         uint64_t now = clock_now(CLOCK_MONOTONIC);
 
+        hand_over(transfer, bytes_done);
         bytes_done += transfer->n_before;
         if (bytes_done == job->n_bytes || now - job->told_ns >= PROGRESS_INTERVAL_NS) {
                 job->told_ns = now;
@@ -530,12 +604,15 @@ static int copy_changed(struct transfer *transfer)
         difference_find(difference);
         transfer->n_unchanged = transfer->n_before = difference->n_unchanged * HASH_BLOCK;
         r = plan_rest(transfer);
+        transfer->passed.is_off = !are_in_order(transfer);
         if (r == 0)
                 r = copy(transfer, &job->is_cancelled, &n_copied);
         if (r == 0 && job->is_cancelled)
                 r = -ECANCELED;
         if (r == 0 && job->must_verify)
                 r = verify(transfer);
+        if (r == 0) /* where nothing was copied, too */
+                hand_over(transfer, n_copied);
         if (r == 0)
                 r = driver_fault_point(transfer->done, "mover.job-copied");
         if (r == 0)

@@ -23,7 +23,7 @@
  *                                                      mover's own, before the target is there
  *   JOB_MEMORY* job, sizes, fds           -> (nothing) OUT: memory to copy from, IN, PEER: the
  *                                                      guest's new memory to copy to, in order
- *   JOB_RUN     job                       -> PROGRESS*, HASHES*, DONE
+ *   JOB_RUN     job                       -> PROGRESS*, PASSED*, HASHES*, DONE
  *   JOB_END     job                       -> DONE      drop the mover's hold on the memory
  *   HOLD        pid, bytes                -> DONE      have that much memory of the device in hand,
  *                                                      so that nobody takes what the restore of the
@@ -44,6 +44,9 @@
  * for what the slabs do not have). When all has arrived, HASHES tells the new ones. If the device cannot
  * hash, everything is copied and there are no HASHES; DONE says why in hash_error.
  *
+ * An OUT job with HAND_OVER lets go of memory as soon as the slabs have it: PASSED tells how many memories,
+ * from the first on, the mover holds no more. It may tell none; what is left it holds until JOB_END.
+ *
  * A restore that runs out of memory loses the process for ever (measured on driver 580), so it is
  * not begun before the mover has @bytes of memory in hand, which it frees right before the call;
  * and a checkpoint leaves the mover with as much of what it has freed, for the way back.
@@ -61,7 +64,7 @@
 #include "hash/hash.h"
 
 #define MOVER_WIRE_MAGIC   0x45564f4du /* "MOVE" */
-#define MOVER_WIRE_VERSION 4u
+#define MOVER_WIRE_VERSION 5u
 #define MOVER_SOCKET       3
 
 enum mover_message {
@@ -86,6 +89,7 @@ enum mover_message {
         MOVER_PROGRESS,
         MOVER_DONE,
         MOVER_HASHES,
+        MOVER_PASSED,
 };
 
 struct mover_header {
@@ -118,7 +122,8 @@ enum mover_job_kind {
 };
 
 enum mover_job_flag {
-        MOVER_JOB_VERIFY = 1 << 0, /* compare byte by byte what the hashes say is in the slabs */
+        MOVER_JOB_VERIFY = 1 << 0,    /* compare byte by byte what the hashes say is in the slabs */
+        MOVER_JOB_HAND_OVER = 1 << 1, /* OUT, without VERIFY: let go of what the slabs have */
 };
 
 struct mover_job_begin {
@@ -211,6 +216,12 @@ struct mover_progress {
         struct mover_header header;
         uint64_t bytes_done;
         uint64_t bytes_total;
+};
+
+struct mover_passed {
+        struct mover_header header;
+        uint32_t n_memories; /* from the first on: they are in the slabs, and let go */
+        uint32_t reserved;
 };
 
 struct mover_done {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the slabs have already is not copied again, and nothing else is left out. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -313,6 +314,75 @@ static void test_hashes_that_do_not_fit_are_refused(void **state)
         memories_free(&data.memories);
 }
 
+static size_t n_passed, n_passings;
+
+static void on_passed(struct mover *mover, size_t n, void *userdata)
+{
+        (void)mover, (void)userdata;
+        assert_true(n > n_passed && n <= N_MEMORIES);
+        n_passed = n;
+        n_passings++;
+}
+
+static int compare_segments(const void *a, const void *b)
+{
+        const struct mover_segment *left = a, *right = b;
+
+        if (left->memory != right->memory)
+                return left->memory < right->memory ? -1 : 1;
+        return (left->memory_offset > right->memory_offset) -
+               (left->memory_offset < right->memory_offset);
+}
+
+/* All of it is told before the end of the job, also where nothing had to be copied; and it comes in again. */
+static void test_what_is_in_the_slabs_is_let_go(void **state)
+{
+        static const uint64_t unchanged[] = { 0, TOTAL - HASH_BLOCK, TOTAL };
+        struct fixture *fixture = *state;
+        struct data data;
+
+        start_mover(fixture, 0);
+        begin(&data, fixture);
+        data.out.passed = on_passed;
+        n_passed = 0;
+        copy_out(&data, fixture, 0); /* out of their order nothing is */
+        assert_int_equal(n_passed, 0);
+        qsort(data.segments, data.out.n_segments, sizeof(data.segments[0]), compare_segments);
+        for (size_t i = 0; i < N_BLOCKS; i++)
+                data.hashes[i] = HASH_UNKNOWN;
+        for (size_t i = 0; i < 3; i++) {
+                if (i == 1)
+                        write_byte(&data, TOTAL / 2);
+                n_passed = n_passings = 0;
+                copy_out(&data, fixture, unchanged[i]);
+                assert_int_equal(n_passed, N_MEMORIES);
+                assert_true(n_passings > 0);
+                assert_hashes(&data);
+                assert_slabs(&data, fixture);
+        }
+        memories_free(&data.memories);
+}
+
+static void test_what_is_compared_is_not_let_go(void **state)
+{
+        struct fixture *fixture = *state;
+        struct data data;
+
+        start_mover(fixture, 0);
+        begin(&data, fixture);
+        data.out.passed = on_passed;
+        data.out.must_verify = true;
+        n_passed = 0;
+        copy_out(&data, fixture, 0);
+        assert_int_equal(n_passed, 0);
+        data.out.must_verify = false;
+        data.out.kind = MOVER_IN;
+        data.out.hashes = NULL;
+        data.out.n_hashes = 0;
+        assert_int_equal(move(fixture, &data.out, &data.memories, false, 0), -EINVAL);
+        memories_free(&data.memories);
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -326,6 +396,8 @@ int main(void)
                 TEST(test_without_a_key_everything_is_copied),
                 TEST(test_a_key_comes_once_and_whole),
                 TEST(test_hashes_that_do_not_fit_are_refused),
+                TEST(test_what_is_in_the_slabs_is_let_go),
+                TEST(test_what_is_compared_is_not_let_go),
         };
 
         return cmocka_run_group_tests(tests, make_key, group_teardown);
