@@ -271,6 +271,11 @@ const struct hash_value *clean_copy_get_hashes(const struct guest *guest, size_t
         return copy->hashes;
 }
 
+bool clean_copy_is_whole(const struct guest *guest)
+{
+        return !guest->clean_copy || !guest->clean_copy->others;
+}
+
 void clean_copy_spoil(struct guest *guest)
 {
         if (!guest->clean_copy || guest->clean_copy->reservation)

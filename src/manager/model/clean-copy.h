@@ -62,6 +62,9 @@ int clean_copy_complete(struct guest *guest, bool *ret_has_moved);
 /* clean_copy_get_hashes() - of what is in the guest's reservation, in its order. NULL: not known. */
 const struct hash_value *clean_copy_get_hashes(const struct guest *guest, size_t *ret_n);
 
+/* clean_copy_is_whole() - is nothing of what it has to have in others' blocks, for which empty ones stand in? */
+bool clean_copy_is_whole(const struct guest *guest);
+
 /* clean_copy_spoil() - something else is written to the reservation. */
 void clean_copy_spoil(struct guest *guest);
 

@@ -110,6 +110,8 @@ struct guest *guest_unload(struct guest *guest)
         room_forget(&guest->coming);
         room_forget(&guest->arriving);
         room_forget(&guest->returning);
+        room_forget(&guest->handed);
+        sd_event_source_disable_unref(guest->arrival.timer);
         sd_event_source_disable_unref(guest->pid_source);
         clean_copy_forget(guest);
         spilling_leave(guest);

@@ -61,8 +61,8 @@ struct guest_memory {
         int source; /* exported at suspend or migrate; -1: none */
         int target; /* created at resume or migrate; -1: none */
         /*
-         * In the middle of an undo: its contents are in the guest's reservation, and nowhere else. What
-         * is neither that nor exported any more has come back (undo-release.h).
+         * Handed over (handover.h), or in the middle of an undo: its contents are in the guest's reservation,
+         * and nowhere else. What is neither that nor exported any more has come back (undo-release.h).
          */
         bool is_parked;
 };
@@ -158,6 +158,7 @@ struct guest {
 
         /* By the operation under way: for its context and its memory where it goes, and the way back. */
         struct room_promise coming, arriving, returning;
+        struct room_promise handed;  /* what its parked memory needs to come back: handover.h */
         sd_event_source *room_timer; /* undoing: its context finds no room yet */
         uint64_t room_deadline_ns;   /* CLOCK_MONOTONIC; 0: it has not been looked for */
         uint64_t asking_deadline_ns; /* likewise, for others to be through with asking for memory */
@@ -189,6 +190,8 @@ struct guest {
                 struct device *device; /* whose mover it is for */
                 uint32_t generation;   /* of the mover that has it; 0: no job */
                 uint64_t bytes_done;   /* of its progress, as counted so far */
+                size_t n_passed;       /* of its memory, what the mover holds no more: handover.h */
+                bool is_kept;          /* what comes now is not handed over */
         } job;
 
         struct { /* model/keep-once.c: its blocks are compared with equal ones, byte by byte */
@@ -198,6 +201,15 @@ struct guest {
                 sd_event_source *source;
                 void (*then)(struct guest *guest);
         } comparison;
+
+        struct {                            /* operation/arrival.c */
+                size_t n_created, n_filled; /* allocations, from the first on */
+                size_t n_creating;          /* the next ones; 0: none are being created */
+                bool is_looking, is_filling, is_over;
+                uint64_t
+                        lack_ns; /* CLOCK_MONOTONIC: since when it lacks room that nobody makes; or 0 */
+                sd_event_source *timer; /* until it looks for room again */
+        } arrival;
 
         size_t return_width; /* so many allocations at once come back (undo-release.c) */
 

@@ -249,8 +249,10 @@ void recovery_drop_part(struct guest *guest, size_t first, size_t n)
 void recovery_drop_sources(struct guest *guest)
 {
         recovery_drop_memory(guest);
-        for (size_t i = 0; i < guest->n_memory; i++)
+        for (size_t i = 0; i < guest->n_memory; i++) {
                 guest_close_source(guest, &guest->memory[i]);
+                guest->memory[i].is_parked = false;
+        }
 }
 
 int recovery_put_parked(struct guest *guest, size_t first, size_t n)

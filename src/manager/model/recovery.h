@@ -52,7 +52,10 @@ int recovery_store_memory(const struct guest *guest);
 /* recovery_drop_memory() - out of the keeper; what the store knows stays. */
 void recovery_drop_memory(struct guest *guest);
 
-/* recovery_drop_sources() - let go of what it exported, in the keeper too; the list stays. */
+/*
+ * recovery_drop_sources() - let go of what it exported, in the keeper too, as it is off the device for good;
+ * the list stays.
+ */
 void recovery_drop_sources(struct guest *guest);
 
 /* recovery_drop_part() - the same for allocations @first to @first + @n - 1. */

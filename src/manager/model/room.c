@@ -31,6 +31,16 @@ void room_turn(struct room_promise *promise)
         promise->room->turned += promise->bytes;
 }
 
+void room_turn_part(struct room_promise *promise, uint64_t bytes)
+{
+        if (!promise->room || promise->is_memory)
+                return;
+        if (bytes > promise->bytes)
+                bytes = promise->bytes;
+        promise->bytes -= bytes;
+        promise->room->turned += bytes;
+}
+
 void room_return(struct room_promise *promise)
 {
         promise->is_memory = false;

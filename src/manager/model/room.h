@@ -42,6 +42,9 @@ void room_promise(struct room *room, struct room_promise *promise, uint64_t byte
 void room_turn(struct room_promise *promise);
 void room_return(struct room_promise *promise);
 
+/* room_turn_part() - @bytes of what is owed are memory now, and no part of the promise any more. */
+void room_turn_part(struct room_promise *promise, uint64_t bytes);
+
 /* room_forget() - it is over, if there was one. All zero is a promise that is over, too. */
 void room_forget(struct room_promise *promise);
 

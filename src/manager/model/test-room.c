@@ -72,6 +72,27 @@ static void test_a_promise_is_made_anew_elsewhere(void **state)
         assert_true(list_is_empty(&there.promises));
 }
 
+static void test_a_promise_becomes_memory_in_parts(void **state)
+{
+        struct room_promise promise = { 0 };
+        struct room room;
+        uint64_t mark;
+        (void)state;
+
+        room_init(&room);
+        room_turn_part(&promise, GIB); /* nothing is promised */
+        room_promise(&room, &promise, 6 * GIB);
+        mark = room_mark(&room); /* the driver is asked, and says 10 GiB */
+        room_turn_part(&promise, 2 * GIB);
+        assert_int_equal(room_owed(&room), 4 * GIB);
+        assert_int_equal(room_balance(&room, 10 * GIB, mark), 4 * GIB);
+        assert_int_equal(room_balance(&room, 8 * GIB, room_mark(&room)), 4 * GIB);
+        room_turn_part(&promise, 7 * GIB); /* no more than there is */
+        assert_int_equal(room_owed(&room), 0);
+        assert_int_equal(room_balance(&room, 10 * GIB, mark), 4 * GIB);
+        room_forget(&promise);
+}
+
 static void test_what_a_dead_mover_held_is_owed_again(void **state)
 {
         struct room_promise held = { 0 }, owed = { 0 };
@@ -110,6 +131,7 @@ int main(void)
                 cmocka_unit_test(test_memory_is_not_free_any_more_and_owed_no_longer),
                 cmocka_unit_test(test_an_answer_from_before_it_became_memory_is_not_believed),
                 cmocka_unit_test(test_a_promise_is_made_anew_elsewhere),
+                cmocka_unit_test(test_a_promise_becomes_memory_in_parts),
                 cmocka_unit_test(test_what_a_dead_mover_held_is_owed_again),
                 cmocka_unit_test(test_no_claim_is_so_large_that_it_counts_as_small),
         };

@@ -12,6 +12,7 @@
 #include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
+#include "manager/operation/handover.h"
 #include "manager/operation/operation.h"
 
 /* What staging leaves free, for others on the device. */
@@ -290,6 +291,19 @@ static void promise_staging(struct operation *operation, uint64_t left)
         room_promise(&operation->target->room, &operation->staging, left < sum ? left : sum);
 }
 
+/* Who comes early gets only the room for contexts at once, out of what those that leave have let go. */
+static uint64_t sum_later(const struct operation *operation)
+{
+        struct guest *guest;
+        uint64_t sum = 0;
+
+        if (!operation->is_early)
+                return 0;
+        operation_for_each_guest(guest, operation)
+                sum += guest->arriving.bytes;
+        return sum + handover_get_lent(operation->target);
+}
+
 static void on_info(struct mover *mover, int error, const struct mover_info *info, void *userdata)
 {
         struct operation *operation = userdata;
@@ -305,12 +319,12 @@ static void on_info(struct mover *mover, int error, const struct mover_info *inf
         operation->admission.free = info->memory_free;
         left = room_balance(room, info->memory_free + operation->admission.held,
                             operation->admission.mark) -
-               (int64_t)operation->admission.pending;
+               (int64_t)operation->admission.pending + (int64_t)sum_later(operation);
         if (left < 0) {
                 wait_or_refuse(operation);
                 return;
         }
-        if (!operation->staging.room)
+        if (!operation->staging.room && !operation->is_early)
                 promise_staging(operation, (uint64_t)left);
         ceiling_settle(operation->target, info->memory_free + operation->admission.held,
                        operation->admission.mark, operation->admission.pending);
@@ -402,6 +416,7 @@ void admission_end(struct operation *operation)
                         let_go(operation->source, guest);
                 room_forget(&guest->returning);
         }
+        handover_end(operation);
         forget_all(operation);
         ceiling_look(operation->target);
         ceiling_look(operation->source);

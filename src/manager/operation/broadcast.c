@@ -254,12 +254,23 @@ void broadcast_release(struct operation *operation)
                         ask(operation, guest, GATE_RELEASE);
 }
 
+void broadcast_release_parts(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                if (guest->state == GATE_STATE_RELEASED && guest->n_memory > 0)
+                        ask(operation, guest, GATE_RELEASE);
+}
+
+/* The memory of one that comes early is created in parts: arrival.h. */
 void broadcast_create(struct operation *operation)
 {
         struct guest *guest;
 
         operation_for_each_guest(guest, operation)
-                if (guest->state == GATE_STATE_RELEASED)
+                if (guest->state == GATE_STATE_RELEASED &&
+                    (!operation->is_early || guest->n_memory == 0))
                         ask(operation, guest, GATE_CREATE);
 }
 

@@ -21,10 +21,11 @@ struct operation;
 /* Creating or mapping thousands of pieces takes a second; more than this is a hang. */
 #define BROADCAST_ANSWER_MS 30000
 
-void broadcast_export(struct operation *operation);  /* all; fills guest->memory */
-void broadcast_release(struct operation *operation); /* those that have their memory mapped */
-void broadcast_create(struct operation *operation);  /* those that have released it */
-void broadcast_open(struct operation *operation);    /* those that are closed with memory mapped */
+void broadcast_export(struct operation *operation);        /* all; fills guest->memory */
+void broadcast_release(struct operation *operation);       /* those that have their memory mapped */
+void broadcast_release_parts(struct operation *operation); /* those of which some may be created */
+void broadcast_create(struct operation *operation);        /* those that have released it */
+void broadcast_open(struct operation *operation); /* those that are closed with memory mapped */
 
 /*
  * Memory of other processes (wire/gate.h). broadcast_ask_shared(): could those who have some take it again,

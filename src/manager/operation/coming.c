@@ -10,6 +10,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/promise.h"
 #include "manager/operation/admission.h"
+#include "manager/operation/arrival.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/copies.h"
 #include "manager/operation/group.h"
@@ -72,6 +73,8 @@ void coming_check_again(struct operation *operation)
 
 void coming_create(struct operation *operation)
 {
+        if (operation->is_early)
+                arrival_begin(operation);
         broadcast_create(operation);
 }
 
@@ -83,6 +86,8 @@ void coming_undo_create(struct operation *operation)
         operation_for_each_guest(guest, operation)
                 for (size_t i = 0; i < guest->n_memory; i++)
                         guest_close_target(guest, &guest->memory[i]);
+        if (operation->is_early || operation->is_recovery)
+                broadcast_release_parts(operation);
         broadcast_release(operation);
 }
 
@@ -90,6 +95,10 @@ void coming_copy(struct operation *operation)
 {
         struct guest *guest;
 
+        if (operation->is_early) {
+                arrival_run(operation);
+                return;
+        }
         room_turn(&operation->staging); /* it ends where the copy begins */
         operation_for_each_guest(guest, operation) {
                 room_turn(&guest->arriving); /* it has been created */

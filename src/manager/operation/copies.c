@@ -19,6 +19,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/parting.h"
 #include "manager/model/recovery.h"
+#include "manager/operation/handover.h"
 #include "manager/operation/operation.h"
 
 /* What the database says about the pool is believed only when the slabs say the same. */
@@ -86,6 +87,18 @@ static void on_progress(struct mover *mover, uint64_t bytes_done, uint64_t bytes
                                        bytes_done - guest->job.bytes_done);
                 guest->job.bytes_done = bytes_done;
         }
+}
+
+static void on_passed(struct mover *mover, size_t n, void *userdata)
+{
+        struct guest *guest = userdata;
+        size_t before = guest->job.n_passed;
+
+        (void)mover;
+        if (guest->is_dead || guest->job.is_kept || n <= before)
+                return;
+        guest->job.n_passed = n;
+        guest->job.is_kept = !handover_pass(guest, guest->job.first + before, n - before);
 }
 
 struct lists {
@@ -195,8 +208,10 @@ static int add_places(struct guest *guest, struct mover_job *job, const struct l
         if (r == 0)
                 r = make_segments(guest, ret_segments, &job->n_segments);
         job->segments = *ret_segments;
-        if (r == 0 && job->kind == MOVER_OUT)
+        if (r == 0 && job->kind == MOVER_OUT) {
                 add_hashes(guest, job);
+                job->passed = !job->must_verify && handover_may(guest) ? on_passed : NULL;
+        }
         return r;
 }
 
@@ -222,6 +237,8 @@ static int begin_job(struct guest *guest, enum mover_job_kind kind)
         guest->job.is_hashed = job.n_hashes > 0;
         guest->job.generation = guest->job.device->generation;
         guest->job.bytes_done = 0;
+        guest->job.n_passed = 0;
+        guest->job.is_kept = false;
         return 0;
 }
 
@@ -309,6 +326,8 @@ static int be_lone(struct guest *guest)
 
         if (!guest->reservation || pool_is_lone(pool, guest->reservation))
                 return 0;
+        if (handover_has_parked(guest))
+                return -EBUSY; /* it has all that there is of that */
         places = calloc(parting_count(guest), sizeof(*places));
         if (!places)
                 return -ENOMEM;
@@ -463,6 +482,10 @@ static int keep_equal_once(struct guest *guest)
         guest->job.has_moved = false;
         if (!guest->job.is_hashed)
                 return 0;
+        if (handover_has_parked(guest) && handover_count(guest) < guest->n_memory) {
+                clean_copy_spoil(guest); /* an undo may have to write there */
+                return 0;
+        }
         r = clean_copy_complete(guest, &guest->job.has_moved);
         if (r < 0) {
                 guest->job.is_done = false;
@@ -522,7 +545,9 @@ static int let_go(struct guest *guest)
 {
         const struct operation *operation = guest->instance->operation;
 
-        return operation->kind == &operation_suspend || operation->is_undoing ? end_job(guest) : 0;
+        return operation->kind == &operation_suspend || operation->is_undoing || guest->job.then
+                       ? end_job(guest)
+                       : 0;
 }
 
 /* make context: nothing else. */
@@ -578,6 +603,7 @@ static const struct copy_way out = { always,
                                        let_go } },
                              ahead = { is_from_pool, MOVER_IN, false, { prepare, begin, stage } },
                              in = { is_from_pool, MOVER_IN, true, { prepare, begin, run, let_go } },
+                             arrive = { always, MOVER_IN, false, { prepare, begin, run, let_go } },
                              back = { is_parked, MOVER_IN, false, { prepare, begin, run, let_go } },
                              context = { always, 0, false, { make_context } },
                              nowhere = { always, 0, false, { end_job } };
@@ -587,15 +613,16 @@ static void start_part(struct operation *operation, struct guest *guest, const s
 {
         operation_begin_part(operation);
         guest->job.device = operation->target;
-        guest->job.first = 0;
-        guest->job.n = guest->n_memory;
+        guest->job.first = way == &out ? handover_count(guest) : 0;
+        guest->job.n = guest->n_memory - guest->job.first;
         guest->job.then = NULL;
         start(guest, way);
 }
 
+/* Of one that was begun before with a mover that has died, what is there already stays. */
 void copies_out(struct operation *operation, struct guest *guest)
 {
-        if (guest->n_memory > 0)
+        if (guest->n_memory > handover_count(guest))
                 start_part(operation, guest, &out);
 }
 
@@ -609,6 +636,15 @@ void copies_in(struct operation *operation, struct guest *guest)
 {
         if (guest->n_memory > 0)
                 start_part(operation, guest, &in);
+}
+
+void copies_arrive(struct guest *guest, size_t first, size_t n, guest_copied_fn then)
+{
+        guest->job.device = guest->instance->operation->target;
+        guest->job.first = first;
+        guest->job.n = n;
+        guest->job.then = then;
+        start(guest, &arrive);
 }
 
 static void start_undo(struct guest *guest, size_t first, size_t n, guest_copied_fn then,

@@ -17,9 +17,6 @@ struct operation;
 /* copies_check() - is what the pool has for the guest its memory? Errors: -ESTALE, GuestLost. */
 int copies_check(const struct guest *guest, struct failure *failure);
 
-/* copies_check() - is what the pool has for the guest its memory? Errors: -ESTALE, GuestLost. */
-int copies_check(const struct guest *guest, struct failure *failure);
-
 /* copies_out() - device memory to the guest's reservation, once that is prepared. */
 void copies_out(struct operation *operation, struct guest *guest);
 
@@ -31,6 +28,12 @@ void copies_stage(struct operation *operation, struct guest *guest);
 
 /* copies_in() - all of it to the memory that the guest has created. */
 void copies_in(struct operation *operation, struct guest *guest);
+
+/*
+ * copies_arrive() - the same for allocations @first to @first + @n - 1, which it has created; the mover holds nothing
+ * of them any more at the end. No part of the operation: @then follows, as below.
+ */
+void copies_arrive(struct guest *guest, size_t first, size_t n, guest_copied_fn then);
 
 /*
  * Both as an undo, by the source's mover, for allocations @first to @first + @n - 1. These are no parts

@@ -121,9 +121,6 @@ void leaving_drop(struct operation *operation)
 {
         struct guest *guest;
 
-        operation_for_each_guest(guest, operation) {
-                recovery_drop_memory(guest);
-                for (size_t i = 0; i < guest->n_memory; i++)
-                        guest_close_source(guest, &guest->memory[i]);
-        }
+        operation_for_each_guest(guest, operation)
+                recovery_drop_sources(guest);
 }

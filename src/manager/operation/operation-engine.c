@@ -24,6 +24,7 @@
 #include "manager/operation/broadcast.h"
 #include "manager/operation/copies.h"
 #include "manager/operation/group.h"
+#include "manager/operation/handover.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
 #include "manager/operation/rest.h"
@@ -199,12 +200,22 @@ static void accept_step(struct operation *operation)
                 operation_fail_store(operation, r, "remembering the step");
 }
 
+/* It may wait for the end of this one's handing over. */
+static void wake_early(const struct operation *operation)
+{
+        struct operation *early = handover_find_early(operation->source);
+
+        if (operation->hands_over && early)
+                operation_wake(early);
+}
+
 static void next_step(struct operation *operation)
 {
         clear_error(operation);
         operation->was_retried = false;
         operation->step++;
         group_wake(operation);
+        wake_early(operation);
 }
 
 /* The others do not come back either: all are where they were. */
@@ -217,11 +228,26 @@ static void call_back(struct operation *operation)
                         guest->presence = GUEST_PRESENT;
 }
 
+/* Who came into the room of one that stays after all goes again. */
+static void break_early(const struct operation *operation)
+{
+        struct operation *early = handover_find_early(operation->source);
+
+        if (!early || early->is_undoing || early->is_broken || early == operation ||
+            !operation->hands_over || !handover_has_passed(operation))
+                return;
+        early->is_broken = true;
+        early->broken_by = operation->failure;
+        admission_give_up(early);
+        operation_wake(early);
+}
+
 void operation_start_undoing(struct operation *operation)
 {
         operation->was_retried = false;
         operation->is_undoing = operation->instance->course.is_undoing = true;
         group_break(operation);
+        break_early(operation);
         call_back(operation);
         broadcast_gather(operation);
 }
@@ -403,7 +429,8 @@ static int on_advance(sd_event_source *source, void *userdata)
                         return 0;
                 }
                 give_up_broken(operation);
-                if (operation->n_parts > 0 || group_must_wait(operation))
+                if (operation->n_parts > 0 || group_must_wait(operation) ||
+                    handover_must_wait(operation))
                         return 0;
                 start_step(operation);
         }
@@ -555,6 +582,8 @@ int operation_start(struct instance *instance, const struct operation_kind *kind
         operation->will_detach = request->will_detach;
         operation->timeout_ms = request->timeout_ms;
         operation->is_by_itself = request->is_by_itself;
+        operation->hands_over = request->hands_over;
+        operation->is_early = request->is_early;
         if (request->pending && request->pending->uid != instance->owner) {
                 operation->is_for_another = true;
                 operation->asker = request->pending->uid;

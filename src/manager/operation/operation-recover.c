@@ -12,6 +12,7 @@
 #include "manager/model/manager.h"
 #include "manager/operation/admission.h"
 #include "manager/operation/group-wait.h"
+#include "manager/operation/handover.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation-internal.h"
 #include "manager/operation/operation.h"
@@ -55,6 +56,7 @@ static void expect_back(struct operation *operation)
 
         if (operation->kind == &operation_resume)
                 return;
+        handover_expect_back(operation);
         operation_for_each_guest(guest, operation)
                 if (guest->context != GUEST_CONTEXT_RUNNING ||
                     guest->context_device != operation->source)

@@ -79,6 +79,7 @@ struct operation_request {
         bool will_detach; /* its processes are to be made anew from an image */
         uint32_t timeout_ms;
         bool is_by_itself;               /* nobody asked for it: residency.h */
+        bool hands_over, is_early;       /* handover.h */
         uint64_t group;                  /* of other vGPUs' operations; 0: none */
         struct control_pending *pending; /* is answered at the end */
 };
@@ -90,7 +91,8 @@ struct operation {
         /* Equal for suspend. The target's mover does the work, but for the checkpoint. */
         struct device *source, *target;
         bool keep_context, is_by_itself, must_verify, will_detach;
-        bool is_for_another; /* @asker is not the owner */
+        bool hands_over, is_early; /* handover.h */
+        bool is_for_another;       /* @asker is not the owner */
         uid_t asker;
         uint64_t group;           /* group.h; 0: none */
         bool is_broken;           /* another of its group has failed: */

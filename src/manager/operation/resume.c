@@ -48,7 +48,8 @@ static void restore(struct operation *operation)
         operation_for_each_guest(guest, operation) {
                 if (process_is_stopped(guest->pid) && operation_leave_behind(operation, guest))
                         continue; /* the driver would try for long, and in vain */
-                copies_stage(operation, guest);
+                if (!operation->is_early)
+                        copies_stage(operation, guest);
                 contexts_move(operation, guest, operation->target);
         }
 }

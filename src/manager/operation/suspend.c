@@ -19,6 +19,7 @@
 #include "manager/operation/contexts.h"
 #include "manager/operation/copies.h"
 #include "manager/operation/group.h"
+#include "manager/operation/handover.h"
 #include "manager/operation/leaving.h"
 #include "manager/operation/make-room.h"
 #include "manager/operation/operation.h"
@@ -240,6 +241,7 @@ static void settle(struct operation *operation)
         instance->state = state_after(operation);
         instance->off_since_ns = clock_now(CLOCK_MONOTONIC);
         instance->residency.has_left = operation->is_by_itself;
+        handover_end(operation);
 }
 
 static void record_end(struct operation *operation)

@@ -16,6 +16,7 @@
 #include "manager/model/recovery.h"
 #include "manager/operation/broadcast.h"
 #include "manager/operation/copies.h"
+#include "manager/operation/handover.h"
 #include "manager/operation/operation.h"
 
 static bool is_away(const struct guest_memory *memory)
@@ -89,6 +90,9 @@ static int reserve(struct guest *guest)
         char owner[POOL_OWNER_MAX];
         int r = 0;
 
+        if (guest->reservation && !pool_is_lone(pool, guest->reservation) &&
+            handover_has_parked(guest))
+                return -EBUSY; /* it has all that there is of what was handed over */
         if (guest->reservation && !pool_is_lone(pool, guest->reservation))
                 guest->reservation = pool_release(pool, guest->reservation);
         policy_name_owner(guest->instance, owner);

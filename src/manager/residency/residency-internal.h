@@ -45,8 +45,8 @@ void residency_look_in(struct residency *residency, uint64_t ns);
 /* residency_fail() - its move came to nothing: for a while it is not tried again. */
 void residency_fail(struct instance *instance, bool is_leaving, const char *reason);
 
-/* residency_leave() - it leaves now. */
-void residency_leave(struct instance *instance, const char *why);
+/* residency_leave() - it leaves now; @hands_over: for another one, which may come into its room meanwhile. */
+void residency_leave(struct instance *instance, bool hands_over, const char *why);
 
 /* Who has work: residency-work.c. */
 

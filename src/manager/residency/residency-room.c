@@ -23,6 +23,7 @@
 #include "manager/model/manager.h"
 #include "manager/model/observer.h"
 #include "manager/model/promise.h"
+#include "manager/operation/handover.h"
 #include "manager/operation/operation-engine.h"
 #include "manager/operation/operation.h"
 #include "manager/residency/residency-internal.h"
@@ -230,10 +231,11 @@ static void let_go(struct instance *instance)
         ceiling_look(instance_home(instance));
 }
 
-static void come(struct instance *instance)
+static void come(struct instance *instance, bool is_early)
 {
         const struct operation_request request = { .timeout_ms = COME_TIMEOUT_MS,
-                                                   .is_by_itself = true };
+                                                   .is_by_itself = true,
+                                                   .is_early = is_early };
         struct residency_instance *mine = &instance->residency;
         uint64_t waited_ns = clock_now(CLOCK_MONOTONIC) - mine->wanted_ns;
         struct failure failure = { 0 };
@@ -347,7 +349,7 @@ static void carry_out(struct player *player, const struct player *players, size_
         switch (player->stay.verdict) {
         case STAY_COMES:
                 if (is_off) {
-                        come(instance);
+                        come(instance, false);
                 } else {
                         hold(instance, player->stay.needs);
                         answer(instance, false);
@@ -355,6 +357,9 @@ static void carry_out(struct player *player, const struct player *players, size_
                 break;
         case STAY_HELD:
                 hold(instance, player->stay.needs);
+                if (is_off && promise_is_overcommitted(instance_home(instance)) &&
+                    handover_may_begin(instance_home(instance)))
+                        come(instance, true);
                 break;
         case STAY_LATER:
                 let_go(instance);
@@ -407,13 +412,13 @@ void residency_note_left(struct residency *residency, const struct instance *ins
 static void leave(struct residency_look *look, struct player *player, uint64_t now)
 {
         if (!promise_is_overcommitted(look->device)) {
-                residency_leave(player->instance, "another vGPU has work");
+                residency_leave(player->instance, false, "another vGPU has work");
                 return;
         }
         if (get_late(look, now).bytes == 0)
                 look->free_before = look->memory_free;
         player->instance->residency.leaving_bytes = player->stay.bytes;
-        residency_leave(player->instance, "another vGPU has work");
+        residency_leave(player->instance, true, "another vGPU has work");
         if (!player->instance->residency.is_leaving)
                 player->instance->residency.leaving_bytes = 0;
 }

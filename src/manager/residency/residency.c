@@ -142,13 +142,14 @@ static void tell_gates(struct instance *instance)
 
 /* Leaving. */
 
-void residency_leave(struct instance *instance, const char *why)
+void residency_leave(struct instance *instance, bool hands_over, const char *why)
 {
         uint64_t idle_ns = now_ns() - instance->residency.last_work_ns;
         const struct operation_request request = {
                 .keep_context = instance->residency.keeps_context,
                 .timeout_ms = idle_ns >= IDLE_NS ? LEAVE_TIMEOUT_MS : TURN_TIMEOUT_MS,
                 .is_by_itself = true,
+                .hands_over = hands_over,
         };
         char stopped[sizeof(instance->residency.reason)];
         struct failure failure = { 0 };
@@ -219,7 +220,7 @@ static uint64_t look_at_resident(struct instance *instance, uint64_t now)
         else if (mine->last_work_ns == now && !mine->asks_ns)
                 note_reason(instance, "");
         if (stay_get_end(&stay) <= now)
-                residency_leave(instance, "it had no work for the time that its owner set");
+                residency_leave(instance, false, "it had no work for the time that its owner set");
         return now + (mine->asks_ns ? ROOM_LOOK_NS / 4 : residency_get_interval(instance));
 }
 
@@ -426,12 +427,22 @@ static void note_lack(struct instance *instance)
                 mine->extra = instance_home(instance)->memory_total / LACK_PART;
 }
 
+/* Who was leaving for it stays after all: that is no failure of its own, and others may leave for it. */
+static void note_stayed(struct instance *instance)
+{
+        instance->residency.not_before_ns = now_ns() + COME_PAUSE_NS;
+        log_event_of(instance->owner, LOG_LEVEL_INFO, "waits again: who was leaving for it stays",
+                     "vgpu=%s", instance->name);
+}
+
 static void note_failure(const struct operation *operation)
 {
         struct instance *instance = operation->instance;
         bool is_leaving = operation->kind == &operation_suspend;
 
-        if (operation->is_by_itself)
+        if (operation->is_early && operation->is_broken)
+                note_stayed(instance);
+        else if (operation->is_by_itself)
                 residency_fail(instance, is_leaving, operation->failure.message);
         if (!is_leaving && operation->failure.name &&
             strcmp(operation->failure.name, "NoRoom") == 0)

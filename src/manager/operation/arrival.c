@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/operation/arrival.h"
+
+#include <errno.h>
+
+#include "abi/cuda.h"
+#include "base/clock.h"
+#include "manager/guests/guest-request.h"
+#include "manager/model/ceiling.h"
+#include "manager/model/device-mover.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/operation/broadcast.h"
+#include "manager/operation/copies.h"
+#include "manager/operation/handover.h"
+#include "manager/operation/operation.h"
+
+/* A part is that much of a guest's memory at most; less than half of it is waited for, while more becomes free. */
+#define PARTS 16
+
+/* Between two looks for room; and when nobody makes any more, how long it may still be lacking. */
+#define LOOK_US 4000
+#define LACK_NS 2000000000u
+
+static void go_on(struct guest *guest);
+
+static bool is_stopping(const struct guest *guest)
+{
+        const struct operation *operation = guest->instance->operation;
+
+        return guest->is_dead || operation->error || operation->is_broken;
+}
+
+static uint64_t part_bytes(const struct guest *guest)
+{
+        return guest->memory_bytes / PARTS;
+}
+
+/* Waiting for room. */
+
+static int on_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+        struct guest *guest = userdata;
+
+        (void)source, (void)usec;
+        guest->arrival.timer = sd_event_source_disable_unref(guest->arrival.timer);
+        go_on(guest);
+        return 0;
+}
+
+static void fail_room(struct guest *guest)
+{
+        struct operation *operation = guest->instance->operation;
+
+        operation_fail(operation, -ENOSPC, "NoRoom",
+                       "end or suspend what is there, or choose another device",
+                       "device %u has not the room that others left for process %d (%.40s): "
+                       "somebody has taken some of it",
+                       operation->target->index, (int)guest->pid, guest->name);
+}
+
+static void wait_for_room(struct guest *guest)
+{
+        struct operation *operation = guest->instance->operation;
+        uint64_t now = clock_now(CLOCK_MONOTONIC);
+        int r = 0;
+
+        if (handover_is_under_way(operation->target))
+                guest->arrival.lack_ns = 0;
+        else if (guest->arrival.lack_ns == 0)
+                guest->arrival.lack_ns = now;
+        if (guest->arrival.lack_ns && now - guest->arrival.lack_ns >= LACK_NS)
+                fail_room(guest);
+        else
+                r = sd_event_add_time_relative(operation->instance->manager->event,
+                                               &guest->arrival.timer, CLOCK_MONOTONIC, LOOK_US, 1,
+                                               on_time, guest);
+        if (r < 0)
+                operation_fail_errno(operation, r, "waiting for room");
+}
+
+/* Creating. */
+
+/* How many allocations come next, into @room bytes. */
+static size_t choose(const struct guest *guest, uint64_t room)
+{
+        size_t first = guest->arrival.n_created, n = 0;
+        uint64_t sum = 0;
+
+        while (first + n < guest->n_memory && guest->memory[first + n].size <= room - sum &&
+               (n == 0 || sum + guest->memory[first + n].size <= part_bytes(guest)))
+                sum += guest->memory[first + n++].size;
+        if (first + n < guest->n_memory && sum < part_bytes(guest) / 2 &&
+            sum + guest->memory[first + n].size > room &&
+            handover_is_under_way(guest->instance->operation->target))
+                return 0; /* a larger part will do better */
+        return n;
+}
+
+static void close_targets(struct guest *guest, size_t first, size_t n)
+{
+        for (size_t i = first; i < first + n; i++)
+                guest_close_target(guest, &guest->memory[i]);
+}
+
+static void note_created(struct guest *guest, size_t n)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < n; i++)
+                sum += guest->memory[guest->arrival.n_created + i].size;
+        guest->arrival.n_created += n;
+        guest->arrival.lack_ns = 0;
+        room_turn_part(&guest->arriving, sum);
+        operation_pass(guest->instance->operation, "arriving");
+}
+
+static void on_created(struct guest *guest, const struct guest_answer *answer, void *userdata)
+{
+        struct operation *operation = guest->instance->operation;
+        size_t n = guest->arrival.n_creating;
+
+        (void)userdata;
+        guest->arrival.n_creating = 0;
+        if (answer->error == 0) {
+                note_created(guest, n);
+        } else if (answer->driver_code == CUDA_ERROR_OUT_OF_MEMORY && guest->gate &&
+                   !is_stopping(guest)) {
+                close_targets(guest, guest->arrival.n_created, n);
+                wait_for_room(guest); /* a stranger was faster */
+        } else if (broadcast_failed(operation, guest, answer)) {
+                broadcast_fail(operation, guest, answer);
+        }
+        go_on(guest);
+}
+
+static void create(struct guest *guest, size_t n)
+{
+        const struct guest_memory *first = &guest->memory[guest->arrival.n_created];
+        const struct guest_memory *last = first + n - 1;
+
+        close_targets(guest, guest->arrival.n_created, n);
+        guest->arrival.n_creating = n;
+        guest_request_range(guest, GATE_CREATE,
+                            (struct gate_range){ first->address, last->address + last->size },
+                            BROADCAST_ANSWER_MS, on_created, NULL);
+}
+
+/* Looking. */
+
+/* What the driver has free, but for what others than those that hand over were promised. */
+static uint64_t count_room(const struct operation *operation, uint64_t free)
+{
+        const struct room *room = &operation->target->room;
+        uint64_t own = handover_get_lent(operation->target);
+        struct guest *guest;
+        int64_t left;
+
+        operation_for_each_guest(guest, operation)
+                if (room_is_to(&guest->arriving, room) && !guest->arriving.is_memory)
+                        own += guest->arriving.bytes;
+        left = room_balance(room, free, operation->admission.mark) + (int64_t)own -
+               (int64_t)operation->admission.pending;
+        return left > 0 ? (uint64_t)left : 0;
+}
+
+static void fail(struct operation *operation, int error)
+{
+        if (error == -ECONNRESET)
+                operation_lost_mover(operation);
+        else
+                operation_fail_errno(operation, error, "asking for free memory");
+}
+
+static void on_info(struct mover *mover, int error, const struct mover_info *info, void *userdata)
+{
+        struct guest *guest = userdata;
+        struct operation *operation = guest->instance->operation;
+        size_t n = 0;
+
+        (void)mover;
+        guest->arrival.is_looking = false;
+        if (error) {
+                fail(operation, error);
+        } else if (!is_stopping(guest)) {
+                n = choose(guest, count_room(operation, info->memory_free));
+                ceiling_settle(operation->target, info->memory_free, operation->admission.mark,
+                               operation->admission.pending);
+                if (n > 0)
+                        create(guest, n);
+                else
+                        wait_for_room(guest);
+        }
+        go_on(guest);
+}
+
+/* What is free is only known with a context. */
+static void on_context(struct mover *mover, const struct mover_done *done, void *userdata)
+{
+        struct guest *guest = userdata;
+        struct operation *operation = guest->instance->operation;
+        int r = done->error;
+
+        operation->admission.mark = room_mark(&operation->target->room);
+        operation->admission.pending = ceiling_freeze(operation->target, NULL);
+        if (r == 0)
+                r = mover_info(mover, on_info, guest);
+        if (r == 0)
+                return;
+        guest->arrival.is_looking = false;
+        fail(operation, r);
+        go_on(guest);
+}
+
+static void look(struct guest *guest)
+{
+        struct operation *operation = guest->instance->operation;
+        struct mover *mover;
+        int r;
+
+        if (is_stopping(guest) || guest->arrival.is_looking || guest->arrival.n_creating > 0 ||
+            guest->arrival.timer || guest->arrival.n_created == guest->n_memory)
+                return;
+        r = device_get_mover(operation->target, &mover);
+        if (r == 0)
+                r = mover_context(mover, true, on_context, guest);
+        guest->arrival.is_looking = r == 0;
+        if (r < 0)
+                fail(operation, r);
+}
+
+/* Filling. */
+
+static void on_filled(struct guest *guest, bool is_done)
+{
+        guest->arrival.is_filling = false;
+        if (is_done) {
+                guest->arrival.n_filled += guest->job.n;
+                operation_pass(guest->instance->operation, "arrived");
+        }
+        go_on(guest);
+}
+
+static void fill(struct guest *guest)
+{
+        size_t first = guest->arrival.n_filled, n = guest->arrival.n_created - first;
+
+        if (is_stopping(guest) || guest->arrival.is_filling || n == 0)
+                return;
+        guest->arrival.is_filling = true;
+        copies_arrive(guest, first, n, on_filled);
+}
+
+/* One guest after another. */
+
+static void next_guest(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                if (!guest->arrival.is_over) {
+                        go_on(guest);
+                        return;
+                }
+        if (operation->error == 0 && !operation->is_broken)
+                broadcast_take(operation);
+        operation_end_part(operation);
+}
+
+static void end(struct guest *guest)
+{
+        guest->arrival.timer = sd_event_source_disable_unref(guest->arrival.timer);
+        guest->arrival.is_over = true;
+        next_guest(guest->instance->operation);
+}
+
+static bool is_busy(const struct guest *guest)
+{
+        return guest->arrival.is_looking || guest->arrival.n_creating > 0 ||
+               guest->arrival.is_filling;
+}
+
+/* What can be done next for it is begun. Each of it comes back here, perhaps at once. */
+static void go_on(struct guest *guest)
+{
+        if (guest->arrival.is_over)
+                return;
+        fill(guest);
+        if (guest->arrival.is_over)
+                return;
+        look(guest);
+        if (!guest->arrival.is_over && !is_busy(guest) &&
+            (is_stopping(guest) || guest->arrival.n_filled == guest->n_memory))
+                end(guest);
+}
+
+void arrival_begin(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                guest->arrival.n_created = guest->arrival.n_filled = 0;
+}
+
+void arrival_run(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_begin_part(operation);
+        operation_for_each_guest(guest, operation) {
+                guest->arrival.is_over = false;
+                guest->arrival.lack_ns = 0;
+        }
+        next_guest(operation);
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manager/operation/handover.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "daemon/log.h"
+#include "manager/model/ceiling.h"
+#include "manager/model/clean-copy.h"
+#include "manager/model/device.h"
+#include "manager/model/guest.h"
+#include "manager/model/instance.h"
+#include "manager/model/manager.h"
+#include "manager/model/recovery.h"
+#include "manager/operation/operation.h"
+
+/* Who leaves. */
+
+/* What is copied must be all that there is: nothing of it stands elsewhere yet. */
+bool handover_may(const struct guest *guest)
+{
+        const struct operation *operation = guest->instance->operation;
+
+        return operation->hands_over && operation->kind == &operation_suspend &&
+               !operation->is_undoing && clean_copy_is_whole(guest) &&
+               pool_is_lone(guest->instance->manager->pool, guest->reservation);
+}
+
+static uint64_t sum_parked(const struct guest *guest)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = 0; i < guest->n_memory; i++)
+                if (guest->memory[i].is_parked)
+                        sum += guest->memory[i].size;
+        return sum;
+}
+
+static uint64_t sum_sizes(const struct guest *guest, size_t first, size_t n)
+{
+        uint64_t sum = 0;
+
+        for (size_t i = first; i < first + n; i++)
+                sum += guest->memory[i].size;
+        return sum;
+}
+
+/* The room first: nobody shall take what is about to be free. */
+static void promise(struct guest *guest, uint64_t bytes)
+{
+        struct device *device = guest->instance->operation->source;
+        bool was_promised = guest->handed.room != NULL;
+
+        room_promise(&device->room, &guest->handed, bytes);
+        if (!was_promised)
+                ceiling_look(device);
+}
+
+/* The slabs say from now on whose memory they have: that is asked before anything is copied back. */
+static int note(struct guest *guest, size_t first, size_t n)
+{
+        int r = 0;
+
+        if (first == 0)
+                r = pool_stamp(guest->instance->manager->pool, guest->reservation, guest->pid,
+                               guest->start_time);
+        return r < 0 ? r : recovery_put_parked(guest, first, n);
+}
+
+bool handover_pass(struct guest *guest, size_t first, size_t n)
+{
+        struct operation *operation = guest->instance->operation;
+        uint64_t before = sum_parked(guest);
+        int r;
+
+        promise(guest, before + sum_sizes(guest, first, n));
+        r = note(guest, first, n);
+        if (r == 0) {
+                operation_pass(operation, "handed");
+                return true;
+        }
+        log_event_of(guest->payer, LOG_LEVEL_WARNING, "memory is not handed over early",
+                     "vgpu=%s pid=%d error=\"%s\"", operation->instance->name, (int)guest->pid,
+                     strerror(-r));
+        promise(guest, before);
+        return false;
+}
+
+size_t handover_count(const struct guest *guest)
+{
+        size_t n = 0;
+
+        while (n < guest->n_memory && guest->memory[n].is_parked)
+                n++;
+        return n;
+}
+
+bool handover_has_parked(const struct guest *guest)
+{
+        return sum_parked(guest) > 0;
+}
+
+void handover_expect_back(struct operation *operation)
+{
+        struct guest *guest;
+
+        operation_for_each_guest(guest, operation)
+                if (sum_parked(guest) > 0)
+                        room_promise(&operation->source->room, &guest->handed, sum_parked(guest));
+}
+
+void handover_end(struct operation *operation)
+{
+        struct guest *guest;
+
+        list_for_each(guest, &operation->instance->guests, link)
+                room_forget(&guest->handed);
+}
+
+bool handover_has_passed(const struct operation *operation)
+{
+        const struct guest *guest;
+
+        list_for_each(guest, &operation->instance->guests, link)
+                if (!guest->is_dead && sum_parked(guest) > 0)
+                        return true;
+        return false;
+}
+
+/* Who comes. */
+
+/* Until its end is recorded it may still need the room. */
+static bool is_giving(const struct operation *operation, const struct device *device)
+{
+        return operation && operation->hands_over && !operation->is_undoing &&
+               operation->source == device &&
+               operation->step <= operation_find_step(operation->kind, OPERATION_RECORDS);
+}
+
+uint64_t handover_get_lent(const struct device *device)
+{
+        const struct instance *instance;
+        const struct guest *guest;
+        uint64_t sum = 0;
+
+        list_for_each(instance, &device->manager->instances, link) {
+                if (!is_giving(instance->operation, device))
+                        continue;
+                list_for_each(guest, &instance->guests, link)
+                        if (room_is_to(&guest->handed, &device->room))
+                                sum += guest->handed.bytes;
+        }
+        return sum;
+}
+
+/* Also one that is recorded and has not dropped all yet. */
+bool handover_is_under_way(const struct device *device)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance->operation && instance->operation->hands_over &&
+                    !instance->operation->is_undoing && instance->operation->source == device)
+                        return true;
+        return false;
+}
+
+struct operation *handover_find_early(const struct device *device)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &device->manager->instances, link)
+                if (instance->operation && instance->operation->is_early &&
+                    instance->operation->target == device)
+                        return instance->operation;
+        return NULL;
+}
+
+bool handover_may_begin(const struct device *device)
+{
+        const struct instance *instance;
+        bool has_any = false;
+
+        list_for_each(instance, &device->manager->instances, link) {
+                const struct operation *operation = instance->operation;
+
+                if (!operation || operation->source != device ||
+                    operation->kind != &operation_suspend)
+                        continue;
+                if (!is_giving(operation, device) || !handover_has_passed(operation))
+                        return false;
+                has_any = true;
+        }
+        return has_any && !handover_find_early(device);
+}
+
+/* Waiting. */
+
+/* What it has taken, those need who gave it, and it has the whole of it still in the pool. */
+static bool is_to_let_go(const struct operation *other, const struct device *device)
+{
+        return other && other->kind == &operation_resume && other->target == device &&
+               (other->is_early || other->is_recovery);
+}
+
+static bool waits_for_room(const struct operation *operation)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &operation->source->manager->instances, link)
+                if (instance->operation != operation &&
+                    is_to_let_go(instance->operation, operation->source))
+                        return true;
+        return false;
+}
+
+static bool waits_for_givers(const struct operation *operation)
+{
+        const struct instance *instance;
+
+        list_for_each(instance, &operation->target->manager->instances, link)
+                if (is_giving(instance->operation, operation->target) &&
+                    handover_has_passed(instance->operation))
+                        return true;
+        return false;
+}
+
+bool handover_must_wait(const struct operation *operation)
+{
+        if (operation->is_running || operation->step >= operation->kind->n_steps)
+                return false;
+        if (operation->is_undoing)
+                return operation->kind == &operation_suspend && handover_has_passed(operation) &&
+                       waits_for_room(operation);
+        return operation->is_early &&
+               (operation->kind->steps[operation->step].flags & OPERATION_RECORDS) &&
+               waits_for_givers(operation);
+}
