@@ -19,12 +19,12 @@ FAILURES = ["cuMemCreate@1=2", "cuMemMap@1=999", "cuMemSetAccess@1=999", "cuMemE
 
 # Steps after which the manager is told to fail, and where a mover dies (base/fault.h).
 STEPS = [f"{kind}.{step}=fail" for kind, steps in {
-    "suspend": ("reserved", "closed", "exported", "kept", "released", "checkpointed", "moved"),
-    "resume": ("checked", "restored", "created", "copied"),
+    "suspend": ("reserved", "closed", "exported", "kept", "released", "checkpointed", "handed", "moved"),
+    "resume": ("checked", "restored", "created", "arriving", "arrived", "copied"),
     "migrate": ("checked", "closed", "exported", "kept", "released", "left", "restored", "created", "copied"),
 }.items() for step in steps] + [f"mover.{point}=kill" for point in (
     "asked", "locked", "checkpointed", "held", "restored", "unlocked", "job-ending", "slab-zeroing", "hashing",
-    "hashed")] + ["mover.hashing=fail", "mover.hashed=fail"]
+    "hashed", "passed")] + ["mover.hashing=fail", "mover.hashed=fail"]
 
 # Whom to kill and stop beside those of whom there is more to say below.
 OTHERS = ["vgpu", "vgpu-keeper", "vgpu-mover", "vgpu-sampler", "vgpud"]
