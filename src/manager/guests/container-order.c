@@ -8,6 +8,7 @@
 
 #include "base/size.h"
 #include "container/container.h"
+#include "manager/model/guest.h"
 #include "manager/model/instance.h"
 #include "manager/model/manager.h"
 #include "wire/gate.h"
@@ -48,10 +49,20 @@ static int find_container(struct container_request *request, pid_t pid, struct f
                      : 0;
 }
 
-/* Once its last process has ended, another container can have the same namespace. */
+/*
+ * Once its last process has ended, another container can have the same namespace. Processes that have ended are in the
+ * list as long as an operation or an image needs them.
+ */
 static bool is_there(const struct instance *instance)
 {
-        return !instance->is_creator_gone || !list_is_empty(&instance->guests);
+        const struct guest *guest;
+
+        if (!instance->is_creator_gone)
+                return true;
+        list_for_each(guest, &instance->guests, link)
+                if (!guest->is_dead)
+                        return true;
+        return false;
 }
 
 static struct instance *find(struct manager *manager, const struct container_space *space)
