@@ -366,6 +366,21 @@ class Refusals(Spill):
         guest.finish()
         self.finish()
 
+    @unittest.skipIf(os.geteuid() != 0, "only root makes vGPUs for others")
+    def test_what_its_user_may_never_have_sends_none_of_his_away(self):
+        """The pool has room for it, and its user's half of the pool has none, whoever goes."""
+        self.host.kill_manager()
+        self.restart("--pool-limit", "200M")
+        self.add("first", owner=1000)
+        self.host.call("CreateVgpu", name="large", frame_buffer=256 * MIB, device="0", owner=1000)
+        guest = self.host.guest("large", "--size", "120M", "--on-demand")
+        self.suspend("first")
+        expect_error("PoolTooSmall", self.host.call, "SuspendVgpu", name="large")
+        self.assertEqual(self.spilled(), set())
+        guest.step()
+        guest.finish()
+        self.finish()
+
     def test_another_vgpud_without_the_option(self):
         """What is on disk comes back, and nothing more goes there."""
         self.add("a", "b", "c")

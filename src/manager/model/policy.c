@@ -193,8 +193,12 @@ static uint64_t get_pool_bytes(const struct instance *instance)
                        : bytes;
 }
 
-/* The reservations are the books: they are counted anew each time. A block that several hold is one. */
-static int count_pool(struct manager *manager, struct accounts *accounts)
+/*
+ * The reservations are the books: they are counted anew each time. A block that several hold is one. @except: a vGPU
+ * whose owner's are left out, or NULL.
+ */
+static int count_pool(struct manager *manager, const struct instance *except,
+                      struct accounts *accounts)
 {
         const struct instance *instance;
         int r = 0;
@@ -203,13 +207,16 @@ static int count_pool(struct manager *manager, struct accounts *accounts)
                 const struct account_cost cost = { { [ACCOUNT_POOL] = get_pool_bytes(instance) } };
                 struct account_charge charge = { 0 };
 
+                if (except && instance->owner == except->owner)
+                        continue;
                 if (r == 0 && cost.of[ACCOUNT_POOL] > 0)
                         r = account_force(accounts, &charge, instance->owner, &cost);
         }
         return r;
 }
 
-static int get_pool_room(const struct instance *instance, uint64_t *ret_room)
+/* @without_own: if its owner had nothing in the pool. */
+static int get_pool_room(const struct instance *instance, bool without_own, uint64_t *ret_room)
 {
         struct account_cost capacity = { { 0 } };
         struct accounts *accounts;
@@ -221,7 +228,7 @@ static int get_pool_room(const struct instance *instance, uint64_t *ret_room)
         r = accounts_new(&accounts, &capacity);
         if (r < 0)
                 return r;
-        r = count_pool(instance->manager, accounts);
+        r = count_pool(instance->manager, without_own ? instance : NULL, accounts);
         *ret_room = account_get_room(accounts, instance->owner, ACCOUNT_POOL);
         accounts_free(accounts);
         return r;
@@ -278,10 +285,19 @@ int policy_check_user(const struct instance *instance, const char *owner, uint64
 
         if (account_is_operator(instance->owner) || is_promised(instance, bytes))
                 return 0;
-        r = get_pool_room(instance, &room);
+        r = get_pool_room(instance, false, &room);
         if (r < 0 || get_demand(instance->manager->pool, owner, bytes) <= room)
                 return r;
         return refuse_pool(instance, bytes, room, failure);
+}
+
+bool policy_may_user_ever(const struct instance *instance, const char *owner, uint64_t bytes)
+{
+        uint64_t room = 0;
+
+        return account_is_operator(instance->owner) || is_promised(instance, bytes) ||
+               (get_pool_room(instance, true, &room) == 0 &&
+                get_demand(instance->manager->pool, owner, bytes) <= room);
 }
 
 int policy_check_pool(const struct instance *instance, const char *owner, uint64_t bytes,

@@ -62,6 +62,9 @@ uint64_t policy_get_available(const struct instance *instance, const char *owner
 int policy_check_user(const struct instance *instance, const char *owner, uint64_t bytes,
                       struct failure *failure);
 
+/* policy_may_user_ever() - might its user have them if nothing else of his were in the pool? */
+bool policy_may_user_ever(const struct instance *instance, const char *owner, uint64_t bytes);
+
 /*
  * policy_check_pool() - may @bytes more of @instance go to the pool, in slabs of @owner (pool.h)?
  * PoolTooSmall: it has no room, or its user has so much of it that the rest is for others (account.h).

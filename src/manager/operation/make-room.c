@@ -261,7 +261,8 @@ static bool try(struct operation *operation)
         }
         available = policy_get_available(instance, owner);
         is_own = policy_check_user(instance, owner, bytes, &failure) < 0;
-        if (try_to_spill(operation, bytes > available ? bytes - available : 0, is_own, &why))
+        if ((!is_own || policy_may_user_ever(instance, owner, bytes)) &&
+            try_to_spill(operation, bytes > available ? bytes - available : 0, is_own, &why))
                 return false;
         make_room_fail(operation, bytes, why);
         return true;
