@@ -157,6 +157,23 @@ class Ways(Spill):
         self.finish()
 
     @unittest.skipIf(os.geteuid() != 0, "only root makes vGPUs for others")
+    def test_who_has_most_sends_nobody_away_who_has_less(self):
+        """Not even if nothing of his own may go to the spill."""
+        self.host.kill_manager()
+        self.host.start(options=["--pool-limit", "200M", "--spill-limit", "64M"])
+        self.add("less", owner=1000)
+        self.host.call("CreateVgpu", name="most", frame_buffer=256 * MIB, device="0")
+        self.guests["most"] = self.host.guest("most", "--size", "140M", "--seed", "5000", "--on-demand")
+        self.add("more")
+        self.suspend("less", "most")
+        expect_error("PoolTooSmall", self.host.call, "SuspendVgpu", name="more")
+        self.assertEqual(self.spilled(), set())
+        for name in ("less", "most"):
+            self.resume(name)
+            self.guests.pop(name).kill()
+        self.guests.pop("more").kill()
+
+    @unittest.skipIf(os.geteuid() != 0, "only root makes vGPUs for others")
     def test_who_may_have_no_more_of_the_pool_makes_room_among_his_own(self):
         """There is room, but one user gets only half."""
         self.add("first", "second", owner=1000)

@@ -140,12 +140,22 @@ static bool goes_before(const struct search *search, const struct instance *one,
         return one->off_since_ns < other->off_since_ns;
 }
 
+/* Also when nothing of the operation's user can go, nobody is sent away who has less than him. */
+static bool has_less(const struct search *search, const struct instance *instance)
+{
+        const struct user *own = find_user(&search->users, search->operation->instance->owner);
+
+        return find_user(&search->users, instance->owner)->pool < own->pool;
+}
+
 /* What is kept for vGPUs of overcommitted devices is theirs alone. */
 static bool would_help(const struct search *search, const struct instance *instance)
 {
         const struct instance *own = search->operation->instance;
 
         if (search->is_own && instance->owner != own->owner)
+                return false;
+        if (has_less(search, instance))
                 return false;
         return !promise_is_held_for(instance) || promise_is_held_for(own);
 }
