@@ -104,9 +104,13 @@ static int check_uuid(const struct control_pending *pending, const char *uuid,
         return 0;
 }
 
+/* In ms; 0: none was given. What is shorter than one ms is no "none". */
 static uint64_t get_idle_after(const struct control_pending *pending)
 {
-        return (uint64_t)(control_call_seconds(&pending->call, "idle_after", 0) * 1000 + 0.5);
+        double seconds = control_call_seconds(&pending->call, "idle_after", 0);
+        uint64_t ms = (uint64_t)(seconds * 1000 + 0.5);
+
+        return seconds > 0 && ms == 0 ? 1 : ms;
 }
 
 static int add_device(struct instance_request *request, struct device *device,
